@@ -1,0 +1,2 @@
+//! Slowdown, memory and races per program.
+fn main() {}

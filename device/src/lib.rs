@@ -1,0 +1,1 @@
+//! The race rule for the GPU: Rust source compiled to PTX, and its symbols.

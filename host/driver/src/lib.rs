@@ -1,0 +1,1 @@
+//! The only door to a CUDA driver, real or simulated; memory and file formats underneath.

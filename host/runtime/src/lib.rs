@@ -1,0 +1,1 @@
+//! One checked launch: shadow memory, race records, reports.

@@ -1,0 +1,1 @@
+//! The embedded SIMT device: runs PTX and has never heard of races.

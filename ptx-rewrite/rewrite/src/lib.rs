@@ -1,0 +1,1 @@
+//! Puts the race checks into a PTX module, and takes them out again.

@@ -1,0 +1,2 @@
+//! The cudarun-check command.
+fn main() {}

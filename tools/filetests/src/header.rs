@@ -1,0 +1,242 @@
+//! The header of a test file: `//@ key: value` lines, revisions, and `//~ race LABEL` marks.
+//!
+//! An unknown key or revision is an error, so that a typo cannot disable a test.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+
+/// Keys a header may have; see docs/adding-a-test.md.
+const KEYS: &[&str] = &[
+    "arg",
+    "block",
+    "cooperative",
+    "error",
+    "expect",
+    "grid",
+    "kernel",
+    "operands",
+    "out",
+    "reference",
+    "result",
+    "revisions",
+    "shared",
+];
+
+/// A `//~ race LABEL` mark on a line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// Line of the access, from 1.
+    pub line: u32,
+    /// Both ends of one race carry the same label.
+    pub label: String,
+}
+
+/// One revision of a test file, ready to run.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Name of the revision, empty when the file has none.
+    pub revision: String,
+    /// Values by key, in file order; a key may stand several times (`arg`, `out`).
+    values: BTreeMap<String, Vec<String>>,
+    /// The marks that hold in this revision.
+    pub marks: Vec<Mark>,
+    /// The PTX text with `${…}` replaced.
+    pub text: String,
+}
+
+impl Case {
+    /// All values of `key`.
+    pub fn all(&self, key: &str) -> &[String] {
+        self.values.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The last value of `key`.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.all(key).last().map(String::as_str)
+    }
+
+    /// `x`, `x,y` or `x,y,z`; missing dimensions are 1.
+    pub fn dims(&self, key: &str) -> Result<[u32; 3]> {
+        let mut dims = [1; 3];
+        let Some(value) = self.get(key) else {
+            return Ok(dims);
+        };
+        let parts: Vec<_> = value.split(',').collect();
+        if parts.len() > 3 {
+            bail!("{key}: more than three dimensions in `{value}`");
+        }
+        for (dim, part) in dims.iter_mut().zip(parts) {
+            *dim = part
+                .trim()
+                .parse()
+                .with_context(|| format!("{key}: `{part}` is not a number"))?;
+        }
+        Ok(dims)
+    }
+}
+
+/// Reads the header of `text` and gives one case per revision.
+pub fn cases(text: &str) -> Result<Vec<Case>> {
+    let mut lines = Vec::new();
+    let mut revisions = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some(directive) = line.trim_start().strip_prefix("//@") else {
+            continue;
+        };
+        let (only, directive) = split_revision(directive);
+        let (key, value) = directive
+            .split_once(':')
+            .with_context(|| format!("line {}: expected `//@ key: value`", number + 1))?;
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        if !KEYS.contains(&key.as_str()) {
+            bail!(
+                "line {}: unknown key `{key}`, known are {}",
+                number + 1,
+                KEYS.join(", ")
+            );
+        }
+        if key == "revisions" {
+            revisions.extend(value.split_whitespace().map(str::to_owned));
+        } else {
+            lines.push((number + 1, only.map(str::to_owned), key, value));
+        }
+    }
+    if revisions.is_empty() {
+        revisions.push(String::new());
+    }
+    let known = |only: &Option<String>, line: usize| match only {
+        Some(name) if !revisions.contains(name) => bail!("line {line}: unknown revision `{name}`"),
+        _ => Ok(()),
+    };
+    for (line, only, ..) in &lines {
+        known(only, *line)?;
+    }
+    let marks = marks(text)?;
+    for (only, mark) in &marks {
+        known(only, mark.line as usize)?;
+    }
+    Ok(revisions
+        .iter()
+        .map(|revision| case(text, revision, &lines, &marks))
+        .collect())
+}
+
+fn case(
+    text: &str,
+    revision: &str,
+    lines: &[(usize, Option<String>, String, String)],
+    marks: &[(Option<String>, Mark)],
+) -> Case {
+    let holds = |only: &Option<String>| only.as_deref().is_none_or(|only| only == revision);
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (_, only, key, value) in lines {
+        if holds(only) {
+            let value = substitute(value, revision);
+            values.entry(key.clone()).or_default().push(value);
+        }
+    }
+    Case {
+        revision: revision.to_owned(),
+        values,
+        marks: marks
+            .iter()
+            .filter(|(only, _)| holds(only))
+            .map(|(_, mark)| mark.clone())
+            .collect(),
+        text: substitute(text, revision),
+    }
+}
+
+/// Splits `[rev] rest` into the revision and the rest.
+fn split_revision(text: &str) -> (Option<&str>, &str) {
+    match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((revision, rest)) => (Some(revision), rest),
+        None => (None, text),
+    }
+}
+
+fn marks(text: &str) -> Result<Vec<(Option<String>, Mark)>> {
+    let mut marks = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for mark in line.split("//~").skip(1) {
+            let (only, mark) = split_revision(mark);
+            let up = mark.chars().take_while(|&c| c == '^').count();
+            let label = mark[up..]
+                .trim()
+                .strip_prefix("race ")
+                .with_context(|| format!("line {}: expected `//~ race LABEL`", number + 1))?
+                .trim()
+                .to_owned();
+            let line = u32::try_from((number + 1).saturating_sub(up)).context("file too long")?;
+            marks.push((only.map(str::to_owned), Mark { line, label }));
+        }
+    }
+    Ok(marks)
+}
+
+/// Replaces the placeholders that a revision gives a value.
+///
+/// `${revision}` is the whole name. When the name is an opcode with type suffixes, `${T}` is the
+/// last type, `${D}` the first, `${W}` the integer type twice as wide as `${T}`; with a leading `b`
+/// (`${bT}`, `${bD}`, `${bW}`) the untyped form of the same size.
+fn substitute(text: &str, revision: &str) -> String {
+    let types: Vec<&str> = revision.split('.').filter(|s| bits(s).is_some()).collect();
+    let mut text = text.replace("${revision}", revision);
+    if let (Some(first), Some(last)) = (types.first(), types.last()) {
+        let width = |ty: &str| bits(ty).unwrap_or(32);
+        let wide = format!("{}{}", &last[..1], width(last) * 2);
+        for (name, value) in [("D", *first), ("T", *last), ("W", wide.as_str())] {
+            text = text.replace(&format!("${{{name}}}"), value);
+            text = text.replace(&format!("${{b{name}}}"), &format!("b{}", width(value)));
+        }
+    }
+    text
+}
+
+/// Width in bits of a scalar PTX type name.
+pub fn bits(ty: &str) -> Option<u32> {
+    let (kind, width) = ty.split_at_checked(1)?;
+    let width: u32 = width.parse().ok()?;
+    let known = match kind {
+        "u" | "s" | "b" => matches!(width, 8 | 16 | 32 | 64 | 128),
+        "f" => matches!(width, 16 | 32 | 64),
+        _ => false,
+    };
+    known.then_some(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revisions_select_lines_and_fill_in_types() {
+        let text = "//@ revisions: add.u32 mul.wide.s16\n//@[add.u32] grid: 2,3\nx ${T} ${W} ${bT}\ny //~[add.u32] race A\nz //~^ race B\n";
+        let cases = cases(text).unwrap();
+        assert_eq!(cases.len(), 2);
+        assert_eq!(cases[0].dims("grid").unwrap(), [2, 3, 1]);
+        assert_eq!(cases[1].dims("grid").unwrap(), [1, 1, 1]);
+        assert!(cases[1].text.contains("x s16 s32 b16"));
+        assert_eq!(cases[0].marks.len(), 2);
+        assert_eq!(
+            cases[1].marks,
+            [Mark {
+                line: 4,
+                label: "B".into()
+            }]
+        );
+    }
+
+    #[test]
+    fn typos_are_errors() {
+        for text in [
+            "//@ girds: 1\n",
+            "//@[x] grid: 1\n",
+            "a //~ rase A\n",
+            "//@ grid\n",
+        ] {
+            assert!(cases(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Runs the files under `tests/` through every oracle.
+//!
+//! A test is one file: a PTX kernel whose header lines `//@ key: value` say how to run it and what
+//! to expect (docs/adding-a-test.md).
+//! * [`exec`]: what a kernel computes, against [`reference`] or an expression, on the original and
+//!   on the rewritten text.
+//! * [`race`]: which accesses race, against the `//~ race` marks in the file.
+//! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
+
+pub mod expr;
+pub mod header;
+
+pub mod reference;

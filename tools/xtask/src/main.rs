@@ -1,0 +1,2 @@
+//! Project automation: toolkit, dist, demo, test, tidy, codegen.
+fn main() {}
