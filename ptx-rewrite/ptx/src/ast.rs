@@ -42,6 +42,19 @@ pub struct Module {
     pub items: Vec<Item>,
     /// `.file` table: (index, path).
     pub files: Vec<(u32, SmolStr)>,
+    /// Byte offset of the start of each line of the text, in order.
+    pub line_starts: Vec<u32>,
+    /// What `.section .debug_str` holds.
+    pub debug_strings: DebugStrings,
+}
+
+/// The string table of the module's `.debug_str` sections.
+#[derive(Clone, Debug, Default)]
+pub struct DebugStrings {
+    /// The bytes, strings ending in NUL.
+    pub bytes: Vec<u8>,
+    /// Offset of each label into the bytes.
+    pub labels: std::collections::HashMap<SmolStr, u32>,
 }
 
 /// A module-scope item.
@@ -105,7 +118,7 @@ pub struct Function {
     /// Byte range of the parameter list's parentheses, if it has one (`(` included to `)` included).
     pub params_span: Option<Span>,
     /// Performance and cluster directives: `.maxntid 256`, `.reqnctapercluster 2`, `.noreturn`, …
-    /// with their integer arguments.
+    /// with their integer arguments. Names stand without the dot; see [`Function::directive`].
     pub directives: Vec<(SmolStr, Vec<u64>)>,
     /// The body, absent for a declaration.
     pub body: Option<Body>,
@@ -143,7 +156,7 @@ pub enum Statement {
     Variable(Variable),
     /// `.loc file line column [, function_name label[+imm], inlined_at file line column]`
     Loc(Loc),
-    /// `label: .branchtargets a, b;`
+    /// `label: .branchtargets a, b;`, and `label: .calltargets f, g;` which has the same form.
     BranchTargets {
         /// Label naming the list.
         name: SmolStr,
@@ -160,6 +173,8 @@ pub enum Statement {
         returns: Vec<Variable>,
         /// Formal parameters.
         params: Vec<Variable>,
+        /// True when it says `.noreturn`.
+        noreturn: bool,
         /// The whole statement.
         span: Span,
     },
@@ -327,6 +342,9 @@ pub struct Inlined {
     pub line: u32,
     /// Column, from 1.
     pub column: u32,
+    /// Index into the body's statements of the last `.loc` before this one with that file, line
+    /// and column, if there is one. Always smaller than the index of this `.loc`.
+    pub parent: Option<u32>,
 }
 
 /// One instruction.
@@ -364,7 +382,8 @@ pub enum Operand {
     Name {
         /// The name as written: `%r1`, `%tid`, `array`, `WARP_SZ`.
         name: SmolStr,
-        /// `x`, `y`, `z` or `w` as 0 to 3.
+        /// `x`, `y`, `z` or `w` (or `r`, `g`, `b`, `a`) as 0 to 3; the selectors of video
+        /// instructions `b0` to `b3` as 4 to 7, `h0` and `h1` as 8 and 9.
         component: Option<u8>,
         /// Constant added, 0 if none.
         offset: i64,
@@ -386,7 +405,7 @@ pub enum Operand {
     Vector(Vec<Operand>),
     /// `a|b`
     Pair(Box<Operand>, Box<Operand>),
-    /// `!p` or `-a` in front of a register
+    /// `!p` in front of a predicate. (PTX has no `-a`; where it is written it is kept as this.)
     Not(Box<Operand>),
     /// `(a, b)` of a call.
     Paren(Vec<Operand>),

@@ -1,1 +1,78 @@
 //! Puts the race checks into a PTX module, and takes them out again.
+//!
+//! [`rewrite`] only ever inserts text, each piece between [`edit::OPEN`] and [`edit::CLOSE`], so that
+//! [`erase`] gives the original back byte for byte.
+//!
+//! What is inserted: the device's functions once per module; a hidden last parameter with the
+//! launch block's address per kernel; at a kernel's entry the thread's identity, in registers; in
+//! front of every global access the check, under the access's predicate; after every full barrier
+//! the next epoch.
+//! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
+//! a body, [`calls`] hands the state to device functions and back.
+
+mod access;
+mod analysis;
+mod calls;
+pub mod edit;
+mod function;
+mod site;
+pub mod stats;
+
+use ptx::ast::{Diagnostic, Item, Module};
+
+pub use analysis::{KernelInfo, Skipped};
+pub use edit::erase;
+pub use site::Site;
+
+/// How to rewrite.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Id of the module's first site; ids go up by one from there.
+    pub first_site: u32,
+}
+
+/// A module with its checks.
+#[derive(Clone, Debug, Default)]
+pub struct Rewritten {
+    /// The text to load; the original's when nothing could be checked.
+    pub text: String,
+    /// The checked accesses, by ascending id.
+    pub sites: Vec<Site>,
+    /// Every kernel of the module, checked or not.
+    pub kernels: Vec<KernelInfo>,
+    /// Device functions that stay unchecked, with the reason.
+    pub unchecked_functions: Vec<(String, String)>,
+    /// Remarks about places in the original text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Rewrites `module`.
+///
+/// Never fails: what cannot be checked stays as it is, and [`KernelInfo::why_not`] says why.
+pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
+    let plan = analysis::plan(module);
+    let mut rewritten = Rewritten {
+        unchecked_functions: plan.unchecked_functions.clone(),
+        ..Rewritten::default()
+    };
+    let mut edits = edit::Edits::default();
+    let mut inserted = false;
+    for function in module.functions() {
+        inserted |= function::rewrite(module, &plan, function, config, &mut rewritten, &mut edits);
+    }
+    if inserted && let Some(at) = first_definition(module) {
+        edits.insert(at, device::functions());
+    }
+    rewritten.kernels = plan.kernels;
+    rewritten.text = edits.apply(&module.text);
+    rewritten
+}
+
+/// Where the first function or variable begins: everything before it is header.
+fn first_definition(module: &Module) -> Option<u32> {
+    module.items.iter().find_map(|item| match item {
+        Item::Function(function) => Some(function.span.start),
+        Item::Variable(variable) => Some(variable.span.start),
+        _ => None,
+    })
+}

@@ -56,6 +56,11 @@ impl Case {
         self.all(key).last().map(String::as_str)
     }
 
+    /// `text` with the placeholders of this revision replaced.
+    pub fn expand(&self, text: &str) -> String {
+        substitute(text, &self.revision)
+    }
+
     /// `x`, `x,y` or `x,y,z`; missing dimensions are 1.
     pub fn dims(&self, key: &str) -> Result<[u32; 3]> {
         let mut dims = [1; 3];

@@ -7,7 +7,9 @@
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
+pub mod args;
 pub mod expr;
 pub mod header;
+pub mod inputs;
 
 pub mod reference;

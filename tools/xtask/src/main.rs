@@ -1,2 +1,72 @@
-//! Project automation: toolkit, dist, demo, test, tidy, codegen.
-fn main() {}
+//! The `cargo xtask` command.
+
+#![allow(
+    clippy::print_stderr,
+    reason = "a command-line tool says what went wrong"
+)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{bench, demo, device, dist, suite, tidy, toolkit, workspace::Workspace};
+
+/// Project automation for cudarun-check.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the tool, compile a racy histogram with nvcc and show what cudarun-check says about it.
+    Demo,
+    /// Run every check there is.
+    Test(suite::Options),
+    /// Build the programs of tests/apps and run them under the tool; arguments go to the test runner.
+    Apps {
+        /// Filters and options of the test runner.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Put the command and its libraries together in <target>/dist.
+    Dist,
+    /// Find nvcc, or fetch it from PyPI into a cached folder.
+    Toolkit,
+    /// Compile the rule for the GPU again and write the committed PTX.
+    Device {
+        /// Only say whether the committed PTX is current.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the layout of the source tree.
+    Tidy,
+    /// Measure checked against unchecked runs of the programs of tests/apps.
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<bool> {
+    let workspace = Workspace::locate()?;
+    match arguments.command {
+        Command::Demo => demo::run(&workspace),
+        Command::Test(options) => suite::run(&workspace, &options),
+        Command::Apps { arguments } => suite::apps(&workspace, &arguments),
+        Command::Dist => dist::build(&workspace).map(|dist| dist.announce()),
+        Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
+        Command::Device { check } => device::run(&workspace, check),
+        Command::Tidy => tidy::run(&workspace),
+        Command::Bench(options) => bench::run(&workspace, &options),
+    }
+}

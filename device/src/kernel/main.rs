@@ -1,0 +1,220 @@
+//! The race rule on the device: compiled to PTX by `cargo xtask device`, into `device/check.ptx`.
+//!
+//! Nothing is decided here: `rule` and `layout` are the very files of the `shadow` crate.
+//! This file fetches the cell, calls the rule and puts the next cell back; memory and special
+//! registers are reached through `asm!`.
+//! `no_core`, because no core library exists for this target on a stable toolchain; [`lang`] holds
+//! the few operators that are needed.
+//!
+//! A cell and its site are two words. Whoever changes a cell marks it busy, writes the site, and
+//! then publishes the cell; others wait for that, so a report never names a site that does not
+//! belong to the cell. The waiting is short and holds nothing, so independent thread scheduling
+//! (sm_70 and later) ends it even inside a warp.
+
+#![no_std]
+#![no_core]
+#![feature(no_core, lang_items, intrinsics, rustc_attrs, asm_experimental_arch, prelude_import, const_trait_impl, decl_macro, auto_traits)]
+#![allow(internal_features, dead_code)]
+
+mod lang;
+#[prelude_import]
+#[allow(unused_imports)]
+use lang::*;
+
+macro_rules! pod {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: $ty:ty,)* }) => {
+        #[repr(C)]
+        pub struct $name { $(pub $field: $ty,)* }
+    };
+}
+
+#[path = "../../../shadow/src/layout.rs"]
+mod layout;
+#[path = "../../../shadow/src/rule.rs"]
+mod rule;
+
+mod memory;
+mod record;
+
+use layout::*;
+use memory::*;
+use rule::Shifts;
+
+/// A left shift that may be by 64.
+fn up(value: u64, shift: u32) -> u64 {
+    value << 1u32 << (shift - 1)
+}
+
+fn shifts(launch: *const LaunchBlock) -> Shifts {
+    unsafe {
+        Shifts {
+            barrier: (*launch).barrier_shift,
+            cta: (*launch).cta_shift,
+            tag: (*launch).tag_shift,
+        }
+    }
+}
+
+/// The identity of this thread at the kernel's entry.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_enter(launch: *const LaunchBlock) -> u64 {
+    unsafe {
+        let thread = thread_in_cta();
+        up(cta_in_grid(), (*launch).cta_shift)
+            | ((*launch).generation as u64) << GENERATION_SHIFT
+            | ((thread >> 5u32) as u64) << WARP_SHIFT
+            | (thread & 31) as u64
+    }
+}
+
+/// The identity after a barrier of the whole CTA.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
+    rule::pass_barrier(me, &shifts(launch))
+}
+
+/// The identity after a barrier of the whole warp.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_warp_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
+    rule::pass_warp_barrier(me, &shifts(launch))
+}
+
+/// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
+/// that it can be pasted in front of the access.
+///
+/// `fresh` and `shared` are `rule::classes` and `rule::shared` of the access's kind.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_fast(
+    cells: u64,
+    base: u64,
+    bytes: u64,
+    index_mask: u64,
+    index_bits: u32,
+    tag_shift: u32,
+    me: u64,
+    address: u64,
+    granule_log2: u32,
+    fresh: u64,
+    shared: u64,
+) -> u32 {
+    let offset = address - base;
+    let granule = offset >> granule_log2;
+    let cell = load_relaxed(cells + ((granule & index_mask) << 3u32));
+    let me = me | up(granule >> index_bits, tag_shift);
+    // Shared by several CTAs: generation, tag and grid class decide.
+    let compared = up(!0u64, tag_shift) | GENERATION_MASK | BUSY | GRID_MULTI | GRID_CLASS_MASK;
+    let mine = cell == me | fresh;
+    let everyones = (cell ^ (me | shared)) & compared == 0;
+    ((offset < bytes) & (mine | everyones)) as u32
+}
+
+/// One access to one granule, by the rule. Not inlined: it is the slow path, and large.
+///
+/// `access` holds the kind, log2 of the granule's bytes and the access's bytes (`layout::ACCESS_*`).
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_slow(
+    launch: *const LaunchBlock,
+    me: u64,
+    address: u64,
+    site: u32,
+    access: u32,
+) {
+    unsafe {
+        let counters = (*launch).counters as *mut Counters;
+        let offset = address - (*launch).window_base;
+        if offset >= (*launch).window_bytes {
+            count(&raw mut (*counters).outside);
+            return;
+        }
+        count(&raw mut (*counters).slow);
+        let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & 15);
+        let index = granule & (*launch).index_mask;
+        let me = me | up(granule >> (*launch).index_bits, (*launch).tag_shift);
+        let cell_at = (*launch).cells + (index << 3u32);
+        let site_at = (*launch).sites + (index << 2u32);
+        let kind = access & ACCESS_KIND_MASK;
+        let shifts = shifts(launch);
+
+        let mut cell = load_cell(cell_at);
+        loop {
+            // A busy cell of an earlier launch belongs to a thread that was killed.
+            if cell & BUSY != 0 && (cell ^ me) & GENERATION_MASK == 0 {
+                cell = load_cell(cell_at);
+                continue;
+            }
+            let outcome = rule::access(cell & !BUSY, me, kind, &shifts);
+            let previous_site = load_site(site_at);
+            if outcome.next != cell {
+                let seen = compare_and_swap(cell_at, cell, outcome.next | BUSY);
+                if seen != cell {
+                    cell = seen;
+                    continue;
+                }
+                // Nobody else writes the site of a busy cell, so this is the cell's own.
+                let previous_site = load_site(site_at);
+                store_site(site_at, site);
+                publish_cell(cell_at, outcome.next);
+                settle(launch, outcome.verdict, cell, me, address, site, previous_site, access);
+                return;
+            }
+            // Unchanged: the site read above is the cell's own unless the cell changed meanwhile.
+            let seen = load_cell(cell_at);
+            if seen != cell {
+                cell = seen;
+                continue;
+            }
+            settle(launch, outcome.verdict, cell, me, address, site, previous_site, access);
+            return;
+        }
+    }
+}
+
+/// The granules of one access, one after the other.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_range(
+    launch: *const LaunchBlock,
+    me: u64,
+    address: u64,
+    site: u32,
+    access: u32,
+) {
+    let step = 1u64 << (access >> ACCESS_GRANULE_SHIFT & 15);
+    let end = address + (access >> ACCESS_BYTES_SHIFT) as u64;
+    let mut at = address;
+    while at < end {
+        unsafe { __cudarun_slow(launch, me, at, site, access) };
+        at = at + step;
+    }
+}
+
+/// Counts and records what the rule said.
+unsafe fn settle(
+    launch: *const LaunchBlock,
+    verdict: u32,
+    cell: u64,
+    me: u64,
+    address: u64,
+    site: u32,
+    previous_site: u32,
+    access: u32,
+) {
+    unsafe {
+        let counters = (*launch).counters as *mut Counters;
+        if verdict == rule::OK {
+            return;
+        }
+        if verdict == rule::EVICTED {
+            count(&raw mut (*counters).evictions);
+            return;
+        }
+        if verdict == rule::UNDECIDED {
+            count(&raw mut (*counters).undecided);
+            return;
+        }
+        count(&raw mut (*counters).conflicts);
+        if record::first_of_pair(launch, site, previous_site) {
+            record::write(launch, verdict, cell, me, address, site, previous_site, access);
+        }
+    }
+}

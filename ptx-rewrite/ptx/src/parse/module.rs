@@ -1,0 +1,250 @@
+//! Module scope: directives, and the dispatch to functions, variables and sections.
+
+use smol_str::SmolStr;
+
+use super::{Confused, Parsed, Parser};
+use crate::ast::{Item, Linkage, Module, Span};
+use crate::lexer::Kind;
+
+/// Directives that can begin an item. What is not understood is skipped up to one of these.
+const ITEM_STARTS: &[&str] = &[
+    "version",
+    "target",
+    "address_size",
+    "file",
+    "section",
+    "pragma",
+    "alias",
+    "extern",
+    "visible",
+    "weak",
+    "common",
+    "entry",
+    "func",
+    "global",
+    "const",
+    "shared",
+    "tex",
+    "local",
+    "sreg",
+];
+
+impl Parser<'_> {
+    pub(super) fn module(&mut self, module: &mut Module) {
+        while self.peek() != Kind::End {
+            let first = self.at;
+            let start = self.start();
+            if self.item(module).is_err() {
+                self.skip_item(first);
+                let span = self.span_from(start);
+                module.items.push(Item::Unknown(span));
+            }
+        }
+    }
+
+    fn item(&mut self, module: &mut Module) -> Parsed<()> {
+        let start = self.start();
+        if self.eat(Kind::DwarfLine) || self.eat(Kind::Semicolon) {
+            module.items.push(Item::Directive(self.span_from(start)));
+            return Ok(());
+        }
+        match self.dot() {
+            "version" => {
+                self.bump();
+                module.version = Some(self.version()?);
+            }
+            "target" => {
+                self.bump();
+                module.target = self.names()?;
+            }
+            "address_size" => {
+                self.bump();
+                module.address_size = Some(self.integer()?);
+            }
+            "file" => {
+                self.bump();
+                self.file(module)?;
+            }
+            "pragma" => {
+                self.pragma()?;
+            }
+            "section" => return self.section(module),
+            "alias" => return self.alias(module),
+            "extern" | "visible" | "weak" | "common" | "entry" | "func" | "global" | "const"
+            | "shared" | "tex" | "local" | "sreg" | "attribute" => {
+                return self.declaration(module, start);
+            }
+            _ => {
+                let message = match self.peek() {
+                    Kind::Dot => format!("unknown directive {}", super::shorten(self.word())),
+                    _ => format!(
+                        "unexpected `{}` at module scope",
+                        super::shorten(self.word())
+                    ),
+                };
+                let end = self.tokens[self.at].end;
+                self.diagnose(Span { start, end }, true, message);
+                return Err(Confused);
+            }
+        }
+        module.items.push(Item::Directive(self.span_from(start)));
+        Ok(())
+    }
+
+    fn declaration(&mut self, module: &mut Module, start: u32) -> Parsed<()> {
+        let linkage = self.linkage();
+        if matches!(self.dot(), "entry" | "func") {
+            let function = self.function(linkage, start)?;
+            module.items.push(Item::Function(function));
+            return Ok(());
+        }
+        let variables = self.variable_statement(linkage, start)?;
+        module
+            .items
+            .extend(variables.into_iter().map(Item::Variable));
+        Ok(())
+    }
+
+    pub(super) fn linkage(&mut self) -> Linkage {
+        let mut linkage = Linkage::Local;
+        loop {
+            linkage = match self.dot() {
+                "extern" => Linkage::Extern,
+                "visible" => Linkage::Visible,
+                "weak" => Linkage::Weak,
+                "common" => Linkage::Common,
+                _ => return linkage,
+            };
+            self.bump();
+        }
+    }
+
+    /// Skips what `item` gave up on: to a semicolon or to what looks like the next item, and over
+    /// anything in braces. Takes at least one token counted from `first`.
+    fn skip_item(&mut self, first: usize) {
+        while self.peek() != Kind::End {
+            match self.peek() {
+                Kind::Dot if self.at > first && ITEM_STARTS.contains(&self.dot()) => return,
+                Kind::Semicolon => {
+                    self.bump();
+                    return;
+                }
+                Kind::OpenBrace => {
+                    self.skip_braces();
+                }
+                _ => {
+                    self.bump();
+                }
+            }
+        }
+    }
+
+    fn version(&mut self) -> Parsed<(u32, u32)> {
+        let word = self.word();
+        let parsed = word
+            .split_once('.')
+            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let Some(version) = parsed else {
+            self.diagnose_here("expected a version such as 7.0");
+            return Err(Confused);
+        };
+        self.bump();
+        Ok(version)
+    }
+
+    /// `a, b, c`
+    pub(super) fn names(&mut self) -> Parsed<Vec<SmolStr>> {
+        let mut names = Vec::new();
+        loop {
+            match self.name() {
+                Ok(name) => names.push(name),
+                Err(confused) => {
+                    self.diagnose_here("expected a name");
+                    return Err(confused);
+                }
+            }
+            if !self.eat(Kind::Comma) {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// A literal that fits in 32 bits.
+    pub(super) fn integer(&mut self) -> Parsed<u32> {
+        let value = match self.peek() {
+            Kind::Int => super::expression::literal(self.word()),
+            _ => None,
+        };
+        let Some(value) = value.and_then(|value| u32::try_from(value).ok()) else {
+            self.diagnose_here("expected a number");
+            return Err(Confused);
+        };
+        self.bump();
+        Ok(value)
+    }
+
+    /// `index "path" [, timestamp, size]` of a `.file`.
+    pub(super) fn file(&mut self, module: &mut Module) -> Parsed<()> {
+        let index = self.integer()?;
+        if self.peek() != Kind::String {
+            self.diagnose_here("expected a path in quotes");
+            return Err(Confused);
+        }
+        let word = self.word();
+        self.bump();
+        module
+            .files
+            .push((index, SmolStr::new(&word[1..word.len() - 1])));
+        while self.eat(Kind::Comma) {
+            // Timestamps do not fit in 32 bits and are of no use here.
+            self.expect(Kind::Int)?;
+        }
+        Ok(())
+    }
+
+    /// `.pragma "…", "…";`
+    pub(super) fn pragma(&mut self) -> Parsed<()> {
+        self.bump();
+        loop {
+            if !self.eat(Kind::String) {
+                self.diagnose_here("expected a string");
+                return Err(Confused);
+            }
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        self.semicolon()
+    }
+
+    pub(super) fn semicolon(&mut self) -> Parsed<()> {
+        if self.eat(Kind::Semicolon) {
+            return Ok(());
+        }
+        self.diagnose_here("expected `;`");
+        Err(Confused)
+    }
+
+    fn alias(&mut self, module: &mut Module) -> Parsed<()> {
+        let start = self.start();
+        self.bump();
+        let names = self.names()?;
+        let [name, aliasee] = names.as_slice() else {
+            self.diagnose(
+                self.span_from(start),
+                true,
+                "expected `.alias name, aliasee`",
+            );
+            return Err(Confused);
+        };
+        let (name, aliasee) = (name.clone(), aliasee.clone());
+        self.semicolon()?;
+        let span = self.span_from(start);
+        module.items.push(Item::Alias {
+            name,
+            aliasee,
+            span,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,340 @@
+//! Function bodies: statements, declarations and `.loc`.
+
+use std::collections::HashMap;
+
+use super::{Confused, MAX_DEPTH, Parsed, Parser};
+use crate::ast::{Body, Inlined, Linkage, Loc, RegisterDecl, Space, Span, Statement, Type};
+use crate::lexer::Kind;
+
+/// What is known while a body is read.
+#[derive(Default)]
+struct Reading {
+    statements: Vec<Statement>,
+    /// Statement index of the `.loc` in force.
+    loc: Option<u32>,
+    /// The last `.loc` at each position.
+    locs: HashMap<(u32, u32, u32), u32>,
+    /// Open braces inside the body.
+    open: u32,
+}
+
+impl Reading {
+    /// The `.loc` that one at `position` was inlined into, given the last one at the position of
+    /// the call. In recursion a function is inlined into itself at the same position; repeating
+    /// such a `.loc` must not look like one more level.
+    fn parent_of(&self, position: (u32, u32, u32), new: &Inlined) -> Option<u32> {
+        let parent = new.parent?;
+        let Some(Statement::Loc(last)) = self.statements.get(parent as usize) else {
+            return None;
+        };
+        match &last.inlined {
+            Some(inlined)
+                if (last.file, last.line, last.column) == position
+                    && inlined.function_label == new.function_label
+                    && (inlined.file, inlined.line, inlined.column)
+                        == (new.file, new.line, new.column) =>
+            {
+                inlined.parent
+            }
+            _ => Some(parent),
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// The parser stands at the opening brace.
+    pub(super) fn body(&mut self) -> Body {
+        let start = self.start();
+        self.bump();
+        let mut reading = Reading::default();
+        loop {
+            match self.peek() {
+                Kind::CloseBrace => {
+                    let brace = self.bump();
+                    if reading.open == 0 {
+                        break;
+                    }
+                    reading.open -= 1;
+                    let span = Span {
+                        start: brace.start,
+                        end: brace.end,
+                    };
+                    let statement = close(span, reading.open);
+                    reading.statements.push(statement);
+                }
+                Kind::End => {
+                    self.diagnose_here("function is not closed: expected `}`");
+                    break;
+                }
+                // These never stand in a body, so a brace is missing.
+                Kind::Dot if matches!(self.dot(), "entry" | "func" | "visible" | "version") => {
+                    self.diagnose_here("function is not closed: expected `}`");
+                    break;
+                }
+                _ => {
+                    let (first, start) = (self.at, self.start());
+                    if self.statement(&mut reading).is_err() {
+                        self.skip_statement(first);
+                        let span = self.span_from(start);
+                        reading.statements.push(Statement::Unknown(span));
+                    }
+                }
+            }
+        }
+        let span = self.span_from(start);
+        Body {
+            statements: reading.statements,
+            span,
+        }
+    }
+
+    fn statement(&mut self, reading: &mut Reading) -> Parsed<()> {
+        let start = self.start();
+        let statement = match self.peek() {
+            Kind::OpenBrace => {
+                self.bump();
+                reading.open += 1;
+                let span = self.span_from(start);
+                match reading.open <= MAX_DEPTH {
+                    true => Statement::BlockOpen(span),
+                    false => {
+                        self.diagnose(span, true, "blocks are nested too deeply");
+                        Statement::Unknown(span)
+                    }
+                }
+            }
+            Kind::Semicolon => {
+                self.bump();
+                return Ok(());
+            }
+            Kind::Name if self.peek_second() == Kind::Colon => self.label()?,
+            Kind::Name | Kind::At => {
+                let instruction = self.instruction(reading.loc)?;
+                Statement::Instruction(instruction)
+            }
+            Kind::Dot => match self.dot() {
+                "loc" => {
+                    let loc = self.loc(reading)?;
+                    Statement::Loc(loc)
+                }
+                "reg" => Statement::Registers(self.registers()?),
+                "pragma" => {
+                    self.pragma()?;
+                    Statement::Pragma(self.span_from(start))
+                }
+                _ => {
+                    let linkage = self.linkage();
+                    if Space::from_suffix(self.dot()).is_none() && self.dot() != "attribute" {
+                        self.diagnose_here("unknown directive: expected a statement");
+                        return Err(Confused);
+                    }
+                    return self.local_variables(reading, linkage, start);
+                }
+            },
+            _ => {
+                self.diagnose_here("expected a statement");
+                return Err(Confused);
+            }
+        };
+        reading.statements.push(statement);
+        Ok(())
+    }
+
+    fn local_variables(
+        &mut self,
+        reading: &mut Reading,
+        linkage: Linkage,
+        start: u32,
+    ) -> Parsed<()> {
+        let variables = self.variable_statement(linkage, start)?;
+        let statements = variables.into_iter().map(Statement::Variable);
+        reading.statements.extend(statements);
+        Ok(())
+    }
+
+    /// Skips to behind the next semicolon, or to in front of a brace that closes a block. Takes at
+    /// least one token counted from `first`.
+    fn skip_statement(&mut self, first: usize) {
+        let mut depth = 0u32;
+        loop {
+            match self.peek() {
+                Kind::End => return,
+                Kind::Semicolon if depth == 0 => {
+                    self.bump();
+                    return;
+                }
+                Kind::CloseBrace if depth == 0 => return,
+                Kind::Dot
+                    if self.at > first
+                        && matches!(self.dot(), "loc" | "reg" | "entry" | "func" | "visible") =>
+                {
+                    return;
+                }
+                Kind::OpenBrace => depth += 1,
+                Kind::CloseBrace => depth -= 1,
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    /// `name:`, alone or in front of a list of targets or a prototype.
+    fn label(&mut self) -> Parsed<Statement> {
+        let start = self.start();
+        let name = self.name()?;
+        self.expect(Kind::Colon)?;
+        match self.dot() {
+            "branchtargets" | "calltargets" => {
+                self.bump();
+                let targets = self.names()?;
+                self.semicolon()?;
+                let span = self.span_from(start);
+                Ok(Statement::BranchTargets {
+                    name,
+                    targets,
+                    span,
+                })
+            }
+            "callprototype" => {
+                self.bump();
+                let returns = match self.peek() {
+                    Kind::OpenParen => self.parameters()?,
+                    _ => Vec::new(),
+                };
+                self.name()?;
+                let params = match self.peek() {
+                    Kind::OpenParen => self.parameters()?,
+                    _ => Vec::new(),
+                };
+                let mut noreturn = false;
+                while self.peek() == Kind::Dot {
+                    noreturn |= self.dot() == "noreturn";
+                    self.bump();
+                    self.eat(Kind::Int);
+                }
+                self.semicolon()?;
+                let span = self.span_from(start);
+                Ok(Statement::CallPrototype {
+                    name,
+                    returns,
+                    params,
+                    noreturn,
+                    span,
+                })
+            }
+            _ => Ok(Statement::Label {
+                name,
+                span: self.span_from(start),
+            }),
+        }
+    }
+
+    /// `.reg .v2 .b32 %a, %b<4>;`
+    fn registers(&mut self) -> Parsed<RegisterDecl> {
+        let start = self.start();
+        self.bump();
+        let mut vector = 1;
+        let mut ty = None;
+        while self.peek() == Kind::Dot {
+            match self.dot() {
+                "v2" => vector = 2,
+                "v4" => vector = 4,
+                dot => match Type::from_suffix(dot) {
+                    Some(found) => ty = Some(found),
+                    None => {
+                        self.diagnose_here("expected the type of a register");
+                        return Err(Confused);
+                    }
+                },
+            }
+            self.bump();
+        }
+        let Some(ty) = ty else {
+            self.diagnose_here("expected the type of a register");
+            return Err(Confused);
+        };
+        let mut names = Vec::new();
+        loop {
+            let Ok(name) = self.name() else {
+                self.diagnose_here("expected the name of a register");
+                return Err(Confused);
+            };
+            let mut count = None;
+            if self.eat(Kind::Less) {
+                count = Some(self.integer()?);
+                self.expect(Kind::Greater)?;
+            }
+            names.push((name, count));
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        self.semicolon()?;
+        Ok(RegisterDecl {
+            ty,
+            names,
+            vector,
+            span: self.span_from(start),
+        })
+    }
+
+    /// `.loc file line column [, function_name label[+offset], inlined_at file line column]`
+    fn loc(&mut self, reading: &mut Reading) -> Parsed<Loc> {
+        let start = self.start();
+        self.bump();
+        let (file, line, column) = self.position()?;
+        let mut inlined = None;
+        if self.eat(Kind::Comma) {
+            self.keyword("function_name")?;
+            let function_label = self.name()?;
+            let mut function_offset = 0;
+            if self.eat(Kind::Plus) {
+                function_offset = self.integer()?;
+            }
+            self.expect(Kind::Comma)?;
+            self.keyword("inlined_at")?;
+            let position = self.position()?;
+            let mut new = Inlined {
+                function_label,
+                function_offset,
+                file: position.0,
+                line: position.1,
+                column: position.2,
+                parent: reading.locs.get(&position).copied(),
+            };
+            new.parent = reading.parent_of((file, line, column), &new);
+            inlined = Some(new);
+        }
+        let index = reading.statements.len() as u32;
+        reading.loc = Some(index);
+        reading.locs.insert((file, line, column), index);
+        Ok(Loc {
+            file,
+            line,
+            column,
+            inlined,
+            span: self.span_from(start),
+        })
+    }
+
+    fn position(&mut self) -> Parsed<(u32, u32, u32)> {
+        Ok((self.integer()?, self.integer()?, self.integer()?))
+    }
+
+    fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.peek() == Kind::Name && self.word() == word {
+            self.bump();
+            return Ok(());
+        }
+        self.diagnose_here(&format!("expected `{word}`"));
+        Err(Confused)
+    }
+}
+
+/// The node for a closing brace: the partner of an opening one that was too deep is no block.
+fn close(span: Span, open_after: u32) -> Statement {
+    match open_after < MAX_DEPTH {
+        true => Statement::BlockClose(span),
+        false => Statement::Unknown(span),
+    }
+}

@@ -1,0 +1,193 @@
+//! Which accesses are checked, and the text of a check.
+
+use std::fmt::Write;
+
+use device::{Fast, FastArguments};
+use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
+use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
+use shadow::rule;
+
+/// What becomes of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Checked {
+    /// It does not access memory.
+    NoAccess,
+    /// It gets a check.
+    Yes {
+        /// What it does.
+        op: MemoryOp,
+        /// The rule's kind.
+        kind: u32,
+    },
+    /// Shared memory.
+    Shared,
+    /// Local memory, parameters, constants.
+    Private,
+    /// It accesses memory in a way the check does not follow.
+    NotUnderstood,
+}
+
+/// Decides for one instruction.
+pub(crate) fn classify(instruction: &Instruction) -> Checked {
+    let Some(op) = isa::memory(instruction) else {
+        return Checked::NoAccess;
+    };
+    match op.space {
+        Space::Global | Space::Generic => {}
+        Space::Shared | Space::SharedCluster if op.is_plain() => return Checked::Shared,
+        Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => {
+            return Checked::Private;
+        }
+        _ => return Checked::NotUnderstood,
+    }
+    let symbolic = match instruction.operands.get(op.address) {
+        Some(Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        }) => !name.starts_with('%'),
+        Some(Operand::Address {
+            base: AddressBase::Absolute(_),
+            ..
+        }) => false,
+        _ => return Checked::NotUnderstood,
+    };
+    // A symbol's bare address is an offset in its own space, not a generic address.
+    if !op.is_plain() || op.bytes() == 0 || (symbolic && op.space == Space::Generic) {
+        return Checked::NotUnderstood;
+    }
+    Checked::Yes {
+        op,
+        kind: kind(&op),
+    }
+}
+
+/// The rule's kind of an access.
+///
+/// Cluster scope counts as cta scope: it includes no other CTA unless the launch has clusters, and
+/// then the kernel's conflicts are candidates anyway.
+fn kind(op: &MemoryOp) -> u32 {
+    let wide = matches!(op.scope, Scope::Gpu | Scope::Sys);
+    match op.kind {
+        MemoryKind::Load if !op.is_strong() => rule::WEAK_LOAD,
+        MemoryKind::Load if wide => rule::STRONG_LOAD_GPU,
+        MemoryKind::Load => rule::STRONG_LOAD_CTA,
+        MemoryKind::Store if !op.is_strong() => rule::WEAK_STORE,
+        _ if wide => rule::STRONG_WRITE_GPU,
+        _ => rule::STRONG_WRITE_CTA,
+    }
+}
+
+/// `@p ` or `@!p `, or nothing.
+pub(crate) fn under(guard: Option<&Guard>) -> String {
+    guard.map_or(String::new(), |guard| {
+        let not = if guard.negated { "!" } else { "" };
+        format!("@{not}{} ", guard.predicate)
+    })
+}
+
+/// `@!p ` or `@p `: where the guarded instruction does not execute.
+pub(crate) fn unless(guard: &Guard) -> String {
+    let not = if guard.negated { "" } else { "!" };
+    format!("@{not}{} ", guard.predicate)
+}
+
+/// Most granules that are looked at one by one before the called check takes over.
+const INLINE_GRANULES: u32 = 4;
+
+/// The check of one access, to stand in front of it. `label` is unique in its function.
+pub(crate) fn check(
+    instruction: &Instruction,
+    (op, kind, site): (&MemoryOp, u32, u32),
+    granule_log2: u32,
+    label: u32,
+) -> String {
+    let mut text = String::from("\n");
+    let skip = format!("$crc_checked_{label}");
+    if let Some(guard) = &instruction.guard {
+        line(&mut text, format_args!("{}bra {skip};", unless(guard)));
+    }
+    address(&mut text, instruction.operands.get(op.address));
+    if op.space == Space::Generic {
+        line(
+            &mut text,
+            format_args!("isspacep.global %crc_global, %crc_address;"),
+        );
+        line(&mut text, format_args!("@!%crc_global bra {skip};"));
+    }
+    let granules = op.bytes().div_ceil(1 << granule_log2);
+    if granules <= INLINE_GRANULES {
+        fast(&mut text, granules, granule_log2, kind);
+        line(&mut text, format_args!("@%crc_settled bra {skip};"));
+    }
+    let called = if granules == 1 { "slow" } else { "range" };
+    let access = device::access_word(kind, granule_log2, op.bytes());
+    text.push_str(&format!(
+        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\n.param .b32 crc_3;\n.param .b32 crc_4;\n\
+         st.param.b64 [crc_0], %crc_launch;\nst.param.b64 [crc_1], %crc_me;\nst.param.b64 [crc_2], %crc_address;\n\
+         st.param.b32 [crc_3], {site};\nst.param.b32 [crc_4], {access};\n\
+         call {}{called}, (crc_0, crc_1, crc_2, crc_3, crc_4);\n}}\n{skip}:\n",
+        device::PREFIX,
+    ));
+    text
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{what}");
+}
+
+/// Puts the address into `%crc_address`.
+fn address(text: &mut String, operand: Option<&Operand>) {
+    let Some(Operand::Address { base, offset }) = operand else {
+        return;
+    };
+    match base {
+        AddressBase::Name(name) => {
+            line(text, format_args!("mov.u64 %crc_address, {name};"));
+            if *offset != 0 {
+                line(
+                    text,
+                    format_args!("add.s64 %crc_address, %crc_address, {offset};"),
+                );
+            }
+        }
+        AddressBase::Absolute(at) => {
+            let at = at.wrapping_add_signed(*offset);
+            line(text, format_args!("mov.u64 %crc_address, {at};"));
+        }
+    }
+}
+
+/// The pasted fast path over one or several granules; `%crc_settled` tells that all are settled.
+fn fast(text: &mut String, granules: u32, granule_log2: u32, kind: u32) {
+    for n in 0..granules {
+        let address = if n == 0 { "%crc_address" } else { "%crc_next" };
+        if n > 0 {
+            let offset = n << granule_log2;
+            line(
+                text,
+                format_args!("add.s64 %crc_next, %crc_address, {offset};"),
+            );
+        }
+        text.push_str(&Fast::paste(&FastArguments {
+            cells: "%crc_cells",
+            base: "%crc_base",
+            bytes: "%crc_bytes",
+            index_mask: "%crc_index_mask",
+            index_bits: "%crc_index_bits",
+            tag_shift: "%crc_tag_shift",
+            me: "%crc_me",
+            address,
+            granule_log2,
+            kind,
+        }));
+        if n == 0 {
+            line(text, format_args!("mov.pred %crc_settled, %crc_hit;"));
+        } else {
+            line(
+                text,
+                format_args!("and.pred %crc_settled, %crc_settled, %crc_hit;"),
+            );
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Handing a thread's state to device functions and back.
+//!
+//! A checked function takes two parameters more: the launch block's address, and the address of the
+//! identity in the kernel's local memory. A function that passes a barrier stores the new identity
+//! there, and every caller reads it again after a call.
+
+use device::LAUNCH_PARAM;
+use ptx::ast::{Function, Instruction, Module, Operand};
+
+use crate::access::under;
+use crate::edit::Edits;
+
+/// Name of the parameter with the address of the identity.
+pub(crate) const STATE_PARAM: &str = "__cudarun_state";
+
+/// Adds parameters to a function's list: the launch block, and the identity's address for a
+/// device function.
+pub(crate) fn extend_parameters(module: &Module, function: &Function, edits: &mut Edits) {
+    let mut parameters = format!(".param .u64 {LAUNCH_PARAM}");
+    if !function.entry {
+        parameters.push_str(&format!(", .param .u64 {STATE_PARAM}"));
+    }
+    match function.params_span {
+        Some(span) if !module.slice(span).is_empty() => {
+            let comma = if function.params.is_empty() { "" } else { ", " };
+            edits.insert(span.end - 1, format!("{comma}{parameters}"));
+        }
+        _ => edits.insert(function.name_span.end, format!("({parameters})")),
+    }
+}
+
+/// Passes the state to a checked function, and reads the identity back.
+pub(crate) fn pass_state(
+    module: &Module,
+    instruction: &Instruction,
+    statement: usize,
+    edits: &mut Edits,
+) {
+    let text = module.slice(instruction.span);
+    let under = under(instruction.guard.as_ref());
+    let (launch, state) = (
+        format!("crc_launch_{statement}"),
+        format!("crc_state_{statement}"),
+    );
+    edits.insert(
+        instruction.span.start,
+        format!(
+            "\n.param .b64 {launch};\n.param .b64 {state};\n{under}st.param.b64 [{launch}], %crc_launch;\n{under}st.param.b64 [{state}], %crc_state;\n"
+        ),
+    );
+    // The name stands between the optional results and the optional arguments.
+    let arguments = match instruction.operands.last() {
+        Some(Operand::Paren(arguments)) if instruction.operands.len() > 1 => Some(arguments),
+        _ => None,
+    };
+    let (place, added) = match arguments {
+        Some(arguments) => {
+            let comma = if arguments.is_empty() { "" } else { ", " };
+            (text.rfind(')'), format!("{comma}{launch}, {state}"))
+        }
+        None => (text.rfind(';'), format!(", ({launch}, {state})")),
+    };
+    if let Some(place) = place {
+        edits.insert(instruction.span.start + place as u32, added);
+    }
+    edits.insert(
+        instruction.span.end,
+        "\nld.local.u64 %crc_me, [%crc_state];\n",
+    );
+}

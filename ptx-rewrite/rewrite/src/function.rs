@@ -1,0 +1,157 @@
+//! Walks one function: prologue, checks, epochs, calls.
+
+use device::{Fast, LAUNCH_PARAM, PREFIX};
+use ptx::ast::{Function, Instruction, Module, Operand};
+use ptx::isa;
+use shadow::layout::LaunchBlock;
+
+use crate::access::{self, Checked};
+use crate::analysis::Plan;
+use crate::calls::{self, STATE_PARAM};
+use crate::edit::Edits;
+use crate::site::Site;
+use crate::{Config, Rewritten};
+
+/// Adds the edits of `function`; false if it stays as it is.
+pub(crate) fn rewrite(
+    module: &Module,
+    plan: &Plan,
+    function: &Function,
+    config: &Config,
+    rewritten: &mut Rewritten,
+    edits: &mut Edits,
+) -> bool {
+    let Some(&granule_log2) = plan.instrumented.get(function.name.as_str()) else {
+        return false;
+    };
+    calls::extend_parameters(module, function, edits);
+    let Some(body) = &function.body else {
+        return true;
+    };
+    // Only a kernel whose callees are checked keeps its identity in memory.
+    let callee = |instruction: &Instruction| checked_callee(plan, instruction);
+    let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
+    edits.insert(body.span.start + 1, prologue(function, state));
+    let mut label = 0;
+    for (statement, instruction) in body.instructions() {
+        if let Checked::Yes { op, kind } = access::classify(instruction) {
+            let id = config.first_site + rewritten.sites.len() as u32;
+            let about = (id, op, kind);
+            rewritten
+                .sites
+                .push(Site::new(module, function, body, instruction, about));
+            let text = access::check(instruction, (&op, kind, id), granule_log2, label);
+            edits.insert(instruction.span.start, text);
+            label += 1;
+        }
+        if let Some(text) = epoch(instruction, state, label) {
+            edits.insert(instruction.span.end, text);
+            label += 1;
+        }
+        if callee(instruction) {
+            calls::pass_state(module, instruction, statement, edits);
+        }
+    }
+    true
+}
+
+/// Whether this is a direct call of a function that takes the state.
+fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {
+    instruction.opcode == "call"
+        && instruction.operands.iter().any(|operand| match operand {
+            Operand::Name { name, .. } => plan.instrumented.contains_key(name.as_str()),
+            _ => false,
+        })
+}
+
+/// Declares the registers and fills them.
+fn prologue(function: &Function, state: bool) -> String {
+    let mut text = String::from("\n");
+    text.push_str(&Fast::declarations());
+    text.push_str(
+        ".reg .pred %crc_global, %crc_settled;\n.reg .b32 %crc_index_bits, %crc_tag_shift;\n\
+         .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next;\n",
+    );
+    if state {
+        text.push_str(".reg .b64 %crc_state;\n");
+    }
+    if function.entry && state {
+        text.push_str(".local .align 8 .b8 __cudarun_me[8];\nmov.u64 %crc_state, __cudarun_me;\n");
+    }
+    text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
+    let field = |register: &str, ty: &str, offset: usize| {
+        format!("ld.global.{ty} {register}, [%crc_launch+{offset}];\n")
+    };
+    text.push_str(&field(
+        "%crc_cells",
+        "u64",
+        std::mem::offset_of!(LaunchBlock, cells),
+    ));
+    text.push_str(&field(
+        "%crc_base",
+        "u64",
+        std::mem::offset_of!(LaunchBlock, window_base),
+    ));
+    text.push_str(&field(
+        "%crc_bytes",
+        "u64",
+        std::mem::offset_of!(LaunchBlock, window_bytes),
+    ));
+    text.push_str(&field(
+        "%crc_index_mask",
+        "u64",
+        std::mem::offset_of!(LaunchBlock, index_mask),
+    ));
+    text.push_str(&field(
+        "%crc_index_bits",
+        "u32",
+        std::mem::offset_of!(LaunchBlock, index_bits),
+    ));
+    text.push_str(&field(
+        "%crc_tag_shift",
+        "u32",
+        std::mem::offset_of!(LaunchBlock, tag_shift),
+    ));
+    if function.entry {
+        text.push_str(&format!(
+            "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\nst.param.b64 [crc_0], %crc_launch;\n\
+             call (crc_1), {PREFIX}enter, (crc_0);\nld.param.b64 %crc_me, [crc_1];\n}}\n"
+        ));
+        if state {
+            text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
+        }
+    } else {
+        text.push_str(&format!(
+            "ld.param.u64 %crc_state, [{STATE_PARAM}];\nld.local.u64 %crc_me, [%crc_state];\n"
+        ));
+    }
+    text
+}
+
+/// The next epoch, after a barrier that orders the whole CTA or warp.
+fn epoch(instruction: &Instruction, state: bool, label: u32) -> Option<String> {
+    let function = if isa::sync::is_full_cta_barrier(instruction) {
+        "barrier"
+    } else if isa::sync::is_full_warp_barrier(instruction) {
+        "warp_barrier"
+    } else {
+        return None;
+    };
+    let skip = format!("$crc_passed_{label}");
+    let mut text = String::from("\n");
+    if let Some(guard) = &instruction.guard {
+        text.push_str(&format!("{}bra {skip};\n", access::unless(guard)));
+    }
+    text.push_str(&format!(
+        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\nst.param.b64 [crc_0], %crc_launch;\n\
+         st.param.b64 [crc_1], %crc_me;\ncall (crc_2), {PREFIX}{function}, (crc_0, crc_1);\n\
+         ld.param.b64 %crc_me, [crc_2];\n}}\n"
+    ));
+    if state {
+        text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
+    }
+    if instruction.guard.is_some() {
+        text.push_str(&format!("{skip}:\n"));
+    }
+    Some(text)
+}

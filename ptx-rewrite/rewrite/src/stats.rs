@@ -1,0 +1,107 @@
+//! What `ptxas` makes of a module: registers, spills and code size per kernel.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One kernel as `ptxas -v` describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Mangled name.
+    pub name: String,
+    /// Registers per thread.
+    pub registers: u32,
+    /// Bytes of local memory per thread for spills and arrays.
+    pub stack: u32,
+    /// Bytes of spill stores.
+    pub spill_stores: u32,
+    /// Bytes of spill loads.
+    pub spill_loads: u32,
+}
+
+/// Assembles `text` for `arch` (`sm_90`) with the `ptxas` at `assembler`.
+///
+/// # Errors
+/// The assembler's own words when it rejects the text, or why it could not be run.
+pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, String> {
+    let cannot = |error: std::io::Error| format!("cannot run {}: {error}", assembler.display());
+    let mut child = Command::new(assembler)
+        .args(["-v", "-c", "-o", "/dev/null", "-arch", arch, "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let input = child.stdin.take();
+    let text = text.to_owned();
+    let feeder = std::thread::spawn(move || {
+        // A broken pipe means the assembler gave up; its exit status tells.
+        input.map(|mut input| input.write_all(text.as_bytes()))
+    });
+    let output = child.wait_with_output().map_err(cannot)?;
+    drop(feeder.join());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        Ok(parse(&said))
+    } else {
+        Err(said)
+    }
+}
+
+/// Reads the `-v` remarks.
+fn parse(text: &str) -> Vec<Stats> {
+    let mut kernels: Vec<Stats> = Vec::new();
+    let mut entry = false;
+    for line in text.lines() {
+        if let Some((_, name)) = line.split_once("Compiling entry function '") {
+            let name = name.split('\'').next().unwrap_or_default().to_owned();
+            kernels.push(Stats {
+                name,
+                ..Stats::default()
+            });
+        } else if line.contains("Function properties for ") {
+            // Properties of device functions follow too; only the kernel's own count.
+            let of = line.rsplit(' ').next().unwrap_or_default();
+            entry = kernels.last().is_some_and(|kernel| kernel.name == of);
+        } else if let Some(kernel) = kernels.last_mut() {
+            if line.contains("bytes stack frame") && entry {
+                kernel.stack = number_before(line, " bytes stack frame");
+                kernel.spill_stores = number_before(line, " bytes spill stores");
+                kernel.spill_loads = number_before(line, " bytes spill loads");
+            } else if line.contains("Used ") {
+                kernel.registers = number_before(line, " registers");
+            }
+        }
+    }
+    kernels
+}
+
+fn number_before(line: &str, what: &str) -> u32 {
+    let before = line.split(what).next().unwrap_or_default();
+    before
+        .rsplit([' ', ','])
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_are_read() {
+        let text = "ptxas info    : Compiling entry function 'k' for 'sm_90'\n\
+                    ptxas info    : Function properties for k\n    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n\
+                    ptxas info    : Used 26 registers, used 0 barriers, 360 bytes cmem[0]\n\
+                    ptxas info    : Function properties for f\n    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
+        let k = Stats {
+            name: "k".into(),
+            registers: 26,
+            stack: 8,
+            spill_stores: 4,
+            spill_loads: 12,
+        };
+        assert_eq!(parse(text), [k]);
+    }
+}

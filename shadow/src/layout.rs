@@ -1,0 +1,202 @@
+//! Layouts that cross host and device, each written once.
+//!
+//! The cell, from bit 0:
+//!
+//! | bits | field | meaning |
+//! |---|---|---|
+//! | 0-4 | lane | owner's lane |
+//! | 5 | lane multi | several lanes of the owner warp in this warp epoch |
+//! | 6-8 | warp class | attributes of the accesses of this warp epoch |
+//! | 9-13 | warp | owner's warp in its CTA |
+//! | 14 | warp multi | several warps of the owner CTA in this barrier epoch |
+//! | 15-17 | CTA class | attributes of the accesses of this barrier epoch |
+//! | 18 | grid multi | several CTAs in this launch |
+//! | 19-21 | grid class | attributes of the accesses of this launch |
+//! | 22 | busy | a thread that changed the cell is writing its site |
+//! | 23-30 | generation | launch modulo 255, plus 1; 0 is an empty cell |
+//! | 31-63 | who | tag, CTA, barrier epoch, warp epoch from high to low, with widths per launch |
+//!
+//! Like [`rule`](crate::rule), this file is compiled twice: here, where `pod!` makes a struct
+//! `bytemuck::Pod`, and by `device` without any library.
+
+/// Bits of a class.
+pub const CLASS_BITS: u64 = 7;
+/// The owner's lane.
+pub const LANE_MASK: u64 = 31;
+/// Several lanes.
+pub const WARP_LANE_MULTI: u64 = 1 << 5;
+/// Class of the warp epoch.
+pub const WARP_CLASS_SHIFT: u32 = 6;
+/// Lowest bit of the owner's warp.
+pub const WARP_SHIFT: u32 = 9;
+/// The owner's warp.
+pub const WARP_MASK: u64 = 31 << WARP_SHIFT;
+/// Several warps.
+pub const WARP_MULTI: u64 = 1 << 14;
+/// Class of the barrier epoch.
+pub const CTA_CLASS_SHIFT: u32 = 15;
+/// Class of the barrier epoch, in place.
+pub const CTA_CLASS_MASK: u64 = CLASS_BITS << CTA_CLASS_SHIFT;
+/// Several CTAs.
+pub const GRID_MULTI: u64 = 1 << 18;
+/// Class of the launch.
+pub const GRID_CLASS_SHIFT: u32 = 19;
+/// Class of the launch, in place.
+pub const GRID_CLASS_MASK: u64 = CLASS_BITS << GRID_CLASS_SHIFT;
+/// The thread that changed the cell is still writing the site that belongs to it. The device waits
+/// for it; the rule never sees it.
+pub const BUSY: u64 = 1 << 22;
+/// Lowest bit of the generation.
+pub const GENERATION_SHIFT: u32 = 23;
+/// The generation, in place.
+pub const GENERATION_MASK: u64 = 255 << GENERATION_SHIFT;
+/// Lowest bit of the warp epoch, the first of the fields with a width per launch.
+pub const WARP_EPOCH_SHIFT: u32 = 31;
+/// Bits for tag, CTA, barrier epoch and warp epoch together.
+pub const WHO_BITS: u32 = 64 - WARP_EPOCH_SHIFT;
+
+/// Largest generation; the next launch needs cleared cells and starts at 1 again.
+pub const MAX_GENERATION: u32 = 255;
+
+/// An access word holds the kind in its lowest bits.
+pub const ACCESS_KIND_MASK: u32 = 15;
+/// Lowest bit of log2 of the granule's bytes.
+pub const ACCESS_GRANULE_SHIFT: u32 = 4;
+/// Lowest bit of the number of bytes the thread accesses.
+pub const ACCESS_BYTES_SHIFT: u32 = 8;
+
+/// [`Record::previous_thread`] when the cell no longer knew it.
+pub const UNKNOWN: u32 = 0xffff_ffff;
+
+pod! {
+/// One launch's state, in device memory; its address is the hidden last kernel parameter.
+pub struct LaunchBlock {
+    /// Address of the cells, 8 bytes each.
+    pub cells: u64,
+    /// Address of the sites of the last state change, 4 bytes per cell.
+    pub sites: u64,
+    /// First address that is checked.
+    pub window_base: u64,
+    /// Bytes that are checked.
+    pub window_bytes: u64,
+    /// Number of cells minus 1; a power of two minus 1.
+    pub index_mask: u64,
+    /// log2 of the number of cells.
+    pub index_bits: u32,
+    /// Lowest bit of the barrier epoch.
+    pub barrier_shift: u32,
+    /// Lowest bit of the CTA id.
+    pub cta_shift: u32,
+    /// Lowest bit of the tag; 64 when the cells cover the window.
+    pub tag_shift: u32,
+    /// 1 to [`MAX_GENERATION`].
+    pub generation: u32,
+    /// Number of [`PairSlot`]s minus 1; a power of two minus 1.
+    pub pair_mask: u32,
+    /// Address of the [`PairSlot`]s.
+    pub pairs: u64,
+    /// Address of the [`Record`]s.
+    pub records: u64,
+    /// Number of [`Record`]s there is room for.
+    pub record_capacity: u64,
+    /// Address of the [`Counters`].
+    pub counters: u64,
+}
+}
+
+pod! {
+/// What a launch counts, in device memory.
+pub struct Counters {
+    /// Records wanted; those beyond the capacity were dropped.
+    pub records: u64,
+    /// Conflicting accesses.
+    pub conflicts: u64,
+    /// Granules that lost their cell to another granule.
+    pub evictions: u64,
+    /// Conflicts left undecided because an epoch was saturated.
+    pub undecided: u64,
+    /// Accesses outside the window.
+    pub outside: u64,
+    /// Checks that changed, or might have changed, a cell.
+    pub slow: u64,
+}
+}
+
+pod! {
+/// A pair of sites that raced in this launch.
+pub struct PairSlot {
+    /// `site << 32 | previous site`, plus 1; 0 when free.
+    pub key: u64,
+    /// How often.
+    pub count: u64,
+}
+}
+
+pod! {
+/// The first conflict of a pair of sites, in device memory.
+pub struct Record {
+    /// Address of the granule.
+    pub address: u64,
+    /// The cell before the access.
+    pub cell: u64,
+    /// The accessing thread's identity, tag included.
+    pub me: u64,
+    /// Site of this access.
+    pub site: u32,
+    /// Site of the access that last changed the cell.
+    pub previous_site: u32,
+    /// CTA of this access, linear, x fastest.
+    pub cta: u32,
+    /// Thread in its CTA, linear.
+    pub thread: u32,
+    /// CTA of the earlier access, or [`UNKNOWN`] when several CTAs shared the granule.
+    pub previous_cta: u32,
+    /// Thread of the earlier access in its CTA, or [`UNKNOWN`].
+    pub previous_thread: u32,
+    /// The access word: kind, granule, bytes.
+    pub access: u32,
+    /// `CONFLICT_GRID`, `CONFLICT_CTA` or `CONFLICT_WARP`.
+    pub verdict: u32,
+    /// The earlier kinds: the cell's class at the level of the conflict.
+    pub class: u32,
+    /// 1 once the record is complete.
+    pub ready: u32,
+}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::{offset_of, size_of};
+
+    /// The device code reads these structs by the same definitions; what must not move without a
+    /// thought is their size and that no padding hides in them.
+    #[test]
+    fn structs_have_no_padding_and_keep_their_size() {
+        assert_eq!(size_of::<LaunchBlock>(), 96);
+        assert_eq!(size_of::<Counters>(), 48);
+        assert_eq!(size_of::<PairSlot>(), 16);
+        assert_eq!(size_of::<Record>(), 64);
+        assert_eq!(offset_of!(LaunchBlock, pairs), 64);
+        assert_eq!(offset_of!(Record, site), 24);
+    }
+
+    #[test]
+    fn the_fields_of_a_cell_tile_it() {
+        let fields = [
+            LANE_MASK,
+            WARP_LANE_MULTI,
+            CLASS_BITS << WARP_CLASS_SHIFT,
+            WARP_MASK,
+            WARP_MULTI,
+            CTA_CLASS_MASK,
+            GRID_MULTI,
+            GRID_CLASS_MASK,
+            BUSY,
+            GENERATION_MASK,
+            !0 << WARP_EPOCH_SHIFT,
+        ];
+        assert_eq!(fields.iter().fold(0, |all, f| all ^ f), !0);
+        assert_eq!(fields.iter().map(|f| f.count_ones()).sum::<u32>(), 64);
+    }
+}

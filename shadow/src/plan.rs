@@ -1,0 +1,230 @@
+//! How a launch uses the cells: widths of the identity fields, tag and index.
+
+use crate::layout::{GENERATION_SHIFT, LANE_MASK, WARP_EPOCH_SHIFT, WARP_SHIFT, WHO_BITS};
+use crate::rule::Shifts;
+
+/// What decides the widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// CTAs in the grid.
+    pub ctas: u64,
+    /// Bytes of the checked window.
+    pub window_bytes: u64,
+    /// log2 of the number of cells.
+    pub index_bits: u32,
+    /// log2 of the granule's bytes: 0, 1 or 2.
+    pub granule_log2: u32,
+    /// The kernel executes barriers of the whole CTA.
+    pub barriers: bool,
+    /// The kernel executes barriers of the whole warp.
+    pub warp_barriers: bool,
+}
+
+/// The widths of a launch, in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Which granule of those that share a cell.
+    pub tag: u32,
+    /// CTA id.
+    pub cta: u32,
+    /// Barrier epoch.
+    pub barrier: u32,
+    /// Warp epoch.
+    pub warp: u32,
+}
+
+/// The identity fields do not fit a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// Bits that tag and CTA id need, and the fewest useful epochs.
+    pub needed: u32,
+}
+
+impl core::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "the grid and the memory need {} identity bits of the {WHO_BITS} in a shadow cell; a larger shadow (--shadow-mem) needs fewer",
+            self.needed
+        )
+    }
+}
+
+/// Fewest epoch bits worth having: below, a kernel with a loop would soon be undecided.
+const MIN_EPOCH: u32 = 4;
+/// More warp epochs than this take bits from the barrier epoch.
+const MAX_WARP_EPOCH: u32 = 10;
+
+/// Chooses the widths: what the ids need, the rest for epochs.
+pub fn widths(shape: &Shape) -> Result<Widths, TooLarge> {
+    let granules = shape.window_bytes.max(1).div_ceil(1 << shape.granule_log2);
+    let tag = bits(granules).saturating_sub(shape.index_bits);
+    let cta = bits(shape.ctas);
+    let epochs = u32::from(shape.barriers) + u32::from(shape.warp_barriers);
+    let needed = tag + cta + epochs * MIN_EPOCH;
+    let Some(spare) = WHO_BITS.checked_sub(needed) else {
+        return Err(TooLarge { needed });
+    };
+    let (barrier, warp) = match (shape.barriers, shape.warp_barriers) {
+        (false, false) => (0, 0),
+        (true, false) => (MIN_EPOCH + spare, 0),
+        (false, true) => (0, MIN_EPOCH + spare),
+        (true, true) => {
+            let warp = (MIN_EPOCH + spare / 2).min(MAX_WARP_EPOCH);
+            (2 * MIN_EPOCH + spare - warp, warp)
+        }
+    };
+    Ok(Widths {
+        tag,
+        cta,
+        barrier,
+        warp,
+    })
+}
+
+/// Bits to tell `count` things apart.
+fn bits(count: u64) -> u32 {
+    count.max(1).next_power_of_two().trailing_zeros()
+}
+
+impl Widths {
+    /// Where the fields begin.
+    pub fn shifts(&self) -> Shifts {
+        let barrier = WARP_EPOCH_SHIFT + self.warp;
+        let cta = barrier + self.barrier;
+        Shifts {
+            barrier,
+            cta,
+            tag: if self.tag == 0 { 64 } else { cta + self.cta },
+        }
+    }
+}
+
+/// The identity of a thread: what a cell stores of it besides classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// 1 to 255.
+    pub generation: u32,
+    /// Which granule.
+    pub tag: u64,
+    /// Linear CTA id.
+    pub cta: u64,
+    /// CTA barriers passed.
+    pub barrier_epoch: u64,
+    /// Warp barriers passed since.
+    pub warp_epoch: u64,
+    /// Warp in its CTA, 0 to 31.
+    pub warp: u32,
+    /// Lane in its warp, 0 to 31.
+    pub lane: u32,
+}
+
+impl Identity {
+    /// Packs the identity; values beyond their width must not occur.
+    pub fn pack(&self, widths: &Widths) -> u64 {
+        let shifts = widths.shifts();
+        let tag = if widths.tag == 0 {
+            0
+        } else {
+            self.tag << shifts.tag
+        };
+        tag | self.cta.checked_shl(shifts.cta).unwrap_or(0)
+            | self.barrier_epoch.checked_shl(shifts.barrier).unwrap_or(0)
+            | self.warp_epoch << WARP_EPOCH_SHIFT
+            | u64::from(self.generation) << GENERATION_SHIFT
+            | u64::from(self.warp) << WARP_SHIFT
+            | u64::from(self.lane)
+    }
+
+    /// Reads the identity fields of a cell.
+    pub fn unpack(cell: u64, widths: &Widths) -> Self {
+        let shifts = widths.shifts();
+        let field = |shift: u32, width: u32| match width {
+            0 => 0,
+            _ => cell >> shift & (!0 >> (64 - width)),
+        };
+        Self {
+            generation: (cell >> GENERATION_SHIFT & 255) as u32,
+            tag: field(shifts.tag.min(63), widths.tag),
+            cta: field(shifts.cta, widths.cta),
+            barrier_epoch: field(shifts.barrier, widths.barrier),
+            warp_epoch: field(WARP_EPOCH_SHIFT, widths.warp),
+            warp: (cell >> WARP_SHIFT & 31) as u32,
+            lane: (cell & LANE_MASK) as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        ctas: 1,
+        window_bytes: 1 << 34,
+        index_bits: 28,
+        granule_log2: 2,
+        barriers: true,
+        warp_barriers: true,
+    };
+
+    #[test]
+    fn every_shape_uses_at_most_all_bits_and_never_cuts_an_id() {
+        for log_ctas in 0..31 {
+            for (barriers, warp_barriers) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
+                for granule_log2 in 0..3 {
+                    let ctas = 1u64 << log_ctas;
+                    let shape = Shape {
+                        ctas,
+                        barriers,
+                        warp_barriers,
+                        granule_log2,
+                        ..SHAPE
+                    };
+                    let Ok(w) = widths(&shape) else { continue };
+                    assert!(w.tag + w.cta + w.barrier + w.warp <= WHO_BITS);
+                    assert!(ctas <= 1 << w.cta);
+                    assert_eq!(w.barrier > 0, barriers);
+                    assert_eq!(w.warp > 0, warp_barriers);
+                }
+            }
+        }
+        assert!(
+            widths(&Shape {
+                ctas: 1 << 30,
+                ..SHAPE
+            })
+            .is_err()
+        );
+        assert_eq!(
+            widths(&SHAPE).unwrap(),
+            Widths {
+                tag: 4,
+                cta: 0,
+                barrier: 19,
+                warp: 10
+            }
+        );
+    }
+
+    #[test]
+    fn identities_survive_packing() {
+        let w = widths(&Shape {
+            ctas: 1000,
+            ..SHAPE
+        })
+        .unwrap();
+        let id = Identity {
+            generation: 7,
+            tag: 9,
+            cta: 999,
+            barrier_epoch: 5,
+            warp_epoch: 3,
+            warp: 31,
+            lane: 17,
+        };
+        assert_eq!(Identity::unpack(id.pack(&w), &w), id);
+    }
+}

@@ -1,0 +1,231 @@
+//! The race rule: what one access does to a shadow cell.
+//!
+//! After ScoRD (Kamath et al., ISCA 2020), whose size and place are kept: 8 bytes per granule in a
+//! direct-mapped cache.
+//! The contents are a three-level summary (grid, CTA, warp) instead of the last accessor, because a
+//! last accessor forgets: a reader that is ordered after a writer must not erase it for a third.
+//! 1. At each level the cell knows who owns the granule, or that several share it, and the *class*:
+//!    which kinds of access there were since the last barrier of that level.
+//! 2. Within a level a shared granule is homogeneous (all loads, or all atomics), or else a race has
+//!    been reported; so a newcomer is compared with the class alone.
+//! 3. An access in a newer epoch of the owner is ordered after everything of that level.
+//!
+//! A class is a set of three attributes, so that joining is `|` and a conflict is one `&`:
+//! *writes*; *weak* (at grid level: weak or narrower than gpu scope); *weak writes* (likewise).
+//! With two bits per class, as often proposed, a strong load would have to count as a weak load or
+//! as an atomic, and either gives false alarms beside the other.
+//!
+//! This file is compiled twice: into this crate, and by `device` with `#![no_core]` into PTX.
+//! Hence only `u32`, `u64`, `bool` and plain functions.
+
+use crate::layout::{
+    CLASS_BITS, CTA_CLASS_MASK, CTA_CLASS_SHIFT, GENERATION_MASK, GRID_CLASS_MASK,
+    GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT,
+    WARP_LANE_MULTI, WARP_MASK, WARP_MULTI,
+};
+
+/// Kind of access: a weak load (`ld`, `ld.global.nc`).
+pub const WEAK_LOAD: u32 = 0;
+/// A relaxed, acquire or volatile load of gpu or wider scope.
+pub const STRONG_LOAD_GPU: u32 = 1;
+/// A strong load of cta scope.
+pub const STRONG_LOAD_CTA: u32 = 2;
+/// An atomic, reduction or strong store of gpu or wider scope.
+pub const STRONG_WRITE_GPU: u32 = 3;
+/// An atomic, reduction or strong store of cta scope.
+pub const STRONG_WRITE_CTA: u32 = 4;
+/// A weak store.
+pub const WEAK_STORE: u32 = 5;
+/// Number of kinds.
+pub const KINDS: u32 = 6;
+
+/// The access is ordered after, or does not conflict with, what the cell remembers.
+pub const OK: u32 = 0;
+/// Conflict with another CTA.
+pub const CONFLICT_GRID: u32 = 1;
+/// Conflict with another warp of the same CTA.
+pub const CONFLICT_CTA: u32 = 2;
+/// Conflict with another lane of the same warp.
+pub const CONFLICT_WARP: u32 = 3;
+/// The cell belonged to another granule of this launch, which is now forgotten.
+pub const EVICTED: u32 = 4;
+/// An epoch counter is saturated, so the order within the CTA is not known; not reported.
+pub const UNDECIDED: u32 = 5;
+
+// One hexadecimal digit per kind, kind 0 lowest. Bits of a class: 1 writes, 2 weak, 4 weak writes.
+/// What a kind adds to the class at grid level, where narrow scope counts as weak.
+const ADDS_GRID: u32 = 0x0077_1202;
+/// What a kind adds at CTA and warp level.
+const ADDS_CTA: u32 = 0x0071_1002;
+/// Which attributes a kind conflicts with at grid level; 8 stands for "always".
+const CONFLICTS_GRID: u32 = 0x0088_2141;
+/// Likewise at CTA and warp level.
+const CONFLICTS_CTA: u32 = 0x0082_2441;
+
+/// Where the fields whose width is chosen per launch begin.
+pub struct Shifts {
+    /// Lowest bit of the barrier epoch, at least 31.
+    pub barrier: u32,
+    /// Lowest bit of the CTA id, at most 63.
+    pub cta: u32,
+    /// Lowest bit of the tag, 64 when there is none.
+    pub tag: u32,
+}
+
+/// What an access does.
+pub struct Outcome {
+    /// The next cell.
+    pub next: u64,
+    /// [`OK`] to [`UNDECIDED`].
+    pub verdict: u32,
+}
+
+const fn digit(table: u32, kind: u32) -> u64 {
+    (table >> (kind << 2) & 15) as u64
+}
+
+const fn conflicts(table: u32, class: u64, kind: u32) -> bool {
+    digit(table, kind) & (class | 8) != 0
+}
+
+/// A right shift that may be by 64.
+const fn above(value: u64, shift: u32) -> u64 {
+    value >> 1 >> (shift - 1)
+}
+
+/// The class bits of a cell that `kind` alone has touched.
+pub const fn classes(kind: u32) -> u64 {
+    digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT
+        | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT
+        | digit(ADDS_CTA, kind) << WARP_CLASS_SHIFT
+}
+
+/// The bits and the value of a cell that another load (or strong access) of `kind` leaves as it is:
+/// shared by several CTAs with exactly this class.
+pub const fn shared(kind: u32) -> u64 {
+    GRID_MULTI | digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT
+}
+
+/// Whether the field of `me` from `low` to `high` is at its maximum. A field without bits never is.
+const fn saturated(me: u64, low: u32, high: u32) -> bool {
+    let mask = above(!0, 64 - (high - low));
+    high != low && me >> low & mask == mask
+}
+
+/// One access by `me` to a granule whose cell is `cell`.
+///
+/// `me` holds generation, tag, CTA, epochs, warp and lane, and no class or multi bit.
+pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
+    let fresh = me | classes(kind);
+    let differs = cell ^ me;
+    if differs & GENERATION_MASK != 0 {
+        return Outcome {
+            next: fresh,
+            verdict: OK,
+        };
+    }
+    if above(differs, shifts.tag) != 0 {
+        return Outcome {
+            next: fresh,
+            verdict: EVICTED,
+        };
+    }
+
+    // Grid level: another CTA, or several.
+    let class = cell >> GRID_CLASS_SHIFT & CLASS_BITS;
+    let joined = cell | digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT;
+    if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
+        if conflicts(CONFLICTS_GRID, class, kind) {
+            return conflict(cell, fresh, kind, CONFLICT_GRID);
+        }
+        return Outcome {
+            next: joined | GRID_MULTI,
+            verdict: OK,
+        };
+    }
+    // My own CTA. What it did before its last barrier matters to other CTAs only.
+    let keep_grid = fresh | joined & GRID_CLASS_MASK;
+    if above(differs, shifts.barrier) != 0 {
+        return Outcome {
+            next: keep_grid,
+            verdict: OK,
+        };
+    }
+
+    // CTA level: another warp, or several.
+    let lost_barriers = saturated(me, shifts.barrier, shifts.cta);
+    let class = cell >> CTA_CLASS_SHIFT & CLASS_BITS;
+    let joined = joined | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT;
+    if cell & WARP_MULTI != 0 || differs & WARP_MASK != 0 {
+        if conflicts(CONFLICTS_CTA, class, kind) {
+            if lost_barriers {
+                return Outcome {
+                    next: keep_grid,
+                    verdict: UNDECIDED,
+                };
+            }
+            return conflict(cell, fresh, kind, CONFLICT_CTA);
+        }
+        return Outcome {
+            next: joined | WARP_MULTI,
+            verdict: OK,
+        };
+    }
+    // My own warp.
+    let keep_cta = fresh | joined & (GRID_CLASS_MASK | CTA_CLASS_MASK);
+    if differs >> WARP_EPOCH_SHIFT != 0 {
+        return Outcome {
+            next: keep_cta,
+            verdict: OK,
+        };
+    }
+
+    // Warp level: another lane, or several.
+    let class = cell >> WARP_CLASS_SHIFT & CLASS_BITS;
+    let joined = joined | digit(ADDS_CTA, kind) << WARP_CLASS_SHIFT;
+    if cell & WARP_LANE_MULTI != 0 || differs & LANE_MASK != 0 {
+        if conflicts(CONFLICTS_CTA, class, kind) {
+            if lost_barriers || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier) {
+                return Outcome {
+                    next: keep_cta,
+                    verdict: UNDECIDED,
+                };
+            }
+            return conflict(cell, fresh, kind, CONFLICT_WARP);
+        }
+        return Outcome {
+            next: joined | WARP_LANE_MULTI,
+            verdict: OK,
+        };
+    }
+    Outcome {
+        next: joined,
+        verdict: OK,
+    }
+}
+
+/// After a conflict the cell describes a subset of the accesses, so that it never alarms falsely:
+/// a load leaves the cell to the writer it raced with, a write takes it over.
+const fn conflict(cell: u64, fresh: u64, kind: u32, verdict: u32) -> Outcome {
+    let next = if kind <= STRONG_LOAD_CTA { cell } else { fresh };
+    Outcome { next, verdict }
+}
+
+/// `me` after a barrier of the whole CTA: next barrier epoch, warp epoch 0.
+pub const fn pass_barrier(me: u64, shifts: &Shifts) -> u64 {
+    // The warp epoch lies between the cell's fixed fields and the barrier epoch.
+    let warp_epoch = above(!0, 64 - (shifts.barrier - WARP_EPOCH_SHIFT)) << WARP_EPOCH_SHIFT;
+    let me = me & !warp_epoch;
+    if shifts.cta == shifts.barrier || saturated(me, shifts.barrier, shifts.cta) {
+        return me;
+    }
+    me + (1 << shifts.barrier)
+}
+
+/// `me` after a barrier of the whole warp: next warp epoch.
+pub const fn pass_warp_barrier(me: u64, shifts: &Shifts) -> u64 {
+    if shifts.barrier == WARP_EPOCH_SHIFT || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier) {
+        return me;
+    }
+    me + (1 << WARP_EPOCH_SHIFT)
+}

@@ -1,0 +1,34 @@
+// What every program in this folder needs: stop at the first CUDA error, and say whether the result is right.
+// How a program tells the runner what to expect of it stands in docs/adding-a-test.md.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+
+#define CHECK(call)                                                                         \
+    do {                                                                                    \
+        cudaError_t status = (call);                                                        \
+        if (status != cudaSuccess) {                                                        \
+            std::printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(status));     \
+            std::exit(2);                                                                   \
+        }                                                                                   \
+    } while (0)
+
+// The program's exit code.
+// A race may spoil the result, so a racy variant only prints what came of it.
+inline int verdict(bool right) {
+    std::printf("result: %s\n", right ? "right" : "wrong");
+#ifdef RACY
+    return 0;
+#else
+    return right ? 0 : 1;
+#endif
+}
+
+// A small reproducible generator, so that every run sees the same data.
+struct Random {
+    unsigned state;
+    unsigned operator()(unsigned below) {
+        state = state * 1664525u + 1013904223u;
+        return (state >> 8) % below;
+    }
+};

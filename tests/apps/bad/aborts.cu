@@ -1,0 +1,21 @@
+// A program that aborts: none of its exit handlers run.
+//@ expect(clean): no-race
+//@ expect(racy): race
+//@ exit(clean): 134
+#include "../app.h"
+
+__global__ void count_threads(int *counter) {
+#ifdef RACY
+    *counter += 1;  //~ race A A
+#else
+    atomicAdd(counter, 1);
+#endif
+}
+
+int main() {
+    int *counter;
+    CHECK(cudaMalloc(&counter, sizeof *counter));
+    count_threads<<<2, 32>>>(counter);
+    CHECK(cudaDeviceSynchronize());
+    std::abort();
+}

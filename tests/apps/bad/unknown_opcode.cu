@@ -1,0 +1,42 @@
+// An instruction that the simulated device lacks: that launch fails, the program sees it, and goes on.
+//@ expect(clean): no-race
+//@ expect(racy): race
+//@ exit(clean): 75
+//@ says: vavrg4
+//@ says: unknown_opcode.cu:14
+//@ stdout: the other kernel made 64
+#include "../app.h"
+
+// A video instruction; nothing but inline assembly makes it.
+__global__ void average(unsigned *data) {
+    unsigned out;
+    unsigned in = data[threadIdx.x];
+    asm volatile("vavrg4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(in), "r"(7u), "r"(0u));
+    data[threadIdx.x] = out;
+}
+
+__global__ void count_threads(int *counter) {
+#ifdef RACY
+    *counter += 1;  //~ race A A
+#else
+    atomicAdd(counter, 1);
+#endif
+}
+
+int main() {
+    unsigned *data;
+    int *counter, total = 0;
+    CHECK(cudaMalloc(&data, 32 * sizeof *data));
+    CHECK(cudaMalloc(&counter, sizeof *counter));
+    average<<<1, 32>>>(data);
+    cudaError_t status = cudaGetLastError();
+    std::printf("the program sees: %s\n", cudaGetErrorName(status));
+    if (status == cudaSuccess) return 4;
+    count_threads<<<2, 32>>>(counter);
+    CHECK(cudaMemcpy(&total, counter, sizeof total, cudaMemcpyDeviceToHost));
+#ifdef RACY
+    total = 64;
+#endif
+    std::printf("the other kernel made %d\n", total);
+    return 0;
+}

@@ -1,0 +1,110 @@
+//! `tests/exec/`: what a kernel computes.
+//!
+//! Every case runs twice, as written and rewritten with the race checks: both must give the
+//! expected result, which also shows that rewriting changes nothing.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::args::{self, Arg};
+use crate::header::{Case, bits};
+use crate::inputs;
+use crate::machine::{Launch, Machine};
+use crate::reference;
+
+/// Runs one case on the original and on the rewritten text.
+pub fn run(case: &Case) -> Result<()> {
+    for checked in [false, true] {
+        let which = if checked { "rewritten" } else { "original" };
+        let result = match case.get("reference") {
+            Some(opcode) => scalar(case, opcode, checked),
+            None => kernel(case, checked),
+        };
+        result.with_context(|| format!("{which} text"))?;
+    }
+    Ok(())
+}
+
+/// A template for one scalar instruction: `in` holds rows of 64-bit slots with the operands, `out`
+/// one slot per row.
+fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
+    const BLOCK: u32 = 128;
+    let operands = case.get("operands").context("`reference` needs `operands`")?;
+    let result = case.get("result").context("`reference` needs `result`")?;
+    let (operands, result) = (named_types(case, operands), named_types(case, result));
+    let rows = inputs::rows(&operands)?;
+    let input: Vec<u8> = rows.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+    let count = u32::try_from(rows.len())?;
+    let mut machine = Machine::new(checked, 0)?;
+    let arguments = [
+        Arg::Buffer(input),
+        Arg::Buffer(vec![0; rows.len() * 8]),
+        Arg::Scalar(count.to_le_bytes().to_vec()),
+    ];
+    let launch = Launch {
+        kernel: None,
+        grid: [count.div_ceil(BLOCK), 1, 1],
+        block: [BLOCK, 1, 1],
+        shared: 0,
+        cooperative: false,
+    };
+    let buffers = machine.run(&case.text, &launch, &arguments)?;
+    buffers.error?;
+    let width = bits(&result).with_context(|| format!("unknown result type `{result}`"))?;
+    for (row, slot) in rows.iter().zip(buffers.contents[1].chunks_exact(8)) {
+        let slot = u64::from_le_bytes(slot.try_into()?) & (u64::MAX >> (64 - width));
+        let expected = reference::eval(opcode, row)?;
+        ensure!(
+            expected.accepts(slot, &result),
+            "{opcode} of {row:x?} gave {slot:#x}, expected {expected:x?}"
+        );
+    }
+    Ok(())
+}
+
+/// `T`, `D` and `W` in `operands` and `result` stand for the revision's types.
+fn named_types(case: &Case, text: &str) -> String {
+    let words = text.split_whitespace().map(|word| {
+        let (name, rest) = word.split_at(1);
+        match name {
+            "T" | "D" | "W" => case.expand(&format!("${{{name}}}")) + rest,
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A whole kernel with literal arguments and expected buffers or an expected error.
+fn kernel(case: &Case, checked: bool) -> Result<()> {
+    let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
+    let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
+    let outcome = Machine::new(checked, 0)?.run(&case.text, &Launch::of(case)?, &arguments)?;
+    match (case.get("error"), outcome.error) {
+        (None, error) => error?,
+        (Some(expected), Ok(())) => bail!("the launch succeeded, expected error `{expected}`"),
+        (Some(expected), Err(error)) => ensure!(
+            error.kind == expected,
+            "the launch failed with `{}` ({error}), expected `{expected}`",
+            error.kind
+        ),
+    }
+    ensure!(
+        case.get("error").is_some() || !case.all("out").is_empty(),
+        "the case expects nothing: give `out` or `error`"
+    );
+    for out in case.all("out") {
+        let (index, value) = out.split_once(' ').context("expected `out: INDEX VALUE`")?;
+        let index: usize = index.parse().with_context(|| format!("bad argument index in `{out}`"))?;
+        let Arg::Buffer(expected) = args::parse(value)? else {
+            bail!("`out: {out}` is not a buffer");
+        };
+        let actual = outcome.contents.get(index).context("no such argument")?;
+        let element = bits(value.split('[').next().unwrap_or_default()).unwrap_or(32) as usize / 8;
+        let differs = actual.chunks(element).zip(expected.chunks(element)).position(|(a, b)| a != b);
+        if let Some(at) = differs {
+            let show = |bytes: &[u8]| bytes[at * element..][..element].iter().rev().map(|b| format!("{b:02x}")).collect::<String>();
+            bail!("out {index}[{at}] is 0x{}, expected 0x{}", show(actual), show(&expected));
+        }
+        ensure!(actual.len() == expected.len(), "out {index} has another length");
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Compiles a variant of a program with nvcc, once per content.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Program, Variant, includes};
+use crate::command;
+use crate::dist::Dist;
+use crate::toolkit::Toolkit;
+
+/// What everything is compiled with, and where to.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    /// The compiler.
+    pub toolkit: Toolkit,
+    /// Programs of the driver API are linked with our library.
+    pub dist: Dist,
+    /// The folder for what is built.
+    pub folder: PathBuf,
+}
+
+/// A compiled variant.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+impl Builder {
+    /// Compiles, or finds what an earlier call compiled from the same files with the same options.
+    pub fn build(&self, program: &Program, variant: Variant) -> Result<Built> {
+        let options = options(program, variant);
+        let key = self.key(program, &options)?;
+        let place = self
+            .folder
+            .join(format!("{}-{variant}-{key:016x}", program.name));
+        let wants_ptx = program.values("ptx", variant).next().is_some();
+        if !place.join(&program.name).is_file() {
+            self.compile(program, variant, &options, &place)?;
+        }
+        let ptx = place.join(format!("{}.ptx", program.name));
+        let expand = |word: &str| {
+            if word == "{ptx}" {
+                ptx.display().to_string()
+            } else {
+                word.to_owned()
+            }
+        };
+        let arguments = program
+            .words("args", variant)
+            .into_iter()
+            .map(expand)
+            .collect();
+        debug_assert!(!wants_ptx || ptx.is_file(), "compile() made the PTX");
+        Ok(Built {
+            program: place.join(&program.name),
+            arguments,
+        })
+    }
+
+    /// Into a folder beside, renamed when complete.
+    fn compile(
+        &self,
+        program: &Program,
+        variant: Variant,
+        options: &[String],
+        place: &Path,
+    ) -> Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        let work = tempfile::Builder::new()
+            .prefix(".building")
+            .tempdir_in(&self.folder)?;
+        for ptx_options in program.values("ptx", variant) {
+            let mut nvcc = self.nvcc();
+            nvcc.args(["-ptx", "-arch=compute_90"])
+                .args(common(variant))
+                .args(ptx_options.split_whitespace());
+            nvcc.arg("-o")
+                .arg(work.path().join(format!("{}.ptx", program.name)))
+                .arg(&program.path);
+            command::output(&mut nvcc)?;
+        }
+        let mut nvcc = self.nvcc();
+        nvcc.args(options)
+            .arg("-o")
+            .arg(work.path().join(&program.name))
+            .args(program.files());
+        nvcc.arg("-L").arg(self.dist.libraries());
+        command::output(&mut nvcc).context("nvcc needs g++ beside it")?;
+        if std::fs::rename(work.path(), place).is_err() && !place.join(&program.name).is_file() {
+            std::fs::remove_dir_all(place).ok();
+            std::fs::rename(work.path(), place)
+                .with_context(|| format!("cannot create {}", place.display()))?;
+        }
+        Ok(())
+    }
+
+    fn nvcc(&self) -> Command {
+        let mut nvcc = Command::new(&self.toolkit.nvcc);
+        self.toolkit.prepare(&mut nvcc);
+        nvcc
+    }
+
+    /// Changes with the compiler, the options, the name and everything that is compiled.
+    fn key(&self, program: &Program, options: &[String]) -> Result<u64> {
+        let mut hash = Fnv::default();
+        hash.add(self.toolkit.nvcc.as_os_str());
+        options
+            .iter()
+            .for_each(|option| hash.add(OsStr::new(option)));
+        for file in program.files() {
+            for path in std::iter::once(file.clone()).chain(includes(&file)?) {
+                hash.add(path.as_os_str());
+                hash.bytes(
+                    &std::fs::read(&path)
+                        .with_context(|| format!("cannot read {}", path.display()))?,
+                );
+            }
+        }
+        Ok(hash.0)
+    }
+}
+
+/// nvcc's options for a program, apart from files.
+fn options(program: &Program, variant: Variant) -> Vec<String> {
+    let own = program.words("nvcc", variant);
+    let mut options = common(variant);
+    if !own
+        .iter()
+        .any(|word| word.starts_with("-gencode") || word.starts_with("-arch"))
+    {
+        options.push("-arch=sm_90".to_owned());
+    }
+    if !own.contains(&"-cudart") {
+        options.extend(["-cudart".to_owned(), "shared".to_owned()]);
+    }
+    options.extend(own.into_iter().map(str::to_owned));
+    options
+}
+
+fn common(variant: Variant) -> Vec<String> {
+    let mut options = vec!["-O2".to_owned(), "-lineinfo".to_owned()];
+    if variant == Variant::Racy {
+        options.push("-DRACY".to_owned());
+    }
+    options
+}
+
+/// The 64-bit FNV-1a hash: stable between compiler versions, unlike the standard library's.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, text: &OsStr) {
+        self.bytes(text.as_encoded_bytes());
+        // Keeps "ab" + "c" apart from "a" + "bc".
+        self.bytes(&[0]);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! What a program of `tests/apps` says about itself.
+//!
+//! ```text
+//! //@ expect(racy): race                header: key, optional variant, value
+//! *total += partial[0];  //~ race A A   mark: this line is both ends of race A
+//! ```
+//! Every key and mark that is not understood is an error, so that a typo cannot switch a test off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// One of the two programs that a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// As it should be.
+    Clean,
+    /// Compiled with `-DRACY`.
+    Racy,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Variant::Clean {
+            "clean"
+        } else {
+            "racy"
+        })
+    }
+}
+
+/// What the tool must say about a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    NoRace,
+    /// Exactly the marked races.
+    Race,
+    /// No race, but perhaps possible ones.
+    NotDecided,
+    /// That it did not check.
+    NotChecked,
+}
+
+/// A line of a file; the file by its last component, as paths differ between machines.
+pub type Place = (String, u32);
+
+/// Two places in order; a race is an unordered pair.
+pub type Pair = (Place, Place);
+
+/// The races marked in a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Those that must be reported.
+    pub must: BTreeSet<Pair>,
+    /// Those that may be: whether they show depends on which thread comes first.
+    pub may: BTreeSet<Pair>,
+}
+
+/// One file of `tests/apps` and what it says.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The main file.
+    pub path: PathBuf,
+    /// Its name without folder and extension.
+    pub name: String,
+    /// The races of the racy variant.
+    pub marks: Marks,
+    keys: Vec<Key>,
+}
+
+#[derive(Debug, Clone)]
+struct Key {
+    name: String,
+    variant: Option<Variant>,
+    value: String,
+}
+
+/// Every key there is; `docs/adding-a-test.md` explains them.
+const KEYS: [&str; 11] = [
+    "variants",
+    "expect",
+    "exit",
+    "says",
+    "stdout",
+    "nvcc",
+    "with",
+    "ptx",
+    "args",
+    "bench-args",
+    "demo",
+];
+
+impl Program {
+    /// Reads a file and those it is compiled with.
+    pub fn read(path: &Path) -> Result<Program> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let keys = parse_keys(&text).with_context(|| path.display().to_string())?;
+        let mut program = Program {
+            path: path.to_path_buf(),
+            name,
+            marks: Marks::default(),
+            keys,
+        };
+        let mut ends = Vec::new();
+        for file in program.files() {
+            let text = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let file_name = file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            ends.extend(parse_marks(&file_name, &text)?);
+        }
+        program.marks = pair_up(ends).with_context(|| path.display().to_string())?;
+        program
+            .validate()
+            .with_context(|| path.display().to_string())?;
+        Ok(program)
+    }
+
+    /// The variants that are built and run.
+    pub fn variants(&self) -> Vec<Variant> {
+        match self.value("variants", None) {
+            Some("clean") => vec![Variant::Clean],
+            _ => vec![Variant::Clean, Variant::Racy],
+        }
+    }
+
+    /// What the tool must say.
+    pub fn expect(&self, variant: Variant) -> Result<Expect> {
+        match self.value("expect", Some(variant)) {
+            Some("no-race") => Ok(Expect::NoRace),
+            Some("race") => Ok(Expect::Race),
+            Some("not-decided") => Ok(Expect::NotDecided),
+            Some("not-checked") => Ok(Expect::NotChecked),
+            Some(other) => bail!("unknown expectation `{other}`"),
+            None => bail!("no `//@ expect({variant}): …`"),
+        }
+    }
+
+    /// The tool's exit code.
+    pub fn exit(&self, variant: Variant) -> Result<i32> {
+        match self.value("exit", Some(variant)) {
+            Some(code) => code
+                .parse()
+                .with_context(|| format!("`{code}` is not an exit code")),
+            None => match self.expect(variant)? {
+                Expect::Race => Ok(66),
+                Expect::NoRace | Expect::NotDecided => Ok(0),
+                Expect::NotChecked => bail!("`expect: not-checked` needs an `exit:`"),
+            },
+        }
+    }
+
+    /// All values of a key that hold for this variant.
+    pub fn values(&self, key: &str, variant: Variant) -> impl Iterator<Item = &str> {
+        let chosen =
+            move |one: &&Key| one.name == key && one.variant.is_none_or(|of| of == variant);
+        self.keys
+            .iter()
+            .filter(chosen)
+            .map(|key| key.value.as_str())
+    }
+
+    /// The words of a key's value; empty without the key.
+    pub fn words(&self, key: &str, variant: Variant) -> Vec<&str> {
+        self.values(key, variant)
+            .flat_map(str::split_whitespace)
+            .collect()
+    }
+
+    /// The main file and those compiled with it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let others = self
+            .words("with", Variant::Clean)
+            .into_iter()
+            .map(|name| folder.join(name));
+        std::iter::once(self.path.clone()).chain(others).collect()
+    }
+
+    /// Whether it stands in the folder of programs that end badly.
+    pub fn ends_badly(&self) -> bool {
+        self.path
+            .parent()
+            .is_some_and(|folder| folder.ends_with("bad"))
+    }
+
+    fn value(&self, key: &str, variant: Option<Variant>) -> Option<&str> {
+        let chosen =
+            |one: &&Key| one.name == key && (one.variant.is_none() || one.variant == variant);
+        self.keys.iter().find(chosen).map(|key| key.value.as_str())
+    }
+
+    fn validate(&self) -> Result<()> {
+        ensure!(
+            matches!(
+                self.value("variants", None),
+                None | Some("clean" | "clean racy")
+            ),
+            "`variants` is `clean` or `clean racy`"
+        );
+        let mut any_race = false;
+        for variant in self.variants() {
+            self.exit(variant)?;
+            any_race |= self.expect(variant)? == Expect::Race;
+        }
+        ensure!(
+            any_race != self.marks.must.is_empty(),
+            "`expect: race` and marked races go together"
+        );
+        Ok(())
+    }
+}
+
+fn parse_keys(text: &str) -> Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    for (line, header) in text
+        .lines()
+        .enumerate()
+        .filter_map(|(i, line)| Some((i + 1, line.strip_prefix("//@ ")?)))
+    {
+        let (key, value) = header
+            .split_once(": ")
+            .with_context(|| format!("line {line}: not of the form `//@ key: value`"))?;
+        let (name, variant) = match key.split_once('(') {
+            None => (key, None),
+            Some((name, "clean)")) => (name, Some(Variant::Clean)),
+            Some((name, "racy)")) => (name, Some(Variant::Racy)),
+            Some(_) => bail!("line {line}: unknown variant in `{key}`"),
+        };
+        ensure!(KEYS.contains(&name), "line {line}: unknown key `{name}`");
+        keys.push(Key {
+            name: name.to_owned(),
+            variant,
+            value: value.trim().to_owned(),
+        });
+    }
+    Ok(keys)
+}
+
+/// One end of a race: its label, whether it is only a possibility, and where it is.
+type End = (String, bool, Place);
+
+/// The marks of one file: `//~ race A, may B B`.
+fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
+    let mut ends = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some((_, marks)) = line.split_once("//~") else {
+            continue;
+        };
+        let number = u32::try_from(index + 1)?;
+        for mark in marks.split(',') {
+            let mut words = mark.split_whitespace();
+            let may = match words.next() {
+                Some("race") => false,
+                Some("may") => true,
+                _ => bail!("{file}:{number}: a mark is `//~ race LABEL` or `//~ may LABEL`"),
+            };
+            ends.extend(words.map(|label| (label.to_owned(), may, (file.to_owned(), number))));
+        }
+    }
+    Ok(ends)
+}
+
+/// Joins the two ends of each label.
+fn pair_up(ends: Vec<End>) -> Result<Marks> {
+    let mut labels: BTreeMap<String, (bool, Vec<Place>)> = BTreeMap::new();
+    for (label, may, place) in ends {
+        let entry = labels.entry(label.clone()).or_insert((may, Vec::new()));
+        ensure!(entry.0 == may, "label {label} is both `race` and `may`");
+        entry.1.push(place);
+    }
+    let mut marks = Marks::default();
+    for (label, (may, mut places)) in labels {
+        places.sort();
+        let Ok([first, second]) = <[Place; 2]>::try_from(places) else {
+            bail!("label {label} needs exactly two ends; a line that is both has it twice");
+        };
+        if may { &mut marks.may } else { &mut marks.must }.insert((first, second));
+    }
+    Ok(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Program> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.cu");
+        std::fs::write(&path, text).unwrap();
+        Program::read(&path)
+    }
+
+    const GOOD: &str = "//@ expect(clean): no-race\n//@ expect(racy): race\nx++; //~ race A A, may B\ny; //~ may B\n";
+
+    #[test]
+    fn a_label_joins_two_lines_or_one_line_with_itself() {
+        let program = read(GOOD).unwrap();
+        let place = |line| ("x.cu".to_owned(), line);
+        assert_eq!(program.marks.must, BTreeSet::from([(place(3), place(3))]));
+        assert_eq!(program.marks.may, BTreeSet::from([(place(3), place(4))]));
+        assert_eq!(program.exit(Variant::Racy).unwrap(), 66);
+        assert_eq!(program.exit(Variant::Clean).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_an_error() {
+        let wrong = |from: &str, to: &str| {
+            read(&GOOD.replacen(from, to, 1))
+                .unwrap_err()
+                .root_cause()
+                .to_string()
+        };
+        assert_eq!(
+            wrong("expect(clean)", "expct(clean)"),
+            "line 1: unknown key `expct`"
+        );
+        assert_eq!(
+            wrong("(clean)", "(claen)"),
+            "line 1: unknown variant in `expect(claen)`"
+        );
+        assert_eq!(wrong("no-race", "norace"), "unknown expectation `norace`");
+        assert_eq!(
+            wrong("A A", "A"),
+            "label A needs exactly two ends; a line that is both has it twice"
+        );
+        assert_eq!(
+            wrong("race A A,", "rcae A A,"),
+            "x.cu:3: a mark is `//~ race LABEL` or `//~ may LABEL`"
+        );
+        assert_eq!(
+            wrong("(racy): race", "(racy): no-race"),
+            "`expect: race` and marked races go together"
+        );
+        assert_eq!(
+            wrong("//@ expect(racy): race\n", ""),
+            "no `//@ expect(racy): …`"
+        );
+        assert_eq!(
+            wrong("(racy): race", "(racy): not-checked"),
+            "`expect: not-checked` needs an `exit:`"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! What a test wants from the tool's JSON report: which pairs of lines race.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::header::{Pair, Place};
+
+/// The part of the report that tests look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Races {
+    /// Reported as certain.
+    pub certain: BTreeSet<Pair>,
+    /// Reported as possible, not decided.
+    pub possible: BTreeSet<Pair>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    races: Vec<Race>,
+}
+
+#[derive(Deserialize)]
+struct Race {
+    certainty: String,
+    accesses: Vec<Access>,
+}
+
+#[derive(Deserialize)]
+struct Access {
+    frames: Vec<Frame>,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    file: String,
+    line: u32,
+}
+
+/// Reads a report file.
+pub fn read(path: &Path) -> Result<Races> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+fn parse(text: &str) -> Result<Races> {
+    let report: Report = serde_json::from_str(text).context("not a report of cudarun-check")?;
+    let mut races = Races::default();
+    for race in report.races {
+        let mut places: Vec<Place> = race.accesses.iter().map(place).collect();
+        places.sort();
+        let [first, second] = <[Place; 2]>::try_from(places)
+            .map_err(|places| anyhow::anyhow!("a race with {} accesses", places.len()))?;
+        let kind = if race.certainty == "certain" {
+            &mut races.certain
+        } else {
+            &mut races.possible
+        };
+        kind.insert((first, second));
+    }
+    Ok(races)
+}
+
+/// The innermost frame.
+fn place(access: &Access) -> Place {
+    let Some(frame) = access.frames.first() else {
+        return ("?".to_owned(), 0);
+    };
+    let file = frame.file.rsplit('/').next().unwrap_or_default();
+    (file.to_owned(), frame.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_frames_make_an_unordered_pair() {
+        let text = r#"{"races": [{"certainty": "certain", "accesses": [
+            {"frames": [{"file": "/a/b/x.cu", "line": 9}, {"file": "y.h", "line": 1}]},
+            {"frames": [{"file": "x.cu", "line": 7}]}]}]}"#;
+        let pair = (("x.cu".to_owned(), 7), ("x.cu".to_owned(), 9));
+        assert_eq!(parse(text).unwrap().certain, BTreeSet::from([pair]));
+        assert!(parse("{}").is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! `cargo xtask bench`: builds what `bench-rodinia` measures, and hands it a manifest.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use crate::apps::{self, Variant, build::Builder};
+use crate::command;
+use crate::dist;
+use crate::toolkit;
+use crate::workspace::Workspace;
+
+/// Command line of `cargo xtask bench`.
+#[derive(Args)]
+pub struct Options {
+    /// Runs of each program, checked and unchecked.
+    #[arg(long, default_value_t = 3)]
+    runs: u32,
+    /// Only programs whose name contains this.
+    filter: Option<String>,
+    /// Write the figures here as JSON too.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// What `bench-rodinia` reads.
+#[derive(Serialize)]
+struct Manifest {
+    tool: PathBuf,
+    programs: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// Builds the tool and the clean variants, and runs the measurement.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    let dist = dist::build(workspace)?;
+    let builder = Builder {
+        toolkit: toolkit::ensure()?,
+        dist,
+        folder: workspace.target.join("apps"),
+    };
+    let mut manifest = Manifest {
+        tool: builder.dist.tool(),
+        programs: Vec::new(),
+    };
+    for program in apps::discover(&workspace.root.join("tests/apps"))? {
+        let wanted = options
+            .filter
+            .as_ref()
+            .is_none_or(|part| program.name.contains(part));
+        if !wanted || program.ends_badly() {
+            continue;
+        }
+        let built = builder.build(&program, Variant::Clean)?;
+        let mut arguments = built.arguments;
+        arguments.extend(
+            program
+                .words("bench-args", Variant::Clean)
+                .into_iter()
+                .map(str::to_owned),
+        );
+        manifest.programs.push(Entry {
+            name: program.name,
+            program: built.program,
+            arguments,
+        });
+    }
+    let path = workspace.target.join("apps/manifest.json");
+    std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;
+    let mut cargo = workspace.cargo(&[
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "bench-rodinia",
+        "--",
+    ]);
+    cargo.arg(&path).arg("--runs").arg(options.runs.to_string());
+    if let Some(json) = &options.json {
+        cargo.arg("--json").arg(std::path::absolute(json)?);
+    }
+    command::run(&mut cargo)?;
+    Ok(true)
+}

@@ -1,0 +1,246 @@
+//! `cargo xtask dist`: the folder that could be installed.
+//!
+//! ```text
+//! <target>/dist/bin/cudarun-check
+//! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13}
+//! ```
+//! The libraries are linked here and not by cargo, for two reasons.
+//! They need version nodes and sonames that cargo cannot give, and a `libcuda.so` in cargo's target folder would be
+//! found by our own tests in place of the driver.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::command;
+use crate::workspace::Workspace;
+
+/// A shared library made from one of the shims.
+struct Library {
+    /// The file's name, and what programs ask for.
+    soname: &'static str,
+    /// The static library it is made of.
+    archive: &'static str,
+    /// The version node of every exported name; nothing for a library without versions.
+    version: Option<&'static str>,
+    /// What it exports, as patterns of the linker.
+    exports: &'static [&'static str],
+    /// Further names of the same file.
+    links: &'static [&'static str],
+}
+
+const DRIVER: &str = "cudarun_shim_cuda";
+const RUNTIME: &str = "cudarun_shim_cudart";
+
+const LIBRARIES: [Library; 3] = [
+    Library {
+        soname: "libcuda.so.1",
+        archive: DRIVER,
+        version: None,
+        exports: &["cu*"],
+        links: &["libcuda.so"],
+    },
+    Library {
+        soname: "libcudart.so.12",
+        archive: RUNTIME,
+        version: Some("libcudart.so.12"),
+        exports: &["cuda*", "__cuda*"],
+        links: &[],
+    },
+    Library {
+        soname: "libcudart.so.13",
+        archive: RUNTIME,
+        version: Some("libcudart.so.13"),
+        exports: &["cuda*", "__cuda*"],
+        links: &[],
+    },
+];
+
+/// What `dist` made.
+#[derive(Debug, Clone)]
+pub struct Dist {
+    /// The folder with `bin` and `lib`.
+    pub root: PathBuf,
+}
+
+impl Dist {
+    /// The folder that `build` fills, whether or not it has.
+    pub fn of(workspace: &Workspace) -> Dist {
+        Dist {
+            root: workspace.target.join("dist"),
+        }
+    }
+
+    /// The command.
+    pub fn tool(&self) -> PathBuf {
+        self.root.join("bin/cudarun-check")
+    }
+
+    /// The folder of the shared libraries.
+    pub fn libraries(&self) -> PathBuf {
+        self.root.join("lib/cudarun-check")
+    }
+
+    /// Prints where the command is; true, as a command's outcome.
+    pub fn announce(&self) -> bool {
+        println!("{}", self.tool().display());
+        true
+    }
+}
+
+/// Builds the command and the libraries.
+pub fn build(workspace: &Workspace) -> Result<Dist> {
+    let built = cargo_build(workspace)?;
+    let dist = Dist::of(workspace);
+    std::fs::create_dir_all(dist.root.join("bin"))?;
+    std::fs::create_dir_all(dist.libraries())?;
+    let tool = built
+        .get("cudarun-check")
+        .context("cargo did not build cudarun-check")?;
+    // Copied beside and renamed: a running command keeps its file.
+    let beside = dist
+        .root
+        .join(format!("bin/.cudarun-check.{}", std::process::id()));
+    std::fs::copy(tool, &beside).with_context(|| format!("cannot copy {}", tool.display()))?;
+    std::fs::rename(&beside, dist.tool())?;
+    for library in &LIBRARIES {
+        let archive = built
+            .get(library.archive)
+            .with_context(|| format!("cargo did not build {}", library.archive))?;
+        link(library, archive, &dist.libraries())?;
+    }
+    Ok(dist)
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    target: Target,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize, Default)]
+struct Target {
+    name: String,
+}
+
+/// The executable or static library of each target, by the target's name.
+fn cargo_build(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
+    let mut cargo = workspace.cargo(&[
+        "build",
+        "--release",
+        "--message-format=json-render-diagnostics",
+    ]);
+    cargo.args([
+        "-p",
+        "cudarun-check",
+        "-p",
+        "shim-cuda",
+        "-p",
+        "shim-cudart",
+    ]);
+    cargo.stderr(Stdio::inherit());
+    let output = cargo.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("{} failed", command::describe(&cargo));
+    }
+    let mut built = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Message>(line) else {
+            continue;
+        };
+        if message.reason != "compiler-artifact" {
+            continue;
+        }
+        let archive = message
+            .filenames
+            .into_iter()
+            .find(|file| file.extension().is_some_and(|end| end == "a"));
+        if let Some(file) = message.executable.or(archive) {
+            built.insert(message.target.name, file);
+        }
+    }
+    Ok(built)
+}
+
+/// Links one archive into a shared library with exactly the names we want outside.
+fn link(library: &Library, archive: &Path, folder: &Path) -> Result<()> {
+    let script = folder.join(format!(".{}.map.{}", library.soname, std::process::id()));
+    let beside = folder.join(format!(".{}.{}", library.soname, std::process::id()));
+    std::fs::write(&script, version_script(library))?;
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.args(["-shared", "-o"]).arg(&beside);
+    cc.arg("-Wl,--whole-archive")
+        .arg(archive)
+        .arg("-Wl,--no-whole-archive");
+    cc.arg(format!("-Wl,-soname,{}", library.soname));
+    cc.arg(format!("-Wl,--version-script={}", script.display()));
+    cc.args([
+        "-Wl,-Bsymbolic",
+        "-Wl,-z,nodelete",
+        "-Wl,-z,now",
+        "-Wl,-z,relro",
+        "-Wl,--gc-sections",
+    ]);
+    cc.args([
+        "-Wl,--as-needed",
+        "-lgcc_s",
+        "-lutil",
+        "-lrt",
+        "-lpthread",
+        "-lm",
+        "-ldl",
+        "-lc",
+    ]);
+    let linked =
+        command::output(&mut cc).context("linking needs a C compiler: install gcc, or set CC");
+    std::fs::remove_file(&script)?;
+    linked?;
+    std::fs::rename(&beside, folder.join(library.soname))?;
+    for name in library.links {
+        let link = folder.join(name);
+        if !link.is_symlink() {
+            std::os::unix::fs::symlink(library.soname, link)?;
+        }
+    }
+    Ok(())
+}
+
+fn version_script(library: &Library) -> String {
+    let node = library
+        .version
+        .map(|version| format!("{version} "))
+        .unwrap_or_default();
+    format!(
+        "{node}{{ global: {}; local: *; }};\n",
+        library.exports.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_carries_a_version_node_and_the_driver_none() {
+        let script = |soname| {
+            version_script(
+                LIBRARIES
+                    .iter()
+                    .find(|library| library.soname == soname)
+                    .unwrap(),
+            )
+        };
+        assert_eq!(script("libcuda.so.1"), "{ global: cu*; local: *; };\n");
+        assert_eq!(
+            script("libcudart.so.13"),
+            "libcudart.so.13 { global: cuda*; __cuda*; local: *; };\n"
+        );
+    }
+}

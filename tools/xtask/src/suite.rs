@@ -1,0 +1,278 @@
+//! `cargo xtask test`: every check there is, in one command.
+//!
+//! A failed step does not stop the later ones, so that one run shows everything that is wrong.
+//! The programs under the tool come last, and the test runner's own summary of them is the last line printed: CI
+//! systems count tests by it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::command;
+use crate::dist::{self, Dist};
+use crate::toolkit::{self, Toolkit};
+use crate::workspace::Workspace;
+
+/// Tells the test of the programs that everything it needs has just been built; without it they are skipped.
+pub const READY: &str = "CUDARUN_CHECK_TEST_APPS";
+
+/// Command line of `cargo xtask test`.
+#[derive(Args)]
+pub struct Options {
+    /// Run only these steps, in their usual order.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Step>,
+}
+
+/// One line of the summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Step {
+    Fmt,
+    Clippy,
+    Toolkit,
+    Unit,
+    Dist,
+    Apps,
+}
+
+const STEPS: [Step; 6] = [
+    Step::Fmt,
+    Step::Clippy,
+    Step::Toolkit,
+    Step::Unit,
+    Step::Dist,
+    Step::Apps,
+];
+
+impl Step {
+    fn title(self) -> &'static str {
+        match self {
+            Step::Fmt => "cargo fmt --check",
+            Step::Clippy => "cargo clippy",
+            Step::Toolkit => "find or fetch nvcc",
+            Step::Unit => "unit tests and file tests",
+            Step::Dist => "build the command and its libraries",
+            Step::Apps => "programs under the tool",
+        }
+    }
+}
+
+/// What a step leaves for the summary.
+struct Outcome {
+    step: Step,
+    took: Duration,
+    error: Option<String>,
+}
+
+/// Runs the steps and prints the summary; false when one failed.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    let mut outcomes = Vec::new();
+    let mut summary_line = SummaryLine::default();
+    for step in STEPS
+        .into_iter()
+        .filter(|step| options.only.is_empty() || options.only.contains(step))
+    {
+        println!("\n=== {}", step.title());
+        let start = Instant::now();
+        let error = run_step(workspace, step, &mut summary_line)
+            .err()
+            .map(|error| format!("{error:#}"));
+        if let Some(error) = &error {
+            eprintln!("error: {error}");
+        }
+        outcomes.push(Outcome {
+            step,
+            took: start.elapsed(),
+            error,
+        });
+    }
+    summarize(&outcomes);
+    let ok = outcomes.iter().all(|outcome| outcome.error.is_none());
+    match summary_line.last(ok) {
+        Some(line) => println!("\n{line}"),
+        None if ok => {}
+        None => println!("\nerror: a step failed, see the summary above"),
+    }
+    Ok(ok)
+}
+
+/// `cargo xtask apps`: the last step alone, with arguments for the test runner.
+pub fn apps(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
+    dist::build(workspace)?;
+    let toolkit = toolkit::ensure()?;
+    let mut cargo = apps_command(workspace, &toolkit);
+    let status = cargo
+        .arg("--")
+        .args(arguments)
+        .status()
+        .context("cannot start cargo")?;
+    Ok(status.success())
+}
+
+fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -> Result<()> {
+    match step {
+        Step::Fmt => command::run(&mut workspace.cargo(&["fmt", "--all", "--check"])),
+        Step::Clippy => command::run(&mut workspace.cargo(&[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ])),
+        Step::Toolkit => toolkit::ensure().map(|toolkit| {
+            toolkit.announce();
+        }),
+        Step::Unit => unit(workspace, summary_line),
+        Step::Dist => dist::build(workspace).map(|_| ()),
+        Step::Apps => {
+            let toolkit = toolkit::find().context("no nvcc, see the step that looks for it")?;
+            if !Dist::of(workspace).tool().exists() {
+                bail!(
+                    "no {}, see the step that builds it",
+                    Dist::of(workspace).tool().display()
+                );
+            }
+            stream(&mut apps_command(workspace, &toolkit), summary_line)
+        }
+    }
+}
+
+/// Every test of the workspace but the programs, which want to come last.
+fn unit(workspace: &Workspace, summary_line: &mut SummaryLine) -> Result<()> {
+    // Both run even if the first fails.
+    let mut failed = Vec::new();
+    for arguments in [
+        [
+            "test",
+            "--no-fail-fast",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--quiet",
+        ]
+        .as_slice(),
+        &[
+            "test",
+            "--no-fail-fast",
+            "--package",
+            "xtask",
+            "--lib",
+            "--bins",
+            "--test",
+            "tree",
+            "--quiet",
+        ],
+    ] {
+        let mut cargo = workspace.cargo(arguments);
+        if let Some(toolkit) = toolkit::find() {
+            toolkit.prepare(&mut cargo);
+        }
+        failed.extend(stream(&mut cargo, summary_line).err());
+    }
+    match failed.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+fn apps_command(workspace: &Workspace, toolkit: &Toolkit) -> Command {
+    let mut cargo = workspace.cargo(&["test", "--quiet", "--package", "xtask", "--test", "apps"]);
+    toolkit.prepare(&mut cargo).env(READY, "1");
+    cargo
+}
+
+/// The line that shall be the last one: a failing summary if there was any, else the latest.
+#[derive(Default)]
+struct SummaryLine {
+    failed: Option<String>,
+    latest: Option<String>,
+}
+
+impl SummaryLine {
+    /// Never a good line when something failed, be it a test or another step.
+    fn last(&self, ok: bool) -> Option<&str> {
+        if ok {
+            self.latest.as_deref()
+        } else {
+            self.failed.as_deref()
+        }
+    }
+
+    fn notice(&mut self, line: &str) {
+        if line.starts_with("test result: FAILED") {
+            self.failed = Some(line.to_owned());
+        } else if line.starts_with("test result: ") {
+            self.latest = Some(line.to_owned());
+        }
+    }
+}
+
+/// Runs tests, passing their output on while remembering the runners' summaries.
+fn stream(command: &mut Command, summary_line: &mut SummaryLine) -> Result<()> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let stdout = child.stdout.take().context("no standard output")?;
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        summary_line.notice(&line);
+        writeln!(std::io::stdout(), "{line}")?;
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{} failed", command::describe(command));
+    }
+    Ok(())
+}
+
+fn summarize(outcomes: &[Outcome]) {
+    println!("\n=== summary");
+    for outcome in outcomes {
+        let verdict = if outcome.error.is_some() {
+            "FAILED"
+        } else {
+            "ok"
+        };
+        println!(
+            "{verdict:>6} {:>7.1} s  {}",
+            outcome.took.as_secs_f64(),
+            outcome.step.title()
+        );
+    }
+    let total: Duration = outcomes.iter().map(|outcome| outcome.took).sum();
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.error.is_some())
+        .count();
+    println!(
+        "       {:>7.1} s  in {} steps, {failed} failed",
+        total.as_secs_f64(),
+        outcomes.len()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_good_summary_is_never_the_last_line_of_a_bad_run() {
+        let mut line = SummaryLine::default();
+        line.notice("test result: ok. 3 passed; 0 failed");
+        line.notice("running 4 tests");
+        assert_eq!(line.last(true), Some("test result: ok. 3 passed; 0 failed"));
+        assert_eq!(line.last(false), None);
+        line.notice("test result: FAILED. 2 passed; 1 failed");
+        line.notice("test result: ok. 4 passed; 0 failed");
+        assert_eq!(
+            line.last(false),
+            Some("test result: FAILED. 2 passed; 1 failed")
+        );
+    }
+}

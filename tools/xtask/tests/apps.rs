@@ -1,0 +1,67 @@
+//! Programs made by nvcc, under the tool: those of `tests/apps`, and what a user may get wrong on the command line.
+//!
+//! One test per program and variant.
+//! They need the toolkit and the installed tool, so they run under `cargo xtask test` and `cargo xtask apps`; a plain
+//! `cargo test` counts them as ignored.
+
+mod command_line;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use xtask::apps::{self, Program, build::Builder, judge};
+use xtask::dist::Dist;
+use xtask::suite::READY;
+use xtask::toolkit;
+use xtask::workspace::Workspace;
+
+fn main() -> std::process::ExitCode {
+    match trials() {
+        Ok(trials) => libtest_mimic::run(&Arguments::from_args(), trials).exit_code(),
+        Err(error) => {
+            let broken = Trial::test("setup", move || Err(Failed::from(format!("{error:#}"))));
+            libtest_mimic::run(&Arguments::from_args(), vec![broken]).exit_code()
+        }
+    }
+}
+
+fn trials() -> anyhow::Result<Vec<Trial>> {
+    let workspace = Workspace::locate()?;
+    let programs = apps::discover(&workspace.root.join("tests/apps"))?;
+    let ready = std::env::var_os(READY).is_some();
+    let builder = match toolkit::find() {
+        Some(toolkit) if ready => Some(Builder {
+            toolkit,
+            dist: Dist::of(&workspace),
+            folder: workspace.target.join("apps"),
+        }),
+        None if ready => anyhow::bail!("no nvcc"),
+        _ => None,
+    };
+    let mut trials: Vec<Trial> = programs
+        .iter()
+        .flat_map(|program| of_program(program, builder.as_ref()))
+        .collect();
+    trials.extend(command_line::trials(builder.as_ref(), &programs));
+    Ok(trials)
+}
+
+/// A test per variant; ignored without a builder.
+fn of_program(program: &Program, builder: Option<&Builder>) -> Vec<Trial> {
+    let folder = if program.ends_badly() {
+        "apps/bad"
+    } else {
+        "apps"
+    };
+    let trial = |variant| {
+        let (program, builder) = (program.clone(), builder.cloned());
+        let name = format!("{folder}::{}::{variant}", program.name);
+        let ignored = builder.is_none();
+        let run =
+            move || match builder {
+                Some(builder) => Ok(judge::judge(&builder, &program, variant)
+                    .map_err(|error| format!("{error:#}"))?),
+                None => Ok(()),
+            };
+        Trial::test(name, run).with_ignored_flag(ignored)
+    };
+    program.variants().into_iter().map(trial).collect()
+}
