@@ -10,7 +10,7 @@ __global__ void histogram(const unsigned char *data, int n, unsigned *counts) {
     if (i < n) {
 #ifdef RACY
         unsigned count = counts[data[i]];  //~ race A
-        counts[data[i]] = count + 1;       //~ race A B B
+        counts[data[i]] = count + 1;       //~ race A, may B B
 #else
         atomicAdd(&counts[data[i]], 1);
 #endif

@@ -15,8 +15,8 @@ __global__ void increment(int *lock, int *counter) {
     for (bool done = false; !done;) {
         if (atomicCAS(lock, 0, 1) == 0) {
             FENCE();
-            int old = *counter;   //~ race A
-            *counter = old + 1;   //~ race A B B
+            int old = *counter;  //~ race A
+            *counter = old + 1;  //~ race A, may B B
             FENCE();
             atomicExch(lock, 0);
             done = true;

@@ -1,1 +1,14 @@
 //! The only door to a CUDA driver, real or simulated; memory and file formats underneath.
+//!
+//! * [`sys`]: the driver API's codes, layouts and the one table of entry points.
+//! * [`mem`]: host mappings that a simulated device may share with the program.
+//! * [`fatbin`], [`elf`]: what nvcc leaves in an executable.
+//! * [`Device`]: what the runtime needs of a device, whichever it is.
+
+mod device;
+pub mod elf;
+pub mod fatbin;
+pub mod mem;
+pub mod sys;
+
+pub use device::{Device, DeviceError};

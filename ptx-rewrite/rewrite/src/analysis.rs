@@ -83,8 +83,7 @@ pub(crate) fn plan(module: &Module) -> Plan {
         .filter(|f| f.entry && f.body.is_some())
         .collect();
 
-    // A function keeps its signature when somebody calls it through a pointer or another name, or
-    // when a kernel that cannot have the parameter calls it.
+    // A function keeps its signature when somebody calls it through a pointer or another name.
     let mut fixed: BTreeMap<&str, &str> = BTreeMap::new();
     for function in module.functions().filter(|f| !f.entry && f.body.is_some()) {
         if graph.is_address_taken(&function.name) {
@@ -94,20 +93,14 @@ pub(crate) fn plan(module: &Module) -> Plan {
         }
     }
     let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
-    for entry in entries.iter().filter(|entry| why_not(entry).is_some()) {
-        for callee in graph.directly_reachable(&entry.name) {
-            fixed
-                .entry(callee)
-                .or_insert("a kernel without room for the parameter calls it");
-        }
-    }
 
     // Kernels that share a function share its granule.
     let mut granules: BTreeMap<&str, u32> = BTreeMap::new();
     let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
     for entry in &entries {
         let mut reached = graph.directly_reachable(&entry.name);
-        reached.retain(|name| *name == entry.name || !fixed.contains_key(name));
+        let defined = |name: &str| module.function(name).is_some_and(|f| f.body.is_some());
+        reached.retain(|name| defined(name) && !fixed.contains_key(name));
         let granule = reached
             .iter()
             .filter_map(|name| module.function(name))

@@ -8,10 +8,52 @@ use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
 
 use crate::access::under;
+use crate::analysis::Plan;
 use crate::edit::Edits;
 
 /// Name of the parameter with the address of the identity.
 pub(crate) const STATE_PARAM: &str = "__cudarun_state";
+
+/// A launch block that covers nothing, for callers that have none: the module's own functions that
+/// are reached through a pointer, and kernels left alone.
+pub(crate) const NO_LAUNCH: &str = "\n.global .align 8 .u64 __cudarun_none_cell[8];\n\
+    .global .align 8 .u64 __cudarun_none[12] = {__cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell};\n";
+
+/// Whether this is a direct call of a function that takes the state.
+pub(crate) fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {
+    instruction.opcode == "call"
+        && instruction.operands.iter().any(|operand| match operand {
+            Operand::Name { name, .. } => plan.instrumented.contains_key(name.as_str()),
+            _ => false,
+        })
+}
+
+/// Makes an unchecked function call checked ones with a launch block that covers nothing; false if
+/// it calls none.
+pub(crate) fn pass_nothing(
+    module: &Module,
+    plan: &Plan,
+    function: &Function,
+    edits: &mut Edits,
+) -> bool {
+    let Some(body) = &function.body else {
+        return false;
+    };
+    let calls = body.instructions().filter(|(_, i)| checked_callee(plan, i));
+    let mut any = false;
+    for (statement, instruction) in calls {
+        any = true;
+        pass_state(module, instruction, statement, edits);
+    }
+    if any {
+        edits.insert(
+            body.span.start + 1,
+            "\n.reg .b64 %crc_launch, %crc_me, %crc_state;\n.local .align 8 .b8 __cudarun_me[8];\n\
+             mov.u64 %crc_launch, __cudarun_none;\nmov.u64 %crc_state, __cudarun_me;\n",
+        );
+    }
+    any
+}
 
 /// Adds parameters to a function's list: the launch block, and the identity's address for a
 /// device function.

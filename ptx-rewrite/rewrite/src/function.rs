@@ -1,7 +1,7 @@
 //! Walks one function: prologue, checks, epochs, calls.
 
 use device::{Fast, LAUNCH_PARAM, PREFIX};
-use ptx::ast::{Function, Instruction, Module, Operand};
+use ptx::ast::{Function, Instruction, Module};
 use ptx::isa;
 use shadow::layout::LaunchBlock;
 
@@ -22,14 +22,14 @@ pub(crate) fn rewrite(
     edits: &mut Edits,
 ) -> bool {
     let Some(&granule_log2) = plan.instrumented.get(function.name.as_str()) else {
-        return false;
+        return calls::pass_nothing(module, plan, function, edits);
     };
     calls::extend_parameters(module, function, edits);
     let Some(body) = &function.body else {
         return true;
     };
     // Only a kernel whose callees are checked keeps its identity in memory.
-    let callee = |instruction: &Instruction| checked_callee(plan, instruction);
+    let callee = |instruction: &Instruction| calls::checked_callee(plan, instruction);
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
     edits.insert(body.span.start + 1, prologue(function, state));
     let mut label = 0;
@@ -53,15 +53,6 @@ pub(crate) fn rewrite(
         }
     }
     true
-}
-
-/// Whether this is a direct call of a function that takes the state.
-fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {
-    instruction.opcode == "call"
-        && instruction.operands.iter().any(|operand| match operand {
-            Operand::Name { name, .. } => plan.instrumented.contains_key(name.as_str()),
-            _ => false,
-        })
 }
 
 /// Declares the registers and fills them.

@@ -61,7 +61,7 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
         inserted |= function::rewrite(module, &plan, function, config, &mut rewritten, &mut edits);
     }
     if inserted && let Some(at) = first_definition(module) {
-        edits.insert(at, device::functions());
+        edits.insert(at, device::functions() + calls::NO_LAUNCH);
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

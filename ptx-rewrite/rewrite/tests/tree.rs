@@ -15,11 +15,25 @@ fn checks_can_be_erased_and_parse() {
     for (path, text) in files {
         let (module, _) = ptx::parse(&text);
         let rewritten = rewrite(&module, &Config { first_site: 7 });
-        assert!(erase(&rewritten.text) == text, "{}: erasing", path.display());
+        assert!(
+            erase(&rewritten.text) == text,
+            "{}: erasing",
+            path.display()
+        );
         let (again, diagnostics) = ptx::parse(&rewritten.text);
         assert!(again.text == rewritten.text, "{}: printing", path.display());
-        assert!(diagnostics.is_empty(), "{}: {diagnostics:?}", path.display());
-        assert!(rewritten.sites.iter().zip(7..).all(|(site, id)| site.id == id));
+        assert!(
+            diagnostics.is_empty(),
+            "{}: {diagnostics:?}",
+            path.display()
+        );
+        assert!(
+            rewritten
+                .sites
+                .iter()
+                .zip(7..)
+                .all(|(site, id)| site.id == id)
+        );
         checked += rewritten.sites.len();
     }
     assert!(checked > 50, "only {checked} sites");
@@ -29,16 +43,24 @@ fn checks_can_be_erased_and_parse() {
 fn the_assembler_takes_what_we_emit() {
     let Some(assembler) = assembler() else {
         // Printed rather than passed over in silence; CI installs the toolkit first.
-        assert!(std::env::var_os("CI").is_none(), "no ptxas: run `cargo xtask toolkit`");
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "no ptxas: run `cargo xtask toolkit`"
+        );
         return;
     };
     for (path, text) in files() {
         let (module, _) = ptx::parse(&text);
         let rewritten = rewrite(&module, &Config::default());
-        let target = text.lines().find(|line| line.starts_with(".target")).unwrap_or_default();
+        let target = text
+            .lines()
+            .find(|line| line.starts_with(".target"))
+            .unwrap_or_default();
         for architecture in ARCHITECTURES {
             // A module for a newer target does not assemble for an older one.
-            let retargeted = rewritten.text.replace(target, &format!(".target {architecture}"));
+            let retargeted = rewritten
+                .text
+                .replace(target, &format!(".target {architecture}"));
             let original = text.replace(target, &format!(".target {architecture}"));
             if stats::assemble(&assembler, &original, architecture).is_err() {
                 continue;
@@ -53,7 +75,10 @@ fn the_assembler_takes_what_we_emit() {
 /// The files under `tests/` without `${…}` placeholders.
 fn files() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests"), &mut found);
+    collect(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests"),
+        &mut found,
+    );
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).ok()?;
         (!text.contains("${")).then_some((path, text))
@@ -84,6 +109,8 @@ fn assembler() -> Option<PathBuf> {
     let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
     let cached = pythons.map(|p| p.path().join("site-packages/nvidia/cu13/bin/ptxas"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("ptxas")).collect::<Vec<_>>();
+    let on_path = std::env::split_paths(&path)
+        .map(|folder| folder.join("ptxas"))
+        .collect::<Vec<_>>();
     cached.chain(on_path).find(|candidate| candidate.is_file())
 }

@@ -10,8 +10,10 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
     for file in tree.with_extension("md") {
         for (line, text) in file.lines() {
             let missing = paths(text, tree).filter(|path| !tree.root.join(path).exists());
-            problems
-                .extend(missing.map(|path| format!("{}:{line}: no such path: {path}", file.path)));
+            let folder = tree.root.join(&file.path);
+            let broken = links(text).filter(|link| !folder.with_file_name(link).exists());
+            let both = missing.chain(broken);
+            problems.extend(both.map(|path| format!("{}:{line}: no such path: {path}", file.path)));
         }
     }
     for file in tree.files.iter().filter(|file| is_generated(&file.path)) {
@@ -36,47 +38,45 @@ fn is_generated(path: &str) -> bool {
     path.ends_with(".cu.ptx") || (path.starts_with("device/") && path.ends_with(".ptx"))
 }
 
-/// The paths in backticks of a line that mean a place in this repository: those that begin with a folder or file of
-/// its root.
+/// The paths in backticks of a line that mean a place in this repository: those that begin with something in its root.
 fn paths<'a>(line: &'a str, tree: &'a Tree) -> impl Iterator<Item = &'a str> {
-    let quoted = line.split('`').skip(1).step_by(2);
-    let linked = line
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split([')', '#']).next());
-    quoted.chain(linked).filter(|path| {
+    line.split('`').skip(1).step_by(2).filter(|path| {
         let first = path.split('/').next().unwrap_or_default();
         let plain = path
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
-        plain && !first.is_empty() && path.contains(['/', '.']) && in_root(tree, first)
+        let in_root = tree
+            .files
+            .iter()
+            .any(|file| file.path.split('/').next() == Some(first));
+        plain && path.contains('/') && in_root
     })
 }
 
-fn in_root(tree: &Tree, name: &str) -> bool {
-    let document =
-        [".md", ".toml"].iter().any(|end| name.ends_with(end)) && !name.contains("cudarun");
-    document
-        || tree
-            .files
-            .iter()
-            .any(|file| file.path.split('/').next() == Some(name))
+/// The files that a line links to, relative to its own.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let targets = line
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
 }
 
-/// Paths of the machine that somebody worked on.
+/// Files with a path of the machine that somebody worked on, each with its first one.
 fn machine_paths(tree: &Tree) -> impl Iterator<Item = String> {
     let homes = [
         format!("/{}/", "work"),
         format!("/{}/", "root"),
         format!("/{}/", "home"),
     ];
-    tree.files.iter().flat_map(move |file: &File| {
-        let homes = homes.clone();
-        let bad = file
+    tree.files.iter().filter_map(move |file: &File| {
+        let (line, _) = file
             .lines()
-            .filter(move |(_, text)| homes.iter().any(|home| starts_path(text, home)));
-        bad.map(|(line, _)| format!("{}:{line}: a path of somebody's machine", file.path))
-            .collect::<Vec<_>>()
+            .find(|(_, text)| homes.iter().any(|home| starts_path(text, home)))?;
+        Some(format!(
+            "{}:{line}: a path of somebody's machine",
+            file.path
+        ))
     })
 }
 
@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn only_paths_of_this_repository_are_looked_up() {
         let tree = tree();
-        let found: Vec<&str> = paths(
-            "see `docs/x.md`, `ld.global`, [y](docs/y.md#part) and `a/b`",
-            &tree,
-        )
-        .collect();
-        assert_eq!(found, ["docs/x.md", "docs/y.md"]);
+        let found: Vec<&str> =
+            paths("see `docs/x.md`, `ld.global`, `docs` and `a/b`", &tree).collect();
+        assert_eq!(found, ["docs/x.md"]);
+        let found: Vec<&str> =
+            links("[y](y.md#part), [z](https://z.org/) and [here](#there)").collect();
+        assert_eq!(found, ["y.md"]);
     }
 
     #[test]

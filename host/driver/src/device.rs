@@ -1,0 +1,58 @@
+//! What one checked launch needs of a device, simulated or real.
+
+use std::fmt;
+
+/// Memory that the runtime may use on a device.
+///
+/// Addresses are device addresses. A transfer is complete when the call returns.
+pub trait Device {
+    /// Reserves zeroed memory, aligned to 256 bytes.
+    fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError>;
+    /// Releases what [`Device::alloc`] returned.
+    fn free(&mut self, address: u64) -> Result<(), DeviceError>;
+    /// Copies from the device.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+    /// Copies to the device.
+    fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError>;
+    /// Sets `bytes` bytes to `value`.
+    fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError>;
+    /// Bytes of device memory, used or not.
+    fn total_memory(&self) -> u64;
+    /// What a person calls the device.
+    fn name(&self) -> String;
+}
+
+/// Why a device did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceError {
+    /// So many bytes were not to be had.
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// The range is not wholly inside one allocation.
+    InvalidRange {
+        /// Where the range starts.
+        address: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// The device said something else.
+    Other(String),
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceError::OutOfMemory { bytes } => {
+                write!(f, "the device has no {bytes} bytes of memory left")
+            }
+            DeviceError::InvalidRange { address, bytes } => {
+                write!(f, "{bytes} bytes at {address:#x} are not device memory")
+            }
+            DeviceError::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for DeviceError {}

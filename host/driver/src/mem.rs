@@ -1,0 +1,195 @@
+//! Host mappings that a simulated device and the program may both use.
+//!
+//! All access goes through relaxed atomic words, so that a program which races with the device
+//! (or with itself) on shared memory is a finding, not undefined behaviour of ours.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A range of host memory seen as 32-bit words.
+///
+/// A mapping of [`Mapping::zeroed`] costs address space only: the kernel commits a page when it
+/// is first touched.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<AtomicU32>,
+    bytes: usize,
+    owned: bool,
+}
+
+// SAFETY: the words are atomics; whoever reaches them may do so from any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; the mapping itself is never changed after it is made.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` zero bytes, rounded up to whole pages, committed when touched.
+    ///
+    /// Fails when the address space or the process limit does not allow it; zero bytes give one
+    /// page.
+    pub fn zeroed(bytes: u64) -> io::Result<Mapping> {
+        // SAFETY: sysconf only reads a constant of the system.
+        let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let bytes = bytes
+            .max(1)
+            .checked_next_multiple_of(page)
+            .ok_or_else(too_large)?;
+        let length = usize::try_from(bytes).map_err(|_| too_large())?;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing
+        // that exists.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(too_large)?;
+        Ok(Mapping {
+            base,
+            bytes: length,
+            owned: true,
+        })
+    }
+
+    /// Looks at memory that somebody else owns, such as a pinned buffer of the program.
+    ///
+    /// The view starts at the word that holds `address` and ends with the word that holds its
+    /// last byte, so it may be up to three bytes larger on either side; [`Mapping::address`]
+    /// tells where it really starts.
+    ///
+    /// # Safety
+    /// The memory must stay mapped, readable and writable while the mapping lives.
+    /// Others may access it at the same time: that is what the words are atomic for.
+    pub unsafe fn foreign(address: u64, bytes: u64) -> Option<Mapping> {
+        let start = address & !3;
+        let end = address.checked_add(bytes)?.checked_next_multiple_of(4)?;
+        let base = NonNull::new(std::ptr::with_exposed_provenance_mut(
+            usize::try_from(start).ok()?,
+        ))?;
+        Some(Mapping {
+            base,
+            bytes: usize::try_from(end - start).ok()?,
+            owned: false,
+        })
+    }
+
+    /// The memory, word by word.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: base is aligned to four bytes and `bytes` are mapped for as long as self lives,
+        // by `zeroed` or by the promise to `foreign`; atomics may be shared.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes / 4) }
+    }
+
+    /// Host address of the first word.
+    pub fn address(&self) -> u64 {
+        self.base.as_ptr().expose_provenance() as u64
+    }
+
+    /// Length in bytes, a multiple of four.
+    pub fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    /// Zeroes a range and gives its whole pages back to the system.
+    ///
+    /// Does nothing to memory that somebody else owns.
+    pub fn discard(&self, offset: u64, bytes: u64) {
+        let (Ok(offset), Ok(bytes)) = (usize::try_from(offset), usize::try_from(bytes)) else {
+            return;
+        };
+        let end = offset.saturating_add(bytes).min(self.bytes);
+        if !self.owned || offset >= end {
+            return;
+        }
+        // Whole pages are dropped, the ragged ends are zeroed by hand.
+        let page = 4096;
+        let first = offset.next_multiple_of(page).min(end);
+        let last = (end / page * page).max(first);
+        self.zero(offset, first);
+        self.zero(last, end);
+        if first < last {
+            // SAFETY: the range lies inside our own private anonymous mapping, whose pages read
+            // as zero after MADV_DONTNEED.
+            unsafe {
+                libc::madvise(
+                    self.base.as_ptr().cast::<u8>().add(first).cast(),
+                    last - first,
+                    libc::MADV_DONTNEED,
+                );
+            }
+        }
+    }
+
+    fn zero(&self, from: usize, to: usize) {
+        for offset in from..to {
+            let shift = (offset % 4) * 8;
+            self.words()[offset / 4].fetch_and(!(0xff << shift), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: base and bytes are what mmap gave us, and no view outlives self.
+            unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_zero_and_large_ones_cost_nothing() {
+        let mapping = Mapping::zeroed(64 << 30).expect("address space for 64 GiB");
+        let words = mapping.words();
+        assert_eq!(words.len(), (64 << 30) / 4);
+        assert_eq!(words[words.len() - 1].load(Ordering::Relaxed), 0);
+        words[12345].store(7, Ordering::Relaxed);
+        assert_eq!(words[12345].load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn impossible_sizes_are_an_error() {
+        assert!(Mapping::zeroed(u64::MAX).is_err());
+        assert!(Mapping::zeroed(1 << 62).is_err());
+        assert_eq!(Mapping::zeroed(0).expect("one page").bytes() % 4096, 0);
+    }
+
+    #[test]
+    fn foreign_memory_is_seen_in_whole_words() {
+        let buffer: Vec<AtomicU32> = (0..8).map(AtomicU32::new).collect();
+        let address = buffer.as_ptr().expose_provenance() as u64;
+        // SAFETY: the vector outlives the mapping.
+        let mapping = unsafe { Mapping::foreign(address + 5, 6) }.expect("a small range");
+        assert_eq!(mapping.address(), address + 4);
+        assert_eq!(mapping.bytes(), 8);
+        assert_eq!(mapping.words()[0].load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn discarded_ranges_read_as_zero_and_their_neighbours_stay() {
+        let mapping = Mapping::zeroed(4 * 4096).expect("four pages");
+        for word in mapping.words() {
+            word.store(u32::MAX, Ordering::Relaxed);
+        }
+        mapping.discard(6, 2 * 4096);
+        let byte =
+            |at: usize| (mapping.words()[at / 4].load(Ordering::Relaxed) >> (at % 4 * 8)) & 0xff;
+        for at in 0..4 * 4096 {
+            let inside = (6..6 + 2 * 4096).contains(&at);
+            assert_eq!(byte(at) == 0, inside, "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Handles, callbacks and struct layouts of the driver API.
+//!
+//! Source: `cuda.h` of CUDA 13. Enumerations are plain integers here, because a program may pass
+//! any value and an out-of-range Rust enum would be undefined behaviour; their values that we
+//! name stand in [`super::constants`]. Departure: unions are byte arrays of the same size.
+
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
+
+use super::CUresult;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident $opaque:ident;)*) => { $(
+        #[doc = concat!("What a [`", stringify!($name), "`] points to; never looked into.")]
+        #[repr(C)]
+        #[derive(Debug)]
+        pub struct $opaque { _private: [u8; 0] }
+        $(#[$doc])*
+        pub type $name = *mut $opaque;
+    )* };
+}
+
+handles! {
+    /// A context; null is none.
+    CUcontext CUctx_st;
+    /// A module loaded into one context.
+    CUmodule CUmod_st;
+    /// A kernel in one context; launches also accept a [`CUkernel`] cast to this.
+    CUfunction CUfunc_st;
+    /// A library: a module that contexts load when they need it.
+    CUlibrary CUlib_st;
+    /// A kernel of a library.
+    CUkernel CUkern_st;
+    /// A stream; null is the legacy default stream, 1 the same by name, 2 the per-thread one.
+    CUstream CUstream_st;
+    /// An event.
+    CUevent CUevent_st;
+    /// An array; only its null value is supported by the simulated driver.
+    CUarray CUarray_st;
+    /// A linker in progress.
+    CUlinkState CUlinkState_st;
+    /// A memory pool.
+    CUmemoryPool CUmemPoolHandle_st;
+    /// A graph under construction.
+    CUgraph CUgraph_st;
+    /// A node of a graph.
+    CUgraphNode CUgraphNode_st;
+    /// A graph made ready to launch.
+    CUgraphExec CUgraphExec_st;
+}
+
+macro_rules! integers {
+    ($($name:ident: $ty:ty, $doc:literal;)*) => { $(#[doc = $doc] pub type $name = $ty;)* };
+}
+
+integers! {
+    CUdevice: c_int, "A device ordinal.";
+    CUdeviceptr: u64, "A device address.";
+    CUdevice_attribute: c_int, "What `cuDeviceGetAttribute` is asked for.";
+    CUdevice_P2PAttribute: c_int, "What `cuDeviceGetP2PAttribute` is asked for.";
+    CUfunction_attribute: c_int, "What `cuFuncGetAttribute` is asked for.";
+    CUpointer_attribute: c_int, "What `cuPointerGetAttribute` is asked for.";
+    CUmem_range_attribute: c_int, "What `cuMemRangeGetAttribute` is asked for.";
+    CUmemPool_attribute: c_int, "What `cuMemPoolGetAttribute` is asked for.";
+    CUlimit: c_int, "What `cuCtxGetLimit` is asked for.";
+    CUfunc_cache: c_int, "Preferred split of cache and shared memory.";
+    CUsharedconfig: c_int, "Preferred bank size of shared memory.";
+    CUmemorytype: c_int, "1 host, 2 device, 3 array, 4 unified.";
+    CUmem_advise: c_int, "Advice on managed memory.";
+    CUmemAccess_flags: c_int, "0 none, 1 read, 3 read and write.";
+    CUjit_option: c_int, "An option of the PTX compiler.";
+    CUjitInputType: c_int, "What is handed to the linker: 0 cubin, 1 PTX, 2 fatbin, 3 object, 4 library.";
+    CUlibraryOption: c_int, "An option of `cuLibraryLoadData`.";
+    CUmoduleLoadingMode: c_int, "1 eager, 2 lazy.";
+    CUfunctionLoadingState: c_int, "0 unloaded, 1 loaded.";
+    CUdriverProcAddressQueryResult: c_int, "0 found, 1 not found, 2 version not sufficient.";
+    CUstreamAttrID: c_int, "A stream attribute, numbered as launch attributes.";
+    CUstreamCaptureMode: c_int, "0 global, 1 thread local, 2 relaxed.";
+    CUstreamCaptureStatus: c_int, "0 none, 1 active, 2 invalidated.";
+    CUgraphNodeType: c_int, "0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, ….";
+    CUlaunchAttributeID: c_int, "A launch attribute.";
+}
+
+/// Called on the host when a stream reaches it.
+pub type CUstreamCallback = Option<unsafe extern "C" fn(CUstream, CUresult, *mut c_void)>;
+/// Called on the host when a stream reaches it.
+pub type CUhostFn = Option<unsafe extern "C" fn(*mut c_void)>;
+/// Dynamic shared memory that a block of so many threads needs.
+pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(c_int) -> usize>;
+
+macro_rules! layouts {
+    ($($(#[$doc:meta])* $name:ident = $size:literal { $($field:ident: $ty:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug)]
+            #[allow(missing_docs, reason = "the fields are those of cuda.h")]
+            pub struct $name { $(pub $field: $ty,)* }
+
+            impl Default for $name {
+                fn default() -> Self {
+                    // SAFETY: all fields are integers, arrays of integers, raw pointers or
+                    // optional function pointers, for which all zeroes is a value.
+                    unsafe { std::mem::zeroed() }
+                }
+            }
+        )*
+
+        #[cfg(test)]
+        const SIZES: &[(&str, usize, usize)] =
+            &[$((stringify!($name), std::mem::size_of::<$name>(), $size),)*];
+    };
+}
+
+layouts! {
+    /// Sixteen bytes that identify a device or an internal table.
+    CUuuid = 16 { bytes: [c_uchar; 16], }
+    /// The properties that `cuDeviceGetProperties` has told since CUDA 2.
+    CUdevprop = 56 {
+        max_threads_per_block: c_int,
+        max_threads_dim: [c_int; 3],
+        max_grid_size: [c_int; 3],
+        shared_mem_per_block: c_int,
+        total_constant_memory: c_int,
+        simd_width: c_int,
+        mem_pitch: c_int,
+        regs_per_block: c_int,
+        clock_rate: c_int,
+        texture_align: c_int,
+    }
+    /// A two-dimensional copy.
+    CUDA_MEMCPY2D = 128 {
+        src_x_in_bytes: usize,
+        src_y: usize,
+        src_memory_type: CUmemorytype,
+        src_host: *const c_void,
+        src_device: CUdeviceptr,
+        src_array: CUarray,
+        src_pitch: usize,
+        dst_x_in_bytes: usize,
+        dst_y: usize,
+        dst_memory_type: CUmemorytype,
+        dst_host: *mut c_void,
+        dst_device: CUdeviceptr,
+        dst_array: CUarray,
+        dst_pitch: usize,
+        width_in_bytes: usize,
+        height: usize,
+    }
+    /// A three-dimensional copy.
+    CUDA_MEMCPY3D = 200 {
+        src_x_in_bytes: usize,
+        src_y: usize,
+        src_z: usize,
+        src_lod: usize,
+        src_memory_type: CUmemorytype,
+        src_host: *const c_void,
+        src_device: CUdeviceptr,
+        src_array: CUarray,
+        reserved0: *mut c_void,
+        src_pitch: usize,
+        src_height: usize,
+        dst_x_in_bytes: usize,
+        dst_y: usize,
+        dst_z: usize,
+        dst_lod: usize,
+        dst_memory_type: CUmemorytype,
+        dst_host: *mut c_void,
+        dst_device: CUdeviceptr,
+        dst_array: CUarray,
+        reserved1: *mut c_void,
+        dst_pitch: usize,
+        dst_height: usize,
+        width_in_bytes: usize,
+        height: usize,
+        depth: usize,
+    }
+    /// One attribute of a launch; `value` is the union of cuda.h.
+    CUlaunchAttribute = 72 { id: CUlaunchAttributeID, pad: [c_char; 4], value: [u64; 8], }
+    /// A launch with attributes.
+    CUlaunchConfig = 56 {
+        grid_dim_x: c_uint,
+        grid_dim_y: c_uint,
+        grid_dim_z: c_uint,
+        block_dim_x: c_uint,
+        block_dim_y: c_uint,
+        block_dim_z: c_uint,
+        shared_mem_bytes: c_uint,
+        stream: CUstream,
+        attrs: *mut CUlaunchAttribute,
+        num_attrs: c_uint,
+    }
+    /// The value of a stream attribute.
+    CUstreamAttrValue = 64 { value: [u64; 8], }
+    /// Where memory is or shall be: 1 device, 2 host, 3 and 4 a NUMA node.
+    CUmemLocation = 8 { kind: c_int, id: c_int, }
+    /// Who may access a pool.
+    CUmemAccessDesc = 12 { location: CUmemLocation, flags: CUmemAccess_flags, }
+    /// How to make a memory pool.
+    CUmemPoolProps = 88 {
+        alloc_type: c_int,
+        handle_types: c_int,
+        location: CUmemLocation,
+        win32_security_attributes: *mut c_void,
+        max_size: usize,
+        usage: c_ushort,
+        reserved: [c_uchar; 54],
+    }
+    /// Affinity of a context to a number of multiprocessors.
+    CUexecAffinityParam = 8 { kind: c_int, value: c_uint, }
+    /// How to make a context.
+    CUctxCreateParams = 24 {
+        exec_affinity_params: *mut CUexecAffinityParam,
+        num_exec_affinity_params: c_int,
+        cig_params: *mut c_void,
+    }
+    /// A kernel node, as before CUDA 12.
+    CUDA_KERNEL_NODE_PARAMS_v1 = 56 {
+        func: CUfunction,
+        grid_dim_x: c_uint,
+        grid_dim_y: c_uint,
+        grid_dim_z: c_uint,
+        block_dim_x: c_uint,
+        block_dim_y: c_uint,
+        block_dim_z: c_uint,
+        shared_mem_bytes: c_uint,
+        kernel_params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    }
+    /// A kernel node; one of `func` and `kern` is set.
+    CUDA_KERNEL_NODE_PARAMS = 72 {
+        func: CUfunction,
+        grid_dim_x: c_uint,
+        grid_dim_y: c_uint,
+        grid_dim_z: c_uint,
+        block_dim_x: c_uint,
+        block_dim_y: c_uint,
+        block_dim_z: c_uint,
+        shared_mem_bytes: c_uint,
+        kernel_params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+        kern: CUkernel,
+        ctx: CUcontext,
+    }
+    /// A memset node.
+    CUDA_MEMSET_NODE_PARAMS = 40 {
+        dst: CUdeviceptr,
+        pitch: usize,
+        value: c_uint,
+        element_size: c_uint,
+        width: usize,
+        height: usize,
+    }
+    /// A host node.
+    CUDA_HOST_NODE_PARAMS = 16 { callback: CUhostFn, user_data: *mut c_void, }
+    /// What an edge of a graph waits for.
+    CUgraphEdgeData = 8 { from_port: c_uchar, to_port: c_uchar, kind: c_uchar, reserved: [c_uchar; 5], }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn layouts_have_the_sizes_a_c_compiler_gives_them() {
+        for (name, ours, theirs) in super::SIZES {
+            assert_eq!(ours, theirs, "{name}");
+        }
+    }
+}

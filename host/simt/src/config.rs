@@ -1,0 +1,173 @@
+//! What a device is, what a launch asks for, and what it reports.
+//!
+//! The limits are those of an sm_90 with 132 multiprocessors (cuda-facts: "Simulated sm_90").
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub use ptx::ParamLayout;
+
+/// The simulated device's size.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Device memory in bytes. It is reserved, and committed only where it is touched.
+    pub memory: u64,
+    /// Multiprocessors; with the occupancy of a kernel they say how many CTAs are resident.
+    pub sm_count: u32,
+    /// Shared memory a CTA may have in bytes, static and dynamic together.
+    pub shared_per_cta: u32,
+    /// Shared memory of a multiprocessor in bytes.
+    pub shared_per_sm: u32,
+    /// Bytes a device-side `malloc` may hand out in all.
+    pub malloc_heap: u64,
+    /// Bytes of stack and local memory of one thread.
+    pub local_per_thread: u32,
+    /// Name reported to programs.
+    pub name: String,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        Self {
+            memory: 16 << 30,
+            sm_count: 132,
+            shared_per_cta: 232_448,
+            shared_per_sm: 233_472,
+            malloc_heap: 64 << 20,
+            local_per_thread: 512 << 10,
+            name: "simulated sm_90".to_owned(),
+        }
+    }
+}
+
+/// One execution of a kernel.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// CTAs in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y and z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster in x, y and z; `[1, 1, 1]` leaves it to `.reqnctapercluster`.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub dynamic_shared: u32,
+    /// Parameter values laid out as [`KernelInfo::params`] says.
+    pub params: Vec<u8>,
+    /// All CTAs must be resident at once, and may use grid-wide barriers.
+    pub cooperative: bool,
+    /// Who runs when.
+    pub schedule: Schedule,
+    /// When to give up.
+    pub limits: Limits,
+    /// Where `printf` goes.
+    pub printf: Sink,
+}
+
+impl Launch {
+    /// A launch of `grid` CTAs of `block` threads with nothing else asked for.
+    pub fn new(grid: [u32; 3], block: [u32; 3], params: Vec<u8>) -> Self {
+        Self {
+            grid,
+            block,
+            cluster: [1; 3],
+            dynamic_shared: 0,
+            params,
+            cooperative: false,
+            schedule: Schedule::RoundRobin,
+            limits: Limits::default(),
+            printf: Sink::default(),
+        }
+    }
+}
+
+/// Who runs when. Both are deterministic and fair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// Resident warps in turn.
+    #[default]
+    RoundRobin,
+    /// Warps at random, for random times; the same seed gives the same run.
+    Seeded(u64),
+}
+
+/// When to give up on a launch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Warp instructions in all.
+    pub max_warp_instructions: Option<u64>,
+    /// Wall-clock time.
+    pub timeout: Option<Duration>,
+}
+
+type Write = dyn FnMut(&[u8]) + Send;
+
+/// Where the device's `printf` writes to. Cheap to clone; clones write to the same place.
+#[derive(Clone, Default)]
+pub struct Sink(Option<Arc<Mutex<Write>>>);
+
+impl Sink {
+    /// Hands every formatted piece of text to `write`.
+    pub fn new(write: impl FnMut(&[u8]) + Send + 'static) -> Self {
+        Self(Some(Arc::new(Mutex::new(write))))
+    }
+
+    /// Collects the text in a buffer that the caller keeps a handle of.
+    pub fn buffer() -> (Self, Arc<Mutex<Vec<u8>>>) {
+        let buffer = Arc::new(Mutex::new(Vec::new()));
+        let inner = Arc::clone(&buffer);
+        let sink = Self::new(move |text| {
+            if let Ok(mut buffer) = inner.lock() {
+                buffer.extend_from_slice(text);
+            }
+        });
+        (sink, buffer)
+    }
+
+    pub(crate) fn write(&self, text: &[u8]) {
+        if let Some(Ok(mut write)) = self.0.as_ref().map(|write| write.lock()) {
+            write(text);
+        }
+    }
+}
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Sink(..)" } else { "Sink(discard)" })
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchStats {
+    /// Instructions issued, each for the lanes of a warp that were together.
+    pub warp_instructions: u64,
+    /// Instructions executed by single threads: predicated-off lanes do not count.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory touched, per warp instruction.
+    pub global_sectors: u64,
+    /// CTAs that were resident at once, at most.
+    pub resident_ctas: u64,
+}
+
+/// What a host may ask about a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// Where each parameter lies.
+    pub params: Vec<ParamLayout>,
+    /// Size of the parameter block in bytes.
+    pub param_bytes: u32,
+    /// Static shared memory in bytes.
+    pub static_shared: u32,
+    /// Local memory of one thread in bytes, callees not counted.
+    pub local_bytes: u32,
+    /// Constant memory of the module in bytes.
+    pub const_bytes: u32,
+    /// Largest CTA in threads: `.maxntid`, `.reqntid` or 1024.
+    pub max_threads: u32,
+    /// 32-bit registers of one thread, as far as they can be told from the PTX.
+    pub registers: u32,
+    /// `.reqntid`, if given.
+    pub required_block: Option<[u32; 3]>,
+    /// `.reqnctapercluster`, if given.
+    pub cluster: Option<[u32; 3]>,
+}

@@ -1,0 +1,374 @@
+//! Device memory: one arena of allocations, and ranges of host memory the device may use.
+//!
+//! Every allocation is a region with exact bounds; an access must lie inside one region.
+//! Departure from a real device: bounds are exact to the byte, where hardware protects whole pages.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use driver::DeviceError;
+use driver::mem::Mapping;
+
+/// First address of the device's own memory.
+pub const ARENA: u64 = 0x2000_0000_0000;
+/// Allocations start at multiples of this.
+const ALIGNMENT: u64 = 256;
+
+/// The memory of a device.
+#[derive(Debug)]
+pub struct Memory {
+    /// The arena is number 0. Numbers are reused.
+    mappings: Vec<Option<Arc<Mapping>>>,
+    regions: BTreeMap<u64, Region>,
+    /// Holes of the arena below `top`: offset to length.
+    holes: BTreeMap<u64, u64>,
+    /// Offset up to which the arena has ever been handed out.
+    top: u64,
+    size: u64,
+    used: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    bytes: u64,
+    mapping: u32,
+    /// Address of the first byte of the mapping.
+    origin: u64,
+}
+
+/// A region as the interpreter caches it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) origin: u64,
+    pub(crate) mapping: u32,
+}
+
+impl Window {
+    /// Contains nothing.
+    pub(crate) const NONE: Self = Self {
+        start: u64::MAX,
+        end: 0,
+        origin: 0,
+        mapping: 0,
+    };
+}
+
+impl Memory {
+    pub(crate) fn new(bytes: u64) -> Result<Self, DeviceError> {
+        let arena = Mapping::zeroed(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
+        Ok(Self {
+            mappings: vec![Some(Arc::new(arena))],
+            regions: BTreeMap::new(),
+            holes: BTreeMap::new(),
+            top: 0,
+            size: bytes,
+            used: 0,
+        })
+    }
+
+    /// Bytes of the arena.
+    pub fn total(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes of the arena that are handed out.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Hands out zeroed memory; zero bytes count as one.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        let bytes = bytes.max(1);
+        let full = DeviceError::OutOfMemory { bytes };
+        let Some(room) = bytes.checked_next_multiple_of(ALIGNMENT) else {
+            return Err(full);
+        };
+        let hole = self.holes.iter().find(|&(_, &length)| length >= room);
+        let offset = match hole.map(|(&offset, &length)| (offset, length)) {
+            Some((offset, length)) => {
+                self.holes.remove(&offset);
+                if length > room {
+                    self.holes.insert(offset + room, length - room);
+                }
+                offset
+            }
+            None => {
+                let offset = self.top;
+                self.top = offset.checked_add(room).filter(|&top| top <= self.size).ok_or(full)?;
+                offset
+            }
+        };
+        self.used += room;
+        let region = Region {
+            bytes,
+            mapping: 0,
+            origin: ARENA,
+        };
+        self.regions.insert(ARENA + offset, region);
+        Ok(ARENA + offset)
+    }
+
+    /// Takes back what [`Memory::alloc`] handed out.
+    ///
+    /// # Errors
+    /// When `address` is not the start of such an allocation.
+    pub fn free(&mut self, address: u64) -> Result<(), DeviceError> {
+        let region = self.regions.get(&address).copied();
+        let Some(region) = region.filter(|region| region.mapping == 0) else {
+            return Err(DeviceError::InvalidRange { address, bytes: 0 });
+        };
+        self.regions.remove(&address);
+        let offset = address - ARENA;
+        let room = region.bytes.next_multiple_of(ALIGNMENT);
+        // Memory is handed out zeroed, so it is cleaned on its way back.
+        if let Some(arena) = &self.mappings[0] {
+            arena.discard(offset, room);
+        }
+        self.used -= room;
+        self.add_hole(offset, room);
+        Ok(())
+    }
+
+    fn add_hole(&mut self, mut offset: u64, mut length: u64) {
+        let before = self.holes.range(..offset).next_back().map(|(&at, &len)| (at, len));
+        if let Some((at, len)) = before.filter(|&(at, len)| at + len == offset) {
+            self.holes.remove(&at);
+            offset = at;
+            length += len;
+        }
+        if let Some(len) = self.holes.remove(&(offset + length)) {
+            length += len;
+        }
+        if offset + length == self.top {
+            self.top = offset;
+        } else {
+            self.holes.insert(offset, length);
+        }
+    }
+
+    /// Lets the device use `bytes` bytes of host memory at their host address.
+    ///
+    /// # Errors
+    /// When the range is not inside the mapping, or overlaps another region.
+    pub fn attach(
+        &mut self,
+        mapping: Arc<Mapping>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let bad = DeviceError::InvalidRange { address, bytes };
+        let end = address.checked_add(bytes).ok_or(bad.clone())?;
+        let inside = address >= mapping.address() && end <= mapping.address() + mapping.bytes();
+        let before = self.regions.range(..end).next_back();
+        let free = before.is_none_or(|(&at, region)| at + region.bytes <= address);
+        if !inside || !free || bytes == 0 {
+            return Err(bad);
+        }
+        let origin = mapping.address();
+        let slot = match self.mappings.iter().position(Option::is_none) {
+            Some(slot) => slot,
+            None => {
+                self.mappings.push(None);
+                self.mappings.len() - 1
+            }
+        };
+        self.mappings[slot] = Some(mapping);
+        let region = Region {
+            bytes,
+            mapping: slot as u32,
+            origin,
+        };
+        self.regions.insert(address, region);
+        Ok(())
+    }
+
+    /// Takes away what [`Memory::attach`] gave.
+    ///
+    /// # Errors
+    /// When `address` is not the start of an attached range.
+    pub fn detach(&mut self, address: u64) -> Result<Arc<Mapping>, DeviceError> {
+        let bad = DeviceError::InvalidRange { address, bytes: 0 };
+        let region = self.regions.get(&address).copied();
+        let region = region.filter(|region| region.mapping != 0).ok_or(bad.clone())?;
+        self.regions.remove(&address);
+        self.mappings[region.mapping as usize].take().ok_or(bad)
+    }
+
+    /// Makes zeroed host memory that host and device both reach at the returned host address.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn alloc_host(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        let bytes = bytes.max(1);
+        let mapping = Mapping::zeroed(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
+        let address = mapping.address();
+        self.attach(Arc::new(mapping), address, bytes)?;
+        Ok(address)
+    }
+
+    /// Start and size of the allocation or attached range that contains `address`.
+    pub fn containing(&self, address: u64) -> Option<(u64, u64)> {
+        let window = self.window(address)?;
+        Some((window.start, window.end - window.start))
+    }
+
+    /// True for addresses of the arena, handed out or not.
+    pub fn is_arena(&self, address: u64) -> bool {
+        (ARENA..ARENA + self.size).contains(&address)
+    }
+
+    /// Copies from the device.
+    ///
+    /// # Errors
+    /// When the range is not inside one region.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let (words, mut at) = self.range(address, into.len() as u64)?;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let skip = (at % 4) as usize;
+            let count = (4 - skip).min(rest.len());
+            let bytes = words[(at / 4) as usize].load(Ordering::Relaxed).to_le_bytes();
+            let (now, later) = rest.split_at_mut(count);
+            now.copy_from_slice(&bytes[skip..skip + count]);
+            at += count as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Copies to the device.
+    ///
+    /// # Errors
+    /// When the range is not inside one region.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let (words, mut at) = self.range(address, from.len() as u64)?;
+        let mut rest = from;
+        while !rest.is_empty() {
+            let skip = (at % 4) as usize;
+            let count = (4 - skip).min(rest.len());
+            let word = &words[(at / 4) as usize];
+            let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            bytes[skip..skip + count].copy_from_slice(&rest[..count]);
+            word.store(u32::from_le_bytes(bytes), Ordering::Relaxed);
+            at += count as u64;
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// Sets `bytes` bytes to `value`.
+    ///
+    /// # Errors
+    /// When the range is not inside one region.
+    pub fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError> {
+        let window = self.window(address).filter(|_| bytes > 0);
+        // Zeroing whole device allocations is how programs start; keep their pages uncommitted.
+        if let Some(window) = window.filter(|w| value == 0 && w.mapping == 0 && bytes >= 1 << 16) {
+            if bytes > window.end - address {
+                return Err(DeviceError::InvalidRange { address, bytes });
+            }
+            if let Some(arena) = &self.mappings[0] {
+                arena.discard(address - ARENA, bytes);
+            }
+            return Ok(());
+        }
+        let chunk = [value; 4096];
+        let mut done = 0;
+        self.range(address, bytes)?;
+        while done < bytes {
+            let count = (bytes - done).min(chunk.len() as u64);
+            self.write(address + done, &chunk[..count as usize])?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// The words of the mapping that holds a range, and the byte offset of the range in it.
+    fn range(&self, address: u64, bytes: u64) -> Result<(&[AtomicU32], u64), DeviceError> {
+        if bytes == 0 {
+            return Ok((&[], 0));
+        }
+        match self.window(address) {
+            Some(window) if bytes <= window.end - address => {
+                Ok((self.words(window.mapping), address - window.origin))
+            }
+            _ => Err(DeviceError::InvalidRange { address, bytes }),
+        }
+    }
+
+    /// The region that contains `address`.
+    pub(crate) fn window(&self, address: u64) -> Option<Window> {
+        let (&start, region) = self.regions.range(..=address).next_back()?;
+        let end = start + region.bytes;
+        (address < end).then_some(Window {
+            start,
+            end,
+            origin: region.origin,
+            mapping: region.mapping,
+        })
+    }
+
+    /// The words of a mapping.
+    pub(crate) fn words(&self, mapping: u32) -> &[AtomicU32] {
+        match self.mappings.get(mapping as usize) {
+            Some(Some(mapping)) => mapping.words(),
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_memory_is_reused_and_zeroed() {
+        let mut memory = Memory::new(1 << 20).unwrap();
+        let a = memory.alloc(100).unwrap();
+        let b = memory.alloc(1000).unwrap();
+        assert_eq!((a % 256, b - a), (0, 256));
+        memory.write(a, &[7; 100]).unwrap();
+        memory.free(a).unwrap();
+        assert!(memory.read(a, &mut [0]).is_err() && memory.free(a).is_err());
+        let again = memory.alloc(100).unwrap();
+        assert_eq!(again, a);
+        let mut bytes = [1; 100];
+        memory.read(a, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 100]);
+        memory.free(b).unwrap();
+        memory.free(a).unwrap();
+        assert_eq!((memory.used(), memory.top), (0, 0));
+    }
+
+    #[test]
+    fn bounds_are_exact() {
+        let mut memory = Memory::new(1 << 20).unwrap();
+        let a = memory.alloc(10).unwrap();
+        memory.write(a + 3, &[1, 2, 3, 4, 5, 6, 7]).unwrap();
+        assert!(memory.write(a + 4, &[0; 7]).is_err());
+        assert!(memory.fill(a, 9, 11).is_err());
+        let mut bytes = [0; 10];
+        memory.read(a, &mut bytes).unwrap();
+        assert_eq!(bytes, [0, 0, 0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(memory.alloc(2 << 20).is_err());
+    }
+
+    #[test]
+    fn host_memory_keeps_its_address() {
+        let mut memory = Memory::new(4096).unwrap();
+        let mapping = Arc::new(Mapping::zeroed(4096).unwrap());
+        let address = mapping.address() + 8;
+        memory.attach(Arc::clone(&mapping), address, 100).unwrap();
+        assert!(memory.attach(Arc::clone(&mapping), address + 50, 100).is_err());
+        memory.write(address, &[1, 0, 0, 0]).unwrap();
+        assert_eq!(mapping.words()[2].load(Ordering::Relaxed), 1);
+        memory.detach(address).unwrap();
+        assert!(memory.read(address, &mut [0]).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! The seam for those who want to know what a launch does. The device has never heard of races.
+
+use ptx::ast::Space;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// `ld`
+    Load,
+    /// `st`
+    Store,
+    /// `atom` and `red`
+    Rmw,
+}
+
+/// A warp, and what of its code is being executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executing {
+    /// Linear index of the CTA in the grid.
+    pub cta: u64,
+    /// Warp in the CTA.
+    pub warp: u32,
+    /// Byte offset of the instruction in the module's text.
+    pub offset: u32,
+    /// Lanes that execute it, one bit each.
+    pub lanes: u32,
+}
+
+/// Gets told what the lanes of a launch do, in the order in which they do it.
+///
+/// Every method has an empty default; what is not overridden costs nothing.
+pub trait Observer {
+    /// An access to memory. `addresses` holds one address per lane; those of lanes that do not
+    /// take part mean nothing. `space` is never generic. `bytes` are per lane.
+    fn access(
+        &mut self,
+        who: Executing,
+        kind: AccessKind,
+        space: Space,
+        addresses: &[u64; 32],
+        bytes: u32,
+    ) {
+        let _ = (who, kind, space, addresses, bytes);
+    }
+
+    /// Lanes arrive at barrier `id` of their CTA; `waits` when they also wait there.
+    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
+        let _ = (who, id, waits);
+    }
+
+    /// Barrier `id` of a CTA completes: all that arrived are ordered before all that waited.
+    fn complete(&mut self, cta: u64, id: u32) {
+        let _ = (cta, id);
+    }
+
+    /// Lanes pass a `bar.warp.sync` together.
+    fn warp_barrier(&mut self, who: Executing) {
+        let _ = who;
+    }
+
+    /// Lanes execute a fence.
+    fn fence(&mut self, who: Executing) {
+        let _ = who;
+    }
+
+    /// Lanes end.
+    fn exit(&mut self, who: Executing) {
+        let _ = who;
+    }
+}
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
