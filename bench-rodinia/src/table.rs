@@ -4,12 +4,13 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::measure::{Figures, Run};
 
-const HEADINGS: [&str; 6] = [
+const HEADINGS: [&str; 7] = [
     "program",
     "warp-instructions",
     "ratio",
     "sectors ratio",
     "wall time unchecked",
+    "M thread-instructions/s unchecked",
     "wall time ratio",
 ];
 
@@ -26,6 +27,10 @@ pub(crate) fn render(figures: &[Figures]) -> String {
             show(instructions(one)),
             show(sectors(one)),
             format!("{:.3} s", one.unchecked.seconds),
+            format!(
+                "{:.1}",
+                one.unchecked.counts.thread_instructions as f64 / one.unchecked.seconds / 1e6
+            ),
             show(seconds(one)),
         ]);
     }
@@ -36,6 +41,7 @@ pub(crate) fn render(figures: &[Figures]) -> String {
         empty(),
         mean(instructions),
         mean(sectors),
+        empty(),
         empty(),
         mean(seconds),
     ]);

@@ -73,7 +73,7 @@ pub const fn access_word(kind: u32, granule_log2: u32, bytes: u32) -> u32 {
 /// CTAs share the granule. Kinds that always conflict there get a pattern no cell has.
 pub const fn shared_pattern(kind: u32) -> u64 {
     match kind {
-        rule::WEAK_STORE | rule::STRONG_WRITE_CTA => !0 << 18 & (1 << 22) - 1 & !(1 << 19),
+        rule::WEAK_STORE | rule::STRONG_WRITE_CTA => (!0 << 18) & ((1 << 22) - 1) & !(1 << 19),
         _ => rule::shared(kind),
     }
 }

@@ -2,6 +2,8 @@
 // Racy: the product is written over A while other blocks still read it.
 //@ expect(clean): no-race
 //@ expect(racy): race
+//@ bench-args: 64
+//@ bench-args: 128
 //@ bench-args: 256
 #include "app.h"
 

@@ -1,1 +1,15 @@
 //! One checked launch: shadow memory, race records, reports.
+//!
+//! [`Checker`] rewrites modules, arms launches and writes what they found to a [`log`];
+//! [`sim::CheckedSim`] is the simulated device with a checker in front.
+
+pub mod allocations;
+pub mod checker;
+pub mod log;
+pub mod names;
+pub mod options;
+pub mod shadow_memory;
+pub mod sim;
+
+pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
+pub use options::{Options, ShadowSize};

@@ -44,6 +44,8 @@ pub struct Module {
     pub files: Vec<(u32, SmolStr)>,
     /// Byte offset of the start of each line of the text, in order.
     pub line_starts: Vec<u32>,
+    /// Names of the functions declared or defined with `.noreturn`.
+    pub noreturn: std::collections::HashSet<SmolStr>,
     /// What `.section .debug_str` holds.
     pub debug_strings: DebugStrings,
 }

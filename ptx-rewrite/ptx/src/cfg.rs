@@ -53,14 +53,9 @@ impl Cfg {
     /// `.noreturn` taken not to return. None for a declaration.
     pub fn of(module: &Module, function: &Function) -> Option<Self> {
         let body = function.body.as_ref()?;
-        let names: std::collections::HashSet<&str> = module
-            .functions()
-            .filter(|function| function.directive("noreturn").is_some())
-            .map(|function| function.name.as_str())
-            .collect();
         let scopes = Scopes::new(body);
         Some(Self::with_calls(body, |at, call| {
-            isa::callee(call).is_some_and(|name| names.contains(name))
+            isa::callee(call).is_some_and(|name| module.noreturn.contains(name))
                 || prototype_says_noreturn(body, &scopes, at, call)
         }))
     }

@@ -3,7 +3,7 @@
 //! [`module`] walks the nodes in order and puts together what each covers and what lies between;
 //! that gives the text back only if the nodes tile it, which is what makes the round trip a test
 //! of the parser and not of `String::clone`.
-//! An [`Instruction`] also has a normalised form, its [`Display`](std::fmt::Display): one blank
+//! An [`Instruction`] also has a normalised form, its [`Display`]: one blank
 //! between operands, constants folded. Reading it again gives the same tree.
 
 use std::fmt::{self, Display, Formatter};

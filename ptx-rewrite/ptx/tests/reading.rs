@@ -176,7 +176,7 @@ fn source_positions_and_inlining() {
     let at = |needle: &str| module.line_column(module.text.find(needle).unwrap() as u32);
     assert_eq!(at("// What"), (1, 1));
     assert_eq!(at(".version"), (2, 1));
-    assert_eq!(at("st.global.u32 [%rd1+8]"), (50, 5));
+    assert_eq!(at("st.global.u32 [%rd1+8]"), (47, 5));
     assert_eq!(
         module.line_column(module.text.len() as u32).1,
         1,

@@ -60,18 +60,15 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
             continue;
         }
         let built = builder.build(&program, Variant::Clean)?;
-        let mut arguments = built.arguments;
-        arguments.extend(
-            program
-                .words("bench-args", Variant::Clean)
-                .into_iter()
-                .map(str::to_owned),
-        );
-        manifest.programs.push(Entry {
-            name: program.name,
-            program: built.program,
-            arguments,
-        });
+        let sizes: Vec<&str> = program.values("bench-args", Variant::Clean).collect();
+        for size in if sizes.is_empty() { vec![""] } else { sizes } {
+            let more = size.split_whitespace().map(str::to_owned);
+            manifest.programs.push(Entry {
+                name: format!("{} {size}", program.name).trim_end().to_owned(),
+                program: built.program.clone(),
+                arguments: built.arguments.iter().cloned().chain(more).collect(),
+            });
+        }
     }
     let path = workspace.target.join("apps/manifest.json");
     std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;

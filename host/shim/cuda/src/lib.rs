@@ -1,1 +1,71 @@
-//! libcuda.so.1 over the simulated device.
+//! `libcuda.so.1` over the simulated device.
+//!
+//! Source: the driver API of CUDA 13, as far as runtime libraries and ordinary programs use it;
+//! one table (`driver::entry_points!`) gives the exports, their signatures and
+//! `cuGetProcAddress`.
+//!
+//! Departures from a real driver:
+//! 1. Work is done when it is submitted, in issue order over all streams; what a stream promises
+//!    (order within it, events, synchronisation) holds trivially. A fault is still reported as on
+//!    a real device: by the next call that could see it, and by every call after that.
+//! 2. One device, sm_90. Peer access, IPC, arrays, textures, virtual memory management and
+//!    graphics interoperability are not there; asking for them is `CUDA_ERROR_NOT_SUPPORTED` or
+//!    an attribute that reads 0.
+//! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
+//! 4. NVIDIA's runtime library is not served: `cuGetExportTable` knows no table.
+//!
+//! Layering: `exports` (C functions) → one file per part of the API → `state` → `engine`.
+//! `unsafe` is in `exports`, in `pointer` (what the program passes) and where callbacks are called.
+#![allow(
+    non_snake_case,
+    reason = "functions keep their C names, so that cuda.h documents them"
+)]
+
+mod context;
+mod copy;
+mod device;
+mod engine;
+mod event;
+mod exports;
+mod function;
+mod graph;
+mod image;
+mod init;
+mod launch;
+mod link;
+mod memory;
+mod module;
+mod occupancy;
+mod pointer;
+mod pointer_attribute;
+mod pool;
+mod proc_address;
+mod state;
+mod stream;
+mod table;
+mod work;
+
+pub use exports::{EXPORTS, cudarun_check_marker};
+
+/// What every entry point answers; success carries no value.
+type Answer = Result<(), driver::sys::CUresult>;
+
+/// The entry points by their table name, for `exports`.
+mod api {
+    pub(crate) use crate::context::*;
+    pub(crate) use crate::copy::*;
+    pub(crate) use crate::device::*;
+    pub(crate) use crate::event::*;
+    pub(crate) use crate::function::*;
+    pub(crate) use crate::graph::*;
+    pub(crate) use crate::init::*;
+    pub(crate) use crate::launch::*;
+    pub(crate) use crate::link::*;
+    pub(crate) use crate::memory::*;
+    pub(crate) use crate::module::*;
+    pub(crate) use crate::occupancy::*;
+    pub(crate) use crate::pointer_attribute::*;
+    pub(crate) use crate::pool::*;
+    pub(crate) use crate::proc_address::*;
+    pub(crate) use crate::stream::*;
+}

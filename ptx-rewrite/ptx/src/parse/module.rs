@@ -95,6 +95,9 @@ impl Parser<'_> {
         let linkage = self.linkage();
         if matches!(self.dot(), "entry" | "func") {
             let function = self.function(linkage, start)?;
+            if function.directive("noreturn").is_some() {
+                module.noreturn.insert(function.name.clone());
+            }
             module.items.push(Item::Function(function));
             return Ok(());
         }

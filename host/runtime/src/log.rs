@@ -1,0 +1,304 @@
+//! What a checked process leaves behind: one file of JSON lines, written as things happen, so that a
+//! crash loses nothing. The command line reads the files of all processes and runs.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// One line of a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The device was first used.
+    Start {
+        /// The process.
+        pid: u32,
+        /// What a person calls the device.
+        device: String,
+        /// Seed of the schedule, if any.
+        seed: Option<u64>,
+        /// Whether checks were put in.
+        checking: bool,
+    },
+    /// A module was loaded.
+    Module(Box<Module>),
+    /// A launch ended.
+    Launch(Box<Launch>),
+    /// A pair of sites raced in a launch.
+    Race(Box<Race>),
+    /// Something the user should know.
+    Note {
+        /// One line, lower case, no final period.
+        text: String,
+    },
+}
+
+/// A loaded module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// Its number in the process.
+    pub module: u32,
+    /// Where it came from.
+    pub origin: String,
+    /// Its kernels.
+    pub kernels: Vec<Kernel>,
+    /// Its checked accesses.
+    pub sites: Vec<Site>,
+    /// Device functions left unchecked, with the reason.
+    pub unchecked_functions: Vec<(String, String)>,
+}
+
+/// A kernel of a module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Mangled name.
+    pub name: String,
+    /// Whether its accesses are checked.
+    pub instrumented: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// Static accesses to global or generic memory.
+    pub accesses: u32,
+    /// Those with a check.
+    pub checked: u32,
+    /// Accesses to shared memory, which are not checked yet.
+    pub shared: u32,
+    /// Its conflicts are candidates because of these instructions.
+    pub release_sites: Vec<String>,
+    /// Instructions the check does not follow.
+    pub not_understood: Vec<String>,
+}
+
+/// A checked access.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// Unique in the process.
+    pub id: u32,
+    /// Mangled name of the function it stands in.
+    pub function: String,
+    /// The instruction.
+    pub text: String,
+    /// Line in the module's PTX.
+    pub ptx_line: u32,
+    /// `load`, `store` or `atomic`.
+    pub op: String,
+    /// Bytes one thread accesses.
+    pub bytes: u32,
+    /// `weak`, `relaxed`, `acquire`, …
+    pub sem: String,
+    /// Scope of a strong access.
+    pub scope: Option<String>,
+    /// Source lines, innermost inlined function first.
+    pub frames: Vec<Frame>,
+}
+
+/// A source position.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// File as recorded by the compiler.
+    pub file: String,
+    /// Line from 1.
+    pub line: u32,
+    /// Column from 1, 0 when unknown.
+    pub column: u32,
+    /// Mangled name of an inlined function.
+    pub function: Option<String>,
+}
+
+/// A launch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Its number in the process, from 1.
+    pub launch: u64,
+    /// Its module.
+    pub module: u32,
+    /// Its kernel, mangled.
+    pub kernel: String,
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// Threads per CTA.
+    pub block: [u32; 3],
+    /// Whether it was checked.
+    pub checked: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// What the cells counted.
+    pub counters: Counters,
+    /// Executed warp instructions, checks included; simulated device only.
+    pub warp_instructions: u64,
+    /// Executed thread instructions, checks included.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory, checks included.
+    pub sectors: u64,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+    /// How it failed.
+    pub error: Option<String>,
+}
+
+/// Counts of one launch; see `shadow::layout::Counters`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Conflicting accesses.
+    pub conflicts: u64,
+    /// Granules forgotten because another needed their cell.
+    pub evictions: u64,
+    /// Conflicts left undecided by a saturated epoch.
+    pub undecided: u64,
+    /// Accesses outside the checked window.
+    pub outside: u64,
+    /// Race records that found no room.
+    pub dropped: u64,
+    /// The cells were cleared before this launch because the generations had run out.
+    pub cleared: bool,
+}
+
+/// A pair of sites that raced in one launch, with the first witness.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Race {
+    /// The launch.
+    pub launch: u64,
+    /// False for a conflict in a kernel whose fences, flags or partial barriers may order it.
+    pub decided: bool,
+    /// Which level conflicted.
+    pub level: Level,
+    /// Site of the later access.
+    pub site: u32,
+    /// Site of the earlier access.
+    pub previous_site: u32,
+    /// How often in this launch.
+    pub count: u64,
+    /// Address of the granule.
+    pub address: u64,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+    /// Thread of the later access.
+    pub thread: Thread,
+    /// Thread of the earlier access, as far as it is known.
+    pub previous_thread: Option<Thread>,
+}
+
+/// Which threads conflicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Of different CTAs.
+    #[default]
+    Grid,
+    /// Of different warps of one CTA.
+    Cta,
+    /// Of one warp.
+    Warp,
+}
+
+/// A thread by its block and thread index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// `blockIdx`
+    pub block: [u32; 3],
+    /// `threadIdx`
+    pub thread: [u32; 3],
+}
+
+/// A piece of device memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Its number in the process, from 1.
+    pub id: u64,
+    /// First address.
+    pub base: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// The call that made it, or the variable's name.
+    pub api: String,
+}
+
+/// Where events go.
+#[derive(Debug)]
+pub enum Writer {
+    /// A file.
+    File(File),
+    /// Memory, for callers in the same process.
+    Memory(Vec<Event>),
+}
+
+impl Writer {
+    /// Opens the log of this process in `folder`.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(format!("{}.jsonl", std::process::id()));
+        Ok(Self::File(
+            File::options().create(true).append(true).open(path)?,
+        ))
+    }
+
+    /// Adds an event; it is on its way to the disk when this returns.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, event: Event) -> io::Result<()> {
+        match self {
+            Writer::Memory(events) => {
+                events.push(event);
+                Ok(())
+            }
+            Writer::File(file) => {
+                let mut line = serde_json::to_vec(&event)?;
+                line.push(b'\n');
+                file.write_all(&line)
+            }
+        }
+    }
+}
+
+/// Reads a log. A last line that a crash cut short is left out.
+///
+/// # Errors
+/// When the file cannot be read, or a line that is not the last makes no sense.
+pub fn read(path: &Path) -> io::Result<Vec<Event>> {
+    let text = std::fs::read_to_string(path)?;
+    let mut events = Vec::new();
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        match serde_json::from_str(line) {
+            Ok(event) => events.push(event),
+            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {}
+            Err(error) => {
+                let what = format!("{}:{}: {error}", path.display(), number + 1);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+    }
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_survives_a_crash_in_its_last_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(folder.path()).unwrap();
+        let note = Event::Note { text: "one".into() };
+        writer.write(note.clone()).unwrap();
+        writer.write(Event::Race(Box::default())).unwrap();
+        let path = std::fs::read_dir(folder.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(
+            read(&path).unwrap(),
+            [note.clone(), Event::Race(Box::default())]
+        );
+        std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+        assert_eq!(read(&path).unwrap(), [note]);
+    }
+}

@@ -1,0 +1,91 @@
+//! From the rewriter's terms to the log's, and kernel names.
+
+use ptx::isa::{MemoryKind, Scope, Semantics};
+
+use crate::log;
+
+/// Describes a rewritten module.
+pub(crate) fn module(key: u32, origin: &str, rewritten: &rewrite::Rewritten) -> log::Module {
+    log::Module {
+        module: key,
+        origin: origin.to_owned(),
+        kernels: rewritten.kernels.iter().map(kernel).collect(),
+        sites: rewritten.sites.iter().map(site).collect(),
+        unchecked_functions: rewritten.unchecked_functions.clone(),
+    }
+}
+
+fn kernel(info: &rewrite::KernelInfo) -> log::Kernel {
+    log::Kernel {
+        name: info.name.clone(),
+        instrumented: info.instrumented,
+        why_not: info.why_not.clone(),
+        accesses: info.accesses,
+        checked: info.checked,
+        shared: info.skipped.shared,
+        release_sites: info.release_sites.clone(),
+        not_understood: info.not_understood.clone(),
+    }
+}
+
+fn site(site: &rewrite::Site) -> log::Site {
+    let scope = match site.op.scope {
+        Scope::Cta => "cta",
+        Scope::Cluster => "cluster",
+        Scope::Gpu => "gpu",
+        Scope::Sys => "sys",
+    };
+    log::Site {
+        id: site.id,
+        function: site.function.clone(),
+        text: site.text.clone(),
+        ptx_line: site.ptx_line,
+        op: match site.op.kind {
+            MemoryKind::Load => "load",
+            MemoryKind::Store => "store",
+            _ => "atomic",
+        }
+        .to_owned(),
+        bytes: site.bytes,
+        sem: match site.op.sem {
+            Semantics::Weak => "weak",
+            Semantics::Relaxed => "relaxed",
+            Semantics::Acquire => "acquire",
+            Semantics::Release => "release",
+            Semantics::AcqRel => "acq_rel",
+            Semantics::Volatile => "volatile",
+            _ => "strong",
+        }
+        .to_owned(),
+        scope: site.op.is_strong().then(|| scope.to_owned()),
+        frames: site.frames.iter().map(frame).collect(),
+    }
+}
+
+fn frame(frame: &ptx::Frame) -> log::Frame {
+    log::Frame {
+        file: frame.file.to_string(),
+        line: frame.line,
+        column: frame.column,
+        function: frame.function.as_ref().map(ToString::to_string),
+    }
+}
+
+/// A name as a person wrote it; the mangled one when it cannot be demangled.
+pub fn demangle(name: &str) -> String {
+    if let Ok(symbol) = cpp_demangle::Symbol::new(name)
+        && let Ok(text) = symbol.demangle(&cpp_demangle::DemangleOptions::default())
+    {
+        return text;
+    }
+    rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
+}
+
+/// Whether a kernel is among those to check: named in part, mangled or demangled.
+pub(crate) fn selected(patterns: &[String], kernel: &str) -> bool {
+    let demangled = demangle(kernel);
+    patterns.is_empty()
+        || patterns
+            .iter()
+            .any(|pattern| kernel.contains(pattern) || demangled.contains(pattern))
+}

@@ -1,0 +1,124 @@
+//! What a checked process is told by the command line, through one environment variable.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Names the folder that takes one log per process.
+pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
+/// Holds [`Options`] as JSON.
+pub const OPTIONS_VARIABLE: &str = "CUDARUN_CHECK_RUN";
+
+/// How to check a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {
+    /// Check at all; without, the program runs on the device as it is and only counts are logged.
+    pub check: bool,
+    /// Size of the shadow memory.
+    pub shadow: ShadowSize,
+    /// Seed of the simulated device's schedule; none for round robin.
+    pub seed: Option<u64>,
+    /// Kernels to check: substrings of the mangled or demangled name; all when empty.
+    pub kernels: Vec<String>,
+    /// Records per launch that are kept; one is made per pair of sites.
+    pub records: u32,
+    /// Wall-clock limit of one launch on the simulated device, in seconds.
+    pub timeout: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            check: true,
+            shadow: ShadowSize::Fraction(0.125),
+            seed: None,
+            kernels: Vec::new(),
+            records: 4096,
+            timeout: None,
+        }
+    }
+}
+
+/// How much memory the cells get.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShadowSize {
+    /// A share of the device's memory.
+    Fraction(f64),
+    /// So many bytes.
+    Bytes(u64),
+    /// One cell for every granule, never shared.
+    Exact,
+}
+
+impl ShadowSize {
+    /// Reads `25%`, `512MiB`, `8GiB`, `1048576` or `exact`.
+    ///
+    /// # Errors
+    /// What the text should have been.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is not a size: write 25%, 512MiB, 8GiB or exact");
+        if text == "exact" {
+            return Ok(Self::Exact);
+        }
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent: f64 = percent.parse().map_err(|_| bad())?;
+            return match percent > 0.0 && percent <= 90.0 {
+                true => Ok(Self::Fraction(percent / 100.0)),
+                false => Err(format!("`{text}` is not between 0% and 90%")),
+            };
+        }
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let shift = match &text[digits..] {
+            "" | "B" => 0,
+            "KiB" | "K" => 10,
+            "MiB" | "M" => 20,
+            "GiB" | "G" => 30,
+            _ => return Err(bad()),
+        };
+        let count: u64 = text[..digits].parse().map_err(|_| bad())?;
+        count
+            .checked_shl(shift)
+            .filter(|bytes| bytes >> shift == count)
+            .map(Self::Bytes)
+            .ok_or_else(bad)
+    }
+}
+
+/// The options and the log folder a process was given, if it is to be checked.
+///
+/// # Errors
+/// When the variables are set but make no sense.
+pub fn from_environment() -> Result<Option<(Options, PathBuf)>, String> {
+    let Some(folder) = std::env::var_os(DIRECTORY_VARIABLE) else {
+        return Ok(None);
+    };
+    let options = match std::env::var(OPTIONS_VARIABLE) {
+        Ok(text) => serde_json::from_str(&text).map_err(|error| {
+            format!("{OPTIONS_VARIABLE} is not what cudarun-check writes: {error}")
+        })?,
+        Err(_) => Options::default(),
+    };
+    Ok(Some((options, folder.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(ShadowSize::parse("25%"), Ok(ShadowSize::Fraction(0.25)));
+        assert_eq!(
+            ShadowSize::parse("512MiB"),
+            Ok(ShadowSize::Bytes(512 << 20))
+        );
+        assert_eq!(ShadowSize::parse("exact"), Ok(ShadowSize::Exact));
+        for bad in ["", "0%", "200%", "8XB", "99999999999GiB", "-1"] {
+            assert!(ShadowSize::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

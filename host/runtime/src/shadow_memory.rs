@@ -1,0 +1,274 @@
+//! The reserved device memory: cells, sites, pair table, records, counters, launch block.
+
+use bytemuck::Zeroable;
+use driver::{Device, DeviceError};
+use shadow::layout::{Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record};
+use shadow::plan::{self, Shape};
+
+use crate::options::ShadowSize;
+
+/// Slots of the pair table; a power of two.
+const PAIRS: u64 = 1 << 13;
+/// Bytes of a cell and its site.
+const BYTES_PER_CELL: u64 = 12;
+/// Fewer cells are not worth having.
+const MIN_INDEX_BITS: u32 = 12;
+/// Granules of 2^35 bytes at most in exact mode.
+const MAX_INDEX_BITS: u32 = 33;
+
+/// The shadow of one device.
+#[derive(Debug)]
+pub struct ShadowMemory {
+    size: ShadowSize,
+    records: u32,
+    cells: u64,
+    sites: u64,
+    index_bits: u32,
+    /// Pairs, records, counters and the block, in one allocation each.
+    pairs: u64,
+    record_area: u64,
+    counters: u64,
+    block: u64,
+    /// A block that covers nothing, for launches that are not to be checked.
+    idle: u64,
+    generation: u32,
+}
+
+/// What a launch found.
+#[derive(Clone, Debug, Default)]
+pub struct Drained {
+    /// What was counted.
+    pub counters: Counters,
+    /// The first conflict of every pair of sites, and how often the pair conflicted.
+    pub records: Vec<(Record, u64)>,
+    /// Records that found no room.
+    pub dropped: u64,
+}
+
+/// A launch was prepared.
+#[derive(Clone, Copy, Debug)]
+pub struct Armed {
+    /// Value of the hidden parameter.
+    pub parameter: u64,
+    /// The cells were cleared because the generations had run out.
+    pub cleared: bool,
+}
+
+impl ShadowMemory {
+    /// Reserves nothing yet.
+    pub fn new(size: ShadowSize, records: u32) -> Self {
+        Self {
+            size,
+            records,
+            cells: 0,
+            sites: 0,
+            index_bits: 0,
+            pairs: 0,
+            record_area: 0,
+            counters: 0,
+            block: 0,
+            idle: 0,
+            generation: 0,
+        }
+    }
+
+    /// Bytes of cells and sites.
+    pub fn bytes(&self) -> u64 {
+        if self.cells == 0 {
+            0
+        } else {
+            BYTES_PER_CELL << self.index_bits
+        }
+    }
+
+    /// The hidden parameter of a launch that is not checked.
+    ///
+    /// # Errors
+    /// When the device has no memory left.
+    pub fn idle(&mut self, device: &mut dyn Device) -> Result<u64, DeviceError> {
+        if self.idle == 0 {
+            // The fast path reads a cell before it knows that nothing is covered, and what lies
+            // outside is counted.
+            let bytes = size_of::<LaunchBlock>() + size_of::<Counters>() + 8;
+            let at = device.alloc(bytes as u64)?;
+            let counters = at + size_of::<LaunchBlock>() as u64;
+            let cells = counters + size_of::<Counters>() as u64;
+            let block = LaunchBlock {
+                cells,
+                counters,
+                index_bits: 0,
+                barrier_shift: 31,
+                cta_shift: 31,
+                tag_shift: 64,
+                ..LaunchBlock::zeroed()
+            };
+            device.write(at, bytemuck::bytes_of(&block))?;
+            self.idle = at;
+        }
+        Ok(self.idle)
+    }
+
+    /// Sets up a checked launch over the window `(base, bytes)`.
+    ///
+    /// # Errors
+    /// Why it cannot be checked.
+    pub fn arm(
+        &mut self,
+        device: &mut dyn Device,
+        window: (u64, u64),
+        mut shape: Shape,
+    ) -> Result<Armed, String> {
+        shape.window_bytes = window.1;
+        let generations_ran_out = self.generation == MAX_GENERATION;
+        self.reserve(device, &shape, generations_ran_out)?;
+        shape.index_bits = self.index_bits;
+        let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
+        let shifts = widths.shifts();
+        self.generation = self.generation % MAX_GENERATION + 1;
+        let block = LaunchBlock {
+            cells: self.cells,
+            sites: self.sites,
+            window_base: window.0,
+            window_bytes: window.1,
+            index_mask: (1 << self.index_bits) - 1,
+            index_bits: self.index_bits,
+            barrier_shift: shifts.barrier,
+            cta_shift: shifts.cta,
+            tag_shift: shifts.tag,
+            generation: self.generation,
+            pair_mask: (PAIRS - 1) as u32,
+            pairs: self.pairs,
+            records: self.record_area,
+            record_capacity: u64::from(self.records),
+            counters: self.counters,
+        };
+        let set_up = |device: &mut dyn Device| {
+            device.fill(self.pairs, 0, PAIRS * size_of::<PairSlot>() as u64)?;
+            device.fill(self.counters, 0, size_of::<Counters>() as u64)?;
+            device.write(self.block, bytemuck::bytes_of(&block))
+        };
+        set_up(device).map_err(|error| error.to_string())?;
+        Ok(Armed {
+            parameter: self.block,
+            cleared: generations_ran_out,
+        })
+    }
+
+    /// Reads what the launch found.
+    ///
+    /// # Errors
+    /// When the device cannot be read.
+    pub fn drain(&mut self, device: &dyn Device) -> Result<Drained, DeviceError> {
+        let mut counters = Counters::zeroed();
+        device.read(self.counters, bytemuck::bytes_of_mut(&mut counters))?;
+        if counters.records == 0 {
+            return Ok(Drained {
+                counters,
+                ..Drained::default()
+            });
+        }
+        let kept = counters.records.min(u64::from(self.records));
+        let mut records = vec![Record::zeroed(); kept as usize];
+        device.read(self.record_area, bytemuck::cast_slice_mut(&mut records))?;
+        let mut pairs = vec![PairSlot::zeroed(); PAIRS as usize];
+        device.read(self.pairs, bytemuck::cast_slice_mut(&mut pairs))?;
+        let key = |r: &Record| (u64::from(r.site) << 32 | u64::from(r.previous_site)) + 1;
+        let count = |r: &Record| {
+            pairs
+                .iter()
+                .find(|p| p.key == key(r))
+                .map_or(1, |p| p.count)
+        };
+        // A record that its thread could not finish, because the launch was killed, says nothing.
+        let complete = records.into_iter().filter(|record| record.ready == 1);
+        Ok(Drained {
+            counters,
+            records: complete.map(|record| (record, count(&record))).collect(),
+            dropped: counters.records - kept,
+        })
+    }
+
+    /// Makes sure that there are cells. Fresh ones are zero, which clears old generations.
+    fn reserve(
+        &mut self,
+        device: &mut dyn Device,
+        shape: &Shape,
+        renew: bool,
+    ) -> Result<(), String> {
+        if self.block == 0 {
+            let bytes = |n: u64, size: usize| n * size as u64;
+            let small = |device: &mut dyn Device, bytes| {
+                device
+                    .alloc(bytes)
+                    .map_err(|error| format!("no memory for race records: {error}"))
+            };
+            self.pairs = small(device, bytes(PAIRS, size_of::<PairSlot>()))?;
+            self.record_area = small(device, bytes(u64::from(self.records), size_of::<Record>()))?;
+            self.counters = small(device, size_of::<Counters>() as u64)?;
+            self.block = small(device, size_of::<LaunchBlock>() as u64)?;
+        }
+        let wanted = match self.size {
+            ShadowSize::Exact => {
+                let granules = shape.window_bytes.div_ceil(1 << shape.granule_log2);
+                let bits = granules.max(1).next_power_of_two().trailing_zeros();
+                if bits > MAX_INDEX_BITS {
+                    return Err("exact shadow memory would need more than 96 GiB".into());
+                }
+                // Memory that grows would renew the cells at every launch; round up.
+                bits.max(self.index_bits).max(MIN_INDEX_BITS)
+            }
+            ShadowSize::Fraction(part) => fitting((device.total_memory() as f64 * part) as u64),
+            ShadowSize::Bytes(bytes) => fitting(bytes),
+        };
+        let enough =
+            self.cells != 0 && (self.index_bits >= wanted || self.size != ShadowSize::Exact);
+        if enough && !renew {
+            return Ok(());
+        }
+        self.release_cells(device);
+        self.generation = 0;
+        let least = if self.size == ShadowSize::Exact {
+            wanted
+        } else {
+            MIN_INDEX_BITS
+        };
+        let mut last = String::new();
+        for bits in (least..=wanted).rev() {
+            match allocate(device, bits) {
+                Ok((cells, sites)) => {
+                    (self.cells, self.sites, self.index_bits) = (cells, sites, bits);
+                    return Ok(());
+                }
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(format!("no shadow memory: {last}"))
+    }
+
+    fn release_cells(&mut self, device: &mut dyn Device) {
+        for address in [self.cells, self.sites].into_iter().filter(|&a| a != 0) {
+            // A failing free costs memory, not correctness.
+            let _ = device.free(address);
+        }
+        (self.cells, self.sites) = (0, 0);
+    }
+}
+
+/// log2 of the number of cells that fit `bytes`, within reason.
+fn fitting(bytes: u64) -> u32 {
+    (bytes / BYTES_PER_CELL)
+        .max(1)
+        .ilog2()
+        .clamp(MIN_INDEX_BITS, MAX_INDEX_BITS)
+}
+
+fn allocate(device: &mut dyn Device, bits: u32) -> Result<(u64, u64), DeviceError> {
+    let cells = device.alloc(8 << bits)?;
+    match device.alloc(4 << bits) {
+        Ok(sites) => Ok((cells, sites)),
+        Err(error) => {
+            let _ = device.free(cells);
+            Err(error)
+        }
+    }
+}

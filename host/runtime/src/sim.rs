@@ -1,0 +1,165 @@
+//! The simulated device with checks: what the shim, the command line and the file tests run on.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule};
+
+use crate::checker::{Checker, Extent, ModuleKey, Outcome};
+
+/// A simulated device whose launches are checked if there is a checker.
+pub struct CheckedSim {
+    device: Device,
+    checker: Option<Checker>,
+    modules: HashMap<ModuleId, Loaded>,
+}
+
+struct Loaded {
+    key: Option<ModuleKey>,
+    /// Addresses of the module's variables.
+    variables: Vec<u64>,
+}
+
+impl CheckedSim {
+    /// Puts a checker, if any, in front of a device.
+    pub fn new(device: Device, checker: Option<Checker>) -> Self {
+        Self {
+            device,
+            checker,
+            modules: HashMap::new(),
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The device, to allocate and copy.
+    pub fn device_mut(&mut self) -> &mut Device {
+        &mut self.device
+    }
+
+    /// The checker.
+    pub fn checker(&self) -> Option<&Checker> {
+        self.checker.as_ref()
+    }
+
+    /// The checker, to tell it things.
+    pub fn checker_mut(&mut self) -> Option<&mut Checker> {
+        self.checker.as_mut()
+    }
+
+    /// Loads PTX, with its checks; `origin` is what a person calls it.
+    ///
+    /// # Errors
+    /// When the original text cannot be loaded.
+    pub fn load(&mut self, text: &str, origin: &str) -> Result<ModuleId, LoadError> {
+        let Some(checker) = &mut self.checker else {
+            let id = self.device.load(&ptx::parse(text).0)?;
+            self.modules.insert(
+                id,
+                Loaded {
+                    key: None,
+                    variables: Vec::new(),
+                },
+            );
+            return Ok(id);
+        };
+        let prepared = checker.prepare(text, origin);
+        let (module, _) = ptx::parse(&prepared.text);
+        let id = self.device.load(&module)?;
+        let mut variables = Vec::new();
+        for variable in module
+            .variables()
+            .filter(|v| !v.name.starts_with(device::PREFIX))
+        {
+            let writable = variable.space == ptx::ast::Space::Global;
+            if let Some((base, bytes)) = self.device.global(id, &variable.name).filter(|_| writable)
+            {
+                checker.allocated(base, bytes, &format!("variable {}", variable.name));
+                variables.push(base);
+            }
+        }
+        self.modules.insert(
+            id,
+            Loaded {
+                key: Some(prepared.key),
+                variables,
+            },
+        );
+        Ok(id)
+    }
+
+    /// Unloads a module.
+    pub fn unload(&mut self, id: ModuleId) {
+        if let (Some(loaded), Some(checker)) = (self.modules.remove(&id), &mut self.checker) {
+            loaded
+                .variables
+                .into_iter()
+                .for_each(|base| checker.freed(base));
+        }
+        self.device.unload(id);
+    }
+
+    /// What there is to know about a kernel, without the hidden parameter.
+    pub fn kernel(&self, id: ModuleId, name: &str) -> Option<KernelInfo> {
+        let mut info = self.device.kernel(id, name)?;
+        if self.hidden(id, name).is_some() {
+            info.params.pop();
+            info.param_bytes = info
+                .params
+                .last()
+                .map_or(0, |last| last.offset + last.bytes);
+        }
+        Some(info)
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Errors
+    /// As the device says.
+    pub fn launch(
+        &mut self,
+        id: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+    ) -> Result<LaunchStats, LaunchError> {
+        let hidden = self.hidden(id, kernel);
+        let key = self.modules.get(&id).and_then(|loaded| loaded.key);
+        let (Some(checker), Some(key)) = (&mut self.checker, key) else {
+            return self.device.launch(id, kernel, launch);
+        };
+        let extent = Extent {
+            grid: launch.grid,
+            block: launch.block,
+        };
+        let begun = checker.begin(&mut self.device, key, kernel, extent);
+        let mut launch = launch.clone();
+        if let Some(seed) = checker.options().seed {
+            launch.schedule = Schedule::Seeded(seed);
+        }
+        if let Some(seconds) = checker.options().timeout {
+            launch.limits.timeout = Duration::try_from_secs_f64(seconds).ok();
+        }
+        if let (Some(offset), Some(parameter)) = (hidden, begun.parameter) {
+            launch.params.resize(offset as usize, 0);
+            launch.params.extend(parameter.to_le_bytes());
+        }
+        let result = self.device.launch(id, kernel, &launch);
+        let stats = result.as_ref().copied().unwrap_or_default();
+        let outcome = Outcome {
+            warp_instructions: stats.warp_instructions,
+            thread_instructions: stats.thread_instructions,
+            sectors: stats.global_sectors,
+            error: result.as_ref().err().map(ToString::to_string),
+        };
+        checker.end(&self.device, begun, outcome);
+        result
+    }
+
+    fn hidden(&self, id: ModuleId, kernel: &str) -> Option<u32> {
+        let key = self.modules.get(&id)?.key?;
+        self.checker.as_ref()?.hidden_parameter(key, kernel)
+    }
+}

@@ -1,0 +1,55 @@
+//! The C functions of the library, made from the table, one per exported symbol.
+
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use driver::sys::*;
+
+use crate::pointer::FromC;
+use crate::{Answer, api};
+
+/// Says that this is cudarun-check's own driver; see [`driver::sys::MARKER`].
+#[unsafe(no_mangle)]
+pub extern "C" fn cudarun_check_marker() -> c_int {
+    1
+}
+
+macro_rules! exports {
+    ($($name:ident: $base:ident $since:literal [$($symbol:ident),+] $args:tt;)*) => {
+        $($(one! { $symbol $name $args })+)*
+
+        /// Every symbol the library exports, the marker included.
+        pub static EXPORTS: &[&str] = &[$($(stringify!($symbol),)+)* MARKER];
+
+        /// Address of an exported symbol of the table.
+        pub(crate) fn address(symbol: &str) -> Option<*mut c_void> {
+            match symbol {
+                $($(stringify!($symbol) => Some($symbol as *const c_void as *mut c_void),)+)*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! one {
+    ($symbol:ident $name:ident ($($arg:ident: $ty:ty),*)) => {
+        /// The entry point of that name in `cuda.h`.
+        ///
+        /// # Safety
+        /// The conditions are those of the C function.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+        pub unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+            // SAFETY: the caller keeps the conditions of the C function.
+            $(let $arg = unsafe { FromC::from_c($arg) };)*
+            entry(|| api::$name($($arg),*))
+        }
+    };
+}
+
+driver::entry_points!(exports);
+
+/// Lets no panic cross into C.
+fn entry(body: impl FnOnce() -> Answer) -> CUresult {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(CUresult::UNKNOWN)).into()
+}

@@ -1,0 +1,159 @@
+//! The state of the process, behind one mutex.
+//!
+//! A child made by `fork` gets errors: the real driver does not survive it either, and another
+//! thread of the parent may have held the mutex.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use driver::sys::CUresult;
+
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::function::Function;
+use crate::graph::Graph;
+use crate::image::Image;
+use crate::link::Link;
+use crate::memory::Allocation;
+use crate::module::{Library, Module};
+use crate::pool::Pool;
+use crate::stream::{Capture, Stream};
+use crate::table::Table;
+use crate::work::Work;
+
+/// Everything there is.
+pub(crate) struct State {
+    /// The device and who checks it.
+    pub(crate) engine: Engine,
+    /// Devices that CUDA_VISIBLE_DEVICES leaves: 0 or 1.
+    pub(crate) devices: i32,
+    /// CUDA_LAUNCH_BLOCKING: a launch returns the error of its kernel.
+    pub(crate) blocking: bool,
+    pub(crate) primary: Primary,
+    pub(crate) contexts: Table<Context>,
+    pub(crate) images: Table<Image>,
+    pub(crate) modules: Table<Module>,
+    pub(crate) libraries: Table<Library>,
+    pub(crate) functions: Table<Function>,
+    pub(crate) links: Table<Link>,
+    /// Allocations and registered ranges by their first address.
+    pub(crate) memory: BTreeMap<u64, Allocation>,
+    /// How many allocations there have been; their identity for the program.
+    pub(crate) allocations: u64,
+    pub(crate) pools: Table<Pool>,
+    pub(crate) default_pool: u64,
+    pub(crate) current_pool: u64,
+    pub(crate) streams: Table<Stream>,
+    pub(crate) events: Table<Event>,
+    pub(crate) captures: Table<Capture>,
+    /// Graphs under construction, and instantiated ones.
+    pub(crate) graphs: Table<Graph>,
+    pub(crate) execs: Table<Vec<Work>>,
+}
+
+/// The context that the runtime library shares with everybody.
+#[derive(Debug, Default)]
+pub(crate) struct Primary {
+    /// Its handle once it has been made; the handle stays the same for the process.
+    pub(crate) context: Option<u64>,
+    pub(crate) references: u32,
+    pub(crate) flags: u32,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+/// The process that initialised the driver; 0 before.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the state, once; later calls only say whether it is there.
+pub(crate) fn initialise(make: impl FnOnce() -> Result<State, CUresult>) -> crate::Answer {
+    let process = std::process::id();
+    let first = PROCESS.compare_exchange(0, process, Ordering::AcqRel, Ordering::Acquire);
+    if first.is_err_and(|owner| owner != process) {
+        return Err(CUresult::NOT_INITIALIZED);
+    }
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if state.is_none() {
+        *state = Some(make()?);
+    }
+    Ok(())
+}
+
+/// Does something with the state, whatever the state of the current context.
+pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> Result<T, CUresult>) -> Result<T, CUresult> {
+    if PROCESS.load(Ordering::Acquire) != std::process::id() {
+        return Err(CUresult::NOT_INITIALIZED);
+    }
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    f(state.as_mut().ok_or(CUresult::NOT_INITIALIZED)?)
+}
+
+/// Does something in the current context, unless a fault has ended it.
+pub(crate) fn with_context<T>(
+    f: impl FnOnce(&mut State, u64) -> Result<T, CUresult>,
+) -> Result<T, CUresult> {
+    with(|state| {
+        let current = current().ok_or(CUresult::INVALID_CONTEXT)?;
+        match state.contexts.get(current)?.fault {
+            Some(fault) => Err(fault),
+            None => f(state, current),
+        }
+    })
+}
+
+/// Contexts a thread may stack.
+const DEPTH: usize = 32;
+
+thread_local! {
+    // Constant and without destructor: the program may call us while its thread ends.
+    static STACK: Cell<([u64; DEPTH], usize)> = const { Cell::new(([0; DEPTH], 0)) };
+}
+
+fn stack<T>(f: impl FnOnce(&mut [u64; DEPTH], &mut usize) -> T) -> T {
+    STACK.with(|cell| {
+        let (mut stack, mut depth) = cell.get();
+        let result = f(&mut stack, &mut depth);
+        cell.set((stack, depth));
+        result
+    })
+}
+
+/// The calling thread's current context.
+pub(crate) fn current() -> Option<u64> {
+    stack(|stack, depth| depth.checked_sub(1).map(|top| stack[top])).filter(|&top| top != 0)
+}
+
+/// Replaces the top of the calling thread's stack; 0 removes it.
+pub(crate) fn set_current(context: u64) -> crate::Answer {
+    match (context, stack(|_, depth| *depth)) {
+        (0, _) => {
+            pop();
+            Ok(())
+        }
+        (_, 0) => push(context),
+        (_, depth) => {
+            stack(|stack, _| stack[depth - 1] = context);
+            Ok(())
+        }
+    }
+}
+
+/// Puts a context on the calling thread's stack.
+pub(crate) fn push(context: u64) -> crate::Answer {
+    stack(|stack, depth| {
+        let slot = stack.get_mut(*depth).ok_or(CUresult::OUT_OF_MEMORY)?;
+        *slot = context;
+        *depth += 1;
+        Ok(())
+    })
+}
+
+/// Takes the top from the calling thread's stack.
+pub(crate) fn pop() -> Option<u64> {
+    stack(|stack, depth| {
+        *depth = depth.checked_sub(1)?;
+        Some(stack[*depth])
+    })
+}

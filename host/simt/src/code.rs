@@ -1,0 +1,374 @@
+//! Decoded code: what a kernel and the functions it reaches become before they run.
+
+use ptx::ast::Space;
+use smol_str::SmolStr;
+
+use crate::config::KernelInfo;
+use crate::lanes::{AluFn, Args, Lanes};
+
+/// One step of the interpreter. Most instructions are one op; those that read special registers
+/// as operands are preceded by ops that fetch them.
+#[derive(Debug)]
+pub(crate) struct Op {
+    pub(crate) kind: Kind,
+    /// Predicate source that must hold; 0, the predicate that always holds, without a guard.
+    pub(crate) guard: u32,
+    /// True for the op that counts as the instruction.
+    pub(crate) counts: bool,
+}
+
+/// What an op does.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Registers to registers.
+    Alu(AluFn, Args),
+    /// Reads a special register.
+    Special(u32, Special),
+    /// Address of a variable of the frame in local memory.
+    FrameAddress { d: u32, offset: u32 },
+    /// `ld.param` of a kernel parameter at a known place.
+    Param { d: u32, offset: u32, load: Width },
+    Load(Box<Access>),
+    Store(Box<Access>),
+    Atomic(Box<Atomic>),
+    Copy(Box<Copy>),
+    Mbarrier(Box<Mbarrier>),
+    Branch(u32),
+    BranchIndexed { index: u32, targets: Box<[u32]> },
+    Call(Box<Call>),
+    Return,
+    Exit,
+    Trap,
+    Barrier(Box<Barrier>),
+    ClusterBarrier { arrive: bool, wait: bool },
+    /// Waits for other lanes of the warp, then exchanges values with them.
+    Exchange(Box<Exchange>),
+    ActiveMask(u32),
+    /// Address of a shared variable as another CTA of the cluster sees it.
+    Map { d: u32, address: u32, rank: u32, generic: bool },
+    /// True for the lanes whose generic address lies in a space.
+    IsSpace { d: u32, address: u32, space: Space },
+    Fence,
+    /// `nanosleep`: lets others go first.
+    Yield,
+    Nop,
+    /// Not understood; a launch that would run it is refused, or fails when it gets here.
+    Unsupported(Box<str>),
+}
+
+/// Special registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    LaneId,
+    WarpId,
+    NwarpId,
+    SmId,
+    NsmId,
+    GridId,
+    LaneMaskEq,
+    LaneMaskLe,
+    LaneMaskLt,
+    LaneMaskGe,
+    LaneMaskGt,
+    Clock,
+    ClockHi,
+    Clock64,
+    GlobalTimer,
+    GlobalTimerLo,
+    GlobalTimerHi,
+    Env(u8),
+    TotalShared,
+    AggregateShared,
+    DynamicShared,
+    ClusterId(u8),
+    NclusterId(u8),
+    ClusterCtaid(u8),
+    ClusterNctaid(u8),
+    ClusterCtarank,
+    ClusterNctarank,
+    IsExplicitCluster,
+}
+
+/// Bytes of an element and what becomes of them in the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Width {
+    /// 1, 2, 4, 8 or 16.
+    pub(crate) bytes: u8,
+    /// Bits to fill with the sign, 0 for none; the register's width.
+    pub(crate) sign_to: u8,
+}
+
+impl Width {
+    /// What a register holds after `raw` was loaded into it.
+    #[inline(always)]
+    pub(crate) fn extend(self, raw: u64) -> u64 {
+        if self.sign_to == 0 {
+            return raw;
+        }
+        let unused = 64 - 8 * u32::from(self.bytes.min(8));
+        let wide = ((raw << unused) as i64 >> unused) as u64;
+        wide & (u64::MAX >> (64 - u32::from(self.sign_to)))
+    }
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Global, const, or any address that can only be that.
+    Global,
+    Shared,
+    Local,
+    /// Local memory relative to the frame.
+    Frame,
+    /// The kernel's parameters.
+    Param,
+    Generic,
+}
+
+/// `[base + offset]`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    pub(crate) place: Place,
+    /// Row of the base.
+    pub(crate) base: u32,
+    pub(crate) offset: i64,
+}
+
+/// A load or store.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) address: Address,
+    pub(crate) width: Width,
+    /// Rows, one per vector element; a pair of rows, low half first, for 16-byte elements.
+    pub(crate) rows: Vec<u32>,
+    /// Bytes of the whole vector.
+    pub(crate) bytes: u32,
+    /// Volatile or ordered: likely part of a spin loop.
+    pub(crate) strong: bool,
+}
+
+/// What an atomic computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rmw {
+    And,
+    Or,
+    Xor,
+    Exch,
+    Cas,
+    Add,
+    Inc,
+    Dec,
+    MinU,
+    MaxU,
+    MinS,
+    MaxS,
+    AddF32,
+    AddF64,
+    /// Packed or single half precision: (bfloat, lanes of 16 bits, operation).
+    Half { bfloat: bool, op: HalfOp },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalfOp {
+    Add,
+    Min,
+    Max,
+}
+
+/// `atom` or `red`.
+#[derive(Clone, Debug)]
+pub(crate) struct Atomic {
+    pub(crate) address: Address,
+    pub(crate) op: Rmw,
+    /// Bytes of an element: 2, 4, 8 or 16.
+    pub(crate) bytes: u8,
+    /// Rows of the result, empty for `red`.
+    pub(crate) results: Vec<u32>,
+    /// Rows of the operand, one per element (two for 16 bytes).
+    pub(crate) operands: Vec<u32>,
+    /// Rows of the second operand of `cas`.
+    pub(crate) second: Vec<u32>,
+}
+
+/// `cp.async` and bulk copies, done at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    pub(crate) to: Address,
+    pub(crate) from: Address,
+    /// Row with the number of bytes written.
+    pub(crate) bytes: u32,
+    /// Row with the number of bytes read, the rest being zero; none for all.
+    pub(crate) source_bytes: Option<u32>,
+    /// Predicate source that says to write zeroes.
+    pub(crate) ignore: Option<u32>,
+    /// Barrier that learns about the bytes.
+    pub(crate) complete: Option<Address>,
+    /// Bulk copies are made of 16-byte pieces.
+    pub(crate) bulk: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MbarrierKind {
+    Init,
+    Inval,
+    Arrive { drop: bool, expect: bool },
+    ExpectTx,
+    CompleteTx,
+    TestWait { parity: bool },
+    PendingCount,
+}
+
+/// An operation on an mbarrier object.
+#[derive(Clone, Debug)]
+pub(crate) struct Mbarrier {
+    pub(crate) kind: MbarrierKind,
+    pub(crate) address: Address,
+    /// Row or predicate of the result.
+    pub(crate) d: Option<u32>,
+    /// Row of the count, state or parity.
+    pub(crate) a: u32,
+    /// Row of the count of an arrival that also expects.
+    pub(crate) b: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierKind {
+    Sync,
+    Arrive,
+    Popc,
+    And,
+    Or,
+}
+
+/// A CTA barrier.
+#[derive(Clone, Debug)]
+pub(crate) struct Barrier {
+    pub(crate) kind: BarrierKind,
+    /// Row of the number.
+    pub(crate) id: u32,
+    /// Row of the thread count; none for the whole CTA.
+    pub(crate) count: Option<u32>,
+    /// Row (popc) or predicate of the result.
+    pub(crate) d: u32,
+    /// Predicate source of a reduction.
+    pub(crate) predicate: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExchangeKind {
+    /// `bar.warp.sync`
+    Barrier,
+    ShflUp,
+    ShflDown,
+    ShflBfly,
+    ShflIdx,
+    VoteAll,
+    VoteAny,
+    VoteUni,
+    Ballot,
+    MatchAny { wide: bool },
+    MatchAll { wide: bool },
+    ReduxAdd,
+    ReduxMinU,
+    ReduxMaxU,
+    ReduxMinS,
+    ReduxMaxS,
+    ReduxAnd,
+    ReduxOr,
+    ReduxXor,
+    Elect,
+    /// `mma` of one shape; see `exec::matrix`.
+    Matrix(u16),
+}
+
+/// An operation of several lanes of a warp together.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) kind: ExchangeKind,
+    /// Row of the member mask; none for the lanes that happen to be together.
+    pub(crate) members: Option<u32>,
+    /// Written row.
+    pub(crate) d: Option<u32>,
+    /// Written predicate.
+    pub(crate) p: Option<u32>,
+    /// Value row, or predicate source for votes.
+    pub(crate) a: u32,
+    /// Lane or offset row.
+    pub(crate) b: u32,
+    /// Clamp row.
+    pub(crate) c: u32,
+}
+
+/// Whom a call calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Callee {
+    Function(u32),
+    /// Row with the address.
+    Indirect(u32),
+    Vprintf,
+    Malloc,
+    Free,
+    AssertFail,
+    /// Declared, but defined nowhere.
+    Missing(SmolStr),
+}
+
+/// A value at a call: where the caller keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    /// A `.param` variable in the caller's frame.
+    Frame { offset: u32, bytes: u32 },
+    /// A register or constant.
+    Row(u32),
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) returns: Vec<Argument>,
+}
+
+/// A formal parameter: where the callee expects it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Formal {
+    Frame { offset: u32, bytes: u32 },
+    /// A `.reg` parameter.
+    Row { row: u32, bytes: u32 },
+}
+
+/// A decoded function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Func {
+    pub(crate) name: SmolStr,
+    pub(crate) entry: u32,
+    pub(crate) rows: u32,
+    pub(crate) preds: u32,
+    /// Bytes of local memory of a frame.
+    pub(crate) local: u32,
+    pub(crate) params: Vec<Formal>,
+    pub(crate) returns: Vec<Formal>,
+}
+
+/// A kernel with everything it reaches. Function 0 is the kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) ops: Vec<Op>,
+    /// Byte offset in the module's text of each op's instruction.
+    pub(crate) offsets: Vec<u32>,
+    pub(crate) consts: Vec<Lanes>,
+    pub(crate) functions: Vec<Func>,
+    /// Functions whose address may be taken: address to function number.
+    pub(crate) addresses: Vec<(u64, u32)>,
+    /// Bytes of static shared memory; dynamic shared memory starts behind, at `dynamic_start`.
+    pub(crate) static_shared: u32,
+    pub(crate) dynamic_start: u32,
+    pub(crate) info: KernelInfo,
+    /// What directly reached code the device does not know: (what, offset).
+    pub(crate) unsupported: Option<(String, u32)>,
+}

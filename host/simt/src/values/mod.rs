@@ -1,0 +1,5 @@
+//! What values mean: floating point in all formats, and numbers in text.
+
+pub(crate) mod approx;
+pub(crate) mod mods;
+pub(crate) mod soft;
