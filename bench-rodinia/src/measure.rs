@@ -47,6 +47,8 @@ pub(crate) struct Counts {
     pub(crate) thread_instructions: u64,
     /// 32-byte sectors of global memory that the accesses touched.
     pub(crate) global_sectors: u64,
+    /// Wall time inside launches.
+    pub(crate) launch_seconds: f64,
 }
 
 #[derive(Deserialize)]

@@ -4,13 +4,14 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::measure::{Figures, Run};
 
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 8] = [
     "program",
     "warp-instructions",
     "ratio",
     "sectors ratio",
     "wall time unchecked",
     "M thread-instructions/s unchecked",
+    "launch time ratio",
     "wall time ratio",
 ];
 
@@ -27,10 +28,8 @@ pub(crate) fn render(figures: &[Figures]) -> String {
             show(instructions(one)),
             show(sectors(one)),
             format!("{:.3} s", one.unchecked.seconds),
-            format!(
-                "{:.1}",
-                one.unchecked.counts.thread_instructions as f64 / one.unchecked.seconds / 1e6
-            ),
+            format!("{:.1}", speed(one)),
+            show(launch_seconds(one)),
             show(seconds(one)),
         ]);
     }
@@ -43,6 +42,7 @@ pub(crate) fn render(figures: &[Figures]) -> String {
         mean(sectors),
         empty(),
         empty(),
+        mean(launch_seconds),
         mean(seconds),
     ]);
     for column in table.column_iter_mut().skip(1) {
@@ -57,6 +57,16 @@ fn instructions(figures: &Figures) -> f64 {
 
 fn sectors(figures: &Figures) -> f64 {
     ratio(figures, |run| run.counts.global_sectors as f64)
+}
+
+/// Millions of thread-instructions per second inside launches, without checks.
+fn speed(figures: &Figures) -> f64 {
+    let counts = figures.unchecked.counts;
+    counts.thread_instructions as f64 / counts.launch_seconds / 1e6
+}
+
+fn launch_seconds(figures: &Figures) -> f64 {
+    ratio(figures, |run| run.counts.launch_seconds)
 }
 
 fn seconds(figures: &Figures) -> f64 {

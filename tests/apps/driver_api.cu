@@ -4,7 +4,7 @@
 //@ expect(racy): race
 //@ ptx: -DDEVICE
 //@ args: {ptx}
-//@ nvcc: -cudart none -lcuda
+//@ nvcc: -x c++ -cudart none -lcuda
 #ifdef DEVICE
 
 #ifdef RACY

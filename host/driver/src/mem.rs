@@ -6,6 +6,14 @@
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Distance of mappings that are placed by [`Mapping::zeroed_above`]: an access that runs over
+/// the end of one does not end up in the next by accident.
+const SPACING: u64 = 1 << 16;
+
+/// Start and end of the mappings placed so, in order.
+static PLACED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 /// A range of host memory seen as 32-bit words.
 ///
@@ -29,6 +37,33 @@ impl Mapping {
     /// Fails when the address space or the process limit does not allow it; zero bytes give one
     /// page.
     pub fn zeroed(bytes: u64) -> io::Result<Mapping> {
+        Mapping::at(bytes, 0)
+    }
+
+    /// As [`Mapping::zeroed`], at the lowest free address from `floor` on that such a mapping has
+    /// not got yet, or anywhere if the system has other plans.
+    ///
+    /// Memory that host and device share by address is best near the device's own, so that one
+    /// window of shadow memory covers both.
+    pub fn zeroed_above(bytes: u64, floor: u64) -> io::Result<Mapping> {
+        let length = bytes.saturating_add(4096).checked_next_multiple_of(SPACING);
+        let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let mut placed = PLACED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut start = floor.next_multiple_of(SPACING);
+        for &(first, end) in placed.iter() {
+            if end > start && start.saturating_add(length) > first {
+                start = end;
+            }
+        }
+        let mapping = Mapping::at(bytes, start)?;
+        if mapping.address() == start {
+            placed.push((start, start + length));
+            placed.sort_unstable();
+        }
+        Ok(mapping)
+    }
+
+    fn at(bytes: u64, hint: u64) -> io::Result<Mapping> {
         // SAFETY: sysconf only reads a constant of the system.
         let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
@@ -37,11 +72,11 @@ impl Mapping {
             .checked_next_multiple_of(page)
             .ok_or_else(too_large)?;
         let length = usize::try_from(bytes).map_err(|_| too_large())?;
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing
-        // that exists.
+        // SAFETY: without MAP_FIXED the address is a wish, and a fresh anonymous mapping touches
+        // nothing that exists.
         let base = unsafe {
             libc::mmap(
-                std::ptr::null_mut(),
+                std::ptr::with_exposed_provenance_mut(hint as usize),
                 length,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
@@ -140,6 +175,9 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.owned {
+            let mut placed = PLACED.lock().unwrap_or_else(PoisonError::into_inner);
+            placed.retain(|&(start, _)| start != self.address());
+            drop(placed);
             // SAFETY: base and bytes are what mmap gave us, and no view outlives self.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
         }
@@ -158,6 +196,23 @@ mod tests {
         assert_eq!(words[words.len() - 1].load(Ordering::Relaxed), 0);
         words[12345].store(7, Ordering::Relaxed);
         assert_eq!(words[12345].load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn placed_mappings_are_near_and_places_are_reused() {
+        let floor = 0x2300_0000_0000;
+        let make = || Mapping::zeroed_above(5000, floor).expect("a small mapping");
+        let (first, second) = (make(), make());
+        assert_eq!(
+            [first.address(), second.address()],
+            [floor, floor + SPACING]
+        );
+        drop(first);
+        let third = make();
+        assert_eq!(third.address(), floor);
+        assert_eq!(third.words()[7].load(Ordering::Relaxed), 0);
+        let fourth = make();
+        assert_eq!(fourth.address(), floor + 2 * SPACING);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::allocations::Allocations;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::Options;
+use crate::place;
 use crate::shadow_memory::{Drained, ShadowMemory};
 
 /// Number of a module in the process.
@@ -48,6 +49,10 @@ pub struct Outcome {
     pub sectors: u64,
     /// How it failed.
     pub error: Option<String>,
+    /// It failed because the device lacks an instruction.
+    pub unsupported: bool,
+    /// Source lines of the instruction it failed at, innermost inlined function first.
+    pub error_frames: Vec<log::Frame>,
 }
 
 /// A launch in flight.
@@ -61,7 +66,12 @@ pub struct Begun {
 }
 
 struct Module {
+    origin: String,
     kernels: HashMap<String, rewrite::KernelInfo>,
+    /// The text that was loaded.
+    text: String,
+    /// It has insertions of ours.
+    rewritten: bool,
 }
 
 /// Checks the launches of one device.
@@ -112,7 +122,10 @@ impl Checker {
             self.modules.insert(
                 key.0,
                 Module {
+                    origin: origin.to_owned(),
                     kernels: HashMap::new(),
+                    text: text.to_owned(),
+                    rewritten: false,
                 },
             );
             return Prepared {
@@ -138,11 +151,57 @@ impl Checker {
             .into_iter()
             .map(|k| (k.name.clone(), k))
             .collect();
-        self.modules.insert(key.0, Module { kernels });
+        let module = Module {
+            origin: origin.to_owned(),
+            kernels,
+            text: rewritten.text.clone(),
+            rewritten: rewritten.text != text,
+        };
+        self.modules.insert(key.0, module);
         Prepared {
             key,
             text: rewritten.text,
         }
+    }
+
+    /// The rewritten text was refused: `text`, the original, runs unchecked.
+    pub fn give_up(&mut self, key: ModuleKey, text: &str, why: &str) {
+        let Some(module) = self.modules.get_mut(&key.0) else {
+            return;
+        };
+        module.text = text.to_owned();
+        module.rewritten = false;
+        for kernel in module.kernels.values_mut() {
+            kernel.instrumented = false;
+            kernel.why_not = Some(why.to_owned());
+        }
+        let told = log::Module {
+            module: key.0,
+            origin: module.origin.clone(),
+            kernels: module.kernels.values().map(names::kernel).collect(),
+            ..log::Module::default()
+        };
+        self.write(Event::Module(Box::new(told)));
+    }
+
+    /// A line of a module's loaded text as a line of the program's own PTX.
+    pub fn original_line(&self, key: ModuleKey, line: u32) -> u32 {
+        match self.modules.get(&key.0) {
+            Some(module) if module.rewritten => place::original_line(&module.text, line),
+            _ => line,
+        }
+    }
+
+    /// Source of a line of the program's own PTX, innermost inlined function first.
+    pub fn source(&self, key: ModuleKey, original_line: u32) -> Vec<log::Frame> {
+        let Some(module) = self.modules.get(&key.0) else {
+            return Vec::new();
+        };
+        let parsed = match module.rewritten {
+            true => ptx::parse(&rewrite::erase(&module.text)).0,
+            false => ptx::parse(&module.text).0,
+        };
+        place::frames(&parsed, original_line)
     }
 
     /// Where the hidden parameter of a kernel lies, if it has one.
@@ -215,6 +274,9 @@ impl Checker {
         } else {
             Err("not selected by --kernel-name".into())
         };
+        if let Some(text) = self.shadow.shrunk() {
+            self.note(text);
+        }
         match armed {
             Ok(armed) => {
                 begun.parameter = Some(armed.parameter);
@@ -237,6 +299,8 @@ impl Checker {
         launch.thread_instructions = outcome.thread_instructions;
         launch.sectors = outcome.sectors;
         launch.error = outcome.error;
+        launch.unsupported = outcome.unsupported;
+        launch.error_frames = outcome.error_frames;
         let mut drained = Drained::default();
         if launch.checked {
             match self.shadow.drain(device) {
@@ -302,6 +366,8 @@ impl Checker {
             allocation: self.allocations.find(record.address).cloned(),
             thread: thread(launch, record.cta, record.thread),
             previous_thread: previous,
+            previous_block: (record.previous_cta != UNKNOWN)
+                .then(|| thread(launch, record.previous_cta, 0).block),
         }
     }
 

@@ -8,6 +8,8 @@ pub mod checker;
 pub mod log;
 pub mod names;
 pub mod options;
+mod place;
+pub mod report;
 pub mod shadow_memory;
 pub mod sim;
 

@@ -136,6 +136,12 @@ pub struct Launch {
     pub seconds: f64,
     /// How it failed.
     pub error: Option<String>,
+    /// It failed because the device lacks an instruction, which says nothing about the program.
+    #[serde(default)]
+    pub unsupported: bool,
+    /// Source lines of the instruction it failed at, innermost inlined function first.
+    #[serde(default)]
+    pub error_frames: Vec<Frame>,
 }
 
 /// Counts of one launch; see `shadow::layout::Counters`.
@@ -178,6 +184,9 @@ pub struct Race {
     pub thread: Thread,
     /// Thread of the earlier access, as far as it is known.
     pub previous_thread: Option<Thread>,
+    /// `blockIdx` of the earlier access, when only that is known.
+    #[serde(default)]
+    pub previous_block: Option<[u32; 3]>,
 }
 
 /// Which threads conflicted.

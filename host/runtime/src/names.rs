@@ -15,7 +15,7 @@ pub(crate) fn module(key: u32, origin: &str, rewritten: &rewrite::Rewritten) -> 
     }
 }
 
-fn kernel(info: &rewrite::KernelInfo) -> log::Kernel {
+pub(crate) fn kernel(info: &rewrite::KernelInfo) -> log::Kernel {
     log::Kernel {
         name: info.name.clone(),
         instrumented: info.instrumented,
@@ -62,7 +62,7 @@ fn site(site: &rewrite::Site) -> log::Site {
     }
 }
 
-fn frame(frame: &ptx::Frame) -> log::Frame {
+pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
     log::Frame {
         file: frame.file.to_string(),
         line: frame.line,

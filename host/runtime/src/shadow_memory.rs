@@ -32,6 +32,14 @@ pub struct ShadowMemory {
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
+    /// What was asked for, as log2 of the number of cells, so that it is tried once.
+    wanted: u32,
+    /// Records of the last launch, to be wiped before the next.
+    used_records: u64,
+    /// The last launch left something in the pair table.
+    conflicts: bool,
+    /// What to tell about a shadow that is smaller than asked for.
+    shrunk: Option<String>,
 }
 
 /// What a launch found.
@@ -69,7 +77,16 @@ impl ShadowMemory {
             block: 0,
             idle: 0,
             generation: 0,
+            wanted: 0,
+            used_records: 0,
+            conflicts: false,
+            shrunk: None,
         }
+    }
+
+    /// One line, once, when the shadow is smaller than asked for.
+    pub fn shrunk(&mut self) -> Option<String> {
+        self.shrunk.take()
     }
 
     /// Bytes of cells and sites.
@@ -143,8 +160,12 @@ impl ShadowMemory {
             counters: self.counters,
         };
         let set_up = |device: &mut dyn Device| {
-            device.fill(self.pairs, 0, PAIRS * size_of::<PairSlot>() as u64)?;
+            if self.conflicts {
+                device.fill(self.pairs, 0, PAIRS * size_of::<PairSlot>() as u64)?;
+            }
             device.fill(self.counters, 0, size_of::<Counters>() as u64)?;
+            let used = self.used_records * size_of::<Record>() as u64;
+            device.fill(self.record_area, 0, used)?;
             device.write(self.block, bytemuck::bytes_of(&block))
         };
         set_up(device).map_err(|error| error.to_string())?;
@@ -160,7 +181,9 @@ impl ShadowMemory {
     /// When the device cannot be read.
     pub fn drain(&mut self, device: &dyn Device) -> Result<Drained, DeviceError> {
         let mut counters = Counters::zeroed();
+        self.conflicts = true;
         device.read(self.counters, bytemuck::bytes_of_mut(&mut counters))?;
+        self.conflicts = counters.conflicts > 0;
         if counters.records == 0 {
             return Ok(Drained {
                 counters,
@@ -168,6 +191,7 @@ impl ShadowMemory {
             });
         }
         let kept = counters.records.min(u64::from(self.records));
+        self.used_records = kept;
         let mut records = vec![Record::zeroed(); kept as usize];
         device.read(self.record_area, bytemuck::cast_slice_mut(&mut records))?;
         let mut pairs = vec![PairSlot::zeroed(); PAIRS as usize];
@@ -211,32 +235,31 @@ impl ShadowMemory {
             ShadowSize::Exact => {
                 let granules = shape.window_bytes.div_ceil(1 << shape.granule_log2);
                 let bits = granules.max(1).next_power_of_two().trailing_zeros();
-                if bits > MAX_INDEX_BITS {
-                    return Err("exact shadow memory would need more than 96 GiB".into());
-                }
                 // Memory that grows would renew the cells at every launch; round up.
                 bits.max(self.index_bits).max(MIN_INDEX_BITS)
             }
             ShadowSize::Fraction(part) => fitting((device.total_memory() as f64 * part) as u64),
             ShadowSize::Bytes(bytes) => fitting(bytes),
         };
-        let enough =
-            self.cells != 0 && (self.index_bits >= wanted || self.size != ShadowSize::Exact);
+        let enough = self.cells != 0 && (self.index_bits >= wanted || self.wanted >= wanted);
         if enough && !renew {
             return Ok(());
         }
         self.release_cells(device);
         self.generation = 0;
-        let least = if self.size == ShadowSize::Exact {
-            wanted
-        } else {
-            MIN_INDEX_BITS
-        };
+        self.wanted = wanted;
         let mut last = String::new();
-        for bits in (least..=wanted).rev() {
+        for bits in (MIN_INDEX_BITS..=wanted.min(MAX_INDEX_BITS)).rev() {
             match allocate(device, bits) {
                 Ok((cells, sites)) => {
                     (self.cells, self.sites, self.index_bits) = (cells, sites, bits);
+                    if bits < wanted {
+                        self.shrunk = Some(format!(
+                            "the shadow memory has {} MiB instead of {} MiB, so granules share cells",
+                            (BYTES_PER_CELL << bits) >> 20,
+                            (u128::from(BYTES_PER_CELL) << wanted) >> 20,
+                        ));
+                    }
                     return Ok(());
                 }
                 Err(error) => last = error.to_string(),

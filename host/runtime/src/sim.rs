@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use driver::DeviceError;
 use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule};
 
 use crate::checker::{Checker, Extent, ModuleKey, Outcome};
+use crate::place;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -68,7 +70,14 @@ impl CheckedSim {
         };
         let prepared = checker.prepare(text, origin);
         let (module, _) = ptx::parse(&prepared.text);
-        let id = self.device.load(&module)?;
+        let id = match self.device.load(&module) {
+            Err(error) if prepared.text != text => {
+                let why = format!("its module does not load with checks: {error}");
+                checker.give_up(prepared.key, text, &why);
+                self.device.load(&ptx::parse(text).0)?
+            }
+            result => result?,
+        };
         let mut variables = Vec::new();
         for variable in module
             .variables()
@@ -134,7 +143,7 @@ impl CheckedSim {
             grid: launch.grid,
             block: launch.block,
         };
-        let begun = checker.begin(&mut self.device, key, kernel, extent);
+        let begun = checker.begin(&mut Reserved(&mut self.device), key, kernel, extent);
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
             launch.schedule = Schedule::Seeded(seed);
@@ -146,13 +155,21 @@ impl CheckedSim {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());
         }
-        let result = self.device.launch(id, kernel, &launch);
+        let mut result = self.device.launch(id, kernel, &launch);
+        let mut error_frames = Vec::new();
+        if let Err(error) = &mut result
+            && let Some(line) = place::translate(error, |line| checker.original_line(key, line))
+        {
+            error_frames = checker.source(key, line);
+        }
         let stats = result.as_ref().copied().unwrap_or_default();
         let outcome = Outcome {
             warp_instructions: stats.warp_instructions,
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,
             error: result.as_ref().err().map(ToString::to_string),
+            unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
+            error_frames,
         };
         checker.end(&self.device, begun, outcome);
         result
@@ -161,5 +178,41 @@ impl CheckedSim {
     fn hidden(&self, id: ModuleId, kernel: &str) -> Option<u32> {
         let key = self.modules.get(&id)?.key?;
         self.checker.as_ref()?.hidden_parameter(key, kernel)
+    }
+}
+
+/// The device as the shadow memory sees it.
+///
+/// The shadow lies outside the device's own memory: it takes none from the program, and a pointer
+/// of the program that has gone astray meets nothing where there was nothing.
+struct Reserved<'a>(&'a mut Device);
+
+impl driver::Device for Reserved<'_> {
+    fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        self.0.memory_mut().alloc_host(bytes)
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), DeviceError> {
+        self.0.memory_mut().detach(address).map(drop)
+    }
+
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.0.memory().read(address, into)
+    }
+
+    fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.0.memory_mut().write(address, from)
+    }
+
+    fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError> {
+        self.0.memory_mut().fill(address, value, bytes)
+    }
+
+    fn total_memory(&self) -> u64 {
+        driver::Device::total_memory(self.0)
+    }
+
+    fn name(&self) -> String {
+        driver::Device::name(self.0)
     }
 }

@@ -206,7 +206,8 @@ impl Memory {
     /// When there is no room.
     pub fn alloc_host(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let bytes = bytes.max(1);
-        let mapping = Mapping::zeroed(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
+        let placed = Mapping::zeroed_above(bytes, ARENA + self.size);
+        let mapping = placed.map_err(|_| DeviceError::OutOfMemory { bytes })?;
         let address = mapping.address();
         self.attach(Arc::new(mapping), address, bytes)?;
         Ok(address)

@@ -7,6 +7,8 @@ use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
 use shadow::rule;
 
+use crate::names::{Meaning, Names};
+
 /// What becomes of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Checked {
@@ -27,38 +29,53 @@ pub(crate) enum Checked {
     NotUnderstood,
 }
 
-/// Decides for one instruction.
-pub(crate) fn classify(instruction: &Instruction) -> Checked {
+/// Decides for the instruction at statement `at`.
+pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) -> Checked {
     let Some(op) = isa::memory(instruction) else {
         return Checked::NoAccess;
     };
-    match op.space {
-        Space::Global | Space::Generic => {}
-        Space::Shared | Space::SharedCluster if op.is_plain() => return Checked::Shared,
-        Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => {
-            return Checked::Private;
-        }
-        _ => return Checked::NotUnderstood,
-    }
-    let symbolic = match instruction.operands.get(op.address) {
-        Some(Operand::Address {
-            base: AddressBase::Name(name),
-            ..
-        }) => !name.starts_with('%'),
-        Some(Operand::Address {
-            base: AddressBase::Absolute(_),
-            ..
-        }) => false,
-        _ => return Checked::NotUnderstood,
+    let address = instruction.operands.get(op.address);
+    let space = match (op.space, address) {
+        // A symbol without a state space means its own one.
+        (
+            Space::Generic,
+            Some(Operand::Address {
+                base: AddressBase::Name(name),
+                ..
+            }),
+        ) => match names.meaning(at, name) {
+            Meaning::Variable(space) => space,
+            Meaning::Register(_) => Space::Generic,
+            Meaning::Unknown => return Checked::NotUnderstood,
+        },
+        (space, _) => space,
     };
-    // A symbol's bare address is an offset in its own space, not a generic address.
-    if !op.is_plain() || op.bytes() == 0 || (symbolic && op.space == Space::Generic) {
-        return Checked::NotUnderstood;
+    match space {
+        // A copy to or from shared memory has a global side too.
+        Space::Shared | Space::SharedCluster if op.source.is_none() && !asynchronous(&op) => {
+            Checked::Shared
+        }
+        Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
+        Space::Global | Space::Generic
+            if op.is_plain()
+                && op.bytes() != 0
+                && matches!(address, Some(Operand::Address { .. })) =>
+        {
+            Checked::Yes {
+                op,
+                kind: kind(&op),
+            }
+        }
+        _ => Checked::NotUnderstood,
     }
-    Checked::Yes {
-        op,
-        kind: kind(&op),
-    }
+}
+
+/// Whether the access completes at a time of its own.
+fn asynchronous(op: &MemoryOp) -> bool {
+    matches!(
+        op.kind,
+        MemoryKind::AsyncCopy | MemoryKind::BulkCopy | MemoryKind::AsyncStore | MemoryKind::Opaque
+    )
 }
 
 /// The rule's kind of an access.
@@ -77,14 +94,6 @@ fn kind(op: &MemoryOp) -> u32 {
     }
 }
 
-/// `@p ` or `@!p `, or nothing.
-pub(crate) fn under(guard: Option<&Guard>) -> String {
-    guard.map_or(String::new(), |guard| {
-        let not = if guard.negated { "!" } else { "" };
-        format!("@{not}{} ", guard.predicate)
-    })
-}
-
 /// `@!p ` or `@p `: where the guarded instruction does not execute.
 pub(crate) fn unless(guard: &Guard) -> String {
     let not = if guard.negated { "" } else { "!" };
@@ -96,7 +105,8 @@ const INLINE_GRANULES: u32 = 4;
 
 /// The check of one access, to stand in front of it. `label` is unique in its function.
 pub(crate) fn check(
-    instruction: &Instruction,
+    names: &Names<'_>,
+    (at, instruction): (usize, &Instruction),
     (op, kind, site): (&MemoryOp, u32, u32),
     granule_log2: u32,
     label: u32,
@@ -106,7 +116,7 @@ pub(crate) fn check(
     if let Some(guard) = &instruction.guard {
         line(&mut text, format_args!("{}bra {skip};", unless(guard)));
     }
-    address(&mut text, instruction.operands.get(op.address));
+    address(&mut text, names, at, instruction.operands.get(op.address));
     if op.space == Space::Generic {
         line(
             &mut text,
@@ -137,13 +147,16 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 /// Puts the address into `%crc_address`.
-fn address(text: &mut String, operand: Option<&Operand>) {
+fn address(text: &mut String, names: &Names<'_>, at: usize, operand: Option<&Operand>) {
     let Some(Operand::Address { base, offset }) = operand else {
         return;
     };
     match base {
         AddressBase::Name(name) => {
-            line(text, format_args!("mov.u64 %crc_address, {name};"));
+            // A narrow register is extended with zeros, as the access itself does.
+            let narrow = matches!(names.meaning(at, name), Meaning::Register(4));
+            let get = if narrow { "cvt.u64.u32" } else { "mov.u64" };
+            line(text, format_args!("{get} %crc_address, {name};"));
             if *offset != 0 {
                 line(
                     text,

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ptx::ast::{Function, Instruction, Item, Module, Space};
+use ptx::ast::{Diagnostic, Function, Item, Module, Space, Span};
 use ptx::callgraph::CallGraph;
-use ptx::isa::{self, MemoryKind, SyncOp};
 
-use crate::access::{self, Checked};
 use crate::edit;
+use crate::facts::{self, Facts};
+
+/// How many of a kernel's release-capable instructions are told.
+const RELEASES_KEPT: usize = 8;
 
 /// Largest kernel parameter block before PTX 8.1, in bytes.
 const PARAM_LIMIT: u32 = 4096;
@@ -48,7 +50,7 @@ pub struct KernelInfo {
     pub checked: u32,
     /// Those that need none, or have none yet.
     pub skipped: Skipped,
-    /// Instructions that access or order memory in a way the check does not follow.
+    /// What accesses or orders memory in a way the check does not follow, one line each.
     pub not_understood: Vec<String>,
     /// Offset of the hidden parameter, in bytes.
     pub param_bytes: u32,
@@ -63,6 +65,8 @@ pub(crate) struct Plan {
     pub instrumented: BTreeMap<String, u32>,
     /// Device functions left alone, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
+    /// Why the module is left alone, if it is.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Decides for the whole module.
@@ -70,6 +74,12 @@ pub(crate) fn plan(module: &Module) -> Plan {
     let mut plan = Plan::default();
     let graph = CallGraph::new(module);
     let refused = refuse(module);
+    plan.diagnostics
+        .extend(refused.iter().map(|why| Diagnostic {
+            span: Span::default(),
+            message: why.clone(),
+            unknown: false,
+        }));
     let aliased: BTreeSet<&str> = module
         .items
         .iter()
@@ -83,15 +93,35 @@ pub(crate) fn plan(module: &Module) -> Plan {
         .filter(|f| f.entry && f.body.is_some())
         .collect();
 
-    // A function keeps its signature when somebody calls it through a pointer or another name.
+    // A function keeps its signature when somebody calls it in a way that cannot be followed.
     let mut fixed: BTreeMap<&str, &str> = BTreeMap::new();
     for function in module.functions().filter(|f| !f.entry && f.body.is_some()) {
-        if graph.is_address_taken(&function.name) {
-            fixed.insert(&function.name, "its address is taken");
+        let formals = || function.params.iter().chain(&function.returns);
+        let why = if graph.is_address_taken(&function.name) {
+            "its address is taken"
         } else if aliased.contains(function.name.as_str()) {
-            fixed.insert(&function.name, "it has an alias");
+            "it has an alias"
+        } else if formals().any(|formal| formal.space == Space::Reg) {
+            "its parameters are registers"
+        } else if formals().any(|formal| formal.dims.as_deref().is_some_and(|d| d.contains(&0))) {
+            "it takes a variable number of arguments"
+        } else {
+            continue;
+        };
+        fixed.insert(&function.name, why);
+    }
+    let mut facts: BTreeMap<&str, Facts> = BTreeMap::new();
+    for function in module.functions() {
+        // The definition counts, wherever declarations stand.
+        if function.body.is_some() || !facts.contains_key(function.name.as_str()) {
+            facts.insert(&function.name, facts::read(module, function));
         }
     }
+    let defined: BTreeSet<&str> = module
+        .functions()
+        .filter(|f| f.body.is_some())
+        .map(|f| f.name.as_str())
+        .collect();
     let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
 
     // Kernels that share a function share its granule.
@@ -99,12 +129,11 @@ pub(crate) fn plan(module: &Module) -> Plan {
     let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
     for entry in &entries {
         let mut reached = graph.directly_reachable(&entry.name);
-        let defined = |name: &str| module.function(name).is_some_and(|f| f.body.is_some());
-        reached.retain(|name| defined(name) && !fixed.contains_key(name));
+        reached.retain(|name| defined.contains(name) && !fixed.contains_key(name));
         let granule = reached
             .iter()
-            .filter_map(|name| module.function(name))
-            .map(smallest)
+            .filter_map(|name| facts.get(name))
+            .map(|facts| facts.granule_log2)
             .min();
         for name in &reached {
             let known = granules.entry(name).or_insert(2);
@@ -133,7 +162,7 @@ pub(crate) fn plan(module: &Module) -> Plan {
     }
 
     for (entry, reached) in &groups {
-        let mut info = kernel(module, &graph, entry, reached);
+        let mut info = kernel(&graph, &facts, entry, reached, &fixed);
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         info.granule_log2 = granules.get(entry.name.as_str()).copied().unwrap_or(2);
@@ -191,94 +220,73 @@ fn hidden_offset(entry: &Function) -> u32 {
     ptx::param_layout(&entry.params).1.next_multiple_of(8)
 }
 
-/// log2 of the smallest element that a function accesses in checked memory, at most 2.
-fn smallest(function: &Function) -> u32 {
-    let Some(body) = &function.body else { return 2 };
-    let checked = body
-        .instructions()
-        .filter_map(|(_, i)| match access::classify(i) {
-            Checked::Yes { op, .. } => Some(op.bytes_per_element.max(1).trailing_zeros()),
-            _ => None,
-        });
-    checked.min().unwrap_or(2).min(2)
-}
-
+/// Puts together what is known of the functions that `entry` can reach.
 fn kernel(
-    module: &Module,
     graph: &CallGraph<'_>,
+    facts: &BTreeMap<&str, Facts>,
     entry: &Function,
     reached: &BTreeSet<&str>,
+    fixed: &BTreeMap<&str, &str>,
 ) -> KernelInfo {
     let mut info = KernelInfo {
         name: entry.name.to_string(),
         param_bytes: hidden_offset(entry),
         ..KernelInfo::default()
     };
+    let mut releases = Vec::new();
+    let mut puzzles: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
-    for name in graph.reachable(&entry.name) {
-        let Some(function) = module.function(name) else {
+    let reachable = graph.reachable(&entry.name);
+    for name in &reachable {
+        let Some(facts) = facts.get(name) else {
             continue;
         };
-        let place = |i: &Instruction| {
-            let text = module
-                .slice(i.span)
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
-            format!("{text} at PTX line {}", module.line_column(i.span.start).0)
-        };
-        let Some(body) = &function.body else {
-            // Memory handed from free to malloc is ordered by the allocator.
-            if matches!(name, "malloc" | "free") {
-                info.release_capable = true;
-                info.release_sites.push(format!("a call of {name}"));
-            }
-            continue;
-        };
-        let follows = reached.contains(name);
-        for (_, instruction) in body.instructions() {
-            match access::classify(instruction) {
-                Checked::Yes { .. } => {
-                    info.accesses += 1;
-                    info.checked += u32::from(follows);
-                }
-                Checked::Shared => info.skipped.shared += 1,
-                Checked::Private => info.skipped.private += 1,
-                Checked::NotUnderstood => info.not_understood.push(place(instruction)),
-                Checked::NoAccess => {}
-            }
-            info.barriers |= isa::sync::is_full_cta_barrier(instruction);
-            info.warp_barriers |= isa::sync::is_full_warp_barrier(instruction);
-            if orders(instruction) {
-                info.release_capable = true;
-                info.release_sites.push(place(instruction));
-            }
+        info.accesses += facts.checkable;
+        if reached.contains(name) {
+            info.checked += facts.checkable;
+        }
+        info.skipped.shared += facts.shared;
+        info.skipped.private += facts.private;
+        info.barriers |= facts.barriers;
+        info.warp_barriers |= facts.warp_barriers;
+        releases.extend(facts.releases.iter().cloned());
+        for (what, (count, line)) in &facts.not_understood {
+            let known = puzzles.entry(what).or_insert((0, *line));
+            *known = (known.0 + count, known.1.min(*line));
+        }
+        if graph
+            .calls(name)
+            .is_some_and(|calls| !calls.indirect.is_empty())
+        {
+            releases.push(format!("a call through a pointer in {name}"));
         }
     }
-    if let Some(calls) = graph.calls(&entry.name)
-        && calls.open
-    {
-        info.release_capable = true;
-        info.release_sites.push("a call through a pointer".into());
+    // Nobody counts the barriers passed below a function that does not take the identity.
+    for name in graph.directly_reachable(&entry.name) {
+        let uncounted = |name| {
+            let facts = facts.get(name);
+            facts.is_some_and(|facts| facts.barriers || facts.warp_barriers)
+        };
+        if fixed.contains_key(name) && graph.reachable(name).into_iter().any(uncounted) {
+            releases.push(format!("a barrier below {name}, which is left unchecked"));
+        }
     }
-    info.release_sites.truncate(8);
+    info.release_capable = !releases.is_empty();
+    releases.truncate(RELEASES_KEPT);
+    info.release_sites = releases;
+    let lines = puzzles.into_iter().map(|(what, place)| match place {
+        (_, 0) => what.to_owned(),
+        (1, line) => format!("{what} at PTX line {line}"),
+        (count, line) => format!("{what}, {count} times, first at PTX line {line}"),
+    });
+    info.not_understood.extend(lines);
+    for name in reachable {
+        if let Some(why) = fixed.get(name)
+            && facts.get(name).is_some_and(|facts| facts.checkable > 0)
+        {
+            let line = format!("the accesses of {name} are not checked: {why}");
+            info.not_understood.push(line);
+        }
+    }
     info
-}
-
-/// Whether an instruction may order threads in a way that a cell does not follow.
-fn orders(instruction: &Instruction) -> bool {
-    if isa::lookup(&instruction.opcode).is_none() || isa::sync::release_capable(instruction) {
-        return true;
-    }
-    // What a full barrier of a function left unchecked orders is not seen either, but such a
-    // function is reached by an indirect call, which counts already.
-    match isa::sync(instruction) {
-        Some(SyncOp::WarpBarrier { .. }) => !isa::sync::is_full_warp_barrier(instruction),
-        Some(SyncOp::CtaBarrier { .. }) => !isa::sync::is_full_cta_barrier(instruction),
-        Some(SyncOp::ClusterBarrier { .. } | SyncOp::Mbarrier { .. }) => true,
-        _ => isa::memory(instruction).is_some_and(|op| {
-            op.scope == isa::Scope::Cluster && op.is_strong()
-                || matches!(op.kind, MemoryKind::BulkCopy) && op.space != Space::Shared
-        }),
-    }
 }

@@ -6,8 +6,8 @@
 
 use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
+use ptx::lexer::{self, Kind};
 
-use crate::access::under;
 use crate::analysis::Plan;
 use crate::edit::Edits;
 
@@ -79,15 +79,15 @@ pub(crate) fn pass_state(
     edits: &mut Edits,
 ) {
     let text = module.slice(instruction.span);
-    let under = under(instruction.guard.as_ref());
     let (launch, state) = (
         format!("crc_launch_{statement}"),
         format!("crc_state_{statement}"),
     );
+    // Stored whether the call happens or not: a guard is not allowed here.
     edits.insert(
         instruction.span.start,
         format!(
-            "\n.param .b64 {launch};\n.param .b64 {state};\n{under}st.param.b64 [{launch}], %crc_launch;\n{under}st.param.b64 [{state}], %crc_state;\n"
+            "\n.param .b64 {launch};\n.param .b64 {state};\nst.param.b64 [{launch}], %crc_launch;\nst.param.b64 [{state}], %crc_state;\n"
         ),
     );
     // The name stands between the optional results and the optional arguments.
@@ -98,15 +98,29 @@ pub(crate) fn pass_state(
     let (place, added) = match arguments {
         Some(arguments) => {
             let comma = if arguments.is_empty() { "" } else { ", " };
-            (text.rfind(')'), format!("{comma}{launch}, {state}"))
+            (
+                last(text, Kind::CloseParen),
+                format!("{comma}{launch}, {state}"),
+            )
         }
-        None => (text.rfind(';'), format!(", ({launch}, {state})")),
+        None => (
+            last(text, Kind::Semicolon),
+            format!(", ({launch}, {state})"),
+        ),
     };
     if let Some(place) = place {
-        edits.insert(instruction.span.start + place as u32, added);
+        edits.insert(instruction.span.start + place, added);
     }
     edits.insert(
         instruction.span.end,
         "\nld.local.u64 %crc_me, [%crc_state];\n",
     );
+}
+
+/// Where the last token of a kind begins; comments may hold the same characters.
+fn last(text: &str, kind: Kind) -> Option<u32> {
+    lexer::tokens(text)
+        .filter(|token| token.kind == kind)
+        .last()
+        .map(|token| token.start)
 }

@@ -35,9 +35,9 @@ impl Edits {
     }
 }
 
-/// Whether a text already contains inserted pieces or the device's names.
+/// Whether a text already contains inserted pieces or the names they use.
 pub fn is_rewritten(text: &str) -> bool {
-    [OPEN, CLOSE, device::PREFIX]
+    [OPEN, CLOSE, device::PREFIX, "%crc_", "$crc_"]
         .iter()
         .any(|mark| text.contains(mark))
 }

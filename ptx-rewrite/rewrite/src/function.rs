@@ -1,14 +1,15 @@
-//! Walks one function: prologue, checks, epochs, calls.
+//! Walks one function, and what is computed once at its entry.
 
 use device::{Fast, LAUNCH_PARAM, PREFIX};
 use ptx::ast::{Function, Instruction, Module};
-use ptx::isa;
 use shadow::layout::LaunchBlock;
 
 use crate::access::{self, Checked};
 use crate::analysis::Plan;
 use crate::calls::{self, STATE_PARAM};
 use crate::edit::Edits;
+use crate::epoch;
+use crate::names::Names;
 use crate::site::Site;
 use crate::{Config, Rewritten};
 
@@ -32,20 +33,26 @@ pub(crate) fn rewrite(
     let callee = |instruction: &Instruction| calls::checked_callee(plan, instruction);
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
     edits.insert(body.span.start + 1, prologue(function, state));
+    let names = Names::new(module, function, body);
     let mut label = 0;
     for (statement, instruction) in body.instructions() {
-        if let Checked::Yes { op, kind } = access::classify(instruction) {
+        if let Checked::Yes { op, kind } = access::classify(&names, statement, instruction) {
             let id = config.first_site + rewritten.sites.len() as u32;
             let about = (id, op, kind);
             rewritten
                 .sites
                 .push(Site::new(module, function, body, instruction, about));
-            let text = access::check(instruction, (&op, kind, id), granule_log2, label);
+            let text = access::check(
+                &names,
+                (statement, instruction),
+                (&op, kind, id),
+                granule_log2,
+                label,
+            );
             edits.insert(instruction.span.start, text);
             label += 1;
         }
-        if let Some(text) = epoch(instruction, state, label) {
-            edits.insert(instruction.span.end, text);
+        if epoch::insert(instruction, state, label, edits) {
             label += 1;
         }
         if callee(instruction) {
@@ -60,7 +67,7 @@ fn prologue(function: &Function, state: bool) -> String {
     let mut text = String::from("\n");
     text.push_str(&Fast::declarations());
     text.push_str(
-        ".reg .pred %crc_global, %crc_settled;\n.reg .b32 %crc_index_bits, %crc_tag_shift;\n\
+        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_index_bits, %crc_tag_shift;\n\
          .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next;\n",
     );
     if state {
@@ -117,32 +124,4 @@ fn prologue(function: &Function, state: bool) -> String {
         ));
     }
     text
-}
-
-/// The next epoch, after a barrier that orders the whole CTA or warp.
-fn epoch(instruction: &Instruction, state: bool, label: u32) -> Option<String> {
-    let function = if isa::sync::is_full_cta_barrier(instruction) {
-        "barrier"
-    } else if isa::sync::is_full_warp_barrier(instruction) {
-        "warp_barrier"
-    } else {
-        return None;
-    };
-    let skip = format!("$crc_passed_{label}");
-    let mut text = String::from("\n");
-    if let Some(guard) = &instruction.guard {
-        text.push_str(&format!("{}bra {skip};\n", access::unless(guard)));
-    }
-    text.push_str(&format!(
-        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\nst.param.b64 [crc_0], %crc_launch;\n\
-         st.param.b64 [crc_1], %crc_me;\ncall (crc_2), {PREFIX}{function}, (crc_0, crc_1);\n\
-         ld.param.b64 %crc_me, [crc_2];\n}}\n"
-    ));
-    if state {
-        text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
-    }
-    if instruction.guard.is_some() {
-        text.push_str(&format!("{skip}:\n"));
-    }
-    Some(text)
 }

@@ -8,13 +8,17 @@
 //! front of every global access the check, under the access's predicate; after every full barrier
 //! the next epoch.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
-//! a body, [`calls`] hands the state to device functions and back.
+//! a body, [`epoch`] counts barriers, [`calls`] hands the state to device functions and back.
 
 mod access;
 mod analysis;
 mod calls;
+mod cubin;
 pub mod edit;
+mod epoch;
+mod facts;
 mod function;
+mod names;
 mod site;
 pub mod stats;
 
@@ -53,6 +57,7 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
     let plan = analysis::plan(module);
     let mut rewritten = Rewritten {
         unchecked_functions: plan.unchecked_functions.clone(),
+        diagnostics: plan.diagnostics.clone(),
         ..Rewritten::default()
     };
     let mut edits = edit::Edits::default();

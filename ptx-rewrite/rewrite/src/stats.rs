@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::cubin;
 
 /// One kernel as `ptxas -v` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Stats {
     pub spill_stores: u32,
     /// Bytes of spill loads.
     pub spill_loads: u32,
+    /// Bytes of code, called functions left aside.
+    pub code_bytes: u64,
 }
 
 /// Assembles `text` for `arch` (`sm_90`) with the `ptxas` at `assembler`.
@@ -24,9 +29,30 @@ pub struct Stats {
 /// # Errors
 /// The assembler's own words when it rejects the text, or why it could not be run.
 pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("cudarun-check-{}-{number}.cubin", std::process::id());
+    let cubin = std::env::temp_dir().join(name);
+    let said = run(assembler, text, arch, &cubin);
+    let code = std::fs::read(&cubin).map(|file| cubin::code_sizes(&file));
+    // It is not there when the assembler failed.
+    drop(std::fs::remove_file(&cubin));
+    let mut kernels = parse(&said?);
+    for (name, bytes) in code.unwrap_or_default() {
+        for kernel in kernels.iter_mut().filter(|kernel| kernel.name == name) {
+            kernel.code_bytes = bytes;
+        }
+    }
+    Ok(kernels)
+}
+
+/// What the assembler says on its way to `output`.
+fn run(assembler: &Path, text: &str, arch: &str, output: &Path) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("cannot run {}: {error}", assembler.display());
     let mut child = Command::new(assembler)
-        .args(["-v", "-c", "-o", "/dev/null", "-arch", arch, "-"])
+        .args(["-v", "-c", "-arch", arch, "-o"])
+        .arg(output)
+        .arg("-")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -38,11 +64,11 @@ pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, 
         // A broken pipe means the assembler gave up; its exit status tells.
         input.map(|mut input| input.write_all(text.as_bytes()))
     });
-    let output = child.wait_with_output().map_err(cannot)?;
+    let result = child.wait_with_output().map_err(cannot)?;
     drop(feeder.join());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() {
-        Ok(parse(&said))
+    let said = String::from_utf8_lossy(&result.stderr).into_owned();
+    if result.status.success() {
+        Ok(said)
     } else {
         Err(said)
     }
@@ -101,6 +127,7 @@ mod tests {
             stack: 8,
             spill_stores: 4,
             spill_loads: 12,
+            code_bytes: 0,
         };
         assert_eq!(parse(text), [k]);
     }

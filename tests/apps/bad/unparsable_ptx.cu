@@ -1,7 +1,7 @@
 // A program that hands over text that is not PTX: the load fails as it would on a real driver.
 //@ variants: clean
 //@ expect: not-checked
-//@ nvcc: -cudart none -lcuda
+//@ nvcc: -x c++ -cudart none -lcuda
 //@ exit: 75
 //@ stdout: the program sees: CUDA_ERROR_INVALID_PTX
 #include <cstdio>

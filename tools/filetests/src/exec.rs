@@ -28,11 +28,17 @@ pub fn run(case: &Case) -> Result<()> {
 /// one slot per row.
 fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
     const BLOCK: u32 = 128;
-    let operands = case.get("operands").context("`reference` needs `operands`")?;
+    let operands = case
+        .get("operands")
+        .context("`reference` needs `operands`")?;
     let result = case.get("result").context("`reference` needs `result`")?;
     let (operands, result) = (named_types(case, operands), named_types(case, result));
     let rows = inputs::rows(&operands)?;
-    let input: Vec<u8> = rows.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+    let input: Vec<u8> = rows
+        .iter()
+        .flatten()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
     let count = u32::try_from(rows.len())?;
     let mut machine = Machine::new(checked, 0)?;
     let arguments = [
@@ -93,18 +99,36 @@ fn kernel(case: &Case, checked: bool) -> Result<()> {
     );
     for out in case.all("out") {
         let (index, value) = out.split_once(' ').context("expected `out: INDEX VALUE`")?;
-        let index: usize = index.parse().with_context(|| format!("bad argument index in `{out}`"))?;
+        let index: usize = index
+            .parse()
+            .with_context(|| format!("bad argument index in `{out}`"))?;
         let Arg::Buffer(expected) = args::parse(value)? else {
             bail!("`out: {out}` is not a buffer");
         };
         let actual = outcome.contents.get(index).context("no such argument")?;
         let element = bits(value.split('[').next().unwrap_or_default()).unwrap_or(32) as usize / 8;
-        let differs = actual.chunks(element).zip(expected.chunks(element)).position(|(a, b)| a != b);
+        let differs = actual
+            .chunks(element)
+            .zip(expected.chunks(element))
+            .position(|(a, b)| a != b);
         if let Some(at) = differs {
-            let show = |bytes: &[u8]| bytes[at * element..][..element].iter().rev().map(|b| format!("{b:02x}")).collect::<String>();
-            bail!("out {index}[{at}] is 0x{}, expected 0x{}", show(actual), show(&expected));
+            let show = |bytes: &[u8]| {
+                bytes[at * element..][..element]
+                    .iter()
+                    .rev()
+                    .map(|b| format!("{b:02x}"))
+                    .collect::<String>()
+            };
+            bail!(
+                "out {index}[{at}] is 0x{}, expected 0x{}",
+                show(actual),
+                show(&expected)
+            );
         }
-        ensure!(actual.len() == expected.len(), "out {index} has another length");
+        ensure!(
+            actual.len() == expected.len(),
+            "out {index} has another length"
+        );
     }
     Ok(())
 }

@@ -8,8 +8,12 @@
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
 pub mod args;
+pub mod exec;
 pub mod expr;
 pub mod header;
 pub mod inputs;
+pub mod machine;
+pub mod race;
 
 pub mod reference;
+pub mod syntax;

@@ -27,8 +27,14 @@ pub fn run(case: &Case) -> Result<()> {
         let outcome = once(case, seed)?;
         judge(expected, &labels, &outcome, &mut seen).with_context(|| format!("seed {seed}"))?;
     }
-    let missing: Vec<_> = labels.values().filter(|label| !seen.contains(*label)).collect();
-    ensure!(missing.is_empty(), "never reported under {SEEDS} seeds: {missing:?}");
+    let missing: Vec<_> = labels
+        .values()
+        .filter(|label| !seen.contains(*label))
+        .collect();
+    ensure!(
+        missing.is_empty(),
+        "never reported under {SEEDS} seeds: {missing:?}"
+    );
     Ok(())
 }
 
@@ -68,7 +74,11 @@ fn judge(
         ensure!(
             race.decided == (expected == "race"),
             "race {label} is {}, expected `{expected}`",
-            if race.decided { "decided" } else { "not decided" }
+            if race.decided {
+                "decided"
+            } else {
+                "not decided"
+            }
         );
         seen.insert(label.clone());
     }

@@ -12,9 +12,15 @@ fn main() -> Result<()> {
     let mut trials = Vec::new();
     for path in files(&root)? {
         let text = std::fs::read_to_string(&path)?;
-        let name = path.strip_prefix(&root)?.with_extension("").display().to_string();
+        let name = path
+            .strip_prefix(&root)?
+            .with_extension("")
+            .display()
+            .to_string();
         let whole = text.clone();
-        trials.push(trial(format!("syntax/{name}"), move || syntax::round_trip(&whole)));
+        trials.push(trial(format!("syntax/{name}"), move || {
+            syntax::round_trip(&whole)
+        }));
         let runner = match name.split('/').next() {
             Some("exec") => exec::run,
             Some("race") => race::run,
@@ -32,7 +38,9 @@ fn main() -> Result<()> {
 }
 
 fn trial(name: String, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
-    Trial::test(name, move || test().map_err(|error| Failed::from(format!("{error:#}"))))
+    Trial::test(name, move || {
+        test().map_err(|error| Failed::from(format!("{error:#}")))
+    })
 }
 
 /// Every `.ptx` below `folder`, sorted.

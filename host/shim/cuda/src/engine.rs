@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use driver::DeviceError;
 use driver::sys::CUresult;
 use ptx::ast::Item;
+use runtime::log::Writer;
+use runtime::sim::CheckedSim;
+use runtime::{Checker, options};
 use simt::{Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink};
 
-/// The simulated device with its loaded modules.
+/// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
-    device: Device,
-    modules: HashMap<ModuleId, Vec<String>>,
+    device: CheckedSim,
+    /// Names of the kernels of each module.
+    kernels: HashMap<ModuleId, Vec<String>>,
     printf: Sink,
 }
 
@@ -22,21 +25,36 @@ pub(crate) struct Refusal {
 }
 
 impl Engine {
-    pub(crate) fn new() -> Result<Engine, DeviceError> {
-        let device = Device::new(DeviceConfig::default())?;
-        Ok(Engine { device, modules: HashMap::new(), printf: Sink::new(stdout::write) })
+    /// Makes the device; the environment says whether it is checked.
+    pub(crate) fn new() -> Result<Engine, CUresult> {
+        let device = Device::new(DeviceConfig::default()).map_err(|_| CUresult::OUT_OF_MEMORY)?;
+        // A process that shall be checked and cannot be must not look as if it had been.
+        let unchecked = |_| CUresult::SYSTEM_NOT_READY;
+        let checker = match options::from_environment().map_err(unchecked)? {
+            Some((options, folder)) => {
+                let log = Writer::create(&folder).map_err(|_| CUresult::SYSTEM_NOT_READY)?;
+                Some(Checker::new(options, log))
+            }
+            None => None,
+        };
+        let device = CheckedSim::new(device, checker);
+        Ok(Engine {
+            device,
+            kernels: HashMap::new(),
+            printf: Sink::new(output::write),
+        })
     }
 
     pub(crate) fn memory(&self) -> &Memory {
-        self.device.memory()
+        self.device.device().memory()
     }
 
     pub(crate) fn memory_mut(&mut self) -> &mut Memory {
-        self.device.memory_mut()
+        self.device.device_mut().memory_mut()
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.device.config().name
+        &self.device.device().config().name
     }
 
     /// Loads PTX text that came from `origin`.
@@ -44,13 +62,16 @@ impl Engine {
         let (module, diagnostics) = ptx::parse(text);
         let refuse = |code, message| Err(Refusal { code, message });
         if module.version.is_none() {
-            let why = diagnostics.first().map_or("no .version directive", |first| &first.message);
+            let why = diagnostics
+                .first()
+                .map_or("no .version directive", |first| &first.message);
             return refuse(CUresult::INVALID_PTX, format!("{origin}: not PTX: {why}"));
         }
-        let names = module.functions().filter(|f| f.entry).map(|f| f.name.to_string()).collect();
-        match self.device.load(&module) {
+        let entries = module.functions().filter(|function| function.entry);
+        let names = entries.map(|function| function.name.to_string()).collect();
+        match self.device.load(text, origin) {
             Ok(id) => {
-                self.modules.insert(id, names);
+                self.kernels.insert(id, names);
                 Ok(id)
             }
             Err(why @ simt::LoadError::OutOfMemory { .. }) => {
@@ -61,13 +82,13 @@ impl Engine {
     }
 
     pub(crate) fn unload(&mut self, module: ModuleId) {
-        self.modules.remove(&module);
+        self.kernels.remove(&module);
         self.device.unload(module);
     }
 
     /// Names of the kernels of a module.
     pub(crate) fn kernels(&self, module: ModuleId) -> &[String] {
-        self.modules.get(&module).map_or(&[], Vec::as_slice)
+        self.kernels.get(&module).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn kernel(&self, module: ModuleId, name: &str) -> Option<KernelInfo> {
@@ -75,7 +96,7 @@ impl Engine {
     }
 
     pub(crate) fn global(&self, module: ModuleId, name: &str) -> Option<(u64, u64)> {
-        self.device.global(module, name)
+        self.device.device().global(module, name)
     }
 
     /// Runs a kernel to its end.
@@ -84,19 +105,35 @@ impl Engine {
         module: ModuleId,
         kernel: &str,
         mut launch: Launch,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), Box<LaunchError>> {
         launch.printf = self.printf.clone();
-        self.device.launch(module, kernel, &launch).map(drop)
+        let Err(error) = self.device.launch(module, kernel, &launch) else {
+            return Ok(());
+        };
+        output::report(&error);
+        Err(Box::new(error))
     }
 
-    /// Tells the checker of device memory that the program has got.
-    pub(crate) fn allocated(&mut self, _address: u64, _bytes: u64, _call: &str) {}
+    /// Tells the checker of memory that the program has got by a call.
+    pub(crate) fn allocated(&mut self, address: u64, bytes: u64, call: &str) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.allocated(address, bytes, call);
+        }
+    }
 
-    /// Tells the checker of device memory that the program has given back.
-    pub(crate) fn freed(&mut self, _address: u64) {}
+    /// Tells the checker of memory that the program has given back.
+    pub(crate) fn freed(&mut self, address: u64) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.freed(address);
+        }
+    }
 
     /// Tells the user something that is no race.
-    pub(crate) fn note(&mut self, _message: &str) {}
+    pub(crate) fn note(&mut self, message: &str) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.note(message);
+        }
+    }
 }
 
 /// External names in `text` that another module would have to define.
@@ -106,7 +143,9 @@ pub(crate) fn unresolved(text: &str) -> Vec<String> {
     const PROVIDED: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
     let (module, _) = ptx::parse(text);
     let defined = |name: &str| {
-        module.functions().any(|f| f.name == name && f.body.is_some())
+        module
+            .functions()
+            .any(|f| f.name == name && f.body.is_some())
     };
     let external = module.items.iter().filter_map(|item| match item {
         Item::Function(function) if function.body.is_none() => Some(&function.name),
@@ -124,16 +163,42 @@ pub(crate) fn unresolved(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The program's `stdout`, so that device output keeps its place among the program's own.
-mod stdout {
+/// The program's own streams, so that device output keeps its place among the program's.
+mod output {
+    use simt::LaunchError;
+
     unsafe extern "C" {
         #[link_name = "stdout"]
         static STDOUT: *mut libc::FILE;
+        #[link_name = "stderr"]
+        static STDERR: *mut libc::FILE;
     }
 
+    /// Writes what the device printed.
     pub(super) fn write(text: &[u8]) {
-        // SAFETY: the C library sets up its stdout before any code of ours runs, and fwrite
-        // locks the stream; the bytes are ours.
+        // SAFETY: the C library sets up its streams before any code of ours runs, and fwrite
+        // locks them; the bytes are ours.
         unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), STDOUT) };
+    }
+
+    /// Says what a real driver says about a failed assertion; of other faults it says nothing.
+    pub(super) fn report(error: &LaunchError) {
+        let LaunchError::Assert {
+            at,
+            message,
+            file,
+            line,
+            function,
+        } = error
+        else {
+            return;
+        };
+        let list = |[x, y, z]: [u32; 3]| format!("[{x},{y},{z}]");
+        let (block, thread) = (list(at.cta), list(at.thread));
+        let text = format!(
+            "{file}:{line}: {function}: block: {block}, thread: {thread} Assertion `{message}` failed.\n"
+        );
+        // SAFETY: as in `write`.
+        unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), STDERR) };
     }
 }

@@ -41,7 +41,7 @@ macro_rules! one {
         #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
         pub unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             // SAFETY: the caller keeps the conditions of the C function.
-            $(let $arg = unsafe { FromC::from_c($arg) };)*
+            $(let $arg = unsafe { FromC::make_safe($arg) };)*
             entry(|| api::$name($($arg),*))
         }
     };
@@ -51,5 +51,7 @@ driver::entry_points!(exports);
 
 /// Lets no panic cross into C.
 fn entry(body: impl FnOnce() -> Answer) -> CUresult {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(CUresult::UNKNOWN)).into()
+    catch_unwind(AssertUnwindSafe(body))
+        .unwrap_or(Err(CUresult::UNKNOWN))
+        .into()
 }

@@ -26,7 +26,7 @@ mod copy;
 mod device;
 mod engine;
 mod event;
-mod exports;
+pub mod exports;
 mod function;
 mod graph;
 mod image;
@@ -45,7 +45,7 @@ mod stream;
 mod table;
 mod work;
 
-pub use exports::{EXPORTS, cudarun_check_marker};
+pub use exports::EXPORTS;
 
 /// What every entry point answers; success carries no value.
 type Answer = Result<(), driver::sys::CUresult>;

@@ -28,6 +28,9 @@ impl<T> Ptr<T> {
         Ptr(raw.cast_mut())
     }
 
+    /// No pointer.
+    pub(crate) const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
+
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -150,12 +153,12 @@ pub(crate) trait FromC {
     type Safe;
     /// # Safety
     /// The argument keeps the promises of the C documentation of the call it comes from.
-    unsafe fn from_c(self) -> Self::Safe;
+    unsafe fn make_safe(self) -> Self::Safe;
 }
 
 impl<T> FromC for *mut T {
     type Safe = Ptr<T>;
-    unsafe fn from_c(self) -> Ptr<T> {
+    unsafe fn make_safe(self) -> Ptr<T> {
         // SAFETY: the same promise.
         unsafe { Ptr::new(self) }
     }
@@ -163,7 +166,7 @@ impl<T> FromC for *mut T {
 
 impl<T> FromC for *const T {
     type Safe = Ptr<T>;
-    unsafe fn from_c(self) -> Ptr<T> {
+    unsafe fn make_safe(self) -> Ptr<T> {
         // SAFETY: the same promise.
         unsafe { Ptr::new(self) }
     }
@@ -173,7 +176,7 @@ macro_rules! plain {
     ($($ty:ty),*) => { $(
         impl FromC for $ty {
             type Safe = $ty;
-            unsafe fn from_c(self) -> $ty {
+            unsafe fn make_safe(self) -> $ty {
                 self
             }
         }

@@ -51,6 +51,7 @@ pub(crate) struct State {
     pub(crate) captures: Table<Capture>,
     /// Graphs under construction, and instantiated ones.
     pub(crate) graphs: Table<Graph>,
+    pub(crate) nodes: Table<Work>,
     pub(crate) execs: Table<Vec<Work>>,
 }
 

@@ -22,7 +22,12 @@ impl<T> Table<T> {
     pub(crate) fn new(kind: u8, missing: CUresult) -> Table<T> {
         // Not an address of user space, so nothing that is one passes for a handle.
         let base = 0x00c0_da00_0000_0000 | u64::from(kind) << 32;
-        Table { base, made: 0, items: BTreeMap::new(), missing }
+        Table {
+            base,
+            made: 0,
+            items: BTreeMap::new(),
+            missing,
+        }
     }
 
     pub(crate) fn insert(&mut self, item: T) -> u64 {
@@ -54,9 +59,16 @@ impl<T> Table<T> {
 
     /// Removes what `gone` says and returns it.
     pub(crate) fn take(&mut self, mut gone: impl FnMut(&T) -> bool) -> Vec<T> {
-        let handles: Vec<u64> =
-            self.items.iter().filter(|(_, item)| gone(item)).map(|(&handle, _)| handle).collect();
-        handles.iter().filter_map(|handle| self.items.remove(handle)).collect()
+        let handles: Vec<u64> = self
+            .items
+            .iter()
+            .filter(|(_, item)| gone(item))
+            .map(|(&handle, _)| handle)
+            .collect();
+        handles
+            .iter()
+            .filter_map(|handle| self.items.remove(handle))
+            .collect()
     }
 }
 

@@ -1,0 +1,243 @@
+//! What kind of race it is, and what would order the two accesses.
+
+use super::model::Access;
+use super::source::Sources;
+use crate::log::Level;
+
+/// Rule, kind and texts of a race.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Advice {
+    pub(super) rule: &'static str,
+    pub(super) kind: String,
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+/// Describes a race between two accesses that are so far apart.
+pub(super) fn advise(
+    level: Level,
+    certain: bool,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> Advice {
+    let [first, second] = accesses;
+    let strong = first.sem != "weak" && second.sem != "weak";
+    let rule = match (strong, level) {
+        (true, _) => "CR005",
+        (false, Level::Warp) => "CR001",
+        (false, Level::Cta) => "CR002",
+        (false, Level::Grid) => "CR003",
+    };
+    let reach = match level {
+        Level::Warp => "intra-warp",
+        Level::Cta => "intra-block",
+        Level::Grid => "inter-block",
+    };
+    let (one, other) = (verb(first), verb(second));
+    let what = match () {
+        () if strong => format!("the scope of {one} does not include the other side's thread"),
+        () if one == other => format!("two {} to the same address are not ordered", plural(one)),
+        () => format!("{one} and {other} of the same address are not ordered"),
+    };
+    let message = match certain {
+        true => format!("{reach} race on global memory: {what}"),
+        false => format!("possible {reach} race on global memory, not decided: {what} by what a shadow cell can follow"),
+    };
+    let kind = format!("{}-{}", noun(first), noun(second));
+    Advice {
+        rule,
+        kind,
+        message,
+        help: help(level, certain, strong, accesses, sources),
+    }
+}
+
+fn verb(access: &Access) -> &'static str {
+    match (access.atomic, access.op.as_str()) {
+        (true, _) => "an atomic",
+        (_, "st") => "a write",
+        _ => "a read",
+    }
+}
+
+fn plural(verb: &str) -> &'static str {
+    match verb {
+        "an atomic" => "atomics",
+        "a write" => "writes",
+        _ => "accesses",
+    }
+}
+
+fn noun(access: &Access) -> &'static str {
+    match verb(access) {
+        "an atomic" => "atomic",
+        "a write" => "write",
+        _ => "read",
+    }
+}
+
+fn help(
+    level: Level,
+    certain: bool,
+    strong: bool,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> String {
+    let place = match level {
+        Level::Grid => "blocks are not ordered within a launch",
+        Level::Cta => "warps of a block are ordered by barriers only",
+        Level::Warp => "lanes of a warp are threads of their own, and running together does not order them",
+    };
+    if !certain {
+        return "the kernel has operations that may order the two; this version does not follow them, so look whether they do".to_owned();
+    }
+    if strong {
+        return "widen the scope: an atomic of block scope (`atomicAdd_block`, `thread_scope_block`) orders nothing between blocks; use the form without `_block`, or `thread_scope_device`".to_owned();
+    }
+    if let Some(update) = update(accesses, sources) {
+        return format!("{place}; make it one operation: `{update}`");
+    }
+    if accesses.iter().any(|access| access.atomic) {
+        return format!(
+            "{place}; the other side is atomic, and this one must be too (an atomic load or store, for example through `cuda::atomic_ref`)"
+        );
+    }
+    let separate = match level {
+        Level::Grid => {
+            "use an atomic, give each block its own part of the data, or split the kernel in two launches; `__syncthreads()` does not reach other blocks"
+        }
+        Level::Cta => "put `__syncthreads()` between the two accesses, or use an atomic",
+        Level::Warp => "put `__syncwarp()` between the two accesses, or use an atomic",
+    };
+    format!("{place}; {separate}")
+}
+
+/// The atomic call that does what a statement like `x[i] += y;` wants, when both sides stand in it.
+fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
+    let [first, second] = accesses.each_ref().map(|access| access.frames.first());
+    let (first, second) = (first?, second?);
+    if (&first.file, first.line) != (&second.file, second.line) {
+        return None;
+    }
+    let line = sources.line(&first.file, first.line)?;
+    let statement = line.split("//").next().unwrap_or_default();
+    let statement = statement.rsplit(['{', '}']).find(|part| !part.trim().is_empty())?;
+    let statement = statement.trim().trim_end_matches(';').trim_end();
+    let statement = match statement.strip_prefix("if") {
+        // `if (c) x++` has its update behind the condition.
+        Some(rest) if rest.trim_start().starts_with('(') => behind_parentheses(rest.trim_start())?,
+        _ => statement,
+    };
+    let address = |target: &str| {
+        let target = target.trim();
+        target
+            .strip_prefix('*')
+            .map_or_else(|| format!("&{target}"), str::to_owned)
+    };
+    for (operator, function) in [
+        ("+=", "atomicAdd"),
+        ("-=", "atomicSub"),
+        ("|=", "atomicOr"),
+        ("&=", "atomicAnd"),
+        ("^=", "atomicXor"),
+    ] {
+        if let Some((target, value)) = statement.split_once(operator) {
+            return Some(format!("{function}({}, {})", address(target), value.trim()));
+        }
+    }
+    let stepped = |sign: &str| {
+        statement
+            .strip_suffix(sign)
+            .or_else(|| statement.strip_prefix(sign))
+            .filter(|target| !target.contains(['=', ',', ';']))
+    };
+    if let Some(target) = stepped("++") {
+        return Some(format!("atomicAdd({}, 1)", address(target)));
+    }
+    stepped("--").map(|target| format!("atomicSub({}, 1)", address(target)))
+}
+
+/// What follows the balanced parentheses at the beginning.
+fn behind_parentheses(text: &str) -> Option<&str> {
+    let mut depth = 0u32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(text[at + 1..].trim()),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::FrameAt;
+    use super::*;
+
+    fn access(op: &str, sem: &str, line: u32) -> Access {
+        Access {
+            op: op.into(),
+            atomic: op == "atom",
+            sem: sem.into(),
+            frames: vec![FrameAt {
+                file: "x.cu".into(),
+                line,
+                ..FrameAt::default()
+            }],
+            ..Access::default()
+        }
+    }
+
+    fn sources(text: &str) -> (tempfile::TempDir, Sources) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("x.cu"), text).unwrap();
+        let sources = Sources::new(vec![folder.path().to_owned()]);
+        (folder, sources)
+    }
+
+    #[test]
+    fn an_update_in_one_statement_names_the_atomic() {
+        let statements = [
+            ("  x[i]++;", Some("atomicAdd(&x[i], 1)")),
+            ("  --*p;", Some("atomicSub(p, 1)")),
+            ("  *total += a[0] * 2;  // sum", Some("atomicAdd(total, a[0] * 2)")),
+            ("  if (f(i)) flags[i] |= 4;", Some("atomicOr(&flags[i], 4)")),
+            ("  for (;;) { h[k] += 1; }", Some("atomicAdd(&h[k], 1)")),
+            ("  x[i] = y[i];", None),
+        ];
+        let text: Vec<&str> = statements.iter().map(|(line, _)| *line).collect();
+        let (_folder, sources) = sources(&text.join("\n"));
+        for (line, (statement, expected)) in (1..).zip(statements) {
+            let sides = [access("ld", "weak", line), access("st", "weak", line)];
+            assert_eq!(update(&sides, &sources).as_deref(), expected, "{statement}");
+        }
+        let apart = [access("ld", "weak", 1), access("st", "weak", 2)];
+        assert_eq!(update(&apart, &sources), None);
+    }
+
+    #[test]
+    fn each_level_has_its_rule_and_remedy() {
+        let (_folder, sources) = sources("");
+        let of = |level, op, sem| {
+            let sides = [access("st", sem, 1), access(op, sem, 2)];
+            let advice = advise(level, true, &sides, &sources);
+            (advice.rule, advice.kind, advice.help)
+        };
+        let (rule, kind, help) = of(Level::Warp, "ld", "weak");
+        assert_eq!((rule, kind.as_str()), ("CR001", "write-read"));
+        assert!(help.contains("__syncwarp()"));
+        assert!(of(Level::Cta, "st", "weak").2.contains("put `__syncthreads()`"));
+        assert!(of(Level::Grid, "ld", "weak").2.contains("does not reach other blocks"));
+        assert!(of(Level::Grid, "atom", "weak").2.contains("must be too"));
+        assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
+        let undecided = advise(
+            Level::Grid,
+            false,
+            &[access("st", "weak", 1), access("ld", "weak", 2)],
+            &sources,
+        );
+        assert!(undecided.message.starts_with("possible") && undecided.message.contains("not decided"));
+    }
+}

@@ -1,0 +1,417 @@
+//! Merges the logs of all processes and schedules into one report.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
+
+use super::advice::advise;
+use super::model::{
+    Access, Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, FrameAt, Kernel,
+    KernelLaunch, Level, Outcome, PtxPlace, Race, Report, SCHEMA_VERSION, UncheckedFunction,
+};
+use super::source::Sources;
+use super::{fingerprint, function, time};
+use crate::log::{self, Event};
+use crate::names::demangle;
+
+/// The log of one process in one schedule.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// What it says, in order.
+    pub events: Vec<Event>,
+}
+
+/// What the command line knows besides the logs.
+#[derive(Debug, Default)]
+pub struct Context {
+    /// Version of the tool.
+    pub version: String,
+    /// The command line of the program.
+    pub argv: Vec<String>,
+    /// How it ended; of several schedules, the first that did not end well.
+    pub exit: ExitStatus,
+    /// When it started.
+    pub start: Option<SystemTime>,
+    /// Wall time of all schedules.
+    pub seconds: f64,
+    /// Seed of the first schedule.
+    pub seed: u64,
+    /// How many schedules were run.
+    pub schedules: u32,
+    /// Kernels, mangled, that the program carries without PTX.
+    pub without_ptx: Vec<String>,
+    /// Possible races count as well as certain ones.
+    pub warnings_fail: bool,
+}
+
+impl Report {
+    /// Builds the report of a run.
+    pub fn build(logs: &[Log], context: &Context, sources: &Sources) -> Self {
+        let mut builder = Builder::new(sources);
+        for log in logs {
+            builder.log(log);
+        }
+        builder.finish(context)
+    }
+}
+
+/// Two reports are one when both sides come from the same place and do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Side {
+    op: String,
+    function: String,
+    /// File, line and column of every frame; or the module and the line in it.
+    place: Vec<(String, u32, u32)>,
+}
+
+struct Builder<'a> {
+    sources: &'a Sources,
+    report: Report,
+    kernels: BTreeMap<String, Kernel>,
+    races: HashMap<[Side; 2], usize>,
+}
+
+/// What one log has said so far.
+#[derive(Default)]
+struct Said<'a> {
+    modules: HashMap<u32, &'a log::Module>,
+    sites: HashMap<u32, (&'a log::Site, u32)>,
+    launches: HashMap<u64, &'a log::Launch>,
+    seed: u64,
+}
+
+impl<'a> Builder<'a> {
+    fn new(sources: &'a Sources) -> Self {
+        Self {
+            sources,
+            report: Report::default(),
+            kernels: BTreeMap::new(),
+            races: HashMap::new(),
+        }
+    }
+
+    fn log(&mut self, log: &Log) {
+        let mut said = Said::default();
+        for event in &log.events {
+            match event {
+                Event::Module(module) => {
+                    said.modules.insert(module.module, module);
+                    said.sites
+                        .extend(module.sites.iter().map(|site| (site.id, (site, module.module))));
+                }
+                // A race is written before the launch that had it.
+                Event::Launch(launch) => {
+                    said.launches.insert(launch.launch, launch);
+                }
+                Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
+                Event::Race(_) | Event::Note { .. } => {}
+            }
+        }
+        for event in &log.events {
+            match event {
+                Event::Start { pid, device, .. } => self.start(*pid, device),
+                Event::Module(module) => self.module(module),
+                Event::Launch(launch) => self.launch(launch),
+                Event::Race(race) => self.race(race, &said),
+                Event::Note { text } => {
+                    if !self.report.notes.contains(text) {
+                        self.report.notes.push(text.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, pid: u32, device: &str) {
+        self.report.run.pids.push(pid);
+        let devices = &mut self.report.run.devices;
+        if !devices.iter().any(|known| known.name == device) {
+            let index = devices.len() as u32;
+            let name = device.to_owned();
+            devices.push(DeviceName { index, name });
+        }
+    }
+
+    fn module(&mut self, module: &log::Module) {
+        for kernel in &module.kernels {
+            let known = self.kernels.entry(kernel.name.clone()).or_default();
+            known.ptx_source = "ptx".to_owned();
+            known.module.clone_from(&module.origin);
+            known.instrumented = kernel.instrumented;
+            known.why_not.clone_from(&kernel.why_not);
+            known.accesses = Accesses {
+                total: u64::from(kernel.accesses),
+                checked: if kernel.instrumented { u64::from(kernel.checked) } else { 0 },
+                shared: u64::from(kernel.shared),
+            };
+            known.unsupported.clone_from(&kernel.not_understood);
+            known.may_order.clone_from(&kernel.release_sites);
+        }
+        for (name, why) in &module.unchecked_functions {
+            let unchecked = UncheckedFunction {
+                name: demangle(name),
+                why: why.clone(),
+            };
+            if !self.report.coverage.unchecked_functions.contains(&unchecked) {
+                self.report.coverage.unchecked_functions.push(unchecked);
+            }
+        }
+    }
+
+    fn launch(&mut self, launch: &log::Launch) {
+        let kernel = self.kernels.entry(launch.kernel.clone()).or_default();
+        if kernel.ptx_source.is_empty() {
+            kernel.ptx_source = "ptx".to_owned();
+        }
+        kernel.launches += 1;
+        if !launch.checked {
+            kernel.skipped += 1;
+            let why = launch.why_not.clone().unwrap_or_default();
+            if !kernel.skipped_because.contains(&why) {
+                kernel.skipped_because.push(why);
+            }
+        }
+        let coverage = &mut self.report.coverage;
+        coverage.launches.total += 1;
+        // What the device could not run was not checked either.
+        let ran = !launch.unsupported;
+        coverage.launches.checked += u64::from(launch.checked && ran);
+        coverage.launches.failed += u64::from(launch.error.is_some());
+        coverage.records.conflicts += launch.counters.conflicts;
+        coverage.records.dropped += launch.counters.dropped;
+        coverage.cells.evictions += launch.counters.evictions;
+        coverage.cells.undecided += launch.counters.undecided;
+        coverage.cells.outside += launch.counters.outside;
+        coverage.cells.cleared += u64::from(launch.counters.cleared);
+        let stats = &mut self.report.stats;
+        stats.warp_instructions += launch.warp_instructions;
+        stats.thread_instructions += launch.thread_instructions;
+        stats.global_sectors += launch.sectors;
+        stats.launch_seconds += launch.seconds;
+        if let Some(message) = &launch.error {
+            self.failure(launch, message);
+        }
+    }
+
+    fn failure(&mut self, launch: &log::Launch, message: &str) {
+        let failure = Failure {
+            kernel: demangle(&launch.kernel),
+            message: message.to_owned(),
+            unsupported: launch.unsupported,
+            frames: frames(&launch.error_frames, &launch.kernel),
+            count: 1,
+        };
+        let same = |known: &&mut Failure| {
+            known.kernel == failure.kernel
+                && known.message == failure.message
+                && known.frames == failure.frames
+        };
+        match self.report.failures.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => self.report.failures.push(failure),
+        }
+    }
+
+    fn race(&mut self, race: &log::Race, said: &Said<'_>) {
+        self.report.coverage.records.emitted += 1;
+        let sides = [race.previous_site, race.site].map(|id| said.sites.get(&id).copied());
+        let [Some(first), Some(second)] = sides else {
+            let text = "a race record names an access that its log does not; it was left out";
+            self.report.notes.push(text.to_owned());
+            return;
+        };
+        let mut key = [side(first, said), side(second, said)];
+        key.sort();
+        let known = self.races.get(&key).copied();
+        let index = known.unwrap_or(self.report.races.len());
+        if known.is_none() {
+            self.races.insert(key, index);
+            let made = self.make(race, [first, second], said);
+            self.report.races.push(made);
+        }
+        let report = &mut self.report.races[index];
+        if known.is_some() && race.decided && report.certainty != "certain" {
+            // Decided in one kernel or launch: that witness says more.
+            let mut made = self.make(race, [first, second], said);
+            let old = &self.report.races[index];
+            made.count = old.count;
+            made.launches.clone_from(&old.launches);
+            made.seeds.clone_from(&old.seeds);
+            self.report.races[index] = made;
+        }
+        let report = &mut self.report.races[index];
+        report.count += race.count;
+        if !report.launches.contains(&race.launch) {
+            report.launches.push(race.launch);
+        }
+        if !report.seeds.contains(&said.seed) {
+            report.seeds.push(said.seed);
+        }
+    }
+
+    fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {
+        let launch = said.launches.get(&race.launch).copied();
+        let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
+        let mut accesses = sites.map(|site| access(site, said));
+        accesses[0].role = "first".to_owned();
+        accesses[1].role = "second".to_owned();
+        let previous = race.previous_thread;
+        accesses[0].thread = previous.map(|at| at.thread);
+        accesses[0].block = previous.map(|at| at.block).or(match race.level {
+            log::Level::Grid => race.previous_block,
+            log::Level::Cta | log::Level::Warp => Some(race.thread.block),
+        });
+        accesses[1].thread = Some(race.thread.thread);
+        accesses[1].block = Some(race.thread.block);
+        let advice = advise(race.level, race.decided, &accesses, self.sources);
+        let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
+        let release_sites = launch
+            .and_then(|l| said.modules.get(&l.module))
+            .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
+            .map(|k| k.release_sites.clone());
+        Race {
+            id,
+            fingerprint,
+            rule: advice.rule.to_owned(),
+            level: if race.decided { Level::Error } else { Level::Warning },
+            kind: advice.kind,
+            space: "global".to_owned(),
+            certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
+            message: advice.message,
+            help: advice.help,
+            count: 0,
+            launches: Vec::new(),
+            seeds: Vec::new(),
+            kernel: KernelLaunch {
+                name: demangle(&kernel),
+                mangled: kernel,
+                launch: race.launch,
+                grid: launch.map_or([0; 3], |l| l.grid),
+                block: launch.map_or([0; 3], |l| l.block),
+            },
+            accesses,
+            address: Address {
+                value: format!("{:#x}", race.address),
+                allocation: race.allocation.as_ref().map(|a| Allocation {
+                    id: a.id,
+                    base: format!("{:#x}", a.base),
+                    size: a.bytes,
+                    offset: race.address.saturating_sub(a.base),
+                    api: a.api.clone(),
+                }),
+            },
+            may_order: match race.decided {
+                true => Vec::new(),
+                false => release_sites.unwrap_or_default(),
+            },
+        }
+    }
+
+    fn finish(mut self, context: &Context) -> Report {
+        for name in &context.without_ptx {
+            let known = self.kernels.entry(name.clone()).or_default();
+            if known.ptx_source.is_empty() {
+                known.ptx_source = "none".to_owned();
+                known.why_not = Some("the program has no PTX for it".to_owned());
+            }
+        }
+        let kernels = self.kernels.into_iter().map(|(mangled, kernel)| Kernel {
+            name: demangle(&mangled),
+            mangled,
+            ..kernel
+        });
+        let mut report = self.report;
+        report.coverage.kernels = kernels.collect();
+        // Certain ones first, then what was seen first.
+        report.races.sort_by_key(|race| race.level);
+        report.schema_version = SCHEMA_VERSION.to_owned();
+        report.tool.name = "cudarun-check".to_owned();
+        report.tool.version.clone_from(&context.version);
+        report.tool.device = "sim".to_owned();
+        report.tool.seed = context.seed;
+        report.tool.schedules = context.schedules;
+        report.run.argv.clone_from(&context.argv);
+        report.run.exit = context.exit;
+        report.run.host = host();
+        report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
+        report.run.seconds = context.seconds;
+        let errors = report.races.iter().filter(|race| race.level == Level::Error).count();
+        let summary = &mut report.summary;
+        summary.races = report.races.len();
+        summary.errors = errors;
+        summary.warnings = summary.races - errors;
+        let counting = if context.warnings_fail { summary.races } else { errors };
+        let ended_well = context.exit.code == Some(0);
+        let incomplete = report.coverage.launches.checked == 0
+            || report.failures.iter().any(|failure| failure.unsupported);
+        summary.outcome = match () {
+            () if counting > 0 => Outcome::Races,
+            () if !ended_well => Outcome::AppFailed,
+            () if incomplete => Outcome::Incomplete,
+            () => Outcome::Clean,
+        };
+        report
+    }
+}
+
+fn side((site, module): (&log::Site, u32), said: &Said<'_>) -> Side {
+    let origin = said.modules.get(&module).map_or("", |m| &m.origin);
+    let place = match site.frames[..] {
+        [] => vec![(origin.to_owned(), site.ptx_line, 0)],
+        _ => site
+            .frames
+            .iter()
+            .map(|frame| (frame.file.clone(), frame.line, frame.column))
+            .collect(),
+    };
+    let demangled = demangle(&site.function);
+    Side {
+        op: site.op.clone(),
+        // With lines known, instantiations of one template are one place.
+        function: match site.frames[..] {
+            [] => site.function.clone(),
+            _ => function::base(&demangled).to_owned(),
+        },
+        place,
+    }
+}
+
+fn access((site, module): (&log::Site, u32), said: &Said<'_>) -> Access {
+    Access {
+        role: String::new(),
+        op: match site.op.as_str() {
+            "load" => "ld",
+            "store" => "st",
+            _ => "atom",
+        }
+        .to_owned(),
+        width: site.bytes,
+        atomic: site.op == "atomic",
+        sem: site.sem.clone(),
+        scope: site.scope.clone(),
+        thread: None,
+        block: None,
+        ptx: PtxPlace {
+            module: said.modules.get(&module).map_or_else(String::new, |m| m.origin.clone()),
+            line: site.ptx_line,
+            text: site.text.clone(),
+        },
+        function: demangle(&site.function),
+        frames: frames(&site.frames, &site.function),
+    }
+}
+
+fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
+    let at = |frame: &log::Frame| FrameAt {
+        file: frame.file.clone(),
+        line: frame.line,
+        column: frame.column,
+        function: demangle(frame.function.as_deref().unwrap_or(function)),
+        inlined: frame.function.is_some(),
+    };
+    frames.iter().map(at).collect()
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| String::new(), |name| name.trim().to_owned())
+}

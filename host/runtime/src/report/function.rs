@@ -1,0 +1,54 @@
+//! Names of functions without what varies between instantiations.
+
+/// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
+pub(super) fn base(demangled: &str) -> &str {
+    const UNNAMED: &str = "(anonymous namespace)";
+    let mut start = 0;
+    let mut depth = 0u32;
+    let mut skip_to = 0;
+    let mut end = None;
+    for (at, c) in demangled.char_indices() {
+        if at < skip_to {
+            continue;
+        }
+        match c {
+            _ if demangled[at..].starts_with(UNNAMED) => skip_to = at + UNNAMED.len(),
+            '<' => {
+                if depth == 0 {
+                    end.get_or_insert(at);
+                }
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            // What stood before a space outside of brackets was the return type.
+            ' ' if depth == 0 => (start, end) = (at + 1, None),
+            '(' if depth == 0 => {
+                end.get_or_insert(at);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let name = &demangled[start..end.unwrap_or(demangled.len())];
+    if name.is_empty() { demangled } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_and_return_types_go() {
+        for (full, name) in [
+            ("histogram(int*, int)", "histogram"),
+            ("void scale<float, 4>(float*)", "scale"),
+            ("unsigned int a::b::f<c<int> >(d<e>)", "a::b::f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("mp", "mp"),
+            ("", ""),
+            ("<", "<"),
+        ] {
+            assert_eq!(base(full), name, "{full}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! From the logs of a run to what a person or a program reads. The only formatter of reports.
+//!
+//! [`Report::build`] merges the logs of all processes and schedules; [`text::render`] and
+//! [`Report::to_json`] show the same facts. The JSON's schema is `docs/report.schema.json`.
+
+mod advice;
+mod build;
+mod fingerprint;
+mod function;
+pub mod model;
+pub mod source;
+pub mod text;
+mod time;
+
+pub use build::{Context, Log};
+pub use model::Report;
+
+impl Report {
+    /// The report as JSON, ending in a newline.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists always serialise.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}

@@ -1,0 +1,380 @@
+//! The facts of a report, in the shape of its JSON (`docs/report.schema.json`).
+
+use serde::Serialize;
+
+/// Version of the JSON's shape; a new minor version only adds fields.
+pub const SCHEMA_VERSION: &str = "1.0";
+
+/// All that is known after a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: String,
+    /// What made it.
+    pub tool: Tool,
+    /// What was run.
+    pub run: Run,
+    /// The result in numbers.
+    pub summary: Summary,
+    /// What was checked and what was not.
+    pub coverage: Coverage,
+    /// The races, certain ones first.
+    pub races: Vec<Race>,
+    /// Launches that failed.
+    pub failures: Vec<Failure>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// What the device counted, checks included.
+    pub stats: Stats,
+}
+
+/// What made the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tool {
+    /// `cudarun-check`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `sim` or `gpu`.
+    pub device: String,
+    /// Seed of the first schedule; 0 is round robin.
+    pub seed: u64,
+    /// Number of schedules.
+    pub schedules: u32,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Run {
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Processes that used a device.
+    pub pids: Vec<u32>,
+    /// How the program ended; of several schedules, the first that did not end well.
+    pub exit: ExitStatus,
+    /// Name of the machine.
+    pub host: String,
+    /// When it started, RFC 3339, UTC.
+    pub start: String,
+    /// Wall time of all schedules.
+    pub seconds: f64,
+    /// The devices.
+    pub devices: Vec<DeviceName>,
+}
+
+/// How a process ended: by a code or by a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ExitStatus {
+    /// Exit code.
+    pub code: Option<i32>,
+    /// Signal number.
+    pub signal: Option<i32>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceName {
+    /// Its number.
+    pub index: u32,
+    /// What a person calls it.
+    pub name: String,
+}
+
+/// How a run came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Races of at least the level that counts.
+    Races,
+    /// No such races, and enough was checked.
+    Clean,
+    /// Nothing, or not enough, was checked.
+    #[default]
+    Incomplete,
+    /// The program failed.
+    AppFailed,
+}
+
+/// The result in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Reported pairs of places.
+    pub races: usize,
+    /// Those that are certain.
+    pub errors: usize,
+    /// Those that are only possible.
+    pub warnings: usize,
+    /// Hidden by a suppression.
+    pub suppressed: usize,
+    /// Known from a baseline.
+    pub baseline: usize,
+    /// How it came out.
+    pub outcome: Outcome,
+}
+
+/// What was checked and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Every kernel seen, by name.
+    pub kernels: Vec<Kernel>,
+    /// Device functions left unchecked.
+    pub unchecked_functions: Vec<UncheckedFunction>,
+    /// Launches.
+    pub launches: Launches,
+    /// Race records.
+    pub records: Records,
+    /// What the cells could not keep.
+    pub cells: Cells,
+}
+
+/// A kernel and how far it was checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Kernel {
+    /// Demangled.
+    pub name: String,
+    /// As the linker knows it.
+    pub mangled: String,
+    /// `ptx`, or `none`.
+    pub ptx_source: String,
+    /// Where its module came from.
+    pub module: String,
+    /// Whether its accesses are checked.
+    pub instrumented: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// Its instructions that access memory.
+    pub accesses: Accesses,
+    /// Instructions that the check does not follow.
+    pub unsupported: Vec<String>,
+    /// Instructions that may order its threads in ways the cells do not follow.
+    pub may_order: Vec<String>,
+    /// Launches.
+    pub launches: u64,
+    /// Those that ran unchecked.
+    pub skipped: u64,
+    /// Why they did.
+    pub skipped_because: Vec<String>,
+}
+
+/// Static counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Accesses {
+    /// To global or generic memory.
+    pub total: u64,
+    /// Those with a check.
+    pub checked: u64,
+    /// To shared memory, which is not checked yet; not part of the total.
+    pub shared: u64,
+}
+
+/// A function that runs as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UncheckedFunction {
+    /// Demangled.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Launches by fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Launches {
+    /// All.
+    pub total: u64,
+    /// Checked, to their end or to their failure.
+    pub checked: u64,
+    /// Failed.
+    pub failed: u64,
+}
+
+/// Race records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Records {
+    /// Conflicts that the device saw.
+    pub conflicts: u64,
+    /// Records it wrote, one per pair of sites and launch.
+    pub emitted: u64,
+    /// Records that found no room.
+    pub dropped: u64,
+}
+
+/// What the cells could not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cells {
+    /// Granules forgotten because another needed their cell.
+    pub evictions: u64,
+    /// Conflicts left undecided by a saturated epoch.
+    pub undecided: u64,
+    /// Accesses outside the checked window.
+    pub outside: u64,
+    /// Times the cells were cleared because the generations had run out.
+    pub cleared: u64,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// A race.
+    #[default]
+    Error,
+    /// A possible race.
+    Warning,
+}
+
+/// A race: one pair of places, however often it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Race {
+    /// Short name, from the fingerprint.
+    pub id: String,
+    /// Stays the same when other code is edited.
+    pub fingerprint: String,
+    /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow.
+    pub rule: String,
+    /// How bad.
+    pub level: Level,
+    /// `write-read` and the like, in the order of this run.
+    pub kind: String,
+    /// `global`.
+    pub space: String,
+    /// `certain` or `possible`.
+    pub certainty: String,
+    /// One line.
+    pub message: String,
+    /// What would order the accesses.
+    pub help: String,
+    /// How often, over all launches and schedules.
+    pub count: u64,
+    /// Launches that had it, by ordinal in their process.
+    pub launches: Vec<u64>,
+    /// Seeds of the schedules that had it.
+    pub seeds: Vec<u64>,
+    /// The kernel of the first witness.
+    pub kernel: KernelLaunch,
+    /// First and second access.
+    pub accesses: [Access; 2],
+    /// Where.
+    pub address: Address,
+    /// What may have ordered the accesses, when it is only possible.
+    pub may_order: Vec<String>,
+}
+
+/// The launch of the first witness.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct KernelLaunch {
+    /// Demangled.
+    pub name: String,
+    /// As the linker knows it.
+    pub mangled: String,
+    /// Ordinal in its process.
+    pub launch: u64,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+}
+
+/// One side of a race.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Access {
+    /// `first` or `second`, in the order of this run.
+    pub role: String,
+    /// `ld`, `st` or `atom`.
+    pub op: String,
+    /// Bytes one thread accesses.
+    pub width: u32,
+    /// A read-modify-write.
+    pub atomic: bool,
+    /// PTX semantics: `weak`, `relaxed`, `volatile` and so on.
+    pub sem: String,
+    /// Scope, when it is not weak.
+    pub scope: Option<String>,
+    /// `threadIdx`, when known.
+    pub thread: Option<[u32; 3]>,
+    /// `blockIdx`, when known.
+    pub block: Option<[u32; 3]>,
+    /// The instruction.
+    pub ptx: PtxPlace,
+    /// Demangled name of the kernel or device function it stands in.
+    pub function: String,
+    /// Source, innermost inlined function first.
+    pub frames: Vec<FrameAt>,
+}
+
+/// A place in PTX.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PtxPlace {
+    /// Where the module came from.
+    pub module: String,
+    /// Line of the original text.
+    pub line: u32,
+    /// The instruction.
+    pub text: String,
+}
+
+/// A place in a source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FrameAt {
+    /// Path as the compiler saw it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 when unknown.
+    pub column: u32,
+    /// Demangled.
+    pub function: String,
+    /// Whether that function was inlined into the next frame's.
+    pub inlined: bool,
+}
+
+/// Where a race was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Address {
+    /// Hexadecimal.
+    pub value: String,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+}
+
+/// Memory that the program asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Allocation {
+    /// Ordinal in the process.
+    pub id: u64,
+    /// First address, hexadecimal.
+    pub base: String,
+    /// Bytes.
+    pub size: u64,
+    /// Of the racy address.
+    pub offset: u64,
+    /// The call that made it, or `variable NAME`.
+    pub api: String,
+}
+
+/// A launch that failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Failure {
+    /// Demangled.
+    pub kernel: String,
+    /// What happened, with PTX line and thread where known.
+    pub message: String,
+    /// The device lacks something; nothing is wrong with the program.
+    pub unsupported: bool,
+    /// Source, innermost inlined function first.
+    pub frames: Vec<FrameAt>,
+    /// How many launches failed like this.
+    pub count: u64,
+}
+
+/// What the device counted, over all launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// Instructions issued for a warp.
+    pub warp_instructions: u64,
+    /// Instructions executed by threads.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory touched.
+    pub global_sectors: u64,
+    /// Wall time inside launches.
+    pub launch_seconds: f64,
+}

@@ -1,0 +1,358 @@
+//! Contexts: the primary one, those a program makes, and each thread's stack of them.
+
+use std::ffi::{c_int, c_uint};
+
+use driver::sys::{
+    CUcontext, CUctx_st, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUfunc_cache, CUlimit,
+    CUresult, CUsharedconfig, limit,
+};
+
+use crate::Answer;
+use crate::device::check;
+use crate::pointer::Ptr;
+use crate::state::{self, State, current, with, with_context};
+use crate::table::{pointer, set};
+
+/// Flags that a context may be made with: `CU_CTX_FLAGS_MASK`.
+const FLAGS: c_uint = 0xff;
+/// Default limits of an sm_90, by `CUlimit`.
+const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 0, 2048, 64, 0];
+
+/// A context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) primary: bool,
+    flags: u32,
+    /// The fault that ended it, which every later call returns.
+    pub(crate) fault: Option<CUresult>,
+    limits: [usize; 7],
+    cache: CUfunc_cache,
+    shared: CUsharedconfig,
+    identity: u64,
+}
+
+impl Context {
+    fn new(primary: bool, flags: u32, identity: u64) -> Context {
+        Context {
+            primary,
+            flags,
+            fault: None,
+            limits: LIMITS,
+            cache: 0,
+            shared: 0,
+            identity,
+        }
+    }
+}
+
+impl State {
+    fn make_context(&mut self, primary: bool, flags: u32) -> u64 {
+        let identity = self
+            .contexts
+            .iter()
+            .map(|(_, context)| context.identity)
+            .max();
+        self.contexts
+            .insert(Context::new(primary, flags, identity.unwrap_or(0) + 1))
+    }
+
+    /// Frees all that belongs to a context and forgets its fault.
+    fn clear(&mut self, context: u64) {
+        self.streams.take(|stream| stream.context == context);
+        self.events.take(|event| event.context == context);
+        self.captures.take(|_| true);
+        let modules: Vec<u64> = self
+            .modules
+            .iter()
+            .filter(|(_, module)| module.context == context)
+            .map(|(handle, _)| handle)
+            .collect();
+        for module in modules {
+            let _ = self.unload(module);
+        }
+        let primary = self
+            .contexts
+            .get(context)
+            .is_ok_and(|context| context.primary);
+        if primary {
+            // Libraries outlive contexts; their variables start over in the next one.
+            self.forget_images();
+        }
+        let addresses: Vec<u64> = self
+            .memory
+            .iter()
+            .filter(|(_, allocation)| allocation.context == context)
+            .map(|(&address, _)| address)
+            .collect();
+        for address in addresses {
+            let _ = self.release(address);
+        }
+        if let Ok(context) = self.contexts.get_mut(context) {
+            *context = Context::new(context.primary, context.flags, context.identity);
+        }
+    }
+}
+
+pub(crate) fn cuDevicePrimaryCtxRetain(out: Ptr<CUcontext>, dev: CUdevice) -> Answer {
+    check(dev)?;
+    let context = with(|state| {
+        let context = match state.primary.context {
+            Some(context) => context,
+            None => {
+                let context = state.make_context(true, state.primary.flags);
+                *state.primary.context.insert(context)
+            }
+        };
+        state.primary.references += 1;
+        Ok(context)
+    })?;
+    set(out, context)
+}
+
+pub(crate) fn cuDevicePrimaryCtxRelease(dev: CUdevice) -> Answer {
+    check(dev)?;
+    with(|state| {
+        let context = state.primary.context.ok_or(CUresult::INVALID_CONTEXT)?;
+        let left = state
+            .primary
+            .references
+            .checked_sub(1)
+            .ok_or(CUresult::INVALID_CONTEXT)?;
+        state.primary.references = left;
+        if left == 0 {
+            state.clear(context);
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuDevicePrimaryCtxReset(dev: CUdevice) -> Answer {
+    check(dev)?;
+    with(|state| {
+        if let Some(context) = state.primary.context {
+            state.clear(context);
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuDevicePrimaryCtxSetFlags(dev: CUdevice, flags: c_uint) -> Answer {
+    check(dev)?;
+    if flags & !FLAGS != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    with(|state| {
+        state.primary.flags = flags;
+        if let Some(context) = state.primary.context {
+            state.contexts.get_mut(context)?.flags = flags;
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuDevicePrimaryCtxGetState(
+    dev: CUdevice,
+    flags: Ptr<c_uint>,
+    active: Ptr<c_int>,
+) -> Answer {
+    check(dev)?;
+    let (now, used) = with(|state| Ok((state.primary.flags, state.primary.references > 0)))?;
+    flags.set(now)?;
+    active.set(c_int::from(used))
+}
+
+pub(crate) fn cuCtxCreate_v2(out: Ptr<CUcontext>, flags: c_uint, dev: CUdevice) -> Answer {
+    check(dev)?;
+    if flags & !FLAGS != 0 || out.is_null() {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let context = with(|state| Ok(state.make_context(false, flags)))?;
+    state::push(context)?;
+    set(out, context)
+}
+
+pub(crate) fn cuCtxCreate_v3(
+    out: Ptr<CUcontext>,
+    _affinity: Ptr<CUexecAffinityParam>,
+    count: c_int,
+    flags: c_uint,
+    dev: CUdevice,
+) -> Answer {
+    match count {
+        0 => cuCtxCreate_v2(out, flags, dev),
+        _ => Err(CUresult::UNSUPPORTED_EXEC_AFFINITY),
+    }
+}
+
+pub(crate) fn cuCtxCreate_v4(
+    out: Ptr<CUcontext>,
+    params: Ptr<CUctxCreateParams>,
+    flags: c_uint,
+    dev: CUdevice,
+) -> Answer {
+    if !params.is_null() && params.get()?.num_exec_affinity_params != 0 {
+        return Err(CUresult::UNSUPPORTED_EXEC_AFFINITY);
+    }
+    cuCtxCreate_v2(out, flags, dev)
+}
+
+pub(crate) fn cuCtxDestroy(ctx: Ptr<CUctx_st>) -> Answer {
+    let context = ctx.address();
+    with(|state| {
+        if state.contexts.get(context)?.primary {
+            return Err(CUresult::INVALID_CONTEXT);
+        }
+        state.clear(context);
+        state.contexts.remove(context).map(drop)
+    })?;
+    if current() == Some(context) {
+        state::pop();
+    }
+    Ok(())
+}
+
+pub(crate) fn cuCtxPushCurrent(ctx: Ptr<CUctx_st>) -> Answer {
+    with(|state| state.contexts.get(ctx.address()).map(drop))?;
+    state::push(ctx.address())
+}
+
+pub(crate) fn cuCtxPopCurrent(out: Ptr<CUcontext>) -> Answer {
+    with(|_| Ok(()))?;
+    let context = state::pop().ok_or(CUresult::INVALID_CONTEXT)?;
+    out.set_if(pointer(context));
+    Ok(())
+}
+
+pub(crate) fn cuCtxSetCurrent(ctx: Ptr<CUctx_st>) -> Answer {
+    let context = ctx.address();
+    with(|state| match context {
+        0 => Ok(()),
+        _ => state.contexts.get(context).map(drop),
+    })?;
+    state::set_current(context)
+}
+
+pub(crate) fn cuCtxGetCurrent(out: Ptr<CUcontext>) -> Answer {
+    with(|_| Ok(()))?;
+    set(out, current().unwrap_or(0))
+}
+
+pub(crate) fn cuCtxGetDevice(device: Ptr<CUdevice>) -> Answer {
+    with(|_| current().ok_or(CUresult::INVALID_CONTEXT))?;
+    device.set(0)
+}
+
+pub(crate) fn cuCtxGetFlags(flags: Ptr<c_uint>) -> Answer {
+    flags.set(with_context(|state, context| {
+        Ok(state.contexts.get(context)?.flags)
+    })?)
+}
+
+pub(crate) fn cuCtxSetFlags(flags: c_uint) -> Answer {
+    if flags & !FLAGS != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    with_context(|state, context| {
+        state.contexts.get_mut(context)?.flags = flags;
+        Ok(())
+    })
+}
+
+pub(crate) fn cuCtxGetId(ctx: Ptr<CUctx_st>, id: Ptr<u64>) -> Answer {
+    let context = match ctx.address() {
+        0 => current().ok_or(CUresult::INVALID_CONTEXT)?,
+        context => context,
+    };
+    id.set(with(|state| Ok(state.contexts.get(context)?.identity))?)
+}
+
+/// Work is done when it is submitted, so there is only its outcome to report.
+pub(crate) fn cuCtxSynchronize() -> Answer {
+    with_context(|state, context| match state.captures.iter().next() {
+        Some(_)
+            if state
+                .captures
+                .iter()
+                .any(|(_, capture)| capture.context == context) =>
+        {
+            Err(CUresult::STREAM_CAPTURE_UNSUPPORTED)
+        }
+        _ => Ok(()),
+    })
+}
+
+fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {
+    usize::try_from(limit)
+        .ok()
+        .filter(|&index| index < LIMITS.len())
+        .ok_or(CUresult::UNSUPPORTED_LIMIT)
+}
+
+/// Limits are kept and told, but only the stack and the heap of a real device feel them.
+pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
+    let index = limit_index(limit)?;
+    if limit == limit::DEV_RUNTIME_SYNC_DEPTH {
+        return Err(CUresult::UNSUPPORTED_LIMIT);
+    }
+    with_context(|state, context| {
+        state.contexts.get_mut(context)?.limits[index] = value;
+        Ok(())
+    })
+}
+
+pub(crate) fn cuCtxGetLimit(value: Ptr<usize>, limit: CUlimit) -> Answer {
+    let index = limit_index(limit)?;
+    value.set(with_context(|state, context| {
+        Ok(state.contexts.get(context)?.limits[index])
+    })?)
+}
+
+pub(crate) fn cuCtxGetCacheConfig(config: Ptr<CUfunc_cache>) -> Answer {
+    config.set(with_context(|state, context| {
+        Ok(state.contexts.get(context)?.cache)
+    })?)
+}
+
+pub(crate) fn cuCtxSetCacheConfig(config: CUfunc_cache) -> Answer {
+    with_context(|state, context| {
+        state.contexts.get_mut(context)?.cache = config;
+        Ok(())
+    })
+}
+
+pub(crate) fn cuCtxGetSharedMemConfig(config: Ptr<CUsharedconfig>) -> Answer {
+    config.set(with_context(|state, context| {
+        Ok(state.contexts.get(context)?.shared)
+    })?)
+}
+
+pub(crate) fn cuCtxSetSharedMemConfig(config: CUsharedconfig) -> Answer {
+    with_context(|state, context| {
+        state.contexts.get_mut(context)?.shared = config;
+        Ok(())
+    })
+}
+
+pub(crate) fn cuCtxGetApiVersion(_ctx: Ptr<CUctx_st>, version: Ptr<c_uint>) -> Answer {
+    with(|_| Ok(()))?;
+    version.set(3020)
+}
+
+pub(crate) fn cuCtxGetStreamPriorityRange(least: Ptr<c_int>, greatest: Ptr<c_int>) -> Answer {
+    with_context(|_, _| Ok(()))?;
+    least.set_if(0);
+    greatest.set_if(crate::stream::GREATEST_PRIORITY);
+    Ok(())
+}
+
+pub(crate) fn cuCtxResetPersistingL2Cache() -> Answer {
+    with_context(|_, _| Ok(()))
+}
+
+pub(crate) fn cuCtxEnablePeerAccess(_peer: Ptr<CUctx_st>, _flags: c_uint) -> Answer {
+    with_context(|_, _| Err(CUresult::PEER_ACCESS_UNSUPPORTED))
+}
+
+pub(crate) fn cuCtxDisablePeerAccess(_peer: Ptr<CUctx_st>) -> Answer {
+    with_context(|_, _| Err(CUresult::PEER_ACCESS_NOT_ENABLED))
+}

@@ -1,0 +1,85 @@
+//! Initialisation, errors in words, and the tables we do not have.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use driver::sys::{CUDA_VERSION, CUresult, CUuuid};
+
+use crate::Answer;
+use crate::engine::Engine;
+use crate::pointer::Ptr;
+use crate::pool::Pool;
+use crate::state::{self, Primary, State};
+use crate::table::Table;
+
+pub(crate) fn cuInit(flags: c_uint) -> Answer {
+    if flags != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    state::initialise(|| {
+        let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+        match crate::device::visible(visible.as_deref()) {
+            true => make(),
+            false => Err(CUresult::NO_DEVICE),
+        }
+    })
+}
+
+fn make() -> Result<State, CUresult> {
+    let bad = CUresult::INVALID_HANDLE;
+    let mut pools = Table::new(9, CUresult::INVALID_VALUE);
+    let default_pool = pools.insert(Pool::default());
+    Ok(State {
+        engine: Engine::new()?,
+        devices: 1,
+        blocking: std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|value| value == "1"),
+        primary: Primary::default(),
+        contexts: Table::new(1, CUresult::INVALID_CONTEXT),
+        images: Table::new(2, bad),
+        modules: Table::new(3, bad),
+        libraries: Table::new(4, bad),
+        functions: Table::new(5, bad),
+        links: Table::new(6, bad),
+        memory: Default::default(),
+        allocations: 0,
+        pools,
+        default_pool,
+        current_pool: default_pool,
+        streams: Table::new(10, bad),
+        events: Table::new(11, bad),
+        captures: Table::new(12, bad),
+        graphs: Table::new(13, CUresult::INVALID_VALUE),
+        nodes: Table::new(15, CUresult::INVALID_VALUE),
+        execs: Table::new(14, CUresult::INVALID_VALUE),
+    })
+}
+
+pub(crate) fn cuDriverGetVersion(version: Ptr<c_int>) -> Answer {
+    version.set(CUDA_VERSION)
+}
+
+pub(crate) fn cuGetErrorName(error: CUresult, text: Ptr<*const c_char>) -> Answer {
+    answer(error.name(), text)
+}
+
+pub(crate) fn cuGetErrorString(error: CUresult, text: Ptr<*const c_char>) -> Answer {
+    answer(error.text(), text)
+}
+
+fn answer(found: Option<&'static CStr>, text: Ptr<*const c_char>) -> Answer {
+    text.set(found.map_or(std::ptr::null(), CStr::as_ptr))?;
+    found.map(drop).ok_or(CUresult::INVALID_VALUE)
+}
+
+/// NVIDIA's runtime asks for internal tables here. We have none and do not imitate any.
+pub(crate) fn cuGetExportTable(table: Ptr<*const c_void>, _id: Ptr<CUuuid>) -> Answer {
+    table.set_if(std::ptr::null());
+    Err(CUresult::NOT_FOUND)
+}
+
+pub(crate) fn cuProfilerStart() -> Answer {
+    state::with_context(|_, _| Ok(()))
+}
+
+pub(crate) fn cuProfilerStop() -> Answer {
+    state::with_context(|_, _| Ok(()))
+}

@@ -1,0 +1,239 @@
+//! Launches: what a real driver checks before it starts a kernel, and the parameter block.
+
+use std::ffi::{c_uint, c_void};
+
+use driver::sys::{
+    CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute, launch_param,
+};
+use simt::{KernelInfo, Launch};
+
+use crate::Answer;
+use crate::device::attribute;
+use crate::function::Function;
+use crate::pointer::Ptr;
+use crate::state::with_context;
+use crate::work::{Work, submit};
+use driver::sys::device_attribute as d;
+
+/// The sizes of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// `[1, 1, 1]` unless asked for.
+    pub(crate) cluster: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared: u32,
+    pub(crate) cooperative: bool,
+}
+
+/// Checks a launch and packs its parameters.
+pub(crate) fn prepare(
+    function: u64,
+    shape: &Shape,
+    params: Ptr<*mut c_void>,
+    extra: Ptr<*mut c_void>,
+) -> Result<Work, CUresult> {
+    with_context(|state, _| {
+        let found = state.functions.get(function)?;
+        check(shape, found)?;
+        let mut launch = Launch::new(shape.grid, shape.block, pack(&found.info, params, extra)?);
+        launch.cluster = shape.cluster;
+        launch.dynamic_shared = shape.shared;
+        launch.cooperative = shape.cooperative;
+        Ok(Work::Launch(function, Box::new(launch)))
+    })
+}
+
+fn check(shape: &Shape, function: &Function) -> Answer {
+    let bad = Err(CUresult::INVALID_VALUE);
+    let within = |sizes: [u32; 3], limits: [i32; 3]| {
+        let limits = limits.map(attribute);
+        sizes
+            .iter()
+            .zip(limits)
+            .all(|(&size, limit)| (1..=limit as u32).contains(&size))
+    };
+    let threads: u64 = shape.block.iter().map(|&size| u64::from(size)).product();
+    let info = &function.info;
+    if !within(
+        shape.grid,
+        [d::MAX_GRID_DIM_X, d::MAX_GRID_DIM_Y, d::MAX_GRID_DIM_Z],
+    ) || !within(
+        shape.block,
+        [d::MAX_BLOCK_DIM_X, d::MAX_BLOCK_DIM_Y, d::MAX_BLOCK_DIM_Z],
+    ) || threads > attribute(d::MAX_THREADS_PER_BLOCK) as u64
+        || threads > u64::from(info.max_threads)
+        || info
+            .required_block
+            .is_some_and(|required| required != shape.block)
+        || i64::from(shape.shared) > i64::from(function.max_dynamic)
+    {
+        return bad;
+    }
+    let cluster = match shape.cluster {
+        [1, 1, 1] => info.cluster.unwrap_or([1; 3]),
+        asked => asked,
+    };
+    let most = if function.large_clusters() { 16 } else { 8 };
+    let ctas: u64 = cluster.iter().map(|&size| u64::from(size)).product();
+    let divides = |(&grid, &cluster): (&u32, &u32)| cluster != 0 && grid % cluster == 0;
+    let fits = ctas <= most && shape.grid.iter().zip(&cluster).all(divides);
+    let agrees = info.cluster.is_none_or(|required| required == cluster);
+    if !fits || !agrees {
+        return Err(CUresult::INVALID_CLUSTER_SIZE);
+    }
+    Ok(())
+}
+
+/// Lays the parameters out as the kernel wants them.
+fn pack(
+    info: &KernelInfo,
+    params: Ptr<*mut c_void>,
+    extra: Ptr<*mut c_void>,
+) -> Result<Vec<u8>, CUresult> {
+    let mut block = vec![0; info.param_bytes as usize];
+    match (params.is_null(), extra.is_null()) {
+        (false, false) => return Err(CUresult::INVALID_VALUE),
+        (false, true) => {
+            for (index, param) in info.params.iter().enumerate() {
+                let start = param.offset as usize;
+                let place = block.get_mut(start..start + param.bytes as usize);
+                params
+                    .at(index)
+                    .follow()?
+                    .read(place.ok_or(CUresult::INVALID_VALUE)?)?;
+            }
+        }
+        (true, false) => {
+            let given = buffer(extra)?;
+            // Programs may leave out the padding behind the last parameter.
+            let needed = info
+                .params
+                .iter()
+                .map(|param| param.offset + param.bytes)
+                .max();
+            if given.len() < needed.unwrap_or(0) as usize {
+                return Err(CUresult::INVALID_VALUE);
+            }
+            let count = given.len().min(block.len());
+            block[..count].copy_from_slice(&given[..count]);
+        }
+        (true, true) if info.params.is_empty() => {}
+        (true, true) => return Err(CUresult::INVALID_VALUE),
+    }
+    Ok(block)
+}
+
+/// Reads the parameter block that `extra` describes as a list of tags and pointers.
+fn buffer(extra: Ptr<*mut c_void>) -> Result<Vec<u8>, CUresult> {
+    let (mut block, mut bytes) = (None, None);
+    for index in (0..).step_by(2) {
+        let tag = extra.at(index).follow()?.address() as usize;
+        match tag {
+            launch_param::END => break,
+            launch_param::BUFFER_POINTER => block = Some(extra.at(index + 1).follow()?),
+            launch_param::BUFFER_SIZE => {
+                bytes = Some(extra.at(index + 1).follow()?.cast::<usize>().get()?);
+            }
+            _ => return Err(CUresult::INVALID_VALUE),
+        }
+    }
+    match (block, bytes) {
+        (Some(block), Some(bytes)) if bytes <= 1 << 16 => block.bytes(bytes),
+        _ => Err(CUresult::INVALID_VALUE),
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) fn cuLaunchKernel(
+    func: Ptr<CUfunc_st>,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: Ptr<CUstream_st>,
+    params: Ptr<*mut c_void>,
+    extra: Ptr<*mut c_void>,
+) -> Answer {
+    let shape = Shape {
+        grid: [grid_x, grid_y, grid_z],
+        block: [block_x, block_y, block_z],
+        cluster: [1; 3],
+        shared,
+        cooperative: false,
+    };
+    submit(
+        stream.address(),
+        prepare(func.address(), &shape, params, extra)?,
+    )
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) fn cuLaunchCooperativeKernel(
+    func: Ptr<CUfunc_st>,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: Ptr<CUstream_st>,
+    params: Ptr<*mut c_void>,
+) -> Answer {
+    let shape = Shape {
+        grid: [grid_x, grid_y, grid_z],
+        block: [block_x, block_y, block_z],
+        cluster: [1; 3],
+        shared,
+        cooperative: true,
+    };
+    submit(
+        stream.address(),
+        prepare(func.address(), &shape, params, Ptr::NULL)?,
+    )
+}
+
+/// The shape that a configuration asks for. Attributes that are about speed do nothing here.
+pub(crate) fn shape(config: &CUlaunchConfig) -> Result<Shape, CUresult> {
+    let mut shape = Shape {
+        grid: [config.grid_dim_x, config.grid_dim_y, config.grid_dim_z],
+        block: [config.block_dim_x, config.block_dim_y, config.block_dim_z],
+        cluster: [1; 3],
+        shared: config.shared_mem_bytes,
+        cooperative: false,
+    };
+    // SAFETY: the attributes are part of what the caller of the entry point promises.
+    let attributes = unsafe { Ptr::new(config.attrs) };
+    for index in 0..config.num_attrs as usize {
+        let attribute = attributes.at(index).get()?;
+        let low = attribute.value[0] as u32;
+        match attribute.id {
+            launch_attribute::COOPERATIVE => shape.cooperative = low != 0,
+            launch_attribute::CLUSTER_DIMENSION => {
+                let high = (attribute.value[0] >> 32) as u32;
+                shape.cluster = [low, high, attribute.value[1] as u32];
+            }
+            launch_attribute::DEVICE_UPDATABLE_KERNEL_NODE if low != 0 => {
+                return Err(CUresult::NOT_SUPPORTED);
+            }
+            _ => {}
+        }
+    }
+    Ok(shape)
+}
+
+pub(crate) fn cuLaunchKernelEx(
+    config: Ptr<CUlaunchConfig>,
+    func: Ptr<CUfunc_st>,
+    params: Ptr<*mut c_void>,
+    extra: Ptr<*mut c_void>,
+) -> Answer {
+    let config = config.get()?;
+    let work = prepare(func.address(), &shape(&config)?, params, extra)?;
+    submit(config.stream.addr() as u64, work)
+}

@@ -1,0 +1,360 @@
+//! Allocations: device, managed and host memory, and host memory that a program registers.
+//!
+//! Managed and host memory keep one address on both sides. Everything starts out zeroed, which a
+//! program must not rely on but which makes runs repeatable.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use driver::mem::Mapping;
+use driver::sys::memory_flag as flag;
+use driver::sys::{CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUresult, CUstream_st};
+
+use crate::Answer;
+use crate::pointer::Ptr;
+use crate::state::{State, with, with_context};
+use crate::table::pointer;
+
+/// A range of memory that the program got from us or registered with us.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) bytes: u64,
+    pub(crate) kind: Kind,
+    pub(crate) flags: u32,
+    /// Different for every allocation of the process.
+    pub(crate) identity: u64,
+    pub(crate) context: u64,
+    pub(crate) pool: Option<u64>,
+}
+
+/// Where memory is and who made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Device,
+    Managed,
+    /// Host memory that we made.
+    Host,
+    /// Host memory that the program made.
+    Registered,
+}
+
+/// Rows of a pitched allocation start at multiples of this.
+const PITCH: usize = 512;
+
+impl State {
+    /// Makes an allocation of any kind but [`Kind::Registered`].
+    pub(crate) fn allocate(
+        &mut self,
+        context: u64,
+        kind: Kind,
+        bytes: usize,
+        flags: u32,
+    ) -> Result<u64, CUresult> {
+        if bytes == 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let bytes = bytes as u64;
+        let memory = self.engine.memory_mut();
+        let made = match kind {
+            Kind::Device => memory.alloc(bytes),
+            Kind::Managed | Kind::Host | Kind::Registered => memory.alloc_host(bytes),
+        };
+        let address = made.map_err(|_| CUresult::OUT_OF_MEMORY)?;
+        self.remember(context, address, bytes, kind, flags);
+        Ok(address)
+    }
+
+    fn remember(&mut self, context: u64, address: u64, bytes: u64, kind: Kind, flags: u32) {
+        let call = match kind {
+            Kind::Device => "cuMemAlloc",
+            Kind::Managed => "cuMemAllocManaged",
+            Kind::Host => "cuMemHostAlloc",
+            Kind::Registered => "cuMemHostRegister",
+        };
+        self.engine.allocated(address, bytes, call);
+        self.allocations += 1;
+        let identity = self.allocations;
+        let allocation = Allocation {
+            bytes,
+            kind,
+            flags,
+            identity,
+            context,
+            pool: None,
+        };
+        self.memory.insert(address, allocation);
+    }
+
+    /// Takes an allocation back, whatever its kind.
+    pub(crate) fn release(&mut self, address: u64) -> Answer {
+        let gone = self
+            .memory
+            .remove(&address)
+            .ok_or(CUresult::INVALID_VALUE)?;
+        self.engine.freed(address);
+        let memory = self.engine.memory_mut();
+        let freed = match gone.kind {
+            Kind::Device => memory.free(address),
+            Kind::Managed | Kind::Host | Kind::Registered => memory.detach(address).map(drop),
+        };
+        freed.map_err(|_| CUresult::INVALID_VALUE)
+    }
+
+    fn release_if(&mut self, address: u64, kinds: &[Kind]) -> Answer {
+        match self.memory.get(&address) {
+            Some(allocation) if kinds.contains(&allocation.kind) => self.release(address),
+            Some(_) => Err(CUresult::INVALID_VALUE),
+            None if kinds.contains(&Kind::Registered) => Err(CUresult::HOST_MEMORY_NOT_REGISTERED),
+            None => Err(CUresult::INVALID_VALUE),
+        }
+    }
+
+    /// The allocation that contains an address, with its start.
+    pub(crate) fn allocation(&self, address: u64) -> Option<(u64, &Allocation)> {
+        let (&start, allocation) = self.memory.range(..=address).next_back()?;
+        (address - start < allocation.bytes).then_some((start, allocation))
+    }
+
+    fn register(&mut self, context: u64, host: Ptr<c_void>, bytes: usize, flags: u32) -> Answer {
+        let (address, bytes) = (host.address(), bytes as u64);
+        let end = address.checked_add(bytes).ok_or(CUresult::INVALID_VALUE)?;
+        if host.is_null() || bytes == 0 || self.engine.memory().is_arena(address) {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let before = self.memory.range(..end).next_back();
+        if before.is_some_and(|(&start, allocation)| start + allocation.bytes > address) {
+            return Err(CUresult::HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        // SAFETY: a program that registers memory promises to keep it until it unregisters it;
+        // the device reaches it through atomic words only.
+        let mapping = unsafe { Mapping::foreign(address, bytes) };
+        let mapping = mapping.ok_or(CUresult::INVALID_VALUE)?;
+        let attached = self
+            .engine
+            .memory_mut()
+            .attach(Arc::new(mapping), address, bytes);
+        attached.map_err(|_| CUresult::INVALID_VALUE)?;
+        self.remember(context, address, bytes, Kind::Registered, flags);
+        Ok(())
+    }
+}
+
+pub(crate) fn cuMemGetInfo(free: Ptr<usize>, total: Ptr<usize>) -> Answer {
+    let (all, used) = with_context(|state, _| {
+        let memory = state.engine.memory();
+        Ok((memory.total(), memory.used()))
+    })?;
+    free.set_if(all.saturating_sub(used) as usize);
+    total.set_if(all as usize);
+    Ok(())
+}
+
+pub(crate) fn cuMemAlloc(dptr: Ptr<CUdeviceptr>, bytes: usize) -> Answer {
+    if dptr.is_null() {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    dptr.set(with_context(|state, context| {
+        state.allocate(context, Kind::Device, bytes, 0)
+    })?)
+}
+
+pub(crate) fn cuMemAllocPitch(
+    dptr: Ptr<CUdeviceptr>,
+    pitch: Ptr<usize>,
+    width: usize,
+    height: usize,
+    element: c_uint,
+) -> Answer {
+    if !matches!(element, 4 | 8 | 16) || width == 0 || height == 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let row = width
+        .checked_next_multiple_of(PITCH)
+        .ok_or(CUresult::INVALID_VALUE)?;
+    let bytes = row.checked_mul(height).ok_or(CUresult::INVALID_VALUE)?;
+    cuMemAlloc(dptr, bytes)?;
+    pitch.set(row)
+}
+
+pub(crate) fn cuMemFree(dptr: CUdeviceptr) -> Answer {
+    with_context(|state, _| match dptr {
+        0 => Ok(()),
+        _ => state.release_if(dptr, &[Kind::Device, Kind::Managed]),
+    })
+}
+
+pub(crate) fn cuMemGetAddressRange(
+    base: Ptr<CUdeviceptr>,
+    size: Ptr<usize>,
+    dptr: CUdeviceptr,
+) -> Answer {
+    let (start, bytes) = with_context(|state, _| {
+        let found = state
+            .allocation(dptr)
+            .map(|(start, allocation)| (start, allocation.bytes));
+        // Variables of modules are device memory too.
+        found
+            .or_else(|| state.engine.memory().containing(dptr))
+            .ok_or(CUresult::NOT_FOUND)
+    })?;
+    base.set_if(start);
+    size.set_if(bytes as usize);
+    Ok(())
+}
+
+pub(crate) fn cuMemAllocHost(host: Ptr<*mut c_void>, bytes: usize) -> Answer {
+    cuMemHostAlloc(host, bytes, flag::HOST_PORTABLE | flag::HOST_DEVICEMAP)
+}
+
+pub(crate) fn cuMemFreeHost(host: Ptr<c_void>) -> Answer {
+    with_context(|state, _| state.release_if(host.address(), &[Kind::Host]))
+}
+
+pub(crate) fn cuMemHostAlloc(host: Ptr<*mut c_void>, bytes: usize, flags: c_uint) -> Answer {
+    let known = flag::HOST_PORTABLE | flag::HOST_DEVICEMAP | flag::HOST_WRITECOMBINED;
+    if host.is_null() || flags & !known != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let made = with_context(|state, context| state.allocate(context, Kind::Host, bytes, flags))?;
+    host.set(pointer(made))
+}
+
+pub(crate) fn cuMemHostGetDevicePointer(
+    dptr: Ptr<CUdeviceptr>,
+    host: Ptr<c_void>,
+    flags: c_uint,
+) -> Answer {
+    if flags != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let address = host.address();
+    with_context(|state, _| match state.allocation(address) {
+        Some((_, allocation)) if allocation.kind != Kind::Device => Ok(()),
+        _ => Err(CUresult::INVALID_VALUE),
+    })?;
+    dptr.set(address)
+}
+
+pub(crate) fn cuMemHostGetFlags(flags: Ptr<c_uint>, host: Ptr<c_void>) -> Answer {
+    flags.set(with_context(|state, _| {
+        match state.allocation(host.address()) {
+            Some((_, found)) if matches!(found.kind, Kind::Host | Kind::Registered) => {
+                Ok(found.flags)
+            }
+            _ => Err(CUresult::INVALID_VALUE),
+        }
+    })?)
+}
+
+pub(crate) fn cuMemAllocManaged(dptr: Ptr<CUdeviceptr>, bytes: usize, flags: c_uint) -> Answer {
+    if dptr.is_null() || !matches!(flags, flag::ATTACH_GLOBAL | flag::ATTACH_HOST) {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    dptr.set(with_context(|state, context| {
+        state.allocate(context, Kind::Managed, bytes, flags)
+    })?)
+}
+
+pub(crate) fn cuMemHostRegister(host: Ptr<c_void>, bytes: usize, flags: c_uint) -> Answer {
+    let known = flag::HOST_PORTABLE
+        | flag::HOST_DEVICEMAP
+        | flag::REGISTER_READ_ONLY
+        | flag::REGISTER_IOMEMORY;
+    if flags & !known != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    with_context(|state, context| state.register(context, host, bytes, flags))
+}
+
+pub(crate) fn cuMemHostUnregister(host: Ptr<c_void>) -> Answer {
+    with_context(|state, _| state.release_if(host.address(), &[Kind::Registered]))
+}
+
+/// Whether a range belongs to managed memory, as advice and prefetching want it.
+fn managed(dptr: CUdeviceptr, bytes: usize) -> Answer {
+    with_context(|state, _| match state.allocation(dptr) {
+        Some((start, found)) if found.kind != Kind::Device => {
+            let room = start + found.bytes - dptr;
+            if bytes as u64 <= room {
+                Ok(())
+            } else {
+                Err(CUresult::INVALID_VALUE)
+            }
+        }
+        _ => Err(CUresult::INVALID_VALUE),
+    })
+}
+
+/// Advice changes where memory is, never what it holds.
+pub(crate) fn cuMemAdvise(
+    dptr: CUdeviceptr,
+    bytes: usize,
+    advice: CUmem_advise,
+    _location: CUmemLocation,
+) -> Answer {
+    if !(1..=6).contains(&advice) {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    managed(dptr, bytes)
+}
+
+pub(crate) fn cuMemAdvise_v1(
+    dptr: CUdeviceptr,
+    bytes: usize,
+    advice: CUmem_advise,
+    _device: CUdevice,
+) -> Answer {
+    cuMemAdvise(dptr, bytes, advice, CUmemLocation::default())
+}
+
+pub(crate) fn cuMemPrefetchAsync(
+    dptr: CUdeviceptr,
+    bytes: usize,
+    _location: CUmemLocation,
+    _flags: c_uint,
+    stream: Ptr<CUstream_st>,
+) -> Answer {
+    managed(dptr, bytes)?;
+    with(|state| state.check_stream(stream.address()))
+}
+
+pub(crate) fn cuMemPrefetchAsync_v1(
+    dptr: CUdeviceptr,
+    bytes: usize,
+    _device: CUdevice,
+    stream: Ptr<CUstream_st>,
+) -> Answer {
+    cuMemPrefetchAsync(dptr, bytes, CUmemLocation::default(), 0, stream)
+}
+
+/// Nothing is ever advised or prefetched as far as a program can tell.
+pub(crate) fn cuMemRangeGetAttribute(
+    data: Ptr<c_void>,
+    size: usize,
+    attribute: c_int,
+    dptr: CUdeviceptr,
+    bytes: usize,
+) -> Answer {
+    /// `CU_DEVICE_INVALID`
+    const NOWHERE: c_int = -2;
+    managed(dptr, bytes)?;
+    let value = match attribute {
+        1 | 5 | 7 => 0,
+        2 | 3 | 4 | 6 | 8 => NOWHERE,
+        _ => return Err(CUresult::INVALID_VALUE),
+    };
+    if size == 0 || !size.is_multiple_of(4) {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    data.write(&value.to_le_bytes().repeat(size / 4))
+}
+
+pub(crate) fn cuStreamAttachMemAsync(
+    stream: Ptr<CUstream_st>,
+    dptr: CUdeviceptr,
+    length: usize,
+    _flags: c_uint,
+) -> Answer {
+    with(|state| state.check_stream(stream.address()))?;
+    managed(dptr, length)
+}

@@ -1,0 +1,383 @@
+//! Modules and libraries: loading, and finding kernels and variables by name.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::path::Path;
+
+use driver::sys::{
+    CUdeviceptr, CUfunction, CUkernel, CUlib_st, CUlibrary, CUmod_st, CUmodule, CUresult,
+};
+use simt::ModuleId;
+
+use crate::Answer;
+use crate::engine::Refusal;
+use crate::function::Function;
+use crate::image::{self, ErrorLog, Image, Source};
+use crate::pointer::Ptr;
+use crate::state::{State, with, with_context};
+use crate::table::{pointer, set};
+
+/// A module: the images of one load.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// The context it was loaded in; 0 for that of a library.
+    pub(crate) context: u64,
+    pub(crate) library: Option<u64>,
+    images: Vec<u64>,
+    /// Functions that have been asked for.
+    functions: BTreeMap<String, u64>,
+}
+
+/// A library: a module that belongs to no context.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) module: u64,
+}
+
+impl State {
+    /// Loads images as one module.
+    pub(crate) fn load(&mut self, context: u64, sources: Vec<Source>) -> Result<u64, Refusal> {
+        let mut images = Vec::new();
+        for source in sources {
+            match self.engine.load(&source.text, &source.origin) {
+                Ok(id) => images.push(self.images.insert(Image {
+                    source,
+                    loaded: Some(id),
+                })),
+                Err(refusal) => {
+                    images.iter().for_each(|&image| self.drop_image(image));
+                    return Err(refusal);
+                }
+            }
+        }
+        let functions = BTreeMap::new();
+        Ok(self.modules.insert(Module {
+            context,
+            library: None,
+            images,
+            functions,
+        }))
+    }
+
+    /// Unloads a module and its functions.
+    pub(crate) fn unload(&mut self, module: u64) -> Answer {
+        let gone = self.modules.remove(module)?;
+        self.functions.take(|function| function.module == module);
+        gone.images.iter().for_each(|&image| self.drop_image(image));
+        Ok(())
+    }
+
+    fn drop_image(&mut self, image: u64) {
+        if let Some(id) = self
+            .images
+            .remove(image)
+            .ok()
+            .and_then(|image| image.loaded)
+        {
+            self.engine.unload(id);
+        }
+    }
+
+    /// Takes the images of libraries off the device; they come back when they are used.
+    pub(crate) fn forget_images(&mut self) {
+        let of_libraries = self
+            .modules
+            .iter()
+            .filter(|(_, module)| module.library.is_some());
+        let images: Vec<u64> = of_libraries
+            .flat_map(|(_, module)| module.images.clone())
+            .collect();
+        for image in images {
+            let image = self.images.get_mut(image).ok();
+            if let Some(id) = image.and_then(|image| image.loaded.take()) {
+                self.engine.unload(id);
+            }
+        }
+    }
+
+    /// The identity of an image on the device, loading it again if need be.
+    pub(crate) fn on_device(&mut self, image: u64) -> Result<ModuleId, CUresult> {
+        let image = self.images.get_mut(image)?;
+        match image.loaded {
+            Some(id) => Ok(id),
+            None => {
+                let loaded = self.engine.load(&image.source.text, &image.source.origin);
+                let id = loaded.map_err(|refusal| refusal.code)?;
+                Ok(*image.loaded.insert(id))
+            }
+        }
+    }
+
+    /// Names of the kernels of a module.
+    fn kernels(&mut self, module: u64) -> Result<Vec<String>, CUresult> {
+        let mut names = Vec::new();
+        for image in self.modules.get(module)?.images.clone() {
+            let id = self.on_device(image)?;
+            names.extend_from_slice(self.engine.kernels(id));
+        }
+        Ok(names)
+    }
+
+    /// The handle of a kernel; the same one each time.
+    pub(crate) fn find_function(&mut self, module: u64, name: &str) -> Result<u64, CUresult> {
+        let found = self.modules.get(module)?;
+        if let Some(&function) = found.functions.get(name) {
+            return Ok(function);
+        }
+        for image in found.images.clone() {
+            let id = self.on_device(image)?;
+            let known = self.engine.kernels(id).iter().any(|kernel| kernel == name);
+            let info = self.engine.kernel(id, name).filter(|_| known);
+            if let Some(info) = info {
+                let function = self
+                    .functions
+                    .insert(Function::new(module, image, name, info));
+                let module = self.modules.get_mut(module)?;
+                module.functions.insert(name.to_owned(), function);
+                return Ok(function);
+            }
+        }
+        Err(CUresult::NOT_FOUND)
+    }
+
+    /// Address and size of a variable.
+    fn find_global(&mut self, module: u64, name: &str) -> Result<(u64, u64), CUresult> {
+        for image in self.modules.get(module)?.images.clone() {
+            let id = self.on_device(image)?;
+            if let Some(found) = self.engine.global(id, name) {
+                return Ok(found);
+            }
+        }
+        Err(CUresult::NOT_FOUND)
+    }
+
+    fn global_to(
+        &mut self,
+        module: u64,
+        name: Ptr<c_char>,
+        address: Ptr<CUdeviceptr>,
+        bytes: Ptr<usize>,
+    ) -> Answer {
+        let (found, size) = self.find_global(module, &name.text()?)?;
+        address.set_if(found);
+        bytes.set_if(size as usize);
+        Ok(())
+    }
+
+    fn functions_to<T>(&mut self, module: u64, out: Ptr<*mut T>, room: c_uint) -> Answer {
+        let names = self.kernels(module)?;
+        for (index, name) in names.iter().take(room as usize).enumerate() {
+            let function = self.find_function(module, name)?;
+            out.at(index).set(pointer(function))?;
+        }
+        Ok(())
+    }
+}
+
+/// Loads what was read and tells both the program and the user why, if that fails.
+fn load(
+    context: Option<u64>,
+    sources: Result<Vec<Source>, Refusal>,
+    log: &ErrorLog,
+) -> Result<u64, CUresult> {
+    with(|state| {
+        let loaded = sources.and_then(|sources| state.load(context.unwrap_or(0), sources));
+        loaded.map_err(|refusal| {
+            log.write(&refusal.message);
+            state.engine.note(&refusal.message);
+            refusal.code
+        })
+    })
+}
+
+fn read_file(name: Ptr<c_char>) -> Result<Result<Vec<Source>, Refusal>, CUresult> {
+    let name = name.text()?;
+    let bytes = std::fs::read(Path::new(&name)).map_err(|_| CUresult::FILE_NOT_FOUND)?;
+    Ok(image::read_bytes(&bytes, &name))
+}
+
+pub(crate) fn cuModuleLoad(module: Ptr<CUmodule>, fname: Ptr<c_char>) -> Answer {
+    let context = with_context(|_, context| Ok(context))?;
+    let log = ErrorLog::new(0, fname.cast(), fname.cast())?;
+    set(module, load(Some(context), read_file(fname)?, &log)?)
+}
+
+pub(crate) fn cuModuleLoadData(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
+    cuModuleLoadDataEx(module, image, 0, image.cast(), image.cast())
+}
+
+pub(crate) fn cuModuleLoadDataEx(
+    module: Ptr<CUmodule>,
+    image: Ptr<c_void>,
+    count: c_uint,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
+) -> Answer {
+    let context = with_context(|_, context| Ok(context))?;
+    let log = ErrorLog::new(count as usize, options, values)?;
+    set(module, load(Some(context), image::read(image), &log)?)
+}
+
+pub(crate) fn cuModuleLoadFatBinary(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
+    cuModuleLoadData(module, image)
+}
+
+pub(crate) fn cuModuleUnload(module: Ptr<CUmod_st>) -> Answer {
+    with(|state| match state.modules.get(module.address())?.library {
+        Some(_) => Err(CUresult::NOT_PERMITTED),
+        None => state.unload(module.address()),
+    })
+}
+
+pub(crate) fn cuModuleGetLoadingMode(mode: Ptr<c_int>) -> Answer {
+    let eager = std::env::var("CUDA_MODULE_LOADING").is_ok_and(|value| value == "EAGER");
+    mode.set(if eager { 1 } else { 2 })
+}
+
+pub(crate) fn cuModuleGetFunction(
+    function: Ptr<CUfunction>,
+    module: Ptr<CUmod_st>,
+    name: Ptr<c_char>,
+) -> Answer {
+    let name = name.text()?;
+    let found = with_context(|state, _| state.find_function(module.address(), &name))?;
+    set(function, found)
+}
+
+pub(crate) fn cuModuleGetFunctionCount(count: Ptr<c_uint>, module: Ptr<CUmod_st>) -> Answer {
+    let names = with(|state| state.kernels(module.address()))?;
+    count.set(names.len() as c_uint)
+}
+
+pub(crate) fn cuModuleEnumerateFunctions(
+    functions: Ptr<CUfunction>,
+    room: c_uint,
+    module: Ptr<CUmod_st>,
+) -> Answer {
+    with(|state| state.functions_to(module.address(), functions, room))
+}
+
+pub(crate) fn cuModuleGetGlobal(
+    address: Ptr<CUdeviceptr>,
+    bytes: Ptr<usize>,
+    module: Ptr<CUmod_st>,
+    name: Ptr<c_char>,
+) -> Answer {
+    with_context(|state, _| state.global_to(module.address(), name, address, bytes))
+}
+
+fn make_library(out: Ptr<CUlibrary>, module: u64) -> Answer {
+    let library = with(|state| {
+        let library = state.libraries.insert(Library { module });
+        state.modules.get_mut(module)?.library = Some(library);
+        Ok(library)
+    })?;
+    set(out, library)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) fn cuLibraryLoadData(
+    library: Ptr<CUlibrary>,
+    code: Ptr<c_void>,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
+    count: c_uint,
+    _library_options: Ptr<c_int>,
+    _library_values: Ptr<*mut c_void>,
+    _library_count: c_uint,
+) -> Answer {
+    let log = ErrorLog::new(count as usize, options, values)?;
+    make_library(library, load(None, image::read(code), &log)?)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) fn cuLibraryLoadFromFile(
+    library: Ptr<CUlibrary>,
+    name: Ptr<c_char>,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
+    count: c_uint,
+    _library_options: Ptr<c_int>,
+    _library_values: Ptr<*mut c_void>,
+    _library_count: c_uint,
+) -> Answer {
+    let log = ErrorLog::new(count as usize, options, values)?;
+    make_library(library, load(None, read_file(name)?, &log)?)
+}
+
+pub(crate) fn cuLibraryUnload(library: Ptr<CUlib_st>) -> Answer {
+    with(|state| {
+        let library = state.libraries.remove(library.address())?;
+        state.unload(library.module)
+    })
+}
+
+fn module_of(state: &State, library: Ptr<CUlib_st>) -> Result<u64, CUresult> {
+    Ok(state.libraries.get(library.address())?.module)
+}
+
+pub(crate) fn cuLibraryGetKernel(
+    kernel: Ptr<CUkernel>,
+    library: Ptr<CUlib_st>,
+    name: Ptr<c_char>,
+) -> Answer {
+    let name = name.text()?;
+    let found = with(|state| {
+        let module = module_of(state, library)?;
+        state.find_function(module, &name)
+    })?;
+    set(kernel, found)
+}
+
+pub(crate) fn cuLibraryGetKernelCount(count: Ptr<c_uint>, library: Ptr<CUlib_st>) -> Answer {
+    let names = with(|state| {
+        let module = module_of(state, library)?;
+        state.kernels(module)
+    })?;
+    count.set(names.len() as c_uint)
+}
+
+pub(crate) fn cuLibraryEnumerateKernels(
+    kernels: Ptr<CUkernel>,
+    room: c_uint,
+    library: Ptr<CUlib_st>,
+) -> Answer {
+    with(|state| {
+        let module = module_of(state, library)?;
+        state.functions_to(module, kernels, room)
+    })
+}
+
+pub(crate) fn cuLibraryGetModule(module: Ptr<CUmodule>, library: Ptr<CUlib_st>) -> Answer {
+    set(module, with_context(|state, _| module_of(state, library))?)
+}
+
+pub(crate) fn cuLibraryGetGlobal(
+    address: Ptr<CUdeviceptr>,
+    bytes: Ptr<usize>,
+    library: Ptr<CUlib_st>,
+    name: Ptr<c_char>,
+) -> Answer {
+    with_context(|state, _| {
+        let module = module_of(state, library)?;
+        state.global_to(module, name, address, bytes)
+    })
+}
+
+pub(crate) fn cuLibraryGetManaged(
+    address: Ptr<CUdeviceptr>,
+    bytes: Ptr<usize>,
+    library: Ptr<CUlib_st>,
+    name: Ptr<c_char>,
+) -> Answer {
+    cuLibraryGetGlobal(address, bytes, library, name)
+}
+
+/// Functions that host and device share exist for host compilers other than nvcc's only.
+pub(crate) fn cuLibraryGetUnifiedFunction(
+    _function: Ptr<*mut c_void>,
+    _library: Ptr<CUlib_st>,
+    _symbol: Ptr<c_char>,
+) -> Answer {
+    Err(CUresult::NOT_FOUND)
+}

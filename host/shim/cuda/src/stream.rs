@@ -1,0 +1,294 @@
+//! Streams. Work runs when it is submitted, so a stream is a name with flags, and a place where
+//! work can be captured into a graph.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use driver::sys::{
+    CUcontext, CUctx_st, CUdevice, CUevent_st, CUhostFn, CUresult, CUstream, CUstream_st,
+    CUstreamAttrID, CUstreamAttrValue, CUstreamCallback,
+};
+
+use crate::Answer;
+use crate::pointer::Ptr;
+use crate::state::{State, with, with_context};
+use crate::table::set;
+use crate::work::{Call, Work, submit};
+
+/// The most urgent priority; 0 is the least.
+pub(crate) const GREATEST_PRIORITY: c_int = -5;
+/// `CU_STREAM_NON_BLOCKING`
+const NON_BLOCKING: c_uint = 1;
+
+/// A stream that a program made.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) context: u64,
+    flags: u32,
+    priority: c_int,
+    pub(crate) capture: Option<u64>,
+}
+
+/// Work that is being captured instead of done.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) context: u64,
+    /// The stream that has to end it.
+    pub(crate) origin: u64,
+    pub(crate) work: Vec<Work>,
+    pub(crate) identity: u64,
+}
+
+/// The default streams: null, legacy and per-thread.
+fn is_default(stream: u64) -> bool {
+    stream <= 2
+}
+
+impl State {
+    /// Whether there is such a stream.
+    pub(crate) fn check_stream(&self, stream: u64) -> Answer {
+        match is_default(stream) {
+            true => Ok(()),
+            false => self.streams.get(stream).map(drop),
+        }
+    }
+
+    /// The capture that work submitted to a stream goes to.
+    pub(crate) fn capture_of(&self, stream: u64) -> Result<Option<u64>, CUresult> {
+        match is_default(stream) {
+            true => Ok(None),
+            false => Ok(self.streams.get(stream)?.capture),
+        }
+    }
+
+    /// Refuses a call that a capture cannot hold.
+    pub(crate) fn not_capturing(&self, stream: u64) -> Answer {
+        match self.capture_of(stream)? {
+            Some(_) => Err(CUresult::STREAM_CAPTURE_UNSUPPORTED),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn cuStreamCreate(out: Ptr<CUstream>, flags: c_uint) -> Answer {
+    cuStreamCreateWithPriority(out, flags, 0)
+}
+
+pub(crate) fn cuStreamCreateWithPriority(
+    out: Ptr<CUstream>,
+    flags: c_uint,
+    priority: c_int,
+) -> Answer {
+    if flags & !NON_BLOCKING != 0 || out.is_null() {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let priority = priority.clamp(GREATEST_PRIORITY, 0);
+    let stream = with_context(|state, context| {
+        Ok(state.streams.insert(Stream {
+            context,
+            flags,
+            priority,
+            capture: None,
+        }))
+    })?;
+    set(out, stream)
+}
+
+pub(crate) fn cuStreamGetPriority(stream: Ptr<CUstream_st>, priority: Ptr<c_int>) -> Answer {
+    priority.set(with_context(|state, _| {
+        match is_default(stream.address()) {
+            true => Ok(0),
+            false => Ok(state.streams.get(stream.address())?.priority),
+        }
+    })?)
+}
+
+pub(crate) fn cuStreamGetFlags(stream: Ptr<CUstream_st>, flags: Ptr<c_uint>) -> Answer {
+    flags.set(with_context(|state, _| {
+        match is_default(stream.address()) {
+            true => Ok(0),
+            false => Ok(state.streams.get(stream.address())?.flags),
+        }
+    })?)
+}
+
+pub(crate) fn cuStreamGetDevice(stream: Ptr<CUstream_st>, device: Ptr<CUdevice>) -> Answer {
+    with_context(|state, _| state.check_stream(stream.address()))?;
+    device.set(0)
+}
+
+pub(crate) fn cuStreamGetId(stream: Ptr<CUstream_st>, id: Ptr<u64>) -> Answer {
+    with_context(|state, _| state.check_stream(stream.address()))?;
+    // Null and the legacy stream by name are one stream.
+    id.set(stream.address().max(1))
+}
+
+pub(crate) fn cuStreamGetCtx(stream: Ptr<CUstream_st>, out: Ptr<CUcontext>) -> Answer {
+    let context = with_context(|state, current| match is_default(stream.address()) {
+        true => Ok(current),
+        false => Ok(state.streams.get(stream.address())?.context),
+    })?;
+    set::<CUctx_st>(out, context)
+}
+
+pub(crate) fn cuStreamWaitEvent(
+    stream: Ptr<CUstream_st>,
+    event: Ptr<CUevent_st>,
+    _flags: c_uint,
+) -> Answer {
+    let stream = stream.address();
+    with_context(|state, _| {
+        let waits = state.capture_of(stream)?;
+        let recorded = state.events.get(event.address())?.capture;
+        let recorded = recorded.filter(|&capture| state.captures.get(capture).is_ok());
+        match (waits, recorded) {
+            (None, None) => Ok(()),
+            (None, Some(_)) if is_default(stream) => Err(CUresult::STREAM_CAPTURE_IMPLICIT),
+            // A stream joins a capture by waiting for one of its events.
+            (None, Some(capture)) => {
+                state.streams.get_mut(stream)?.capture = Some(capture);
+                Ok(())
+            }
+            (Some(one), Some(other)) if one == other => Ok(()),
+            (Some(_), Some(_)) => Err(CUresult::STREAM_CAPTURE_MERGE),
+            (Some(_), None) => Err(CUresult::STREAM_CAPTURE_ISOLATION),
+        }
+    })
+}
+
+pub(crate) fn cuStreamAddCallback(
+    stream: Ptr<CUstream_st>,
+    callback: CUstreamCallback,
+    user_data: Ptr<c_void>,
+    flags: c_uint,
+) -> Answer {
+    let callback = callback
+        .filter(|_| flags == 0)
+        .ok_or(CUresult::INVALID_VALUE)?;
+    with_context(|state, _| state.not_capturing(stream.address()))?;
+    let call = Call::Stream(callback, stream.address(), user_data.address());
+    submit(stream.address(), Work::Host(call))
+}
+
+pub(crate) fn cuLaunchHostFunc(
+    stream: Ptr<CUstream_st>,
+    callback: CUhostFn,
+    user_data: Ptr<c_void>,
+) -> Answer {
+    let callback = callback.ok_or(CUresult::INVALID_VALUE)?;
+    submit(
+        stream.address(),
+        Work::Host(Call::Plain(callback, user_data.address())),
+    )
+}
+
+pub(crate) fn cuStreamQuery(stream: Ptr<CUstream_st>) -> Answer {
+    with_context(|state, _| state.not_capturing(stream.address()))
+}
+
+pub(crate) fn cuStreamSynchronize(stream: Ptr<CUstream_st>) -> Answer {
+    with_context(|state, _| state.not_capturing(stream.address()))
+}
+
+pub(crate) fn cuStreamDestroy(stream: Ptr<CUstream_st>) -> Answer {
+    with(|state| {
+        let gone = state.streams.remove(stream.address())?;
+        if let Some(capture) = gone.capture {
+            state.end_capture(capture);
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuStreamGetAttribute(
+    stream: Ptr<CUstream_st>,
+    _attribute: CUstreamAttrID,
+    value: Ptr<CUstreamAttrValue>,
+) -> Answer {
+    with_context(|state, _| state.check_stream(stream.address()))?;
+    value.set(CUstreamAttrValue::default())
+}
+
+/// Attributes of streams are about speed.
+pub(crate) fn cuStreamSetAttribute(
+    stream: Ptr<CUstream_st>,
+    _attribute: CUstreamAttrID,
+    value: Ptr<CUstreamAttrValue>,
+) -> Answer {
+    value.get()?;
+    with_context(|state, _| state.check_stream(stream.address()))
+}
+
+pub(crate) fn cuStreamCopyAttributes(dst: Ptr<CUstream_st>, src: Ptr<CUstream_st>) -> Answer {
+    with_context(|state, _| {
+        state.check_stream(dst.address())?;
+        state.check_stream(src.address())
+    })
+}
+
+/// Waits for nothing: the value is there already, or nobody is left to write it.
+fn wait_value(stream: u64, address: u64, bytes: usize, value: u64, flags: c_uint) -> Answer {
+    with_context(|state, _| {
+        state.not_capturing(stream)?;
+        let mut memory = [0; 8];
+        let read = state.engine.memory().read(address, &mut memory[..bytes]);
+        read.map_err(|_| CUresult::INVALID_VALUE)?;
+        let now = u64::from_le_bytes(memory);
+        let sign = 64 - 8 * bytes as u32;
+        let met = match flags & 3 {
+            // A cyclic comparison: not behind by more than half of the range.
+            0 => ((now.wrapping_sub(value) << sign) as i64) >= 0,
+            1 => now == value,
+            2 => now & value != 0,
+            _ => !(now | value) << sign != 0,
+        };
+        if met {
+            Ok(())
+        } else {
+            Err(CUresult::NOT_SUPPORTED)
+        }
+    })
+}
+
+fn write_value(stream: u64, address: u64, bytes: &[u8]) -> Answer {
+    with_context(|state, _| {
+        state.not_capturing(stream)?;
+        let written = state.engine.memory_mut().write(address, bytes);
+        written.map_err(|_| CUresult::INVALID_VALUE)
+    })
+}
+
+pub(crate) fn cuStreamWaitValue32(
+    stream: Ptr<CUstream_st>,
+    address: u64,
+    value: u32,
+    flags: c_uint,
+) -> Answer {
+    wait_value(stream.address(), address, 4, u64::from(value), flags)
+}
+
+pub(crate) fn cuStreamWaitValue64(
+    stream: Ptr<CUstream_st>,
+    address: u64,
+    value: u64,
+    flags: c_uint,
+) -> Answer {
+    wait_value(stream.address(), address, 8, value, flags)
+}
+
+pub(crate) fn cuStreamWriteValue32(
+    stream: Ptr<CUstream_st>,
+    address: u64,
+    value: u32,
+    _flags: c_uint,
+) -> Answer {
+    write_value(stream.address(), address, &value.to_le_bytes())
+}
+
+pub(crate) fn cuStreamWriteValue64(
+    stream: Ptr<CUstream_st>,
+    address: u64,
+    value: u64,
+    _flags: c_uint,
+) -> Answer {
+    write_value(stream.address(), address, &value.to_le_bytes())
+}

@@ -1,0 +1,129 @@
+//! What a stream does: plain data that can be done now, or captured and done later, many times.
+
+use std::ffi::c_void;
+use std::time::Instant;
+
+use driver::sys::{CUresult, CUstream};
+use simt::{Launch, LaunchError};
+
+use crate::Answer;
+use crate::copy::{Copy, Fill};
+use crate::state::{State, with_context};
+use crate::table::pointer;
+
+/// A piece of work.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// A kernel and how to run it.
+    Launch(u64, Box<Launch>),
+    Copy(Copy),
+    Fill(Fill),
+    /// A call on the host.
+    Host(Call),
+    /// An event.
+    Record(u64),
+    /// A node that only orders others.
+    Empty,
+}
+
+/// A host function with its argument; addresses, because work outlives the call that made it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Plain(unsafe extern "C" fn(*mut c_void), u64),
+    Stream(
+        unsafe extern "C" fn(CUstream, CUresult, *mut c_void),
+        u64,
+        u64,
+    ),
+}
+
+impl Call {
+    fn run(self) {
+        let data = |address: u64| std::ptr::with_exposed_provenance_mut(address as usize);
+        match self {
+            // SAFETY: the program gave us the function and its argument for this very call.
+            Call::Plain(function, argument) => unsafe { function(data(argument)) },
+            // SAFETY: as above.
+            Call::Stream(function, stream, argument) => unsafe {
+                function(pointer(stream), CUresult::SUCCESS, data(argument));
+            },
+        }
+    }
+}
+
+/// Hands work to a stream: it is done now, unless the stream is being captured.
+pub(crate) fn submit(stream: u64, work: Work) -> Answer {
+    let now = with_context(|state, _| match state.capture_of(stream)? {
+        Some(capture) => {
+            state.captures.get_mut(capture)?.work.push(work);
+            Ok(None)
+        }
+        None => Ok(Some(work)),
+    })?;
+    now.map_or(Ok(()), |work| run(&work))
+}
+
+/// Does work. Host functions run unlocked: they may call the driver.
+pub(crate) fn run(work: &Work) -> Answer {
+    match work {
+        Work::Host(call) => {
+            call.run();
+            Ok(())
+        }
+        work => with_context(|state, context| state.perform(context, work)),
+    }
+}
+
+impl State {
+    fn perform(&mut self, context: u64, work: &Work) -> Answer {
+        match work {
+            Work::Launch(function, launch) => self.run_kernel(context, *function, launch),
+            Work::Copy(copy) => self.copy(copy),
+            Work::Fill(fill) => self.fill(fill),
+            Work::Record(event) => {
+                self.events.get_mut(*event)?.recorded = Some(Instant::now());
+                Ok(())
+            }
+            Work::Host(_) | Work::Empty => Ok(()),
+        }
+    }
+
+    fn run_kernel(&mut self, context: u64, function: u64, launch: &Launch) -> Answer {
+        let found = self.functions.get(function)?;
+        let (image, name) = (found.image, found.name.to_string_lossy().into_owned());
+        let module = self.on_device(image)?;
+        let Err(error) = self.engine.launch(module, &name, launch.clone()) else {
+            return Ok(());
+        };
+        let (code, fault) = verdict(&error);
+        if !fault {
+            return Err(code);
+        }
+        self.contexts.get_mut(context)?.fault = Some(code);
+        // A real launch is over before its kernel faults, unless it was asked to wait.
+        if self.blocking { Err(code) } else { Ok(()) }
+    }
+}
+
+/// The code of a failed launch, and whether it ends the context.
+fn verdict(error: &LaunchError) -> (CUresult, bool) {
+    match error {
+        LaunchError::IllegalAddress { .. } => (CUresult::ILLEGAL_ADDRESS, true),
+        LaunchError::Misaligned { .. } => (CUresult::MISALIGNED_ADDRESS, true),
+        LaunchError::InvalidProgramCounter { .. } => (CUresult::INVALID_PC, true),
+        LaunchError::StackOverflow { .. } => (CUresult::HARDWARE_STACK_ERROR, true),
+        LaunchError::Trap { .. } => (CUresult::LAUNCH_FAILED, true),
+        LaunchError::Assert { .. } => (CUresult::ASSERT, true),
+        LaunchError::Deadlock { .. } | LaunchError::Timeout { .. } => {
+            (CUresult::LAUNCH_TIMEOUT, true)
+        }
+        // Nothing has run, so the program may go on without this kernel.
+        LaunchError::Unsupported { .. } => (CUresult::NOT_SUPPORTED, false),
+        LaunchError::UnknownModule | LaunchError::UnknownKernel(_) => {
+            (CUresult::INVALID_HANDLE, false)
+        }
+        LaunchError::InvalidConfiguration(_) => (CUresult::INVALID_VALUE, false),
+        LaunchError::OutOfResources(_) => (CUresult::LAUNCH_OUT_OF_RESOURCES, false),
+        LaunchError::CooperativeTooLarge(_) => (CUresult::COOPERATIVE_LAUNCH_TOO_LARGE, false),
+    }
+}

@@ -1,0 +1,125 @@
+//! The driver underneath: loading it, and making a device's primary context current.
+
+use std::cell::Cell;
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use driver::sys::{Api, CUcontext};
+
+use crate::error::{Error, check};
+
+/// Names the driver library when it does not lie beside this one.
+const DRIVER_VARIABLE: &str = "CUDARUN_CHECK_LIBCUDA";
+
+thread_local! {
+    /// The thread's device. No destructor: it must work while the process exits.
+    static DEVICE: Cell<c_int> = const { Cell::new(0) };
+}
+
+/// Primary contexts that were retained, by device.
+static CONTEXTS: Mutex<Vec<(c_int, usize)>> = Mutex::new(Vec::new());
+
+/// The initialised driver.
+pub(crate) fn driver() -> Result<&'static Api, Error> {
+    static API: OnceLock<Result<Api, Error>> = OnceLock::new();
+    let api = API.get_or_init(|| {
+        let api = Api::open(&driver_path()).map_err(|error| {
+            crate::stubs::say(&error.to_string());
+            Error::INITIALIZATION
+        })?;
+        // SAFETY: cuInit takes no pointers.
+        check(unsafe { api.cuInit(0) })?;
+        Ok(api)
+    });
+    api.as_ref().map_err(|error| *error)
+}
+
+/// The driver, with the thread's device made current.
+pub(crate) fn context() -> Result<&'static Api, Error> {
+    let api = driver()?;
+    let mut current: CUcontext = null_mut();
+    // SAFETY: `current` outlives the calls; the context is one that the driver gave.
+    unsafe {
+        check(api.cuCtxGetCurrent(&mut current))?;
+        if current.is_null() {
+            check(api.cuCtxSetCurrent(primary(api, device())?))?;
+        }
+    }
+    Ok(api)
+}
+
+/// The thread's device.
+pub(crate) fn device() -> c_int {
+    DEVICE.get()
+}
+
+/// Makes `device` the thread's device.
+pub(crate) fn set_device(device: c_int) -> Result<(), Error> {
+    let api = driver()?;
+    let mut count = 0;
+    // SAFETY: `count` outlives the call; the context is one that the driver gave.
+    unsafe {
+        check(api.cuDeviceGetCount(&mut count))?;
+        if !(0..count).contains(&device) {
+            return Err(Error::INVALID_DEVICE);
+        }
+        DEVICE.set(device);
+        check(api.cuCtxSetCurrent(primary(api, device)?))
+    }
+}
+
+/// Forgets the primary context of the thread's device; the next call makes a new one.
+pub(crate) fn reset() -> Result<(), Error> {
+    let api = driver()?;
+    lock(&CONTEXTS).retain(|(of, _)| *of != device());
+    // SAFETY: no pointers but null, which is "no context".
+    unsafe {
+        check(api.cuDevicePrimaryCtxReset(device()))?;
+        check(api.cuCtxSetCurrent(null_mut()))
+    }
+}
+
+fn primary(api: &Api, device: c_int) -> Result<CUcontext, Error> {
+    let mut contexts = lock(&CONTEXTS);
+    if let Some((_, context)) = contexts.iter().find(|(of, _)| *of == device) {
+        return Ok(*context as CUcontext);
+    }
+    let mut context: CUcontext = null_mut();
+    // SAFETY: `context` outlives the call.
+    check(unsafe { api.cuDevicePrimaryCtxRetain(&mut context, device) })?;
+    contexts.push((device, context as usize));
+    Ok(context)
+}
+
+/// Locks in spite of a panic elsewhere: the data is valid after every statement.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn driver_path() -> PathBuf {
+    if let Some(path) = std::env::var_os(DRIVER_VARIABLE) {
+        return path.into();
+    }
+    own_path()
+        .and_then(|path| Some(path.parent()?.join("libcuda.so.1")))
+        .unwrap_or_default()
+}
+
+/// The file this library was loaded from, with links resolved.
+pub(crate) fn own_path() -> Option<PathBuf> {
+    let function: fn() -> Option<PathBuf> = own_path;
+    // SAFETY: an all-zero Dl_info is a value; dladdr fills it and keeps no pointer to it.
+    let name = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(function as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        CStr::from_ptr(info.dli_fname)
+    };
+    Path::new(OsStr::from_bytes(name.to_bytes()))
+        .canonicalize()
+        .ok()
+}

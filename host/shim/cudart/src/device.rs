@@ -1,0 +1,155 @@
+//! Devices: which, how many, limits, versions.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use driver::sys::CUdriverProcAddressQueryResult;
+
+use crate::context::{self, context, device, driver, own_path};
+use crate::entry::entry;
+use crate::error::{Error, check};
+use crate::registration;
+
+entry! {
+    fn cudaGetDeviceCount(count: *mut c_int) {
+        check(driver()?.cuDeviceGetCount(count))?;
+        // No device is an error here, unlike in the driver API.
+        if *count == 0 { Err(Error(100)) } else { Ok(()) }
+    }
+
+    fn cudaSetDevice(to: c_int) {
+        context::set_device(to)
+    }
+
+    fn cudaInitDevice(to: c_int, _device_flags: c_uint, _flags: c_uint) {
+        context::set_device(to)
+    }
+
+    fn cudaGetDevice(current: *mut c_int) {
+        driver()?;
+        *current = device();
+        Ok(())
+    }
+
+    fn cudaSetValidDevices(_devices: *mut c_int, _count: c_int) {
+        driver().map(drop)
+    }
+
+    fn cudaDeviceReset() {
+        registration::forget_loaded();
+        context::reset()
+    }
+
+    fn cudaThreadExit() {
+        registration::forget_loaded();
+        context::reset()
+    }
+
+    fn cudaDeviceGetAttribute(value: *mut c_int, attribute: c_int, of: c_int) {
+        // The runtime API numbers attributes as the driver API does.
+        check(driver()?.cuDeviceGetAttribute(value, attribute, of))
+    }
+
+    fn cudaDeviceGetP2PAttribute(value: *mut c_int, attribute: c_int, from: c_int, to: c_int) {
+        check(driver()?.cuDeviceGetP2PAttribute(value, attribute, from, to))
+    }
+
+    fn cudaDeviceGetPCIBusId(text: *mut c_char, length: c_int, of: c_int) {
+        check(driver()?.cuDeviceGetPCIBusId(text, length, of))
+    }
+
+    fn cudaDeviceGetByPCIBusId(found: *mut c_int, text: *const c_char) {
+        check(driver()?.cuDeviceGetByPCIBusId(found, text))
+    }
+
+    fn cudaDeviceCanAccessPeer(can: *mut c_int, of: c_int, peer: c_int) {
+        check(driver()?.cuDeviceCanAccessPeer(can, of, peer))
+    }
+
+    fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: c_uint) {
+        Err(Error::INVALID_DEVICE)
+    }
+
+    fn cudaDeviceDisablePeerAccess(_peer: c_int) {
+        // cudaErrorPeerAccessNotEnabled
+        Err(Error(705))
+    }
+
+    fn cudaDeviceGetLimit(value: *mut usize, limit: c_int) {
+        check(context()?.cuCtxGetLimit(value, limit))
+    }
+
+    fn cudaThreadGetLimit(value: *mut usize, limit: c_int) {
+        check(context()?.cuCtxGetLimit(value, limit))
+    }
+
+    fn cudaDeviceSetLimit(limit: c_int, value: usize) {
+        check(context()?.cuCtxSetLimit(limit, value))
+    }
+
+    fn cudaThreadSetLimit(limit: c_int, value: usize) {
+        check(context()?.cuCtxSetLimit(limit, value))
+    }
+
+    fn cudaDeviceGetCacheConfig(config: *mut c_int) {
+        check(context()?.cuCtxGetCacheConfig(config))
+    }
+
+    fn cudaThreadGetCacheConfig(config: *mut c_int) {
+        check(context()?.cuCtxGetCacheConfig(config))
+    }
+
+    fn cudaDeviceSetCacheConfig(config: c_int) {
+        check(context()?.cuCtxSetCacheConfig(config))
+    }
+
+    fn cudaThreadSetCacheConfig(config: c_int) {
+        check(context()?.cuCtxSetCacheConfig(config))
+    }
+
+    fn cudaDeviceGetSharedMemConfig(config: *mut c_int) {
+        check(context()?.cuCtxGetSharedMemConfig(config))
+    }
+
+    fn cudaDeviceSetSharedMemConfig(config: c_int) {
+        check(context()?.cuCtxSetSharedMemConfig(config))
+    }
+
+    fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        check(context()?.cuCtxGetStreamPriorityRange(least, greatest))
+    }
+
+    fn cudaGetDeviceFlags(flags: *mut c_uint) {
+        check(context()?.cuCtxGetFlags(flags))
+    }
+
+    fn cudaSetDeviceFlags(flags: c_uint) {
+        check(driver()?.cuDevicePrimaryCtxSetFlags(device(), flags))
+    }
+
+    fn cudaDriverGetVersion(version: *mut c_int) {
+        // Works, and says 0, also where no driver can be loaded.
+        *version = 0;
+        driver().map_or(Ok(()), |api| check(api.cuDriverGetVersion(version)))
+    }
+
+    fn cudaRuntimeGetVersion(version: *mut c_int) {
+        let file = own_path().unwrap_or_default();
+        let old = file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".12"));
+        *version = if old { 12080 } else { 13000 };
+        Ok(())
+    }
+
+    fn cudaGetDriverEntryPoint(
+        symbol: *const c_char, function: *mut *mut c_void, flags: u64, status: *mut CUdriverProcAddressQueryResult
+    ) as cudaGetDriverEntryPoint_ptsz {
+        check(driver()?.cuGetProcAddress(symbol, function, 12080, flags, status))
+    }
+
+    fn cudaGetDriverEntryPointByVersion(
+        symbol: *const c_char, function: *mut *mut c_void, version: c_uint, flags: u64,
+        status: *mut CUdriverProcAddressQueryResult
+    ) as cudaGetDriverEntryPointByVersion_ptsz {
+        let version = c_int::try_from(version).map_err(|_| Error::INVALID_VALUE)?;
+        check(driver()?.cuGetProcAddress(symbol, function, version, flags, status))
+    }
+}

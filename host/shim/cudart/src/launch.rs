@@ -1,0 +1,181 @@
+//! Launches.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use driver::sys::{CUfunction, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream};
+
+use crate::context::context;
+use crate::entry::entry;
+use crate::error::{Error, check};
+use crate::registration;
+
+/// `dim3`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim3 {
+    x: c_uint,
+    y: c_uint,
+    z: c_uint,
+}
+
+/// `cudaLaunchConfig_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchConfig {
+    grid: Dim3,
+    block: Dim3,
+    dynamic_shared: usize,
+    stream: CUstream,
+    attributes: *mut CUlaunchAttribute,
+    attribute_count: c_uint,
+}
+
+type Pushed = (Dim3, Dim3, usize, CUstream);
+
+thread_local! {
+    /// What `<<<…>>>` said, until the host stub takes it.
+    static PUSHED: Cell<Option<Pushed>> = const { Cell::new(None) };
+}
+
+/// Keeps a launch configuration for the host stub; 0 is success.
+///
+/// # Safety
+/// Takes values only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaPushCallConfiguration(
+    grid: Dim3,
+    block: Dim3,
+    dynamic_shared: usize,
+    stream: CUstream,
+) -> c_uint {
+    PUSHED.set(Some((grid, block, dynamic_shared, stream)));
+    0
+}
+
+entry! {
+    fn __cudaPopCallConfiguration(
+        grid: *mut Dim3, block: *mut Dim3, dynamic_shared: *mut usize, stream: *mut CUstream
+    ) {
+        let pushed = PUSHED.take().ok_or(Error::MISSING_CONFIGURATION)?;
+        (*grid, *block, *dynamic_shared, *stream) = pushed;
+        Ok(())
+    }
+
+    fn __cudaGetKernel(kernel: *mut CUkernel, host: *const c_void) {
+        *kernel = registration::kernel(host)?;
+        Ok(())
+    }
+
+    fn cudaGetKernel(kernel: *mut CUkernel, host: *const c_void) {
+        *kernel = registration::kernel(host)?;
+        Ok(())
+    }
+
+    fn cudaGetFuncBySymbol(function: *mut CUfunction, host: *const c_void) {
+        check(context()?.cuKernelGetFunction(function, registration::kernel(host)?))
+    }
+
+    fn __cudaLaunchKernel(
+        kernel: CUkernel, grid: Dim3, block: Dim3, arguments: *mut *mut c_void,
+        dynamic_shared: usize, stream: CUstream
+    ) as __cudaLaunchKernel_ptsz {
+        launch(kernel, grid, block, arguments, dynamic_shared, stream, false)
+    }
+
+    fn cudaLaunchKernel(
+        host: *const c_void, grid: Dim3, block: Dim3, arguments: *mut *mut c_void,
+        dynamic_shared: usize, stream: CUstream
+    ) as cudaLaunchKernel_ptsz {
+        launch(registration::kernel(host)?, grid, block, arguments, dynamic_shared, stream, false)
+    }
+
+    fn cudaLaunchCooperativeKernel(
+        host: *const c_void, grid: Dim3, block: Dim3, arguments: *mut *mut c_void,
+        dynamic_shared: usize, stream: CUstream
+    ) as cudaLaunchCooperativeKernel_ptsz {
+        launch(registration::kernel(host)?, grid, block, arguments, dynamic_shared, stream, true)
+    }
+
+    fn cudaLaunchKernelExC(
+        config: *const LaunchConfig, host: *const c_void, arguments: *mut *mut c_void
+    ) as cudaLaunchKernelExC_ptsz {
+        let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
+        acceptable(config.grid, config.block)?;
+        let config = CUlaunchConfig {
+            grid_dim_x: config.grid.x,
+            grid_dim_y: config.grid.y,
+            grid_dim_z: config.grid.z,
+            block_dim_x: config.block.x,
+            block_dim_y: config.block.y,
+            block_dim_z: config.block.z,
+            shared_mem_bytes: shared(config.dynamic_shared)?,
+            stream: config.stream,
+            attrs: config.attributes,
+            num_attrs: config.attribute_count,
+        };
+        let function = registration::kernel(host)? as CUfunction;
+        check(context()?.cuLaunchKernelEx(&config, function, arguments, null_mut()))
+    }
+
+    fn cudaLaunchHostFunc(
+        stream: CUstream, function: driver::sys::CUhostFn, data: *mut c_void
+    ) as cudaLaunchHostFunc_ptsz {
+        check(context()?.cuLaunchHostFunc(stream, function, data))
+    }
+}
+
+unsafe fn launch(
+    kernel: CUkernel,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *mut *mut c_void,
+    dynamic_shared: usize,
+    stream: CUstream,
+    cooperative: bool,
+) -> Result<(), Error> {
+    acceptable(grid, block)?;
+    let api = context()?;
+    // A driver takes a kernel where it takes a function.
+    let function = kernel as CUfunction;
+    let shared = shared(dynamic_shared)?;
+    // SAFETY: the kernel is loaded; the caller's arguments fit its parameters.
+    check(unsafe {
+        if cooperative {
+            api.cuLaunchCooperativeKernel(
+                function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream,
+                arguments,
+            )
+        } else {
+            api.cuLaunchKernel(
+                function,
+                grid.x,
+                grid.y,
+                grid.z,
+                block.x,
+                block.y,
+                block.z,
+                shared,
+                stream,
+                arguments,
+                null_mut(),
+            )
+        }
+    })
+}
+
+/// Sizes that no device accepts are a configuration error in the runtime API.
+fn acceptable(grid: Dim3, block: Dim3) -> Result<(), Error> {
+    let zero = [grid.x, grid.y, grid.z, block.x, block.y, block.z].contains(&0);
+    let threads = u64::from(block.x) * u64::from(block.y) * u64::from(block.z);
+    let large = threads > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535;
+    if zero || large || grid.x > c_int::MAX as c_uint {
+        return Err(Error::INVALID_CONFIGURATION);
+    }
+    Ok(())
+}
+
+fn shared(bytes: usize) -> Result<c_uint, Error> {
+    c_uint::try_from(bytes).map_err(|_| Error::INVALID_VALUE)
+}

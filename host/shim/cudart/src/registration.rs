@@ -1,0 +1,281 @@
+//! What nvcc's host code registers before `main`: fat binaries, kernels, variables.
+//!
+//! A fat binary is loaded when the first of its kernels or variables is needed, as the real library
+//! does; with managed variables at registration's end.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+
+use driver::sys::{CUkernel, CUlibrary};
+
+use crate::context::{context, lock};
+use crate::error::{Error, check};
+
+#[derive(Default)]
+struct Registry {
+    /// By the handle's value, which is the index plus 1.
+    binaries: Vec<Binary>,
+    kernels: HashMap<usize, Kernel>,
+    variables: HashMap<usize, Variable>,
+}
+
+struct Binary {
+    wrapper: usize,
+    library: Option<usize>,
+    /// Where the host keeps the addresses of managed variables, and their device names.
+    managed: Vec<(usize, CString)>,
+}
+
+struct Kernel {
+    binary: usize,
+    name: CString,
+    handle: Option<usize>,
+}
+
+struct Variable {
+    binary: usize,
+    name: CString,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn with<T>(body: impl FnOnce(&mut Registry) -> T) -> T {
+    body(lock(&REGISTRY).get_or_insert_default())
+}
+
+/// Registers the fat binary of a translation unit.
+///
+/// # Safety
+/// `wrapper` is the fat binary's wrapper, which lives as long as the library that registers it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: *mut c_void) -> *mut *mut c_void {
+    let handle = with(|registry| {
+        registry.binaries.push(Binary {
+            wrapper: wrapper as usize,
+            library: None,
+            managed: Vec::new(),
+        });
+        registry.binaries.len()
+    });
+    // The handle is never looked through, only given back.
+    handle as *mut *mut c_void
+}
+
+/// Ends the registration of a translation unit.
+///
+/// # Safety
+/// Takes a handle and looks through nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaRegisterFatBinaryEnd(_handle: *mut *mut c_void) {}
+
+/// Takes a translation unit's registration back.
+///
+/// # Safety
+/// Takes a handle and looks through nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
+    // At exit the driver may be gone already, and the process's memory goes anyway; only the host's
+    // names must not be found any more.
+    let binary = handle as usize;
+    with(|registry| {
+        registry.kernels.retain(|_, kernel| kernel.binary != binary);
+        registry
+            .variables
+            .retain(|_, variable| variable.binary != binary);
+    });
+}
+
+/// Registers a kernel by the address of its host stub.
+///
+/// # Safety
+/// `device_name` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaRegisterFunction(
+    handle: *mut *mut c_void,
+    host: *const c_char,
+    _device_function: *mut c_char,
+    device_name: *const c_char,
+    _thread_limit: c_int,
+    _tid: *mut c_void,
+    _bid: *mut c_void,
+    _block: *mut c_void,
+    _grid: *mut c_void,
+    _warp_size: *mut c_int,
+) {
+    // SAFETY: the caller's condition.
+    let name = unsafe { CStr::from_ptr(device_name) }.to_owned();
+    let kernel = Kernel {
+        binary: handle as usize,
+        name,
+        handle: None,
+    };
+    with(|registry| registry.kernels.insert(host as usize, kernel));
+}
+
+/// Registers a device variable by the address of its host shadow.
+///
+/// # Safety
+/// `device_name` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaRegisterVar(
+    handle: *mut *mut c_void,
+    host: *mut c_char,
+    _device_address: *mut c_char,
+    device_name: *const c_char,
+    _external: c_int,
+    _size: usize,
+    _constant: c_int,
+    _global: c_int,
+) {
+    // SAFETY: the caller's condition.
+    let name = unsafe { CStr::from_ptr(device_name) }.to_owned();
+    let variable = Variable {
+        binary: handle as usize,
+        name,
+    };
+    with(|registry| registry.variables.insert(host as usize, variable));
+}
+
+/// Registers a managed variable: the host reads its address from `*host_address`.
+///
+/// # Safety
+/// `device_name` is a string, and `host_address` stays valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaRegisterManagedVar(
+    handle: *mut *mut c_void,
+    host_address: *mut *mut c_void,
+    _device_address: *mut c_char,
+    device_name: *const c_char,
+    _external: c_int,
+    _size: usize,
+    _constant: c_int,
+    _global: c_int,
+) {
+    // SAFETY: the caller's condition.
+    let name = unsafe { CStr::from_ptr(device_name) }.to_owned();
+    let binary = handle as usize;
+    with(|registry| {
+        let variable = Variable {
+            binary,
+            name: name.clone(),
+        };
+        registry.variables.insert(host_address as usize, variable);
+        if let Some(binary) = registry.binaries.get_mut(binary.wrapping_sub(1)) {
+            binary.managed.push((host_address as usize, name));
+        }
+    });
+}
+
+/// Loads a translation unit's device code now.
+///
+/// # Safety
+/// Takes a handle and looks through nothing but what was registered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudaInitModule(handle: *mut *mut c_void) -> c_char {
+    let result = crate::entry::guard(|| library(handle as usize).map(drop));
+    c_char::from(result == 0)
+}
+
+/// The loaded library of a fat binary.
+fn library(handle: usize) -> Result<CUlibrary, Error> {
+    let api = context()?;
+    let found = with(|registry| {
+        let binary = registry.binaries.get(handle.wrapping_sub(1))?;
+        Some((binary.library, binary.wrapper, binary.managed.clone()))
+    });
+    let (known, wrapper, managed) = found.ok_or(Error::INVALID_VALUE)?;
+    if let Some(library) = known {
+        return Ok(library as CUlibrary);
+    }
+    let mut library: CUlibrary = null_mut();
+    // SAFETY: the wrapper is what the host code registered; the out parameters outlive the calls;
+    // the host's pointers to managed variables were registered as valid.
+    unsafe {
+        check(api.cuLibraryLoadData(
+            &mut library,
+            wrapper as *const c_void,
+            null_mut(),
+            null_mut(),
+            0,
+            null_mut(),
+            null_mut(),
+            0,
+        ))?;
+        for (host, name) in managed {
+            let (mut address, mut bytes) = (0, 0);
+            check(api.cuLibraryGetManaged(&mut address, &mut bytes, library, name.as_ptr()))?;
+            *(host as *mut u64) = address;
+        }
+    }
+    with(|registry| {
+        if let Some(binary) = registry.binaries.get_mut(handle - 1) {
+            binary.library = Some(library as usize);
+        }
+    });
+    Ok(library)
+}
+
+/// The kernel whose host stub is at `host`.
+pub(crate) fn kernel(host: *const c_void) -> Result<CUkernel, Error> {
+    let found = with(|registry| {
+        let kernel = registry.kernels.get(&(host as usize))?;
+        Some((kernel.handle, kernel.binary, kernel.name.clone()))
+    });
+    let (known, binary, name) = found.ok_or(Error::INVALID_DEVICE_FUNCTION)?;
+    if let Some(kernel) = known {
+        return Ok(kernel as CUkernel);
+    }
+    let (library, api) = (library(binary)?, context()?);
+    let mut kernel: CUkernel = null_mut();
+    // SAFETY: the library is loaded, the name is a string, the out parameter outlives the call.
+    let result = unsafe { api.cuLibraryGetKernel(&mut kernel, library, name.as_ptr()) };
+    check(result).map_err(|error| {
+        if error.0 == 500 {
+            Error::INVALID_DEVICE_FUNCTION
+        } else {
+            error
+        }
+    })?;
+    with(|registry| {
+        if let Some(known) = registry.kernels.get_mut(&(host as usize)) {
+            known.handle = Some(kernel as usize);
+        }
+    });
+    Ok(kernel)
+}
+
+/// Device address and size in bytes of the variable whose host shadow is at `host`.
+pub(crate) fn symbol(host: *const c_void) -> Result<(u64, usize), Error> {
+    let found = with(|registry| {
+        let variable = registry.variables.get(&(host as usize))?;
+        Some((variable.binary, variable.name.clone()))
+    });
+    let (binary, name) = found.ok_or(Error::INVALID_SYMBOL)?;
+    let (library, api) = (library(binary)?, context()?);
+    let (mut address, mut bytes) = (0, 0);
+    // SAFETY: the library is loaded, the name is a string, the out parameters outlive the calls.
+    unsafe {
+        let global = api.cuLibraryGetGlobal(&mut address, &mut bytes, library, name.as_ptr());
+        if check(global).is_err() {
+            let managed = api.cuLibraryGetManaged(&mut address, &mut bytes, library, name.as_ptr());
+            check(managed).map_err(|_| Error::INVALID_SYMBOL)?;
+        }
+    }
+    Ok((address, bytes))
+}
+
+/// Forgets what was loaded: the context is gone.
+pub(crate) fn forget_loaded() {
+    with(|registry| {
+        registry
+            .binaries
+            .iter_mut()
+            .for_each(|binary| binary.library = None);
+        registry
+            .kernels
+            .values_mut()
+            .for_each(|kernel| kernel.handle = None);
+    });
+}

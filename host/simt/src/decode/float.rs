@@ -1,0 +1,280 @@
+//! Floating-point arithmetic.
+//!
+//! Round-to-nearest in single and double precision is the host's own; other formats and rounding
+//! modes go through exact arithmetic.
+
+use ptx::ast::{Instruction, Type};
+
+use super::context::{Decoder, Unsupported, last_type};
+use super::{Result, half};
+use crate::lanes::{AluFn, alu};
+use crate::values::approx::{Function, canonical, double, flush, single};
+use crate::values::mods::{self, Arith, FTZ, arith, extreme};
+use crate::values::soft::{F32, F64};
+
+pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let ty = last_type(i)?;
+    let m = mods::of(i);
+    match ty {
+        Type::F32 | Type::F64 => {}
+        Type::F16 | Type::F16x2 | Type::BF16 | Type::BF16x2 => return half::decode(cx, i, ty, m),
+        _ => return Unsupported::because("an operation on this type"),
+    }
+    let wide = ty == Type::F64;
+    let one = [ty];
+    let two = [ty; 2];
+    let three = [ty; 3];
+    match i.opcode.as_str() {
+        "add" => cx.compute(i, &two, sum(Arith::Add, wide, m), m),
+        "sub" => cx.compute(i, &two, sum(Arith::Sub, wide, m), m),
+        "mul" => cx.compute(i, &two, sum(Arith::Mul, wide, m), m),
+        "fma" | "mad" => cx.compute(i, &three, fused(wide, m), m),
+        "div" => cx.compute(i, &two, quotient(i, wide, m), m),
+        "abs" => {
+            let f = if wide {
+                alu!(|a: u64| -> u64 { a & !(1 << 63) })
+            } else {
+                alu!(imm m, |a: f32| -> f32 { ftz(a, m).abs() })
+            };
+            cx.compute(i, &one, f, m)
+        }
+        "neg" => {
+            let f = if wide {
+                alu!(|a: u64| -> u64 { a ^ 1 << 63 })
+            } else {
+                alu!(imm m, |a: f32| -> f32 { -ftz(a, m) })
+            };
+            cx.compute(i, &one, f, m)
+        }
+        "min" | "max" => {
+            let f = match (i.opcode == "max", wide) {
+                (false, false) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) }),
+                (true, false) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) }),
+                (false, true) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) }),
+                (true, true) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) }),
+            };
+            // `.abs` belongs to `.xorsign` and compares magnitudes.
+            cx.compute(i, &two, f, m)
+        }
+        "rcp" | "sqrt" if !i.has("approx") => cx.compute(i, &one, exact(i, wide, m), m),
+        "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => {
+            cx.compute(i, &one, approximate(&i.opcode, wide)?, m)
+        }
+        "copysign" => {
+            let f = if wide {
+                alu!(|a: f64, b: f64| -> f64 { b.copysign(a) })
+            } else {
+                alu!(|a: f32, b: f32| -> f32 { b.copysign(a) })
+            };
+            cx.compute(i, &two, f, 0)
+        }
+        "testp" => test(cx, i, wide),
+        _ => Unsupported::because("this instruction"),
+    }
+}
+
+/// Flushes where the modifiers say so.
+#[inline(always)]
+fn ftz(x: f32, m: u32) -> f32 {
+    if m & FTZ != 0 { flush(x) } else { x }
+}
+
+/// Single precision has one NaN.
+#[inline(always)]
+fn one_nan(x: f32) -> f32 {
+    if x.is_nan() { canonical() } else { x }
+}
+
+/// `add`, `sub` and `mul`.
+fn sum(op: Arith, wide: bool, m: u32) -> AluFn {
+    match (op, wide, m) {
+        (Arith::Add, false, 0) => alu!(|a: f32, b: f32| -> f32 { one_nan(a + b) }),
+        (Arith::Sub, false, 0) => alu!(|a: f32, b: f32| -> f32 { one_nan(a - b) }),
+        (Arith::Mul, false, 0) => alu!(|a: f32, b: f32| -> f32 { one_nan(a * b) }),
+        (Arith::Add, false, FTZ) => {
+            alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) + flush(b))) })
+        }
+        (Arith::Sub, false, FTZ) => {
+            alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) - flush(b))) })
+        }
+        (Arith::Mul, false, FTZ) => {
+            alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) * flush(b))) })
+        }
+        (Arith::Add, true, 0) => alu!(|a: f64, b: f64| -> f64 { a + b }),
+        (Arith::Sub, true, 0) => alu!(|a: f64, b: f64| -> f64 { a - b }),
+        (Arith::Mul, true, 0) => alu!(|a: f64, b: f64| -> f64 { a * b }),
+        (Arith::Add, false, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Add, F32, m, a, b, 0) })
+        }
+        (Arith::Sub, false, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Sub, F32, m, a, b, 0) })
+        }
+        (_, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Mul, F32, m, a, b, 0) }),
+        (Arith::Add, true, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Add, F64, m, a, b, 0) })
+        }
+        (Arith::Sub, true, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Sub, F64, m, a, b, 0) })
+        }
+        (_, true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Mul, F64, m, a, b, 0) }),
+    }
+}
+
+fn fused(wide: bool, m: u32) -> AluFn {
+    match (wide, m) {
+        (false, 0) => alu!(|a: f32, b: f32, c: f32| -> f32 { one_nan(fma32(a, b, c)) }),
+        (false, FTZ) => alu!(|a: f32, b: f32, c: f32| -> f32 {
+            flush(one_nan(fma32(flush(a), flush(b), flush(c))))
+        }),
+        (true, 0) => alu!(|a: f64, b: f64, c: f64| -> f64 { a.mul_add(b, c) }),
+        (false, _) => {
+            alu!(imm m, |a: u64, b: u64, c: u64| -> u64 { arith(Arith::Fma, F32, m, a, b, c) })
+        }
+        (true, _) => {
+            alu!(imm m, |a: u64, b: u64, c: u64| -> u64 { arith(Arith::Fma, F64, m, a, b, c) })
+        }
+    }
+}
+
+/// `a * b + c` rounded once, in arithmetic that vectorises without an FMA unit.
+///
+/// The product is exact in double precision. The sum is rounded to odd there, which leaves enough
+/// bits for the second rounding to be right (Boldo and Melquiond, IEEE ToC 2008).
+#[inline(always)]
+pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
+    let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let s = p + c;
+    // Knuth's TwoSum: the error of the sum, exactly.
+    let t = s - p;
+    let error = (p - (s - t)) + (c - t);
+    let bits = s.to_bits();
+    // An inexact sum becomes the odd one of its two neighbours. NaN errors, of infinite sums,
+    // compare false.
+    let up = (error > 0.0) == (s > 0.0);
+    let toward = if up { bits | 1 } else { (bits.wrapping_sub(1)) | 1 };
+    let even = bits & 1 == 0;
+    let inexact = error > 0.0 || error < 0.0;
+    f64::from_bits(if inexact && even { toward } else { bits }) as f32
+}
+
+fn quotient(i: &Instruction, wide: bool, m: u32) -> AluFn {
+    // The approximate and full-range divisions are rounded correctly, which their bounds allow.
+    let loose = i.has("approx") || i.has("full");
+    match (wide, m) {
+        (false, 0) => alu!(|a: f32, b: f32| -> f32 { one_nan(a / b) }),
+        (false, FTZ) => alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) / flush(b))) }),
+        (true, 0) => alu!(|a: f64, b: f64| -> f64 { a / b }),
+        (false, _) if loose => alu!(|a: f32, b: f32| -> f32 { one_nan(a / b) }),
+        (false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Div, F32, m, a, b, 0) }),
+        (true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Div, F64, m, a, b, 0) }),
+    }
+}
+
+/// `rcp` and `sqrt` with a rounding mode.
+fn exact(i: &Instruction, wide: bool, m: u32) -> AluFn {
+    match (i.opcode == "rcp", wide, m) {
+        (true, false, 0) => alu!(|a: f32| -> f32 { one_nan(1.0 / a) }),
+        (true, true, 0) => alu!(|a: f64| -> f64 { 1.0 / a }),
+        (false, false, 0) => alu!(|a: f32| -> f32 { one_nan(a.sqrt()) }),
+        (false, true, 0) => alu!(|a: f64| -> f64 { a.sqrt() }),
+        (true, false, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Rcp, F32, m, a, 0, 0) }),
+        (true, true, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Rcp, F64, m, a, 0, 0) }),
+        (false, false, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Sqrt, F32, m, a, 0, 0) }),
+        (false, true, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Sqrt, F64, m, a, 0, 0) }),
+    }
+}
+
+fn approximate(opcode: &str, wide: bool) -> Result<AluFn> {
+    Ok(match (opcode, wide) {
+        ("rcp", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Rcp, m, a) }),
+        ("sqrt", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Sqrt, m, a) }),
+        ("rsqrt", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Rsqrt, m, a) }),
+        ("sin", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Sin, m, a) }),
+        ("cos", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Cos, m, a) }),
+        ("lg2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Lg2, m, a) }),
+        ("ex2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Ex2, m, a) }),
+        ("tanh", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Tanh, m, a) }),
+        // In double precision only the upper half of the result is significant; programs refine
+        // it, so it must not be better than that for the lower half to be zero.
+        ("rcp", true) => alu!(|a: f64| -> u64 { coarse(double(Function::Rcp, a)) }),
+        ("rsqrt", true) => alu!(|a: f64| -> u64 { coarse(double(Function::Rsqrt, a)) }),
+        _ => return Unsupported::because("this instruction"),
+    })
+}
+
+fn coarse(x: f64) -> u64 {
+    x.to_bits() & 0xffff_ffff_0000_0000
+}
+
+/// `testp.class p, a;`
+fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
+    use crate::lanes::{Args, Rows, test2};
+    macro_rules! class {
+        ($t:ty, |$x:ident| $e:expr) => {{
+            fn run(rows: &mut Rows<'_>, args: &Args, mask: u32) {
+                let value = test2::<$t>(rows, args, |$x, _| $e);
+                rows.put_pred(args.d, mask, value);
+            }
+            run as AluFn
+        }};
+    }
+    let name = i.suffixes.first().map_or("", |suffix| suffix.as_str());
+    let f = match (name, wide) {
+        ("finite", false) => class!(f32, |x| x.is_finite()),
+        ("infinite", false) => class!(f32, |x| x.is_infinite()),
+        ("number", false) => class!(f32, |x| !x.is_nan()),
+        ("notanumber", false) => class!(f32, |x| x.is_nan()),
+        ("normal", false) => class!(f32, |x| x.is_normal()),
+        ("subnormal", false) => class!(f32, |x| x.is_subnormal()),
+        ("finite", true) => class!(f64, |x| x.is_finite()),
+        ("infinite", true) => class!(f64, |x| x.is_infinite()),
+        ("number", true) => class!(f64, |x| !x.is_nan()),
+        ("notanumber", true) => class!(f64, |x| x.is_nan()),
+        ("normal", true) => class!(f64, |x| x.is_normal()),
+        ("subnormal", true) => class!(f64, |x| x.is_subnormal()),
+        _ => return Unsupported::because("this class"),
+    };
+    let ty = last_type(i)?;
+    let d = cx.dst_pred(super::context::operand(i, 0)?)?;
+    let a = cx.src(super::context::operand(i, 1)?, ty)?;
+    cx.push_alu(f, Args { d, e: 0, a, b: a, c: 0, imm: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_vectorised_fma_is_right(a: u32, b: u32, c: u32, near in 0u32..8) {
+            let [x, y] = [a, b].map(f32::from_bits);
+            let close = (-(x * y)).to_bits() ^ near;
+            for c in [c, close, 0, 1] {
+                let z = f32::from_bits(c);
+                let (have, want) = (fma32(x, y, z), x.mul_add(y, z));
+                prop_assert!(have.to_bits() == want.to_bits() || have.is_nan() && want.is_nan(),
+                             "{x:e} {y:e} {z:e}: {have:e} {want:e}");
+            }
+        }
+
+        #[test]
+        fn min_and_max_agree_with_the_host(a: u64, b: u64) {
+            let [x, y] = [a, b].map(f64::from_bits);
+            let value = |max| f64::from_bits(extreme(max, F64, 0, a, b));
+            if !x.is_nan() && !y.is_nan() && x != y {
+                prop_assert_eq!(value(true), x.max(y));
+                prop_assert_eq!(value(false), x.min(y));
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_have_an_order() {
+        let (plus, minus) = (0f32.to_bits().into(), (-0f32).to_bits().into());
+        assert_eq!(extreme(true, F32, 0, minus, plus), plus);
+        assert_eq!(extreme(false, F32, 0, plus, minus), minus);
+        assert_eq!(extreme(true, F32, 0, 0x7fc0_0000, minus), minus);
+        assert_eq!(extreme(true, F32, mods::NAN, 0x7fc0_0000, minus), 0x7fff_ffff);
+    }
+}

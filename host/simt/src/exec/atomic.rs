@@ -1,0 +1,238 @@
+//! `atom` and `red`: one lane after the other.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use ptx::ast::Space;
+
+use super::access::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
+use super::cta::CtaId;
+use super::fault::Fault;
+use super::machine::Machine;
+use super::warp::{Split, Warp};
+use crate::code::{Atomic, HalfOp, Rmw};
+use crate::lanes::{Lanes, WARP};
+use crate::observer::{AccessKind, Observer};
+use crate::values::mods::{Arith, arith, extreme};
+use crate::values::soft::{BF16, F16};
+
+/// A place in some memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Spot {
+    Global { mapping: u32, offset: u64 },
+    Shared { slot: usize, offset: u64 },
+    Local { lane: usize, offset: u64 },
+}
+
+impl<O: Observer> Machine<'_, O> {
+    /// The place of `bytes` bytes at an address of a space.
+    pub(crate) fn spot(
+        &mut self,
+        cta: &CtaId,
+        warp: &Warp,
+        lane: usize,
+        space: Space,
+        address: u64,
+        bytes: u32,
+        write: bool,
+    ) -> Result<Spot, Box<Fault>> {
+        match space {
+            Space::Shared | Space::SharedCluster => {
+                let limit = u64::from(self.shared_bytes);
+                let (slot, offset) = self.shared_at(cta, lane, address, bytes, write, limit)?;
+                Ok(Spot::Shared { slot, offset })
+            }
+            Space::Local => {
+                local_at(warp, lane, address, bytes, write)?;
+                Ok(Spot::Local { lane, offset: address })
+            }
+            Space::Param => Err(illegal(lane, address, bytes, space, write)),
+            _ => {
+                let window = self.locate(lane as u32, address, bytes, write)?;
+                Ok(Spot::Global { mapping: window.mapping, offset: address - window.origin })
+            }
+        }
+    }
+
+    /// Reads 1 to 8 bytes.
+    pub(crate) fn peek(&self, warp: &Warp, spot: Spot, bytes: u32) -> u64 {
+        match spot {
+            Spot::Global { mapping, offset } => {
+                let words = self.memory.words(mapping);
+                fetch(bytes, offset, |word| words[word].load(Relaxed))
+            }
+            Spot::Shared { slot, offset } => fetch(bytes, offset, |word| self.shared[slot][word]),
+            Spot::Local { lane, offset } => {
+                fetch(bytes, offset, |word| warp.local[word * WARP + lane])
+            }
+        }
+    }
+
+    /// Writes 1 to 8 bytes.
+    pub(crate) fn poke(&mut self, warp: &mut Warp, spot: Spot, bytes: u32, value: u64) {
+        match spot {
+            Spot::Global { mapping, offset } => {
+                let words = self.memory.words(mapping);
+                deposit(bytes, offset, value, |word, keep, bits| {
+                    let word = &words[word];
+                    word.store(word.load(Relaxed) & !keep | bits & keep, Relaxed);
+                });
+            }
+            Spot::Shared { slot, offset } => {
+                let words = &mut self.shared[slot];
+                deposit(bytes, offset, value, |word, keep, bits| {
+                    words[word] = words[word] & !keep | bits & keep;
+                });
+            }
+            Spot::Local { lane, offset } => {
+                deposit(bytes, offset, value, |word, keep, bits| {
+                    let word = &mut warp.local[word * WARP + lane];
+                    *word = *word & !keep | bits & keep;
+                });
+            }
+        }
+    }
+
+    pub(crate) fn atomic(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        atomic: &Atomic,
+        exec: u32,
+    ) -> Result<(), Box<Fault>> {
+        let mut at = [0; WARP];
+        let (first, others) = self.addresses(warp, split, &atomic.address, exec, &mut at);
+        for group in std::iter::once(&first).chain(&others) {
+            self.atomic_group(cta, warp, split, atomic, group, &at)?;
+        }
+        Ok(())
+    }
+
+    fn atomic_group(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        atomic: &Atomic,
+        group: &Group,
+        at: &Lanes,
+    ) -> Result<(), Box<Fault>> {
+        let consts = &self.setup.program.consts;
+        let size = u32::from(atomic.bytes.min(8));
+        let total = size * atomic.operands.len() as u32;
+        aligned(at, group.mask, total)?;
+        let who = self.who(cta, warp.index, split.pc, group.mask);
+        self.observer.access(who, AccessKind::Rmw, group.space, at, total);
+        if group.space == Space::Global {
+            self.stats.global_sectors += sectors(at, group.mask, total);
+        }
+        let frame = &split.frame;
+        let first = frame.rows as usize;
+        let operands: Vec<Lanes> =
+            atomic.operands.iter().map(|&row| warp.read(frame, row, consts)).collect();
+        let second: Vec<Lanes> =
+            atomic.second.iter().map(|&row| warp.read(frame, row, consts)).collect();
+        let part = |spot: Spot, index: usize| {
+            let step = u64::from(size) * index as u64;
+            match spot {
+                Spot::Global { mapping, offset } => Spot::Global { mapping, offset: offset + step },
+                Spot::Shared { slot, offset } => Spot::Shared { slot, offset: offset + step },
+                Spot::Local { lane, offset } => Spot::Local { lane, offset: offset + step },
+            }
+        };
+        for lane in lanes(group.mask) {
+            let spot = self.spot(cta, warp, lane, group.space, at[lane], total, true)?;
+            // The two halves of 128 bits are compared together.
+            let wide = atomic.bytes == 16;
+            let mut swap = true;
+            if atomic.op == Rmw::Cas && wide {
+                for (index, operand) in operands.iter().enumerate() {
+                    swap &= self.peek(warp, part(spot, index), size) == operand[lane];
+                }
+            }
+            for (index, operand) in operands.iter().enumerate() {
+                let spot = part(spot, index);
+                let old = self.peek(warp, spot, size);
+                let new = match second.get(index) {
+                    Some(second) if wide => if swap { second[lane] } else { old },
+                    Some(second) if old == truncate(operand[lane], size) => second[lane],
+                    Some(_) => old,
+                    None => update(atomic.op, size, old, operand[lane]),
+                };
+                self.poke(warp, spot, size, new);
+                if let Some(&row) = atomic.results.get(index) {
+                    warp.regs[first + row as usize][lane] = old;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn truncate(value: u64, bytes: u32) -> u64 {
+    value & (u64::MAX >> (64 - 8 * bytes))
+}
+
+fn signed(value: u64, bytes: u32) -> i64 {
+    let unused = 64 - 8 * bytes;
+    (value << unused) as i64 >> unused
+}
+
+/// The new value of an atomic that always writes.
+fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
+    let operand = truncate(operand, bytes);
+    let new = match op {
+        Rmw::And => old & operand,
+        Rmw::Or => old | operand,
+        Rmw::Xor => old ^ operand,
+        Rmw::Exch | Rmw::Cas => operand,
+        Rmw::Add => old.wrapping_add(operand),
+        Rmw::Inc => if old >= operand { 0 } else { old + 1 },
+        Rmw::Dec => if old == 0 || old > operand { operand } else { old - 1 },
+        Rmw::MinU => old.min(operand),
+        Rmw::MaxU => old.max(operand),
+        Rmw::MinS => signed(old, bytes).min(signed(operand, bytes)) as u64,
+        Rmw::MaxS => signed(old, bytes).max(signed(operand, bytes)) as u64,
+        Rmw::AddF32 => {
+            let sum = f32::from_bits(old as u32) + f32::from_bits(operand as u32);
+            u64::from(sum.to_bits())
+        }
+        Rmw::AddF64 => (f64::from_bits(old) + f64::from_bits(operand)).to_bits(),
+        Rmw::Half { bfloat, op } => {
+            let format = if bfloat { BF16 } else { F16 };
+            let one = |a, b| match op {
+                HalfOp::Add => arith(Arith::Add, format, 0, a, b, 0),
+                HalfOp::Min => extreme(false, format, 0, a, b),
+                HalfOp::Max => extreme(true, format, 0, a, b),
+            };
+            let mut all = 0;
+            for shift in (0..8 * bytes).step_by(16) {
+                all |= one(old >> shift & 0xffff, operand >> shift & 0xffff) << shift;
+            }
+            all
+        }
+    };
+    truncate(new, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping_counters() {
+        let run = |op, old, operand| update(op, 4, old, operand);
+        assert_eq!((run(Rmw::Inc, 3, 3), run(Rmw::Inc, 2, 3), run(Rmw::Inc, 9, 3)), (0, 3, 0));
+        assert_eq!((run(Rmw::Dec, 0, 3), run(Rmw::Dec, 2, 3), run(Rmw::Dec, 9, 3)), (3, 1, 3));
+    }
+
+    #[test]
+    fn signs_and_widths() {
+        let minus = u64::from(-1i32 as u32);
+        assert_eq!(update(Rmw::MinS, 4, 5, minus), minus);
+        assert_eq!(update(Rmw::MinU, 4, 5, minus), 5);
+        assert_eq!(update(Rmw::MaxS, 8, 5, u64::MAX), 5);
+        assert_eq!(update(Rmw::Add, 4, 0xffff_ffff, 1), 0);
+        assert_eq!(update(Rmw::Half { bfloat: false, op: HalfOp::Add }, 4, 0x3c00_4000, 0x3c00_3c00), 0x4000_4200);
+    }
+}

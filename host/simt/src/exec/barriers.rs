@@ -1,0 +1,172 @@
+//! The sixteen barriers of a CTA.
+//!
+//! Threads arrive one by one, so lanes of a warp may come to a barrier separately. A barrier
+//! without a count completes when every thread that has not exited has arrived. One with a count
+//! completes when that many threads have; a warp whose remaining lanes are all there counts as 32,
+//! as the ISA's counting in whole warps wants.
+
+use std::collections::VecDeque;
+
+/// Barriers of a CTA.
+pub(crate) const COUNT: usize = 16;
+/// Results of reductions that are kept for threads which have not picked them up.
+const KEPT: usize = 64;
+
+/// What a reduction over the threads of a barrier found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reduction {
+    pub(crate) holds: u32,
+    pub(crate) threads: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Barrier {
+    /// Lanes that have arrived, per warp.
+    arrived: Vec<u32>,
+    any: bool,
+    /// Arrivals of threads that had arrived already.
+    again: u32,
+    /// Threads that are waited for; none for all.
+    expected: Option<u32>,
+    generation: u64,
+    reduction: Reduction,
+    results: VecDeque<(u64, Reduction)>,
+}
+
+/// All barriers of a CTA, and who is left of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Barriers {
+    barriers: Vec<Barrier>,
+    /// Lanes that have not exited, per warp.
+    live: Vec<u32>,
+    threads: u32,
+}
+
+/// An arrival at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) id: u8,
+    pub(crate) warp: u32,
+    pub(crate) lanes: u32,
+    /// Threads waited for; none for all.
+    pub(crate) count: Option<u32>,
+    /// Lanes whose predicate holds.
+    pub(crate) holds: u32,
+}
+
+impl Barriers {
+    pub(crate) fn new(live: Vec<u32>) -> Self {
+        let threads = live.iter().map(|mask| mask.count_ones()).sum();
+        let barrier = Barrier {
+            arrived: vec![0; live.len()],
+            ..Barrier::default()
+        };
+        Self {
+            barriers: vec![barrier; COUNT],
+            live,
+            threads,
+        }
+    }
+
+    /// The generation that arrivals at a barrier belong to.
+    pub(crate) fn generation(&self, id: u8) -> u64 {
+        self.barriers[usize::from(id)].generation
+    }
+
+    /// True when a generation is over.
+    pub(crate) fn is_over(&self, id: u8, generation: u64) -> bool {
+        self.generation(id) > generation
+    }
+
+    /// What a generation's reduction found.
+    pub(crate) fn result(&self, id: u8, generation: u64) -> Reduction {
+        let results = &self.barriers[usize::from(id)].results;
+        let found = results.iter().find(|(of, _)| *of == generation);
+        found.map_or(Reduction::default(), |&(_, reduction)| reduction)
+    }
+
+    /// Threads that have not exited.
+    pub(crate) fn threads_left(&self) -> u32 {
+        self.live.iter().map(|mask| mask.count_ones()).sum()
+    }
+
+    /// Lanes arrive. True when that completes the barrier.
+    pub(crate) fn arrive(&mut self, arrival: Arrival) -> bool {
+        // A count of all threads is no different from none, except that exits do not lower it.
+        let whole = self.threads.next_multiple_of(32);
+        let barrier = &mut self.barriers[usize::from(arrival.id)];
+        barrier.any = true;
+        barrier.expected = arrival.count.filter(|&count| count < whole);
+        let arrived = &mut barrier.arrived[arrival.warp as usize];
+        barrier.again += (*arrived & arrival.lanes).count_ones();
+        *arrived |= arrival.lanes;
+        barrier.reduction.threads += arrival.lanes.count_ones();
+        barrier.reduction.holds += (arrival.lanes & arrival.holds).count_ones();
+        self.settle(arrival.id)
+    }
+
+    /// Lanes exit. Returns the barriers that this completes.
+    pub(crate) fn exit(&mut self, warp: u32, lanes: u32) -> Vec<u8> {
+        self.live[warp as usize] &= !lanes;
+        (0..COUNT as u8).filter(|&id| self.settle(id)).collect()
+    }
+
+    /// Completes a barrier if everyone is there.
+    fn settle(&mut self, id: u8) -> bool {
+        let barrier = &mut self.barriers[usize::from(id)];
+        if !barrier.any {
+            return false;
+        }
+        let warps = barrier.arrived.iter().zip(&self.live);
+        let done = match barrier.expected {
+            None => warps.clone().all(|(arrived, live)| live & !arrived == 0),
+            Some(count) => {
+                let there = warps.map(|(&arrived, live)| match arrived {
+                    0 => 0,
+                    _ if live & !arrived == 0 => 32,
+                    _ => arrived.count_ones(),
+                });
+                there.sum::<u32>() + barrier.again >= count
+            }
+        };
+        if done {
+            barrier.arrived.fill(0);
+            barrier.any = false;
+            barrier.again = 0;
+            if barrier.results.len() == KEPT {
+                barrier.results.pop_front();
+            }
+            barrier.results.push_back((barrier.generation, barrier.reduction));
+            barrier.reduction = Reduction::default();
+            barrier.generation += 1;
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(id: u8, warp: u32, lanes: u32, count: Option<u32>) -> Arrival {
+        Arrival { id, warp, lanes, count, holds: 0b101 }
+    }
+
+    #[test]
+    fn exited_threads_are_not_waited_for() {
+        let mut barriers = Barriers::new(vec![u32::MAX, 0xffff]);
+        assert!(!barriers.arrive(at(0, 0, 0xffff, None)));
+        assert!(!barriers.arrive(at(0, 1, 0xffff, None)));
+        assert_eq!(barriers.exit(0, 0xffff_0000), [0]);
+        assert!(barriers.is_over(0, 0) && !barriers.is_over(1, 0));
+        assert_eq!(barriers.result(0, 0), Reduction { holds: 4, threads: 32 });
+    }
+
+    #[test]
+    fn counts_are_in_whole_warps() {
+        let mut barriers = Barriers::new(vec![u32::MAX, 0xff, u32::MAX]);
+        assert!(!barriers.arrive(at(3, 0, 0xffff, Some(64))));
+        assert!(!barriers.arrive(at(3, 1, 0xff, Some(64))));
+        assert!(barriers.arrive(at(3, 0, 0xffff_0000, Some(64))));
+    }
+}

@@ -1,0 +1,140 @@
+//! What the threads of a launch share: memory, parameters, the clock, the statistics.
+
+use ptx::ast::{Module, Space};
+
+use super::cta::CtaId;
+use super::fault::{Fault, FaultKind};
+use crate::code::Program;
+use crate::config::{DeviceConfig, Launch, LaunchStats};
+use crate::memory::{Memory, Window};
+use crate::observer::{Executing, Observer};
+
+/// What a launch runs on.
+pub(crate) struct Setup<'a> {
+    pub(crate) config: &'a DeviceConfig,
+    pub(crate) module: &'a Module,
+    pub(crate) kernel: &'a str,
+    pub(crate) program: &'a Program,
+    pub(crate) launch: &'a Launch,
+    /// CTAs of a cluster in x, y and z.
+    pub(crate) cluster: [u32; 3],
+    /// Address of the grid barrier of a cooperative launch, 0 without.
+    pub(crate) grid_barrier: u64,
+    /// Number of the launch on its device.
+    pub(crate) number: u64,
+}
+
+/// The state of a launch that all its threads share.
+pub(crate) struct Machine<'a, O> {
+    pub(crate) setup: Setup<'a>,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) observer: &'a mut O,
+    pub(crate) stats: LaunchStats,
+    /// The region that was accessed last.
+    pub(crate) window: Window,
+    /// Shared memory of each slot, in words.
+    pub(crate) shared: Vec<Vec<u32>>,
+    /// Bytes of shared memory of a CTA.
+    pub(crate) shared_bytes: u32,
+    /// Barrier of the cluster of each slot; kept at the cluster's first slot.
+    pub(crate) clusters: Vec<ClusterBarrier>,
+    /// Bytes handed out by the device's own malloc.
+    pub(crate) heap_used: u64,
+}
+
+/// The barrier of a cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClusterBarrier {
+    pub(crate) arrived: u32,
+    pub(crate) phase: u64,
+    /// Threads of the cluster that have not exited.
+    pub(crate) live: u32,
+}
+
+impl ClusterBarrier {
+    /// Goes to the next phase when everyone is there.
+    pub(crate) fn settle(&mut self) {
+        if self.arrived > 0 && self.arrived >= self.live {
+            self.arrived = 0;
+            self.phase += 1;
+        }
+    }
+}
+
+impl<'a, O: Observer> Machine<'a, O> {
+    pub(crate) fn new(
+        setup: Setup<'a>,
+        memory: &'a mut Memory,
+        observer: &'a mut O,
+        slots: usize,
+    ) -> Self {
+        let shared_bytes = setup.program.dynamic_start.max(setup.program.static_shared);
+        let shared_bytes = match setup.launch.dynamic_shared {
+            0 => setup.program.static_shared,
+            dynamic => shared_bytes + dynamic,
+        };
+        Self {
+            setup,
+            memory,
+            observer,
+            stats: LaunchStats::default(),
+            window: Window::NONE,
+            shared: vec![Vec::new(); slots],
+            shared_bytes,
+            clusters: vec![ClusterBarrier::default(); slots],
+            heap_used: 0,
+        }
+    }
+
+    /// The region that contains `bytes` bytes at `address`.
+    #[inline(always)]
+    pub(crate) fn locate(
+        &mut self,
+        lane: u32,
+        address: u64,
+        bytes: u32,
+        write: bool,
+    ) -> Result<Window, Box<Fault>> {
+        let window = self.window;
+        let end = address.wrapping_add(u64::from(bytes));
+        if address >= window.start && end <= window.end && end > address {
+            return Ok(window);
+        }
+        self.look_up(lane, address, bytes, write)
+    }
+
+    #[cold]
+    fn look_up(
+        &mut self,
+        lane: u32,
+        address: u64,
+        bytes: u32,
+        write: bool,
+    ) -> Result<Window, Box<Fault>> {
+        match self.memory.window(address) {
+            Some(window) if u64::from(bytes) <= window.end - address => {
+                self.window = window;
+                Ok(window)
+            }
+            _ => {
+                let space = Space::Global;
+                Err(Fault::new(lane, FaultKind::Illegal { address, bytes, space, write }))
+            }
+        }
+    }
+
+    /// What an observer is told about who does something.
+    pub(crate) fn who(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
+        Executing {
+            cta: cta.linear,
+            warp,
+            offset: self.setup.program.offsets.get(pc as usize).copied().unwrap_or(0),
+            lanes,
+        }
+    }
+
+    /// Cycles of the simulated clock: a few for every warp instruction.
+    pub(crate) fn clock(&self) -> u64 {
+        self.stats.warp_instructions * 4
+    }
+}

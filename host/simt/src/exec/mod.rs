@@ -1,0 +1,22 @@
+//! Running a decoded kernel.
+
+mod access;
+mod atomic;
+mod barriers;
+mod builtin;
+mod call;
+mod copy;
+mod cta;
+mod exchange;
+mod fault;
+mod grid;
+mod machine;
+mod mbarrier;
+mod printf;
+mod random;
+mod special;
+mod step;
+mod warp;
+
+pub(crate) use grid::run;
+pub(crate) use machine::Setup;

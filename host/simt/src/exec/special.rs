@@ -1,0 +1,106 @@
+//! Special registers, and questions about addresses.
+
+use ptx::ast::Space;
+
+use super::access::lanes;
+use super::cta::CtaId;
+use super::machine::Machine;
+use super::warp::{Split, Warp};
+use crate::code::Special;
+use crate::lanes::{Lanes, WARP};
+use crate::observer::Observer;
+use crate::windows;
+
+impl<O: Observer> Machine<'_, O> {
+    /// The value of a special register in every lane.
+    pub(crate) fn special(&self, special: Special, cta: &CtaId, warp: &Warp) -> Lanes {
+        let launch = self.setup.launch;
+        let cluster = self.setup.cluster;
+        let axis = |values: [u32; 3], axis: u8| u64::from(*values.get(usize::from(axis)).unwrap_or(&0));
+        let per_lane = |f: fn(u32) -> u32| std::array::from_fn(|lane| u64::from(f(lane as u32)));
+        let size = |three: [u32; 3]| three.iter().map(|&n| u64::from(n)).product::<u64>();
+        let each = match special {
+            Special::Tid(axis @ 0..=2) => return warp.tid[usize::from(axis)],
+            Special::Tid(_) => 0,
+            Special::Ntid(of) => axis(launch.block, of),
+            Special::Ctaid(of) => axis(cta.index, of),
+            Special::Nctaid(of) => axis(launch.grid, of),
+            Special::LaneId => return per_lane(|lane| lane),
+            Special::LaneMaskEq => return per_lane(|lane| 1 << lane),
+            Special::LaneMaskLe => return per_lane(|lane| u32::MAX >> (31 - lane)),
+            Special::LaneMaskLt => return per_lane(|lane| (1 << lane) - 1),
+            Special::LaneMaskGe => return per_lane(|lane| u32::MAX << lane),
+            Special::LaneMaskGt => return per_lane(|lane| u32::MAX << lane & !(1 << lane)),
+            Special::WarpId => u64::from(warp.index),
+            Special::NwarpId => size(launch.block).div_ceil(32),
+            Special::SmId => u64::from(cta.slot % self.setup.config.sm_count.max(1)),
+            Special::NsmId => u64::from(self.setup.config.sm_count),
+            Special::GridId => self.setup.number,
+            Special::Clock => self.clock() & 0xffff_ffff,
+            Special::ClockHi => self.clock() >> 32,
+            Special::Clock64 | Special::GlobalTimer => self.clock(),
+            Special::GlobalTimerLo => self.clock() & 0xffff_ffff,
+            Special::GlobalTimerHi => self.clock() >> 32,
+            Special::Env(1) => self.setup.grid_barrier >> 32,
+            Special::Env(2) => self.setup.grid_barrier & 0xffff_ffff,
+            Special::Env(_) => 0,
+            Special::TotalShared | Special::AggregateShared => u64::from(self.shared_bytes),
+            Special::DynamicShared => u64::from(launch.dynamic_shared),
+            Special::ClusterId(of) => axis(cta.index, of) / axis(cluster, of).max(1),
+            Special::NclusterId(of) => axis(launch.grid, of) / axis(cluster, of).max(1),
+            Special::ClusterCtaid(of) => axis(cta.in_cluster, of),
+            Special::ClusterNctaid(of) => axis(cluster, of),
+            Special::ClusterCtarank => u64::from(cta.rank),
+            Special::ClusterNctarank => size(cluster),
+            Special::IsExplicitCluster => u64::from(size(cluster) > 1),
+        };
+        [each; WARP]
+    }
+
+    /// `isspacep`
+    pub(crate) fn is_space(
+        &self,
+        warp: &mut Warp,
+        split: &Split,
+        d: u32,
+        address: u32,
+        space: Space,
+        exec: u32,
+    ) {
+        let consts = &self.setup.program.consts;
+        let at = warp.read(&split.frame, address, consts);
+        let mut found = 0;
+        for lane in lanes(exec) {
+            let is = match (windows::space(at[lane]), space) {
+                // The window starts with the CTA's own memory.
+                (Space::Shared, Space::Shared) => at[lane] - windows::SHARED < windows::SHARED_STEP,
+                (Space::Shared, Space::SharedCluster) => true,
+                // Constants lie in device memory, so an address there is of both spaces.
+                (have, want) => have == want,
+            };
+            found |= u32::from(is) << lane;
+        }
+        warp.rows(&split.frame, consts).put_pred(d, exec, found);
+    }
+
+    /// `mapa`
+    pub(crate) fn map(
+        &self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        (d, address, rank, generic): (u32, u32, u32, bool),
+        exec: u32,
+    ) {
+        let consts = &self.setup.program.consts;
+        let mut at = warp.read(&split.frame, address, consts);
+        let rank = warp.read(&split.frame, rank, consts);
+        let _ = cta;
+        for lane in 0..WARP {
+            let base = if generic { windows::SHARED } else { 0 };
+            let offset = at[lane].wrapping_sub(base) & (windows::SHARED_STEP - 1);
+            at[lane] = base + offset + (rank[lane] + 1) * windows::SHARED_STEP;
+        }
+        warp.rows(&split.frame, consts).put(d, exec, &at);
+    }
+}

@@ -1,0 +1,479 @@
+//! The interpreter's loop, and which split of a warp runs.
+//!
+//! Policy: of the splits that can run, the one deepest in calls, then the one at the lowest op,
+//! runs until it reaches the place of another one. Since compilers lay out code in topological
+//! order, that is where the lanes meet again. A split that keeps the others waiting runs out of
+//! patience, sooner when it does what spin loops do; then the others get a turn, so that a lock
+//! that a waiting lane holds is released.
+
+use super::barriers::{Arrival, Barriers};
+use super::cta::CtaId;
+use super::fault::{self, Fault, FaultKind};
+use super::machine::Machine;
+use super::random::Random;
+use super::warp::{Split, State, Warp};
+use crate::code::{BarrierKind, Kind};
+use crate::error::LaunchError;
+use crate::observer::Observer;
+
+/// Ops that a split which could run waits for others, before it gets a turn.
+const PATIENCE: u64 = 16384;
+/// Ops that such a turn lasts.
+const TURN: u64 = 512;
+/// As how many ops an atomic or ordered access counts.
+const SPIN: u64 = 512;
+
+/// What a warp's time was spent on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ran {
+    /// Ops executed.
+    pub(crate) ops: u64,
+    /// True when other warps of the CTA may have become able to run.
+    pub(crate) wake: bool,
+    /// True when other CTAs of the cluster may have.
+    pub(crate) wake_cluster: bool,
+}
+
+/// Why a split stopped.
+enum Stop {
+    /// Out of fuel or patience, or at the place of another split.
+    Pause,
+    /// Waits, as its state says; or its op needs lanes that are elsewhere.
+    Blocked,
+    /// All its lanes have exited.
+    Gone,
+}
+
+impl<O: Observer> Machine<'_, O> {
+    /// Runs a warp for at most `fuel` ops.
+    pub(crate) fn run_warp(
+        &mut self,
+        cta: &CtaId,
+        barriers: &mut Barriers,
+        warp: &mut Warp,
+        mut fuel: u64,
+        random: &mut Option<Random>,
+    ) -> Result<Ran, Box<LaunchError>> {
+        let mut ran = Ran::default();
+        while fuel > 0 {
+            let Some(index) = self.pick(cta, barriers, warp, random) else {
+                warp.blocked = true;
+                break;
+            };
+            let mut split = warp.splits.swap_remove(index);
+            let before = fuel;
+            let mut spent = 0;
+            let budget = (&mut fuel, &mut spent);
+            let stop = self.run_split(cta, barriers, warp, &mut split, budget, &mut ran);
+            ran.ops += before - fuel;
+            warp.clock += spent;
+            split.turn = warp.clock;
+            match stop {
+                Ok(Stop::Gone) => {}
+                Ok(Stop::Pause | Stop::Blocked) => warp.splits.push(split),
+                Err(fault) => return Err(self.failed(cta, warp, split.pc, *fault)),
+            }
+        }
+        Ok(ran)
+    }
+
+    #[cold]
+    fn failed(&self, cta: &CtaId, warp: &Warp, pc: u32, fault: Fault) -> Box<LaunchError> {
+        let setup = &self.setup;
+        let lane = fault.lane;
+        let at = fault::place(setup.module, setup.program, setup.kernel, pc, cta, warp, lane);
+        Box::new(fault::error(fault, at))
+    }
+
+    /// The split to run next, after letting those go on that have waited long enough.
+    fn pick(
+        &mut self,
+        cta: &CtaId,
+        barriers: &Barriers,
+        warp: &mut Warp,
+        random: &mut Option<Random>,
+    ) -> Option<usize> {
+        for index in 0..warp.splits.len() {
+            self.resume(cta, barriers, warp, index);
+        }
+        if warp.splits.len() > 1 {
+            warp.join();
+        }
+        let first = warp.splits.first()?;
+        if warp.splits.len() == 1 && first.state == State::Ready {
+            return Some(0);
+        }
+        if warp.splits.iter().any(|split| split.state == State::Warp) {
+            self.exchange_waiting(cta, warp);
+        }
+        let ready = |split: &&Split| split.state == State::Ready;
+        let candidates = || warp.splits.iter().enumerate().filter(|(_, split)| ready(split));
+        let chosen = match random {
+            Some(random) if random.below(8) == 0 => {
+                let count = candidates().count();
+                if count == 0 { None } else { candidates().nth(random.below(count)) }
+            }
+            _ => {
+                let oldest = candidates().min_by_key(|(_, split)| (split.turn, split.pc));
+                let starves = |(_, split): &(usize, &Split)| warp.clock - split.turn >= PATIENCE;
+                oldest.filter(starves).or_else(|| {
+                    candidates()
+                        .min_by_key(|(_, split)| (std::cmp::Reverse(split.callers.len()), split.pc))
+                })
+            }
+        };
+        chosen.map(|(index, _)| index)
+    }
+
+    /// Lets a split go on when what it waited for has happened.
+    fn resume(&mut self, cta: &CtaId, barriers: &Barriers, warp: &mut Warp, index: usize) {
+        let program = self.setup.program;
+        let clock = warp.clock;
+        let split = &mut warp.splits[index];
+        match split.state {
+            State::Ready | State::Warp => {}
+            State::Cluster { phase } => {
+                if self.clusters[cta.first_slot as usize].phase > phase {
+                    split.state = State::Ready;
+                    split.turn = clock;
+                    split.pc += 1;
+                }
+            }
+            State::Cta { id, generation } => {
+                if !barriers.is_over(id, generation) {
+                    return;
+                }
+                split.state = State::Ready;
+                split.turn = clock;
+                let op = &program.ops[split.pc as usize];
+                split.pc += 1;
+                let Kind::Barrier(barrier) = &op.kind else {
+                    return;
+                };
+                let (frame, mask) = (split.frame, split.mask);
+                let found = barriers.result(id, generation);
+                let holds = match barrier.kind {
+                    BarrierKind::Sync | BarrierKind::Arrive => return,
+                    BarrierKind::Popc => {
+                        let value = [u64::from(found.holds); crate::lanes::WARP];
+                        let mut rows = warp.rows(&frame, &program.consts);
+                        rows.put(barrier.d, mask, &value);
+                        return;
+                    }
+                    BarrierKind::And => found.holds == found.threads,
+                    BarrierKind::Or => found.holds > 0,
+                };
+                let mut rows = warp.rows(&frame, &program.consts);
+                rows.put_pred(barrier.d, mask, if holds { u32::MAX } else { 0 });
+            }
+        }
+    }
+
+    /// Runs a split, which has been taken out of its warp.
+    fn run_split(
+        &mut self,
+        cta: &CtaId,
+        barriers: &mut Barriers,
+        warp: &mut Warp,
+        split: &mut Split,
+        (fuel, spent): (&mut u64, &mut u64),
+        ran: &mut Ran,
+    ) -> Result<Stop, Box<Fault>> {
+        let program = self.setup.program;
+        // Recomputed whenever the other splits change.
+        let mut contest = Contest::new(warp, split);
+        loop {
+            if *fuel == 0 {
+                return Ok(Stop::Pause);
+            }
+            if contest.contested {
+                if contest.reached(warp, split) {
+                    return Ok(Stop::Pause);
+                }
+                if *spent >= contest.patience {
+                    return Ok(Stop::Pause);
+                }
+            }
+            *fuel -= 1;
+            *spent += 1;
+            let op = &program.ops[split.pc as usize];
+            let exec = split.mask & warp.pred(&split.frame, op.guard);
+            if op.counts {
+                self.stats.warp_instructions += 1;
+                self.stats.thread_instructions += u64::from(exec.count_ones());
+            }
+            if exec == 0 {
+                split.pc += 1;
+                continue;
+            }
+            match &op.kind {
+                Kind::Alu(f, args) => {
+                    // Lanes that no longer exist, or never did, may be overwritten.
+                    let mask = if exec == warp.live { u32::MAX } else { exec };
+                    f(&mut warp.rows(&split.frame, &program.consts), args, mask);
+                }
+                Kind::Load(access) => {
+                    if access.strong {
+                        *spent += SPIN;
+                    }
+                    self.load(cta, warp, split, access, exec)?;
+                }
+                Kind::Store(access) => self.store(cta, warp, split, access, exec)?,
+                Kind::Branch(target) => {
+                    if exec == split.mask {
+                        split.pc = *target;
+                    } else {
+                        let mut other = split.clone();
+                        split.mask &= !exec;
+                        split.pc += 1;
+                        other.mask = exec;
+                        other.pc = *target;
+                        other.turn = warp.clock + *spent;
+                        warp.splits.push(other);
+                        return Ok(Stop::Pause);
+                    }
+                    continue;
+                }
+                Kind::Param { d, offset, load } => {
+                    let raw = self.parameter(*offset, load.bytes);
+                    let value = [load.extend(raw); crate::lanes::WARP];
+                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                }
+                Kind::Special(d, special) => {
+                    let value = self.special(*special, cta, warp);
+                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                }
+                Kind::FrameAddress { d, offset } => {
+                    let value = [u64::from(split.frame.local + offset); crate::lanes::WARP];
+                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                }
+                Kind::Atomic(atomic) => {
+                    *spent += SPIN;
+                    self.atomic(cta, warp, split, atomic, exec)?;
+                }
+                Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
+                Kind::Mbarrier(mbarrier) => {
+                    *spent += SPIN;
+                    self.mbarrier(cta, warp, split, mbarrier, exec)?;
+                }
+                Kind::IsSpace { d, address, space } => {
+                    self.is_space(warp, split, *d, *address, *space, exec);
+                }
+                Kind::Map { d, address, rank, generic } => {
+                    self.map(cta, warp, split, (*d, *address, *rank, *generic), exec);
+                }
+                Kind::ActiveMask(d) => {
+                    let value = [u64::from(exec); crate::lanes::WARP];
+                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                }
+                Kind::Fence => {
+                    let who = self.who(cta, warp.index, split.pc, exec);
+                    self.observer.fence(who);
+                }
+                Kind::Nop => {}
+                Kind::Yield => {
+                    split.pc += 1;
+                    // The rest of the time is for others, in the warp and outside.
+                    *spent += PATIENCE;
+                    *fuel = 0;
+                    return Ok(Stop::Pause);
+                }
+                // What follows acts on whole splits: lanes whose guard fails go their own way.
+                _ if exec != split.mask => {
+                    let mut other = split.clone();
+                    other.mask = split.mask & !exec;
+                    other.pc += 1;
+                    other.turn = warp.clock + *spent;
+                    split.mask = exec;
+                    warp.splits.push(other);
+                    // Counted again, and executed, with the mask it has now.
+                    *fuel += 1;
+                    if op.counts {
+                        self.stats.warp_instructions -= 1;
+                        self.stats.thread_instructions -= u64::from(exec.count_ones());
+                    }
+                    contest = Contest::new(warp, split);
+                    continue;
+                }
+                Kind::BranchIndexed { index, targets } => {
+                    self.branch_indexed(warp, split, *index, targets)?;
+                    contest = Contest::new(warp, split);
+                    continue;
+                }
+                Kind::Call(call) => {
+                    self.call(cta, warp, split, call)?;
+                    contest = Contest::new(warp, split);
+                    continue;
+                }
+                Kind::Return if !split.callers.is_empty() => {
+                    self.return_from(warp, split);
+                    contest = Contest::new(warp, split);
+                    continue;
+                }
+                Kind::Return | Kind::Exit => {
+                    self.exit(cta, barriers, warp, split, ran);
+                    return Ok(Stop::Gone);
+                }
+                Kind::Trap => {
+                    return Err(Fault::new(split.mask.trailing_zeros(), FaultKind::Trap));
+                }
+                Kind::Unsupported(what) => {
+                    let lane = split.mask.trailing_zeros();
+                    return Err(Fault::new(lane, FaultKind::Unsupported(what.to_string())));
+                }
+                Kind::Exchange(exchange) => {
+                    if self.is_complete(warp, split, exchange) {
+                        self.exchange_alone(cta, warp, split, exchange);
+                    } else {
+                        split.state = State::Warp;
+                        return Ok(Stop::Blocked);
+                    }
+                }
+                Kind::Barrier(barrier) => {
+                    if !self.arrive(cta, barriers, warp, split, barrier, ran)? {
+                        return Ok(Stop::Blocked);
+                    }
+                    contest = Contest::new(warp, split);
+                    continue;
+                }
+                Kind::ClusterBarrier { arrive, .. } => {
+                    let barrier = &mut self.clusters[cta.first_slot as usize];
+                    let first = split.mask.trailing_zeros() as usize;
+                    if *arrive {
+                        let phase = barrier.phase;
+                        barrier.arrived += split.mask.count_ones();
+                        barrier.settle();
+                        ran.wake_cluster |= barrier.phase > phase;
+                        for lane in (0..32).filter(|lane| split.mask >> lane & 1 == 1) {
+                            warp.cluster_phase[lane] = phase;
+                        }
+                    } else if barrier.phase <= warp.cluster_phase[first] {
+                        let phase = warp.cluster_phase[first];
+                        split.state = State::Cluster { phase };
+                        return Ok(Stop::Blocked);
+                    }
+                }
+            }
+            split.pc += 1;
+        }
+    }
+
+    /// Arrives at a CTA barrier. False when the split has to wait.
+    fn arrive(
+        &mut self,
+        cta: &CtaId,
+        barriers: &mut Barriers,
+        warp: &mut Warp,
+        split: &mut Split,
+        barrier: &crate::code::Barrier,
+        ran: &mut Ran,
+    ) -> Result<bool, Box<Fault>> {
+        let consts = &self.setup.program.consts;
+        let lane = split.mask.trailing_zeros();
+        let ids = warp.read(&split.frame, barrier.id, consts);
+        let id = ids[lane as usize];
+        // Lanes with another number arrive there on their own.
+        let same = (0..32).filter(|&other| ids[other] == id);
+        let lanes = split.mask & same.fold(0, |lanes, other| lanes | 1 << other);
+        if lanes != split.mask {
+            let mut other = split.clone();
+            other.mask = split.mask & !lanes;
+            split.mask = lanes;
+            warp.splits.push(other);
+        }
+        if id >= 16 {
+            let what = format!("barrier number {id}");
+            return Err(Fault::new(lane, FaultKind::Unsupported(what)));
+        }
+        let count = barrier.count.map(|count| warp.read(&split.frame, count, consts)[lane as usize]);
+        let id = id as u8;
+        let generation = barriers.generation(id);
+        let waits = barrier.kind != BarrierKind::Arrive;
+        let who = self.who(cta, warp.index, split.pc, lanes);
+        self.observer.arrive(who, u32::from(id), waits);
+        let done = barriers.arrive(Arrival {
+            id,
+            warp: warp.index,
+            lanes,
+            count: count.map(|count| count as u32),
+            holds: warp.pred(&split.frame, barrier.predicate),
+        });
+        if done {
+            self.observer.complete(cta.linear, u32::from(id));
+            ran.wake = true;
+        }
+        if waits {
+            split.state = State::Cta { id, generation };
+            return Ok(false);
+        }
+        split.pc += 1;
+        Ok(true)
+    }
+
+    /// The lanes of a split end.
+    fn exit(
+        &mut self,
+        cta: &CtaId,
+        barriers: &mut Barriers,
+        warp: &mut Warp,
+        split: &Split,
+        ran: &mut Ran,
+    ) {
+        let who = self.who(cta, warp.index, split.pc, split.mask);
+        self.observer.exit(who);
+        warp.live &= !split.mask;
+        for id in barriers.exit(warp.index, split.mask) {
+            self.observer.complete(cta.linear, u32::from(id));
+        }
+        let cluster = &mut self.clusters[cta.first_slot as usize];
+        cluster.live -= split.mask.count_ones().min(cluster.live);
+        cluster.settle();
+        ran.wake = true;
+        ran.wake_cluster = true;
+    }
+}
+
+/// How the running split stands to the others of its warp that could run.
+struct Contest {
+    contested: bool,
+    /// True when the policy prefers the running split.
+    lowest: bool,
+    /// Lowest place of those it would join.
+    next: u32,
+    /// What it may spend before another one has waited too long.
+    patience: u64,
+}
+
+impl Contest {
+    fn new(warp: &Warp, split: &Split) -> Self {
+        let mut contest = Self { contested: false, lowest: true, next: u32::MAX, patience: u64::MAX };
+        for other in warp.splits.iter().filter(|other| other.state == State::Ready) {
+            contest.contested = true;
+            let left = (other.turn + PATIENCE).saturating_sub(warp.clock);
+            contest.patience = contest.patience.min(left);
+            if other.callers.len() > split.callers.len() {
+                contest.lowest = false;
+            } else if other.frame == split.frame && other.callers == split.callers {
+                contest.next = contest.next.min(other.pc);
+                contest.lowest &= split.pc < other.pc;
+            }
+        }
+        // One that runs out of the policy's order, or although another one has waited too long, is
+        // having its turn.
+        if contest.contested && (contest.patience == 0 || !contest.lowest) {
+            contest.patience = TURN;
+        }
+        contest
+    }
+
+    /// True when the split may have met another one, or should let it go first.
+    fn reached(&self, warp: &Warp, split: &Split) -> bool {
+        if self.lowest || split.pc < self.next {
+            return split.pc >= self.next;
+        }
+        let joins = |other: &Split| {
+            other.state == State::Ready && other.frame == split.frame && other.callers == split.callers
+        };
+        warp.splits.iter().any(|other| other.pc == split.pc && joins(other))
+    }
+}

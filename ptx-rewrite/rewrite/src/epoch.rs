@@ -1,0 +1,89 @@
+//! The next epoch, after a barrier of the whole CTA or warp.
+
+use device::PREFIX;
+use ptx::ast::{Instruction, Operand};
+use ptx::isa::{self, SyncOp};
+
+use crate::access;
+use crate::edit::Edits;
+
+/// A barrier that the epochs count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Counted<'a> {
+    /// Every thread of the CTA takes part and waits.
+    Cta,
+    /// Every lane of the warp does.
+    Warp,
+    /// The same if this register holds the full mask, as it mostly does in unoptimised code.
+    WarpIfFull(&'a str),
+}
+
+/// Which epoch an instruction ends, if any.
+pub(crate) fn counted(instruction: &Instruction) -> Option<Counted<'_>> {
+    if isa::sync::is_full_cta_barrier(instruction) {
+        return Some(Counted::Cta);
+    }
+    if isa::sync::is_full_warp_barrier(instruction) {
+        return Some(Counted::Warp);
+    }
+    match isa::sync(instruction)? {
+        SyncOp::WarpBarrier { mask } => match instruction.operands.get(mask)? {
+            Operand::Name {
+                name,
+                component: None,
+                offset: 0,
+            } => Some(Counted::WarpIfFull(name)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Adds the call that gives the next epoch; false if there is none. `label` is unique in its
+/// function, `state` tells that the identity is kept in memory as well.
+pub(crate) fn insert(
+    instruction: &Instruction,
+    state: bool,
+    label: u32,
+    edits: &mut Edits,
+) -> bool {
+    let Some(counted) = counted(instruction) else {
+        return false;
+    };
+    let skip = format!("$crc_passed_{label}");
+    let mut text = String::from("\n");
+    if let Some(guard) = &instruction.guard {
+        let mut guard = guard.clone();
+        // `@p bar.red.or.pred p, …` leaves something else in its guard.
+        let mut overwritten = false;
+        isa::register_writes(instruction, |name| overwritten |= name == guard.predicate);
+        if overwritten {
+            let save = format!("\nmov.pred %crc_guard, {};\n", guard.predicate);
+            edits.insert(instruction.span.start, save);
+            guard.predicate = "%crc_guard".into();
+        }
+        text.push_str(&format!("{}bra {skip};\n", access::unless(&guard)));
+    }
+    if let Counted::WarpIfFull(mask) = counted {
+        text.push_str(&format!(
+            "setp.ne.b32 %crc_global, {mask}, -1;\n@%crc_global bra {skip};\n"
+        ));
+    }
+    let function = match counted {
+        Counted::Cta => "barrier",
+        Counted::Warp | Counted::WarpIfFull(_) => "warp_barrier",
+    };
+    text.push_str(&format!(
+        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\nst.param.b64 [crc_0], %crc_launch;\n\
+         st.param.b64 [crc_1], %crc_me;\ncall (crc_2), {PREFIX}{function}, (crc_0, crc_1);\n\
+         ld.param.b64 %crc_me, [crc_2];\n}}\n"
+    ));
+    if state {
+        text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
+    }
+    if instruction.guard.is_some() || matches!(counted, Counted::WarpIfFull(_)) {
+        text.push_str(&format!("{skip}:\n"));
+    }
+    edits.insert(instruction.span.end, text);
+    true
+}

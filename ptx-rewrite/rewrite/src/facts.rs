@@ -1,0 +1,131 @@
+//! What one function does, its callees left aside.
+
+use std::collections::BTreeMap;
+
+use ptx::ast::{Function, Instruction, Module, Space, Statement};
+use ptx::isa::{self, MemoryKind, SyncOp};
+
+use crate::access::{self, Checked};
+use crate::epoch::{self, Counted};
+use crate::names::Names;
+
+/// The facts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Accesses that can be checked.
+    pub checkable: u32,
+    /// log2 of the smallest element among them, at most 2.
+    pub granule_log2: u32,
+    /// Accesses of shared memory.
+    pub shared: u32,
+    /// Accesses of private or constant memory.
+    pub private: u32,
+    /// It executes barriers of the whole CTA.
+    pub barriers: bool,
+    /// It executes barriers of the whole warp, or may.
+    pub warp_barriers: bool,
+    /// What may order threads unseen by the epochs.
+    pub releases: Vec<String>,
+    /// What the check does not follow: the opcode, how often, and the first line.
+    pub not_understood: BTreeMap<String, (u32, u32)>,
+}
+
+/// Reads a function. One that is only declared has no facts but its name.
+pub(crate) fn read(module: &Module, function: &Function) -> Facts {
+    let mut facts = Facts {
+        granule_log2: 2,
+        ..Facts::default()
+    };
+    let Some(body) = &function.body else {
+        declared(function, &mut facts);
+        return facts;
+    };
+    let names = Names::new(module, function, body);
+    for (at, statement) in body.statements.iter().enumerate() {
+        let instruction = match statement {
+            Statement::Instruction(instruction) => instruction,
+            Statement::Unknown(span) => {
+                let line = module.line_column(span.start).0;
+                facts.puzzle("a statement", line);
+                facts.releases.push(format!(
+                    "a statement that is not understood at PTX line {line}"
+                ));
+                continue;
+            }
+            _ => continue,
+        };
+        let line = module.line_column(instruction.span.start).0;
+        match access::classify(&names, at, instruction) {
+            Checked::Yes { op, .. } => {
+                let element = op.bytes_per_element.max(1).trailing_zeros();
+                facts.checkable += 1;
+                facts.granule_log2 = facts.granule_log2.min(element);
+            }
+            Checked::Shared => facts.shared += 1,
+            Checked::Private => facts.private += 1,
+            Checked::NotUnderstood => facts.puzzle(&opcode(instruction), line),
+            Checked::NoAccess if isa::lookup(&instruction.opcode).is_none() => {
+                facts.puzzle(&opcode(instruction), line);
+            }
+            Checked::NoAccess => {}
+        }
+        match epoch::counted(instruction) {
+            Some(Counted::Cta) => facts.barriers = true,
+            Some(Counted::Warp | Counted::WarpIfFull(_)) => facts.warp_barriers = true,
+            None => {}
+        }
+        if orders(instruction) {
+            let text = module.slice(instruction.span);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            facts.releases.push(format!("{text} at PTX line {line}"));
+        }
+    }
+    facts
+}
+
+impl Facts {
+    fn puzzle(&mut self, what: &str, line: u32) {
+        let known = self.not_understood.entry(what.to_owned());
+        known.or_insert((0, line)).0 += 1;
+    }
+}
+
+/// What the code of a function that is elsewhere may do.
+fn declared(function: &Function, facts: &mut Facts) {
+    match function.name.as_str() {
+        "vprintf" | "__assertfail" => {}
+        // Memory handed from free to malloc is ordered by the allocator.
+        "malloc" | "free" => facts.releases.push(format!("a call of {}", function.name)),
+        name => {
+            facts.puzzle(&format!("{name}, a function defined elsewhere"), 0);
+            facts
+                .releases
+                .push(format!("a call of {name}, which is defined elsewhere"));
+        }
+    }
+}
+
+fn opcode(instruction: &Instruction) -> String {
+    let mut text = instruction.opcode.to_string();
+    for suffix in &instruction.suffixes {
+        text.push('.');
+        text.push_str(suffix);
+    }
+    text
+}
+
+/// Whether an instruction may order threads in a way that a cell does not follow.
+fn orders(instruction: &Instruction) -> bool {
+    if isa::lookup(&instruction.opcode).is_none() || isa::sync::release_capable(instruction) {
+        return true;
+    }
+    match isa::sync(instruction) {
+        Some(SyncOp::WarpBarrier { .. }) => !isa::sync::is_full_warp_barrier(instruction),
+        Some(SyncOp::CtaBarrier { .. }) => !isa::sync::is_full_cta_barrier(instruction),
+        Some(SyncOp::ClusterBarrier { .. } | SyncOp::Mbarrier { .. }) => true,
+        _ => isa::memory(instruction).is_some_and(|op| {
+            op.scope == isa::Scope::Cluster && op.is_strong()
+                || matches!(op.kind, MemoryKind::BulkCopy) && op.space != Space::Shared
+        }),
+    }
+}

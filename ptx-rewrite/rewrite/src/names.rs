@@ -1,0 +1,56 @@
+//! What a name in an address means.
+
+use ptx::ast::{Body, Function, Module, Space, Statement};
+use ptx::scope::Scopes;
+
+/// A register or a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A register of so many bytes.
+    Register(u32),
+    /// A variable or parameter of that state space.
+    Variable(Space),
+    /// Declared nowhere.
+    Unknown,
+}
+
+/// The names visible in a body.
+pub(crate) struct Names<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    body: &'a Body,
+    scopes: Scopes<'a>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(module: &'a Module, function: &'a Function, body: &'a Body) -> Self {
+        Self {
+            module,
+            function,
+            body,
+            scopes: Scopes::new(body),
+        }
+    }
+
+    /// What `name` means at statement `at`, innermost declaration first.
+    pub(crate) fn meaning(&self, at: usize, name: &str) -> Meaning {
+        if let Some(register) = self.scopes.register(at, name) {
+            let ty = self.scopes.register_type(register);
+            return ty.map_or(Meaning::Unknown, |(ty, _)| Meaning::Register(ty.bytes()));
+        }
+        if let Some(index) = self.scopes.variable(at, name)
+            && let Some(Statement::Variable(variable)) = self.body.statements.get(index)
+        {
+            return Meaning::Variable(variable.space);
+        }
+        let formal = self.function.params.iter().chain(&self.function.returns);
+        let global = self.module.variables();
+        match formal.chain(global).find(|variable| variable.name == name) {
+            Some(variable) if variable.space == Space::Reg => {
+                Meaning::Register(variable.ty.bytes())
+            }
+            Some(variable) => Meaning::Variable(variable.space),
+            None => Meaning::Unknown,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What is said of kernels: what is checked, what may order threads, what is not understood.
+
+use rewrite::{Config, KernelInfo, Rewritten, rewrite};
+
+const HEADER: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+
+fn rewritten(body: &str) -> Rewritten {
+    let text = format!("{HEADER}{body}");
+    let (module, diagnostics) = ptx::parse(&text);
+    assert!(diagnostics.iter().all(|d| d.unknown), "{diagnostics:?}");
+    let rewritten = rewrite(&module, &Config::default());
+    assert_eq!(rewrite::erase(&rewritten.text), text);
+    rewritten
+}
+
+fn kernel(body: &str) -> KernelInfo {
+    let registers = ".reg .u64 %a; .reg .u32 %v, %w; .reg .pred %p;";
+    let mut all = rewritten(&format!(
+        ".entry k(.param .u64 a) {{ {registers} {body} ret; }}"
+    ));
+    assert_eq!(all.kernels.len(), 1);
+    all.kernels.remove(0)
+}
+
+#[test]
+fn barriers_of_all_threads_release_nothing_unseen() {
+    let info = kernel("bar.sync 0; barrier.sync 3; bar.warp.sync -1; st.global.u32 [%a], %v;");
+    assert!(
+        info.barriers && info.warp_barriers && !info.release_capable,
+        "{info:?}"
+    );
+    let info = kernel("atom.global.add.u32 %v, [%a], 1; st.volatile.global.u32 [%a], %v;");
+    assert!(
+        !info.barriers && !info.warp_barriers && !info.release_capable,
+        "{info:?}"
+    );
+}
+
+#[test]
+fn whatever_may_order_threads_makes_candidates() {
+    for instruction in [
+        "membar.gl;",
+        "membar.cta;",
+        "fence.acq_rel.gpu;",
+        "st.release.gpu.global.u32 [%a], %v;",
+        "atom.acq_rel.gpu.global.add.u32 %v, [%a], 1;",
+        "red.release.gpu.global.add.u32 [%a], 1;",
+        "bar.sync 1, 64;",
+        "bar.sync %v, %w;",
+        "bar.arrive 1, 64;",
+        "bar.warp.sync 255;",
+        "bar.warp.sync %v;",
+        "barrier.cluster.arrive;",
+        "mbarrier.arrive.shared.b64 _, [%a];",
+        "invented.instruction %v;",
+    ] {
+        let info = kernel(instruction);
+        assert!(
+            info.release_capable && !info.release_sites.is_empty(),
+            "{instruction}"
+        );
+    }
+}
+
+#[test]
+fn accesses_are_counted_by_what_becomes_of_them() {
+    let info = kernel(
+        ".shared .u32 s; .local .u32 l; ld.param.u64 %a, [a]; ld.u32 %v, [%a]; ld.shared.u32 %v, [s]; ld.u32 %v, [s]; st.local.u32 [l], %v; red.global.add.u32 [%a], 1;",
+    );
+    assert_eq!((info.accesses, info.checked), (2, 2));
+    assert_eq!((info.skipped.shared, info.skipped.private), (2, 2));
+    assert!(info.not_understood.is_empty(), "{:?}", info.not_understood);
+}
+
+#[test]
+fn what_is_not_modelled_is_told_by_opcode() {
+    let info = kernel(
+        "cp.async.ca.shared.global [%v], [%a], 16; cp.async.ca.shared.global [%v], [%a+16], 16; tex.2d.v4.f32.f32 {%v, %v, %v, %v}, [%a, {%v, %v}]; invented %v;",
+    );
+    assert_eq!(
+        info.not_understood,
+        [
+            "cp.async.ca.shared.global, 2 times, first at PTX line 4",
+            "invented at PTX line 4",
+            "tex.2d.v4.f32.f32 at PTX line 4"
+        ]
+    );
+}
+
+#[test]
+fn matrices_in_shared_memory_are_shared_accesses() {
+    let info = kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%w];");
+    assert_eq!((info.skipped.shared, info.not_understood.len()), (1, 0));
+    let info = kernel("wmma.load.c.sync.aligned.row.m16n16k16.global.f16 {%v, %v, %v, %v}, [%a];");
+    assert_eq!(info.not_understood.len(), 1);
+}
+
+#[test]
+fn the_smallest_element_of_all_kernels_that_share_a_function_is_the_granule() {
+    let all = rewritten(
+        ".global .u32 g;\n\
+         .func f { .reg .u32 %v; ld.global.u32 %v, [g]; ret; }\n\
+         .func h { .reg .u32 %v; ld.global.u16 %v, [g]; ret; }\n\
+         .entry a { call f; ret; }\n\
+         .entry b { .reg .u32 %v; call f; ld.global.u8 %v, [g]; ret; }\n\
+         .entry c { call h; ret; }\n\
+         .entry d { .reg .u64 %v; ld.global.u64 %v, [g]; ret; }",
+    );
+    let granules: Vec<u32> = all
+        .kernels
+        .iter()
+        .map(|kernel| kernel.granule_log2)
+        .collect();
+    assert_eq!(granules, [0, 0, 1, 2]);
+}
+
+#[test]
+fn calls_that_cannot_be_followed_are_told() {
+    let all = rewritten(
+        ".func leaf { bar.sync 0; ret; }\n\
+         .func taken { .reg .u64 %a; st.global.u32 [%a], 1; call leaf; ret; }\n\
+         .global .u64 table[1] = {taken};\n\
+         .extern .func somewhere;\n\
+         .entry direct { call taken; ret; }\n\
+         .func through { .reg .u64 %f; p: .callprototype _; call %f, p; ret; }\n\
+         .entry pointer { call through; ret; }\n\
+         .entry outside { call somewhere; ret; }\n\
+         .entry plain { call leaf; ret; }",
+    );
+    assert_eq!(
+        all.unchecked_functions,
+        [("taken".into(), "its address is taken".into())]
+    );
+    let releases: Vec<&[String]> = all
+        .kernels
+        .iter()
+        .map(|k| k.release_sites.as_slice())
+        .collect();
+    assert_eq!(
+        releases[0],
+        ["a barrier below taken, which is left unchecked"]
+    );
+    assert_eq!(releases[1], ["a call through a pointer in through"]);
+    assert_eq!(
+        releases[2],
+        ["a call of somewhere, which is defined elsewhere"]
+    );
+    assert!(releases[3].is_empty());
+    let puzzles = &all.kernels[1].not_understood;
+    assert_eq!(
+        puzzles,
+        &["the accesses of taken are not checked: its address is taken"]
+    );
+    assert_eq!((all.kernels[0].accesses, all.kernels[0].checked), (1, 0));
+}
+
+#[test]
+fn the_hidden_parameter_lies_behind_the_others() {
+    let all = rewritten(
+        ".entry a { ret; }\n.entry b(.param .u8 x) { ret; }\n.entry c(.param .u64 x, .param .b8 y[9]) { ret; }\n\
+         .entry d(.param .b8 x[4092]) { ret; }",
+    );
+    let offsets: Vec<u32> = all
+        .kernels
+        .iter()
+        .map(|kernel| kernel.param_bytes)
+        .collect();
+    assert_eq!(offsets, [0, 8, 24, 4096]);
+    // Before PTX 8.1 there are 4096 bytes.
+    let told: Vec<bool> = all
+        .kernels
+        .iter()
+        .map(|kernel| kernel.instrumented)
+        .collect();
+    assert_eq!(told, [true, true, true, false]);
+    assert!(all.kernels[3].why_not.is_some());
+}
+
+#[test]
+fn modules_are_left_alone_with_the_reason() {
+    let kernel = ".entry k { .reg .u32 %v; st.global.u32 [8], %v; ret; }";
+    let header = |version, target, size| {
+        format!(".version {version}\n.target {target}\n.address_size {size}\n{kernel}")
+    };
+    let once = rewrite(
+        &ptx::parse(&header("7.0", "sm_70", 64)).0,
+        &Config::default(),
+    );
+    assert!(once.kernels[0].instrumented && once.diagnostics.is_empty());
+    for (text, reason) in [
+        (header("5.0", "sm_60", 64), "below"),
+        (header("7.0", "sm_61", 64), "sm_70"),
+        (header("7.0", "sm_70", 32), "32-bit"),
+        (once.text.clone(), "already"),
+        (kernel.replace("%v", "%crc_v"), "already"),
+    ] {
+        let again = rewrite(&ptx::parse(&text).0, &Config::default());
+        assert_eq!(again.text, text);
+        assert!(again.sites.is_empty());
+        assert!(!again.kernels[0].instrumented);
+        let why = again.kernels[0].why_not.clone().unwrap_or_default();
+        assert!(why.contains(reason), "{why}");
+        assert_eq!(again.diagnostics[0].message, why);
+    }
+}
+
+#[test]
+fn sites_have_their_lines_and_inlined_frames() {
+    let all = rewritten(
+        ".file 1 \"a.cu\"\n.entry k(.param .u64 p) {\n.reg .u64 %a;\n.reg .u32 %v;\n.loc 1 10 3\nld.global.u32 %v,\n  [%a+4];\n.loc 1 20 5, function_name $name, inlined_at 1 10 3\nst.global.v2.u32 [%a], {%v, %v};\nret;\n}\n.section .debug_str {\n$name:\n.b8 102\n.b8 0\n}",
+    );
+    let [load, store] = all.sites.as_slice() else {
+        panic!("{:?}", all.sites)
+    };
+    assert_eq!((load.id, load.ptx_line, load.bytes), (0, 9, 4));
+    assert_eq!(load.text, "ld.global.u32 %v, [%a+4];");
+    assert_eq!((load.frames[0].line, load.frames.len()), (10, 1));
+    assert_eq!(
+        (store.id, store.kind, store.bytes),
+        (1, shadow::rule::WEAK_STORE, 8)
+    );
+    let frames: Vec<_> = store
+        .frames
+        .iter()
+        .map(|f| (f.line, f.function.as_deref()))
+        .collect();
+    assert_eq!(frames, [(20, Some("f")), (10, None)]);
+}

@@ -1,0 +1,234 @@
+//! The simulated device, checked or not, as a test case sees it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use driver::Device as _;
+use runtime::log::{Event, Writer};
+use runtime::sim::CheckedSim;
+use runtime::{Checker, Options, ShadowSize};
+use simt::{Device, DeviceConfig, LaunchError, Limits};
+
+use crate::args::Arg;
+use crate::header::Case;
+
+/// A launch that takes longer hangs.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How to launch a case.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The kernel; the only one when not named.
+    pub kernel: Option<String>,
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// Threads per CTA.
+    pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared: u32,
+    /// All CTAs resident.
+    pub cooperative: bool,
+}
+
+impl Launch {
+    /// What the header says.
+    pub fn of(case: &Case) -> Result<Self> {
+        Ok(Self {
+            kernel: case.get("kernel").map(str::to_owned),
+            grid: case.dims("grid")?,
+            block: case.dims("block")?,
+            shared: case
+                .get("shared")
+                .map_or(Ok(0), str::parse)
+                .context("shared")?,
+            cooperative: case.get("cooperative") == Some("true"),
+        })
+    }
+}
+
+/// What came of a launch.
+pub struct Outcome {
+    /// Contents of the arguments afterwards; empty for scalars.
+    pub contents: Vec<Vec<u8>>,
+    /// How the launch failed.
+    pub error: Result<(), Failure>,
+    /// What was reported.
+    pub races: Vec<Race>,
+}
+
+/// A failed launch.
+#[derive(Debug)]
+pub struct Failure {
+    /// `illegal-address`, `misaligned`, `trap`, `assert`, `deadlock`, `timeout` or `other`.
+    pub kind: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A reported pair.
+#[derive(Clone, Debug)]
+pub struct Race {
+    /// Lines of the two accesses in the file, the smaller first.
+    pub lines: (u32, u32),
+    /// An error rather than a candidate.
+    pub decided: bool,
+}
+
+/// A fresh device.
+pub struct Machine {
+    sim: CheckedSim,
+}
+
+impl Machine {
+    /// A device with or without checks; seed 0 is round robin.
+    pub fn new(checked: bool, seed: u64) -> Result<Self> {
+        let device = Device::new(DeviceConfig {
+            memory: 1 << 30,
+            ..DeviceConfig::default()
+        })?;
+        let options = Options {
+            shadow: ShadowSize::Exact,
+            seed: (seed != 0).then_some(seed),
+            timeout: Some(TIMEOUT.as_secs_f64()),
+            ..Options::default()
+        };
+        let checker = checked.then(|| Checker::new(options, Writer::Memory(Vec::new())));
+        Ok(Self {
+            sim: CheckedSim::new(device, checker),
+        })
+    }
+
+    /// Loads `text`, runs the launch and reads everything back.
+    pub fn run(mut self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+        let (module, _) = ptx::parse(text);
+        let kernel = match &launch.kernel {
+            Some(name) => name.clone(),
+            None => match module.functions().filter(|f| f.entry).collect::<Vec<_>>()[..] {
+                [only] => only.name.to_string(),
+                _ => bail!("the file has not exactly one kernel: say which with `kernel`"),
+            },
+        };
+        let id = self.sim.load(text, "test")?;
+        let (params, addresses) = self.arguments(id, &kernel, arguments)?;
+        let mut request = simt::Launch::new(launch.grid, launch.block, params);
+        request.dynamic_shared = launch.shared;
+        request.cooperative = launch.cooperative;
+        request.limits = Limits {
+            timeout: Some(TIMEOUT),
+            ..Limits::default()
+        };
+        let error = self.sim.launch(id, &kernel, &request);
+        let contents = arguments.iter().zip(addresses).map(|(argument, address)| {
+            let Arg::Buffer(bytes) = argument else {
+                return Ok(Vec::new());
+            };
+            let mut bytes = vec![0; bytes.len()];
+            self.sim.device().read(address, &mut bytes)?;
+            Ok(bytes)
+        });
+        Ok(Outcome {
+            contents: contents.collect::<Result<_>>()?,
+            error: error.map(drop).map_err(failure),
+            races: self.races()?,
+        })
+    }
+
+    /// Puts buffers into device memory and packs the parameters.
+    fn arguments(
+        &mut self,
+        id: simt::ModuleId,
+        kernel: &str,
+        arguments: &[Arg],
+    ) -> Result<(Vec<u8>, Vec<u64>)> {
+        let info = self
+            .sim
+            .kernel(id, kernel)
+            .with_context(|| format!("no kernel `{kernel}`"))?;
+        if info.params.len() != arguments.len() {
+            bail!(
+                "{} `arg` lines for {} parameters",
+                arguments.len(),
+                info.params.len()
+            );
+        }
+        let (mut params, mut addresses) = (Vec::new(), Vec::new());
+        for (layout, argument) in info.params.iter().zip(arguments) {
+            let (address, value) = match argument {
+                Arg::Scalar(value) => (0, value.clone()),
+                Arg::Buffer(bytes) => {
+                    let length = bytes.len() as u64;
+                    let address = self.sim.device_mut().alloc(length)?;
+                    self.sim.device_mut().write(address, bytes)?;
+                    if let Some(checker) = self.sim.checker_mut() {
+                        checker.allocated(address, length, "arg");
+                    }
+                    (address, address.to_le_bytes().to_vec())
+                }
+            };
+            addresses.push(address);
+            params.resize(layout.offset as usize, 0);
+            params.extend(value);
+        }
+        Ok((params, addresses))
+    }
+
+    fn races(&self) -> Result<Vec<Race>> {
+        let mut lines = HashMap::new();
+        let mut races = Vec::new();
+        for event in self.sim.checker().map_or(&[][..], Checker::events) {
+            match event {
+                Event::Module(module) => {
+                    lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
+                }
+                Event::Race(race) => {
+                    let line = |site| {
+                        lines
+                            .get(&site)
+                            .copied()
+                            .ok_or_else(|| anyhow!("unknown site {site}"))
+                    };
+                    let (a, b) = (line(race.site)?, line(race.previous_site)?);
+                    races.push(Race {
+                        lines: (a.min(b), a.max(b)),
+                        decided: race.decided,
+                    });
+                }
+                Event::Launch(launch) => {
+                    if let Some(why) = &launch.why_not {
+                        bail!("the launch was not checked: {why}");
+                    }
+                    if launch.counters.outside + launch.counters.dropped > 0 {
+                        bail!("not everything was checked: {:?}", launch.counters);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(races)
+    }
+}
+
+fn failure(error: LaunchError) -> Failure {
+    let kind = match &error {
+        LaunchError::IllegalAddress { .. } => "illegal-address",
+        LaunchError::Misaligned { .. } => "misaligned",
+        LaunchError::Trap { .. } => "trap",
+        LaunchError::Assert { .. } => "assert",
+        LaunchError::Deadlock { .. } => "deadlock",
+        LaunchError::Timeout { .. } => "timeout",
+        _ => "other",
+    };
+    Failure {
+        kind,
+        message: error.to_string(),
+    }
+}
