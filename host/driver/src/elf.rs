@@ -126,6 +126,37 @@ pub fn kernels(cubin: &[u8]) -> Result<Vec<String>, ElfError> {
     Ok(names)
 }
 
+/// The PTX text that ptxas leaves in a cubin built with line information, if it is there.
+///
+/// Its `.loc` lines are blanked, so reports on it know PTX lines only.
+pub fn embedded_ptx(cubin: &[u8]) -> Option<String> {
+    let file = open(cubin).ok()?;
+    let section = file.section_by_name(".nv_debug_ptx_txt")?;
+    // Lines end in a zero byte instead of a line feed.
+    let text: Vec<u8> = section
+        .data()
+        .ok()?
+        .iter()
+        .map(|&byte| if byte == 0 { b'\n' } else { byte })
+        .collect();
+    String::from_utf8(text)
+        .ok()
+        .filter(|text| text.contains(".version"))
+}
+
+/// Length of the ELF file that starts with these 64 bytes, as far as its section table reaches.
+///
+/// For a reader that has only a pointer. The table ends the files that ptxas writes.
+pub fn length(header: &[u8; 64]) -> Option<u64> {
+    let table = u64::from_le_bytes(*header[40..].first_chunk()?);
+    let entry = u16::from_le_bytes([header[58], header[59]]);
+    let count = u16::from_le_bytes([header[60], header[61]]);
+    let known = header.starts_with(&elf::ELFMAG) && table >= 64 && entry == 64;
+    table
+        .checked_add(64 * u64::from(count))
+        .filter(|_| known && count > 0)
+}
+
 fn open(bytes: &[u8]) -> Result<ElfFile64<'_, object::Endianness>, ElfError> {
     if !bytes.starts_with(&elf::ELFMAG) {
         return Err(ElfError::NotElf);

@@ -26,7 +26,9 @@ pub(crate) fn original_line(rewritten: &str, line: u32) -> u32 {
 
 /// The source of the first instruction on a line of a module, innermost inlined function first.
 pub(crate) fn frames(module: &Module, line: u32) -> Vec<Frame> {
-    let bodies = module.functions().filter_map(|function| function.body.as_ref());
+    let bodies = module
+        .functions()
+        .filter_map(|function| function.body.as_ref());
     for body in bodies {
         for (_, instruction) in body.instructions() {
             if module.line_column(instruction.span.start).0 == line
@@ -52,9 +54,7 @@ pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Op
         LaunchError::Deadlock { waiting, .. } => {
             waiting.iter_mut().map(|group| &mut group.at.line).collect()
         }
-        LaunchError::Timeout { running, .. } => {
-            running.iter_mut().map(|at| &mut at.line).collect()
-        }
+        LaunchError::Timeout { running, .. } => running.iter_mut().map(|at| &mut at.line).collect(),
         LaunchError::Unsupported { line, .. } => vec![line],
         LaunchError::UnknownModule
         | LaunchError::UnknownKernel(_)

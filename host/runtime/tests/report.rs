@@ -26,7 +26,12 @@ fn site(id: u32, op: &str, line: u32) -> Site {
     Site {
         id,
         function: "_Z5countPi".into(),
-        text: if op == "load" { "ld.global.u32 %r1, [%rd1];" } else { "st.global.u32 [%rd1], %r1;" }.into(),
+        text: if op == "load" {
+            "ld.global.u32 %r1, [%rd1];"
+        } else {
+            "st.global.u32 [%rd1], %r1;"
+        }
+        .into(),
         ptx_line: 10 + id,
         op: op.into(),
         bytes: 4,
@@ -166,7 +171,14 @@ fn both_sides_are_shown_with_what_there_is_to_know() {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");
     }
     assert!(!text.contains('\u{1b}'), "colours without being asked");
-    let colored = text::render(&report, &sources, Style { color: true, ..Style::default() });
+    let colored = text::render(
+        &report,
+        &sources,
+        Style {
+            color: true,
+            ..Style::default()
+        },
+    );
     assert!(colored.contains('\u{1b}'));
     assert_eq!(report.summary.outcome, Outcome::Races);
     assert_valid(&report);
@@ -177,7 +189,10 @@ fn one_statement_that_races_with_itself_names_the_atomic() {
     let (_folder, sources) = sources();
     let report = Report::build(&[log(None, vec![race(1, 2, 1, 1)])], &context(), &sources);
     let text = render(&report, &sources);
-    assert!(text.contains("make it one operation: `atomicAdd(&x[0], 1)`"), "{text}");
+    assert!(
+        text.contains("make it one operation: `atomicAdd(&x[0], 1)`"),
+        "{text}"
+    );
     assert_eq!(text.matches("x[0]++;").count(), 1, "one excerpt:\n{text}");
 }
 
@@ -191,10 +206,17 @@ fn pairs_are_merged_over_directions_launches_and_schedules() {
     let mut both = context();
     both.schedules = 2;
     let report = Report::build(&logs, &both, &sources);
-    let counts: Vec<(u64, &[u64])> = report.races.iter().map(|r| (r.count, &r.seeds[..])).collect();
+    let counts: Vec<(u64, &[u64])> = report
+        .races
+        .iter()
+        .map(|r| (r.count, &r.seeds[..]))
+        .collect();
     assert_eq!(counts, [(10, &[0, 9][..]), (1, &[9][..])]);
     assert!(render(&report, &sources).contains("under 2 of 2 schedules"));
-    assert_eq!((report.stats.warp_instructions, report.stats.global_sectors), (200, 16));
+    assert_eq!(
+        (report.stats.warp_instructions, report.stats.global_sectors),
+        (200, 16)
+    );
     assert_ne!(report.races[0].id, report.races[1].id);
     assert_valid(&report);
 }
@@ -208,11 +230,16 @@ fn a_fingerprint_does_not_follow_line_numbers() {
         let mut log = log(None, vec![race(1, 2, 3, 1)]);
         for event in &mut log.events {
             if let Event::Module(module) = event {
-                module.sites.iter_mut().for_each(|s| s.frames[0].line += moved);
+                module
+                    .sites
+                    .iter_mut()
+                    .for_each(|s| s.frames[0].line += moved);
             }
         }
         let sources = Sources::new(vec![folder.path().to_owned()]);
-        Report::build(&[log], &context(), &sources).races[0].id.clone()
+        Report::build(&[log], &context(), &sources).races[0]
+            .id
+            .clone()
     };
     assert_eq!(id(""), id("// a line\n// and another\n"));
 }
@@ -224,7 +251,9 @@ fn an_undecided_conflict_is_no_error() {
     for event in &mut log.events {
         match event {
             Event::Race(race) => race.decided = false,
-            Event::Module(module) => module.kernels[0].release_sites.push("membar.gl at PTX line 12".into()),
+            Event::Module(module) => module.kernels[0]
+                .release_sites
+                .push("membar.gl at PTX line 12".into()),
             _ => {}
         }
     }
@@ -232,11 +261,26 @@ fn an_undecided_conflict_is_no_error() {
     assert_eq!((report.summary.errors, report.summary.warnings), (0, 1));
     assert_eq!(report.summary.outcome, Outcome::Clean);
     let text = render(&report, &sources);
-    assert!(text.contains("warning[CR003]: possible inter-block race"), "{text}");
-    assert!(text.contains("not decided: the kernel may order its threads by membar.gl at PTX line 12"), "{text}");
-    assert!(text.contains("SUMMARY: cudarun-check: 1 race (0 errors, 1 possible and not decided)"), "{text}");
-    let counting = Context { warnings_fail: true, ..context() };
-    assert_eq!(Report::build(&[log], &counting, &sources).summary.outcome, Outcome::Races);
+    assert!(
+        text.contains("warning[CR003]: possible inter-block race"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not decided: the kernel may order its threads by membar.gl at PTX line 12"),
+        "{text}"
+    );
+    assert!(
+        text.contains("SUMMARY: cudarun-check: 1 race (0 errors, 1 possible and not decided)"),
+        "{text}"
+    );
+    let counting = Context {
+        warnings_fail: true,
+        ..context()
+    };
+    assert_eq!(
+        Report::build(&[log], &counting, &sources).summary.outcome,
+        Outcome::Races
+    );
     assert_valid(&report);
 }
 
@@ -261,15 +305,31 @@ fn what_was_not_checked_is_said() {
     unchecked.checked = false;
     unchecked.why_not = Some("not selected by --kernel-name".into());
     let mut failed = launch(3);
-    failed.error = Some("_Z5countPi, ptx line 9: vavrg4 is not supported by the simulated device".into());
+    failed.error =
+        Some("_Z5countPi, ptx line 9: vavrg4 is not supported by the simulated device".into());
     failed.unsupported = true;
-    failed.error_frames = vec![Frame { file: "count.cu".into(), line: 3, ..Frame::default() }];
-    failed.counters = Counters { evictions: 1234, undecided: 2, outside: 3, dropped: 4, ..Counters::default() };
+    failed.error_frames = vec![Frame {
+        file: "count.cu".into(),
+        line: 3,
+        ..Frame::default()
+    }];
+    failed.counters = Counters {
+        evictions: 1234,
+        undecided: 2,
+        outside: 3,
+        dropped: 4,
+        ..Counters::default()
+    };
     let mut log = log(None, Vec::new());
     log.events.push(Event::Launch(Box::new(unchecked)));
     log.events.push(Event::Launch(Box::new(failed)));
-    log.events.push(Event::Note { text: "something of note".into() });
-    let context = Context { without_ptx: vec!["_Z6sealedPi".into()], ..context() };
+    log.events.push(Event::Note {
+        text: "something of note".into(),
+    });
+    let context = Context {
+        without_ptx: vec!["_Z6sealedPi".into()],
+        ..context()
+    };
     let report = Report::build(&[log], &context, &sources);
     let text = render(&report, &sources);
     for part in [
@@ -296,9 +356,18 @@ fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
     assert_eq!(report.summary.outcome, Outcome::Incomplete);
     let text = render(&report, &sources);
     assert!(text.contains("0 races; nothing was checked"), "{text}");
-    assert!(text.contains("COVERAGE: no kernels seen, 0 launches checked, 0 records dropped"), "{text}");
+    assert!(
+        text.contains("COVERAGE: no kernels seen, 0 launches checked, 0 records dropped"),
+        "{text}"
+    );
     assert_valid(&report);
-    let killed = Context { exit: ExitStatus { code: None, signal: Some(9) }, ..context() };
+    let killed = Context {
+        exit: ExitStatus {
+            code: None,
+            signal: Some(9),
+        },
+        ..context()
+    };
     let report = Report::build(&[log(None, Vec::new())], &killed, &sources);
     assert_eq!(report.summary.outcome, Outcome::AppFailed);
     assert!(render(&report, &sources).contains("killed by signal 9"));
@@ -310,9 +379,15 @@ fn a_print_limit_hides_races_but_counts_them() {
     let (_folder, sources) = sources();
     let races = vec![race(1, 1, 2, 1), race(1, 2, 2, 1), race(1, 2, 3, 1)];
     let report = Report::build(&[log(None, races)], &context(), &sources);
-    let style = Style { print_limit: Some(1), ..Style::default() };
+    let style = Style {
+        print_limit: Some(1),
+        ..Style::default()
+    };
     let text = text::render(&report, &sources, style);
     assert_eq!(text.matches("error[CR003]").count(), 1, "{text}");
-    assert!(text.contains("(2 more not shown, --print-limit 1)"), "{text}");
+    assert!(
+        text.contains("(2 more not shown, --print-limit 1)"),
+        "{text}"
+    );
     assert!(text.contains("3 races (3 errors)"), "{text}");
 }

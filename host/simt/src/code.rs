@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     Exit,
     Trap,
     Barrier(Box<Barrier>),
-    ClusterBarrier { arrive: bool, wait: bool },
+    ClusterBarrier { arrive: bool },
     /// Waits for other lanes of the warp, then exchanges values with them.
     Exchange(Box<Exchange>),
     ActiveMask(u32),
@@ -281,8 +281,6 @@ pub(crate) enum ExchangeKind {
     ReduxOr,
     ReduxXor,
     Elect,
-    /// `mma` of one shape; see `exec::matrix`.
-    Matrix(u16),
 }
 
 /// An operation of several lanes of a warp together.
@@ -345,7 +343,6 @@ pub(crate) enum Formal {
 /// A decoded function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Func {
-    pub(crate) name: SmolStr,
     pub(crate) entry: u32,
     pub(crate) rows: u32,
     pub(crate) preds: u32,

@@ -1,11 +1,15 @@
 //! The device as its users see it: memory, modules, launches.
 
+use std::collections::BTreeMap;
+
 use driver::DeviceError;
 use ptx::ast::Module;
 
 use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
 use crate::error::{LaunchError, LoadError};
+use crate::exec::{self, Setup};
 use crate::memory::Memory;
+use crate::module::Loaded;
 use crate::observer::{Observer, Unobserved};
 
 /// Identity of a loaded module.
@@ -17,6 +21,11 @@ pub struct ModuleId(pub(crate) u32);
 pub struct Device {
     config: DeviceConfig,
     memory: Memory,
+    modules: BTreeMap<ModuleId, Loaded>,
+    next_module: u32,
+    /// Functions that have been given addresses, over all modules.
+    functions: u64,
+    launches: u64,
 }
 
 impl Device {
@@ -26,7 +35,14 @@ impl Device {
     /// When the address space has no room for its memory.
     pub fn new(config: DeviceConfig) -> Result<Self, DeviceError> {
         let memory = Memory::new(config.memory)?;
-        Ok(Self { config, memory })
+        Ok(Self {
+            config,
+            memory,
+            modules: BTreeMap::new(),
+            next_module: 1,
+            functions: 0,
+            launches: 0,
+        })
     }
 
     /// What it was made with.
@@ -49,25 +65,29 @@ impl Device {
     /// # Errors
     /// When memory is short or an initialiser names what is not there.
     pub fn load(&mut self, module: &Module) -> Result<ModuleId, LoadError> {
-        let _ = module;
-        Ok(ModuleId(0))
+        let loaded = Loaded::new(module, &mut self.memory, &mut self.functions)?;
+        let id = ModuleId(self.next_module);
+        self.next_module += 1;
+        self.modules.insert(id, loaded);
+        Ok(id)
     }
 
     /// Forgets a module and frees its variables. An unknown module is ignored.
     pub fn unload(&mut self, module: ModuleId) {
-        let _ = module;
+        if let Some(loaded) = self.modules.remove(&module) {
+            loaded.release(&mut self.memory);
+        }
     }
 
     /// Address and size in bytes of a `.global` or `.const` variable.
     pub fn global(&self, module: ModuleId, name: &str) -> Option<(u64, u64)> {
-        let _ = (module, name);
-        None
+        self.modules.get(&module)?.global(name)
     }
 
     /// What there is to know about a kernel.
     pub fn kernel(&self, module: ModuleId, name: &str) -> Option<KernelInfo> {
-        let _ = (module, name);
-        None
+        let program = self.modules.get(&module)?.program(name)?;
+        Some(program.info.clone())
     }
 
     /// Runs a kernel to its end.
@@ -94,8 +114,57 @@ impl Device {
         launch: &Launch,
         observer: &mut O,
     ) -> Result<LaunchStats, LaunchError> {
-        let _ = (module, launch, observer);
-        Err(LaunchError::UnknownKernel(kernel.to_owned()))
+        let loaded = self.modules.get(&module).ok_or(LaunchError::UnknownModule)?;
+        let program = loaded.program(kernel);
+        let program = program.ok_or_else(|| LaunchError::UnknownKernel(kernel.to_owned()))?;
+        if let Some((what, offset)) = &program.unsupported {
+            return Err(LaunchError::Unsupported {
+                kernel: kernel.to_owned(),
+                what: what.clone(),
+                line: loaded.module.line_column(*offset).0,
+            });
+        }
+        let cluster = crate::validate::launch(&self.config, &program, launch)?;
+        self.launches += 1;
+        let mut grid_barrier = 0;
+        if launch.cooperative {
+            // {u32 size; u32 barrier}, see cuda-facts.
+            let out = |_| LaunchError::OutOfResources("no memory for the grid barrier".to_owned());
+            grid_barrier = self.memory.alloc(8).map_err(out)?;
+            let size = 8u32.to_le_bytes();
+            self.memory.write(grid_barrier, &size).map_err(out)?;
+        }
+        let setup = Setup {
+            config: &self.config,
+            module: &loaded.module,
+            kernel,
+            program: &program,
+            launch,
+            cluster,
+            grid_barrier,
+            number: self.launches,
+        };
+        let outcome = exec::run(setup, &mut self.memory, observer);
+        if grid_barrier != 0 {
+            // It was ours from its allocation on; nobody can have freed it.
+            let _ = self.memory.free(grid_barrier);
+        }
+        outcome
+    }
+
+    /// CTAs of a kernel that a multiprocessor holds at once.
+    pub fn occupancy(
+        &self,
+        module: ModuleId,
+        kernel: &str,
+        block_threads: u32,
+        dynamic_shared: u32,
+    ) -> Option<u32> {
+        let program = self.modules.get(&module)?.program(kernel)?;
+        let mut launch = Launch::new([1; 3], [block_threads, 1, 1], Vec::new());
+        launch.dynamic_shared = dynamic_shared;
+        let all = exec::occupancy(&self.config, &program, &launch);
+        Some((all / u64::from(self.config.sm_count.max(1))) as u32)
     }
 }
 

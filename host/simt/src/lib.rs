@@ -1,10 +1,28 @@
 //! The embedded SIMT device: runs PTX and has never heard of races.
+//!
+//! A kernel is decoded once, together with all it calls, into ops over rows of 32 lanes
+//! ([`decode`], [`code`]); a launch interprets them warp by warp ([`exec`]).
+//! Lanes of a warp may part and meet again, every one of them makes progress, and so do all
+//! resident CTAs. Memory is sequentially consistent: one thread of the host runs one launch.
+//! It is a device, so it has a device's error behaviour: a stray pointer ends the launch with a
+//! [`LaunchError`] that names kernel, PTX line, CTA and thread.
+//!
+//! Source: PTX ISA 9.0. Departures: bounds of allocations are exact to the byte; asynchronous copies
+//! are done when issued; approximate functions are more exact than a GPU's.
 
+mod code;
 mod config;
+mod decode;
 mod device;
 mod error;
+mod exec;
+mod lanes;
 pub mod memory;
+mod module;
 mod observer;
+mod validate;
+mod values;
+mod windows;
 
 pub use config::{
     DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Schedule, Sink,

@@ -27,6 +27,8 @@ pub struct Memory {
     top: u64,
     size: u64,
     used: u64,
+    /// What the device's own malloc has handed out: address to bytes.
+    heap: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +68,7 @@ impl Memory {
             top: 0,
             size: bytes,
             used: 0,
+            heap: BTreeMap::new(),
         })
     }
 
@@ -150,6 +153,24 @@ impl Memory {
         } else {
             self.holes.insert(offset, length);
         }
+    }
+
+    /// Bytes that the device's own malloc has handed out.
+    pub(crate) fn heap_used(&self) -> u64 {
+        self.heap.values().sum()
+    }
+
+    /// `malloc` on the device.
+    pub(crate) fn alloc_heap(&mut self, bytes: u64) -> Option<u64> {
+        let address = self.alloc(bytes).ok()?;
+        self.heap.insert(address, bytes);
+        Some(address)
+    }
+
+    /// `free` on the device; none for what its malloc has not handed out.
+    pub(crate) fn free_heap(&mut self, address: u64) -> Option<()> {
+        self.heap.remove(&address)?;
+        self.free(address).ok()
     }
 
     /// Lets the device use `bytes` bytes of host memory at their host address.

@@ -14,8 +14,6 @@ pub(crate) const SHARED_STEP: u64 = 1 << 24;
 pub(crate) const LOCAL: u64 = 0x1100_0000_0000;
 /// Kernel parameters.
 pub(crate) const PARAM: u64 = 0x1200_0000_0000;
-/// Size of each of these windows.
-pub(crate) const SIZE: u64 = 1 << 32;
 /// Functions have addresses here, one every [`FUNCTION_STEP`].
 pub(crate) const FUNCTIONS: u64 = 0x3000_0000_0000;
 /// Distance between functions.

@@ -1,2 +1,50 @@
-//! The cudarun-check command.
-fn main() {}
+//! The `cudarun-check` command: what it does is in one file per subcommand, what it says in
+//! `runtime::report`.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool prints its results"
+)]
+
+mod app;
+mod args;
+mod doctor;
+mod exit;
+mod inspect;
+mod kernel;
+mod output;
+mod program;
+mod rewrite;
+mod run;
+mod toolkit;
+
+use std::process::ExitCode;
+
+use args::Command;
+use exit::Stop;
+
+fn main() -> ExitCode {
+    let cli = match args::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // `--help` and `--version` are errors to clap, but not to us.
+            let code = if error.use_stderr() { exit::USAGE } else { 0 };
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    let result = match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Rewrite(args) => rewrite::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Doctor(args) => doctor::run(args),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(Stop { code, message }) => {
+            eprintln!("cudarun-check: {message}");
+            ExitCode::from(code)
+        }
+    }
+}

@@ -41,7 +41,9 @@ pub(super) fn advise(
     };
     let message = match certain {
         true => format!("{reach} race on global memory: {what}"),
-        false => format!("possible {reach} race on global memory, not decided: {what} by what a shadow cell can follow"),
+        false => format!(
+            "possible {reach} race on global memory, not decided: {what} by what a shadow cell can follow"
+        ),
     };
     let kind = format!("{}-{}", noun(first), noun(second));
     Advice {
@@ -86,7 +88,9 @@ fn help(
     let place = match level {
         Level::Grid => "blocks are not ordered within a launch",
         Level::Cta => "warps of a block are ordered by barriers only",
-        Level::Warp => "lanes of a warp are threads of their own, and running together does not order them",
+        Level::Warp => {
+            "lanes of a warp are threads of their own, and running together does not order them"
+        }
     };
     if !certain {
         return "the kernel has operations that may order the two; this version does not follow them, so look whether they do".to_owned();
@@ -121,7 +125,9 @@ fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
     }
     let line = sources.line(&first.file, first.line)?;
     let statement = line.split("//").next().unwrap_or_default();
-    let statement = statement.rsplit(['{', '}']).find(|part| !part.trim().is_empty())?;
+    let statement = statement
+        .rsplit(['{', '}'])
+        .find(|part| !part.trim().is_empty())?;
     let statement = statement.trim().trim_end_matches(';').trim_end();
     let statement = match statement.strip_prefix("if") {
         // `if (c) x++` has its update behind the condition.
@@ -202,7 +208,10 @@ mod tests {
         let statements = [
             ("  x[i]++;", Some("atomicAdd(&x[i], 1)")),
             ("  --*p;", Some("atomicSub(p, 1)")),
-            ("  *total += a[0] * 2;  // sum", Some("atomicAdd(total, a[0] * 2)")),
+            (
+                "  *total += a[0] * 2;  // sum",
+                Some("atomicAdd(total, a[0] * 2)"),
+            ),
             ("  if (f(i)) flags[i] |= 4;", Some("atomicOr(&flags[i], 4)")),
             ("  for (;;) { h[k] += 1; }", Some("atomicAdd(&h[k], 1)")),
             ("  x[i] = y[i];", None),
@@ -228,8 +237,16 @@ mod tests {
         let (rule, kind, help) = of(Level::Warp, "ld", "weak");
         assert_eq!((rule, kind.as_str()), ("CR001", "write-read"));
         assert!(help.contains("__syncwarp()"));
-        assert!(of(Level::Cta, "st", "weak").2.contains("put `__syncthreads()`"));
-        assert!(of(Level::Grid, "ld", "weak").2.contains("does not reach other blocks"));
+        assert!(
+            of(Level::Cta, "st", "weak")
+                .2
+                .contains("put `__syncthreads()`")
+        );
+        assert!(
+            of(Level::Grid, "ld", "weak")
+                .2
+                .contains("does not reach other blocks")
+        );
         assert!(of(Level::Grid, "atom", "weak").2.contains("must be too"));
         assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
         let undecided = advise(
@@ -238,6 +255,8 @@ mod tests {
             &[access("st", "weak", 1), access("ld", "weak", 2)],
             &sources,
         );
-        assert!(undecided.message.starts_with("possible") && undecided.message.contains("not decided"));
+        assert!(
+            undecided.message.starts_with("possible") && undecided.message.contains("not decided")
+        );
     }
 }

@@ -95,8 +95,12 @@ impl<'a> Builder<'a> {
             match event {
                 Event::Module(module) => {
                     said.modules.insert(module.module, module);
-                    said.sites
-                        .extend(module.sites.iter().map(|site| (site.id, (site, module.module))));
+                    said.sites.extend(
+                        module
+                            .sites
+                            .iter()
+                            .map(|site| (site.id, (site, module.module))),
+                    );
                 }
                 // A race is written before the launch that had it.
                 Event::Launch(launch) => {
@@ -140,7 +144,11 @@ impl<'a> Builder<'a> {
             known.why_not.clone_from(&kernel.why_not);
             known.accesses = Accesses {
                 total: u64::from(kernel.accesses),
-                checked: if kernel.instrumented { u64::from(kernel.checked) } else { 0 },
+                checked: if kernel.instrumented {
+                    u64::from(kernel.checked)
+                } else {
+                    0
+                },
                 shared: u64::from(kernel.shared),
             };
             known.unsupported.clone_from(&kernel.not_understood);
@@ -151,7 +159,12 @@ impl<'a> Builder<'a> {
                 name: demangle(name),
                 why: why.clone(),
             };
-            if !self.report.coverage.unchecked_functions.contains(&unchecked) {
+            if !self
+                .report
+                .coverage
+                .unchecked_functions
+                .contains(&unchecked)
+            {
                 self.report.coverage.unchecked_functions.push(unchecked);
             }
         }
@@ -272,7 +285,11 @@ impl<'a> Builder<'a> {
             id,
             fingerprint,
             rule: advice.rule.to_owned(),
-            level: if race.decided { Level::Error } else { Level::Warning },
+            level: if race.decided {
+                Level::Error
+            } else {
+                Level::Warning
+            },
             kind: advice.kind,
             space: "global".to_owned(),
             certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
@@ -334,12 +351,20 @@ impl<'a> Builder<'a> {
         report.run.host = host();
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;
-        let errors = report.races.iter().filter(|race| race.level == Level::Error).count();
+        let errors = report
+            .races
+            .iter()
+            .filter(|race| race.level == Level::Error)
+            .count();
         let summary = &mut report.summary;
         summary.races = report.races.len();
         summary.errors = errors;
         summary.warnings = summary.races - errors;
-        let counting = if context.warnings_fail { summary.races } else { errors };
+        let counting = if context.warnings_fail {
+            summary.races
+        } else {
+            errors
+        };
         let ended_well = context.exit.code == Some(0);
         let incomplete = report.coverage.launches.checked == 0
             || report.failures.iter().any(|failure| failure.unsupported);
@@ -391,7 +416,10 @@ fn access((site, module): (&log::Site, u32), said: &Said<'_>) -> Access {
         thread: None,
         block: None,
         ptx: PtxPlace {
-            module: said.modules.get(&module).map_or_else(String::new, |m| m.origin.clone()),
+            module: said
+                .modules
+                .get(&module)
+                .map_or_else(String::new, |m| m.origin.clone()),
             line: site.ptx_line,
             text: site.text.clone(),
         },

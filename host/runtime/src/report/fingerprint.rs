@@ -1,8 +1,8 @@
 //! A name for a race that other edits do not move: no line numbers, no addresses.
 
+use super::function;
 use super::model::Access;
 use super::source::Sources;
-use super::function;
 
 /// `(id, fingerprint)` of a race.
 ///
@@ -13,7 +13,10 @@ pub(super) fn of(rule: &str, accesses: &[Access; 2], sources: &Sources) -> (Stri
     let mut sides: Vec<String> = accesses.iter().map(|side| of_side(side, sources)).collect();
     sides.sort();
     let hash = fnv(&format!("{rule}\n{}\n{}", sides[0], sides[1]));
-    (format!("CR-{:08x}", hash >> 32), format!("fnv1a:{hash:016x}"))
+    (
+        format!("CR-{:08x}", hash >> 32),
+        format!("fnv1a:{hash:016x}"),
+    )
 }
 
 fn of_side(access: &Access, sources: &Sources) -> String {
@@ -24,7 +27,11 @@ fn of_side(access: &Access, sources: &Sources) -> String {
         .find(|word| !word.starts_with('@'))
         .unwrap_or_default();
     let Some(frame) = access.frames.first() else {
-        return format!("{}\n\n{opcode}\n{}", function::base(&access.function), access.op);
+        return format!(
+            "{}\n\n{opcode}\n{}",
+            function::base(&access.function),
+            access.op
+        );
     };
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     let line = sources.line(&frame.file, frame.line);
@@ -32,7 +39,11 @@ fn of_side(access: &Access, sources: &Sources) -> String {
         || opcode.to_owned(),
         |text| text.split_whitespace().collect::<Vec<_>>().join(" "),
     );
-    format!("{}\n{file}\n{line}\n{}", function::base(&frame.function), access.op)
+    format!(
+        "{}\n{file}\n{line}\n{}",
+        function::base(&frame.function),
+        access.op
+    )
 }
 
 /// 64-bit FNV-1a: short, stable over versions and machines. Nobody attacks a fingerprint.

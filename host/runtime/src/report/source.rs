@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn the_expression_at_a_column_is_marked() {
-        let text = "int x;\n    counts[data[i]] = count + 1;\n\tp->q.r(a, b)[2]++;\n    *total += x;\n";
+        let text =
+            "int x;\n    counts[data[i]] = count + 1;\n\tp->q.r(a, b)[2]++;\n    *total += x;\n";
         let at = |line, column| extent(text, line, column).map(|range| &text[range]);
         assert_eq!(at(2, 5), Some("counts[data[i]]"));
         assert_eq!(at(2, 0), Some("counts[data[i]] = count + 1;"));

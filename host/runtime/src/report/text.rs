@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use annotate_snippets::{Annotation, AnnotationKind, Group, Renderer, Snippet};
 use annotate_snippets::Level as Severity;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Renderer, Snippet};
 
 use super::model::{Access, FrameAt, Level, Outcome, Race, Report};
 use super::source::{Sources, extent};
@@ -29,7 +29,13 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     }
     let hidden = report.races.len().saturating_sub(shown);
     if hidden > 0 {
-        put(&mut text, format_args!("({} more not shown, --print-limit {shown})\n", number(hidden as u64)));
+        put(
+            &mut text,
+            format_args!(
+                "({} more not shown, --print-limit {shown})\n",
+                number(hidden as u64)
+            ),
+        );
     }
     for failure in &report.failures {
         put(&mut text, format_args!("{}", render_failure(failure)));
@@ -64,7 +70,11 @@ fn render_race(race: &Race, report: &Report, sources: &Sources, color: bool) -> 
         group = group.element(Severity::NOTE.with_name(name).message(message));
     }
     group = group.element(Severity::HELP.message(&race.help));
-    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
     renderer.render(&[group])
 }
 
@@ -74,14 +84,28 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
     let places = [first, second].map(|access| place(access, sources));
     let labels = labels(race);
     let annotation = |n: usize, span: std::ops::Range<usize>| {
-        let kind = if n == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let kind = if n == 0 {
+            AnnotationKind::Primary
+        } else {
+            AnnotationKind::Context
+        };
         kind.span(span).label(labels[n].clone())
     };
     let mut found = Vec::new();
-    if let [Place { path, text, line, span }, other] = &places
+    if let [
+        Place {
+            path,
+            text,
+            line,
+            span,
+        },
+        other,
+    ] = &places
         && (path, text, line) == (&other.path, &other.text, &other.line)
     {
-        let snippet = Snippet::source(text.clone()).path(path.clone()).line_start(*line);
+        let snippet = Snippet::source(text.clone())
+            .path(path.clone())
+            .line_start(*line);
         found.push(match *span == other.span {
             // Two arrows to the same expression would be one under the other.
             true => snippet.annotation(
@@ -96,7 +120,9 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
         return found;
     }
     for (n, place) in places.into_iter().enumerate() {
-        let snippet = Snippet::source(place.text).path(place.path).line_start(place.line);
+        let snippet = Snippet::source(place.text)
+            .path(place.path)
+            .line_start(place.line);
         found.push(snippet.annotation(annotation(n, place.span)));
     }
     found
@@ -147,10 +173,18 @@ fn labels(race: &Race) -> [String; 2] {
         };
         let how = match access.sem.as_str() {
             "weak" => String::new(),
-            sem => format!(" ({sem}, {} scope)", access.scope.as_deref().map_or("unknown", scope)),
+            sem => format!(
+                " ({sem}, {} scope)",
+                access.scope.as_deref().map_or("unknown", scope)
+            ),
         };
         let bytes = if access.width == 1 { "byte" } else { "bytes" };
-        format!("{} {did} {} {bytes}{how} ({})", who(access, race), access.width, access.role)
+        format!(
+            "{} {did} {} {bytes}{how} ({})",
+            who(access, race),
+            access.width,
+            access.role
+        )
     })
 }
 
@@ -178,7 +212,11 @@ fn who(access: &Access, race: &Race) -> String {
 fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     let kernel = &race.kernel;
-    let device = report.run.devices.first().map_or("the device", |device| &device.name);
+    let device = report
+        .run
+        .devices
+        .first()
+        .map_or("the device", |device| &device.name);
     let mut lines = vec![(
         "kernel",
         format!(
@@ -193,7 +231,10 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         match &access.frames[..] {
             [] => {
                 let module = &access.ptx.module;
-                let what = format!("the {} access is at line {} of {module}; compile with -lineinfo to see its source", access.role, access.ptx.line);
+                let what = format!(
+                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
+                    access.role, access.ptx.line
+                );
                 lines.push(("source", what));
             }
             [_] => {}
@@ -203,19 +244,33 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     lines.dedup();
     lines.push(("address", address(race)));
     let launches = race.launches.len() as u64;
-    let mut seen = format!("{} in {}", counted(race.count, "time"), counted(launches, "launch"));
+    let mut seen = format!(
+        "{} in {}",
+        counted(race.count, "time"),
+        counted(launches, "launch")
+    );
     if report.tool.schedules > 1 {
-        put_in(&mut seen, format_args!(
-            " under {} of {} schedules",
-            race.seeds.len(),
-            report.tool.schedules
-        ));
+        put_in(
+            &mut seen,
+            format_args!(
+                " under {} of {} schedules",
+                race.seeds.len(),
+                report.tool.schedules
+            ),
+        );
     }
     lines.push(("seen", seen));
     if let [one, ..] = &race.may_order[..] {
         let more = race.may_order.len() - 1;
-        let and = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(("not decided", format!("the kernel may order its threads by {one}{and}")));
+        let and = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push((
+            "not decided",
+            format!("the kernel may order its threads by {one}{and}"),
+        ));
     }
     lines.push(("id", race.id.clone()));
     lines
@@ -226,7 +281,14 @@ fn put_in(text: &mut String, more: std::fmt::Arguments<'_>) {
 }
 
 fn chain(frames: &[FrameAt]) -> String {
-    let part = |frame: &FrameAt| format!("{}:{} {}", frame.file, frame.line, super::function::base(&frame.function));
+    let part = |frame: &FrameAt| {
+        format!(
+            "{}:{} {}",
+            frame.file,
+            frame.line,
+            super::function::base(&frame.function)
+        )
+    };
     frames.iter().map(part).collect::<Vec<_>>().join(" <- ")
 }
 
@@ -244,23 +306,38 @@ fn address(race: &Race) -> String {
                 None => format!("made by {}", a.api),
             }
         ),
-        None => format!("{}, in memory that the program did not allocate by a call we know", at.value),
+        None => format!(
+            "{}, in memory that the program did not allocate by a call we know",
+            at.value
+        ),
     }
 }
 
 fn render_failure(failure: &super::model::Failure) -> String {
-    let level = if failure.unsupported { "warning" } else { "note" };
-    let at = failure.frames.first().map_or(String::new(), |frame| format!(" ({}:{})", frame.file, frame.line));
+    let level = if failure.unsupported {
+        "warning"
+    } else {
+        "note"
+    };
+    let at = failure.frames.first().map_or(String::new(), |frame| {
+        format!(" ({}:{})", frame.file, frame.line)
+    });
     let times = match failure.count {
         1 => String::new(),
         n => format!(" ({})", counted(n, "time")),
     };
-    format!("{level}: a launch of {} failed{times}: {}{at}", failure.kernel, failure.message)
+    format!(
+        "{level}: a launch of {} failed{times}: {}{at}",
+        failure.kernel, failure.message
+    )
 }
 
 fn summary(report: &Report) -> String {
     let numbers = report.summary;
-    let mut text = format!("SUMMARY: cudarun-check: {}", counted(numbers.races as u64, "race"));
+    let mut text = format!(
+        "SUMMARY: cudarun-check: {}",
+        counted(numbers.races as u64, "race")
+    );
     if numbers.races > 0 {
         let possible = match numbers.warnings {
             0 => String::new(),
@@ -270,12 +347,20 @@ fn summary(report: &Report) -> String {
         put_in(&mut text, format_args!(" ({errors}{possible})"));
     }
     if report.tool.schedules > 1 {
-        put_in(&mut text, format_args!(" under {} schedules", report.tool.schedules));
+        put_in(
+            &mut text,
+            format_args!(" under {} schedules", report.tool.schedules),
+        );
     }
     let exit = report.run.exit;
     match (exit.code, exit.signal) {
-        (Some(code), _) if code != 0 => put_in(&mut text, format_args!("; the program exited with {code}")),
-        (_, Some(signal)) => put_in(&mut text, format_args!("; the program was killed by signal {signal}")),
+        (Some(code), _) if code != 0 => {
+            put_in(&mut text, format_args!("; the program exited with {code}"))
+        }
+        (_, Some(signal)) => put_in(
+            &mut text,
+            format_args!("; the program was killed by signal {signal}"),
+        ),
         _ => {}
     }
     if numbers.outcome == Outcome::Incomplete {
@@ -295,16 +380,21 @@ fn coverage(report: &Report) -> String {
     let instrumented = kernels.iter().filter(|kernel| kernel.instrumented).count();
     let mut parts = vec![match kernels.len() {
         0 => "no kernels seen".to_owned(),
-        all => format!("{instrumented}/{} instrumented", counted(all as u64, "kernel")),
+        all => format!(
+            "{instrumented}/{} instrumented",
+            counted(all as u64, "kernel")
+        ),
     }];
     let missing: Vec<String> = kernels
         .iter()
         .filter(|kernel| !kernel.instrumented)
-        .map(|kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
-            (_, "none") => format!("no PTX for {}", kernel.name),
-            (Some(why), _) => format!("{}: {why}", kernel.name),
-            (None, _) => format!("{}: not loaded through PTX", kernel.name),
-        })
+        .map(
+            |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
+                (_, "none") => format!("no PTX for {}", kernel.name),
+                (Some(why), _) => format!("{}: {why}", kernel.name),
+                (None, _) => format!("{}: not loaded through PTX", kernel.name),
+            },
+        )
         .collect();
     if !missing.is_empty() {
         parts[0] += &format!(" ({})", listed(&missing));
@@ -312,11 +402,18 @@ fn coverage(report: &Report) -> String {
     let launches = coverage.launches;
     parts.push(match launches.total - launches.checked {
         0 => format!("{} checked", counted(launches.checked, "launch")),
-        _ => format!("{} of {} checked", number(launches.checked), counted(launches.total, "launch")),
+        _ => format!(
+            "{} of {} checked",
+            number(launches.checked),
+            counted(launches.total, "launch")
+        ),
     });
     let mut reasons: Vec<String> = Vec::new();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
-        if !why.is_empty() && !reasons.contains(why) && !missing.iter().any(|m| m.contains(why.as_str())) {
+        if !why.is_empty()
+            && !reasons.contains(why)
+            && !missing.iter().any(|m| m.contains(why.as_str()))
+        {
             reasons.push(why.clone());
         }
     }
@@ -324,37 +421,65 @@ fn coverage(report: &Report) -> String {
         let last = parts.len() - 1;
         parts[last] += &format!(" ({})", listed(&reasons));
     }
-    let sum = |of: fn(&super::model::Accesses) -> u64| kernels.iter().map(|k| of(&k.accesses)).sum::<u64>();
+    let sum = |of: fn(&super::model::Accesses) -> u64| {
+        kernels.iter().map(|k| of(&k.accesses)).sum::<u64>()
+    };
     let (total, checked, shared) = (sum(|a| a.total), sum(|a| a.checked), sum(|a| a.shared));
     if total > checked {
-        parts.push(format!("{} of {} global accesses unchecked", number(total - checked), number(total)));
+        parts.push(format!(
+            "{} of {} global accesses unchecked",
+            number(total - checked),
+            number(total)
+        ));
     }
-    let unsupported: Vec<String> = kernels.iter().flat_map(|k| k.unsupported.iter().cloned()).collect();
+    let unsupported: Vec<String> = kernels
+        .iter()
+        .flat_map(|k| k.unsupported.iter().cloned())
+        .collect();
     for (count, what) in [
         (shared, "shared-memory accesses not checked yet"),
         (unsupported.len() as u64, "instructions not understood"),
-        (coverage.unchecked_functions.len() as u64, "device functions unchecked"),
+        (
+            coverage.unchecked_functions.len() as u64,
+            "device functions unchecked",
+        ),
         (coverage.cells.evictions, "granules evicted"),
-        (coverage.cells.undecided, "conflicts undecided after too many barriers"),
-        (coverage.cells.outside, "accesses outside the checked window"),
+        (
+            coverage.cells.undecided,
+            "conflicts undecided after too many barriers",
+        ),
+        (
+            coverage.cells.outside,
+            "accesses outside the checked window",
+        ),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", number(count)));
         }
     }
     if !unsupported.is_empty()
-        && let Some(part) = parts.iter_mut().find(|part| part.ends_with("not understood"))
+        && let Some(part) = parts
+            .iter_mut()
+            .find(|part| part.ends_with("not understood"))
     {
         *part += &format!(" ({})", listed(&unsupported));
     }
-    parts.push(format!("{} dropped", counted(coverage.records.dropped, "record")));
+    parts.push(format!(
+        "{} dropped",
+        counted(coverage.records.dropped, "record")
+    ));
     format!("COVERAGE: {}", parts.join(", "))
 }
 
 /// The first few of a list.
 fn listed(all: &[String]) -> String {
     const SHOWN: usize = 5;
-    let mut text = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    let mut text = all
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
     if all.len() > SHOWN {
         put_in(&mut text, format_args!("; and {} more", all.len() - SHOWN));
     }

@@ -45,10 +45,22 @@ pub(crate) fn read(image: Ptr<c_void>) -> Result<Vec<Source>, Refusal> {
         return fat(bytes).map(|source| vec![source]);
     }
     if starts_with(bytes, b"\x7fELF")? {
-        return Err(refuse(
-            CUresult::NO_BINARY_FOR_GPU,
-            "the image is a cubin; the simulated device runs PTX only",
-        ));
+        let unknown = || {
+            refuse(
+                CUresult::NO_BINARY_FOR_GPU,
+                "the image is a cubin without PTX",
+            )
+        };
+        let mut head = [0; 64];
+        bytes.read(&mut head).map_err(|_| unknown())?;
+        if u16::from_le_bytes([head[18], head[19]]) != elf::EM_CUDA {
+            return Err(unknown());
+        }
+        let length = elf::length(&head).and_then(|length| usize::try_from(length).ok());
+        let cubin = bytes
+            .bytes(length.ok_or_else(unknown)?)
+            .map_err(|_| unknown())?;
+        return from_cubin(&cubin, "cubin").map(|source| vec![source]);
     }
     let text = bytes
         .cast::<c_char>()
@@ -84,6 +96,25 @@ fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
             "the image is neither PTX nor a fat binary",
         ));
     }
+    Ok(Source {
+        text: text.into(),
+        origin: origin.to_owned(),
+    })
+}
+
+/// A cubin can run if it was built with line information: then it carries its PTX.
+fn from_cubin(cubin: &[u8], origin: &str) -> Result<Source, Refusal> {
+    let Some(text) = elf::embedded_ptx(cubin) else {
+        let names = elf::kernels(cubin).unwrap_or_default().join(", ");
+        let why = format!(
+            "{origin}: a cubin without PTX, and the simulated device runs PTX only; \
+             kernels that cannot run: {names}"
+        );
+        return Err(Refusal {
+            code: CUresult::NO_BINARY_FOR_GPU,
+            message: why,
+        });
+    };
     Ok(Source {
         text: text.into(),
         origin: origin.to_owned(),
@@ -143,6 +174,23 @@ fn fat(bytes: Ptr<u8>) -> Result<Source, Refusal> {
 fn from_fatbin(bytes: &[u8]) -> Result<Source, Refusal> {
     let fatbin = Fatbin::read(bytes).map_err(|why| invalid(&why))?;
     let Some(entry) = fatbin.best_ptx(SM) else {
+        let cubins = fatbin
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == fatbin::Kind::Elf);
+        for entry in fatbin.best_elf(SM).into_iter().chain(cubins) {
+            let found = entry
+                .bytes()
+                .ok()
+                .and_then(|cubin| elf::embedded_ptx(&cubin));
+            if let Some(text) = found {
+                let origin = format!("embedded sm_{} code", entry.sm);
+                return Ok(Source {
+                    text: text.into(),
+                    origin,
+                });
+            }
+        }
         return Err(Refusal {
             code: CUresult::NO_BINARY_FOR_GPU,
             message: no_ptx(&fatbin),

@@ -11,7 +11,8 @@
 //! 2. One device, sm_90. Peer access, IPC, arrays, textures, virtual memory management and
 //!    graphics interoperability are not there; asking for them is `CUDA_ERROR_NOT_SUPPORTED` or
 //!    an attribute that reads 0.
-//! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
+//! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`) unless it was built with
+//!    line information: then it carries its PTX.
 //! 4. NVIDIA's runtime library is not served: `cuGetExportTable` knows no table.
 //!
 //! Layering: `exports` (C functions) → one file per part of the API → `state` → `engine`.

@@ -303,6 +303,13 @@ fn fatbin(kind: u16, sm: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The start of an ELF file that is no cubin.
+fn elf_header() -> Vec<u8> {
+    let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+    header.resize(64, 0);
+    header
+}
+
 #[test]
 fn images_of_every_kind_are_loaded_or_refused() {
     start();
@@ -368,7 +375,7 @@ fn images_of_every_kind_are_loaded_or_refused() {
         log.as_mut_ptr().cast::<c_void>(),
         std::ptr::without_provenance_mut(200),
     ];
-    let cubin = b"\x7fELF\0";
+    let cubin = elf_header();
     let mut module = null_mut();
     let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
     let image = cubin.as_ptr().cast();

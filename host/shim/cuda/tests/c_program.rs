@@ -3,12 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The static library, which cargo builds beside the tests under a name with a hash.
+fn archive() -> PathBuf {
+    let test = std::env::current_exe().expect("a running test");
+    let folder = test
+        .parent()
+        .expect("a folder")
+        .read_dir()
+        .expect("a readable folder");
+    let ours = folder.flatten().filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("libcudarun_shim_cuda-") && name.ends_with(".a")
+    });
+    // Old builds stay around; the newest is the one this test was built with.
+    let newest = ours.max_by_key(|entry| entry.metadata().and_then(|data| data.modified()).ok());
+    newest.expect("a static library").path()
+}
+
 /// Links the static library of this build the way `cargo xtask dist` does.
 fn link(folder: &Path) -> PathBuf {
-    // Cargo builds the static library beside the tests, which lie in `deps`.
-    let test = std::env::current_exe().expect("a running test");
-    let built = test.ancestors().nth(2).expect("deps has a parent");
-    let archive = built.join("libcudarun_shim_cuda.a");
+    let archive = archive();
     let script = folder.join("exports.map");
     std::fs::write(&script, "{ global: cu*; local: *; };\n").expect("a writable folder");
     let library = folder.join("libcuda.so.1");
@@ -55,8 +69,16 @@ fn a_c_program_of_the_driver_api_runs() {
         "{}",
         String::from_utf8_lossy(&compiled.stderr)
     );
-    let run = |devices: Option<&str>| {
+    let logs = folder.path().join("logs");
+    std::fs::create_dir(&logs).expect("a writable folder");
+    let run = |devices: Option<&str>, checked: bool| {
         let mut command = Command::new(&program);
+        command
+            .env_remove("CUDARUN_CHECK_DIR")
+            .env_remove("CUDARUN_CHECK_RUN");
+        if checked {
+            command.env("CUDARUN_CHECK_DIR", &logs);
+        }
         command
             .env("LD_LIBRARY_PATH", folder.path())
             .env_remove("CUDA_VISIBLE_DEVICES");
@@ -70,9 +92,28 @@ fn a_c_program_of_the_driver_api_runs() {
             String::from_utf8_lossy(&output.stdout).into_owned(),
         )
     };
-    let (status, text) = run(None);
+    let (status, text) = run(None, false);
     assert!(status.success() && text == "ok\n", "{status}: {text}");
-    let (status, text) = run(Some("1"));
+    // The same with checks: nothing changes for the program, and its kernels are free of races.
+    let (status, text) = run(None, true);
+    assert!(status.success() && text == "ok\n", "{status}: {text}");
+    let log = std::fs::read_dir(&logs)
+        .expect("a folder")
+        .flatten()
+        .next()
+        .expect("a log");
+    let events = runtime::log::read(&log.path()).expect("a readable log");
+    let launches = events.iter().filter_map(|event| match event {
+        runtime::log::Event::Launch(launch) => Some(launch),
+        _ => None,
+    });
+    assert!(launches.clone().count() >= 10);
+    assert!(
+        launches
+            .clone()
+            .all(|launch| launch.checked && launch.counters.conflicts == 0)
+    );
+    let (status, text) = run(Some("1"), false);
     assert!(
         !status.success() && text.contains("CUDA_ERROR_NO_DEVICE"),
         "{status}: {text}"

@@ -93,13 +93,13 @@ fn fast(to: Type, from: Type, m: u32, integral: bool) -> Option<AluFn> {
         (F64, U32, 0) => alu!(|a: u32| -> f64 { f64::from(a) }),
         (F64, S64, 0) => alu!(|a: i64| -> f64 { a as f64 }),
         (F64, U64, 0) => alu!(|a: u64| -> f64 { a as f64 }),
-        // Towards zero, saturating, NaN to zero: just what the host's conversion does.
+        // Towards zero, saturating, NaN of a single to zero: just what the host's conversion does.
         (S32, F32, 1) => alu!(|a: f32| -> i32 { a as i32 }),
         (U32, F32, 1) => alu!(|a: f32| -> u32 { a as u32 }),
         (S32, F32, 9) => alu!(|a: f32| -> i32 { flush(a) as i32 }),
         (U32, F32, 9) => alu!(|a: f32| -> u32 { flush(a) as u32 }),
-        (S32, F64, 1) => alu!(|a: f64| -> i32 { a as i32 }),
-        (U32, F64, 1) => alu!(|a: f64| -> u32 { a as u32 }),
+        (S32, F64, 1) => alu!(|a: f64| -> i32 { if a.is_nan() { i32::MIN } else { a as i32 } }),
+        (U32, F64, 1) => alu!(|a: f64| -> u32 { if a.is_nan() { 1 << 31 } else { a as u32 } }),
         _ => return None,
     })
 }

@@ -12,7 +12,6 @@ use crate::code::{Formal, Func, Kind};
 pub(crate) fn decode<'m>(builder: &mut Builder<'m>, function: &'m Function) -> Func {
     let entry = builder.program.ops.len() as u32;
     let mut done = Func {
-        name: function.name.clone(),
         entry,
         ..Func::default()
     };

@@ -185,6 +185,11 @@ impl<'m> Builder<'m> {
         offset
     }
 
+    /// Size of the kernel's parameters.
+    pub(crate) fn param_bytes(&self) -> u32 {
+        ptx::param_layout(&self.queue[0].params).1
+    }
+
     /// Notes what is not supported; the first in directly reached code refuses launches.
     pub(crate) fn unsupported(&mut self, what: &str, offset: u32) {
         if !self.indirect && self.program.unsupported.is_none() {

@@ -9,7 +9,7 @@ use crate::code::{Barrier, BarrierKind, Exchange, ExchangeKind, Kind};
 pub(super) fn barrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let has = |suffix| i.has(suffix);
     if has("cluster") {
-        return cx.push(Kind::ClusterBarrier { arrive: has("arrive"), wait: has("wait") });
+        return cx.push(Kind::ClusterBarrier { arrive: has("arrive") });
     }
     if has("warp") {
         let members = cx.src(operand(i, 0)?, Type::B32)?;

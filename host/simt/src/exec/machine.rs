@@ -38,8 +38,6 @@ pub(crate) struct Machine<'a, O> {
     pub(crate) shared_bytes: u32,
     /// Barrier of the cluster of each slot; kept at the cluster's first slot.
     pub(crate) clusters: Vec<ClusterBarrier>,
-    /// Bytes handed out by the device's own malloc.
-    pub(crate) heap_used: u64,
 }
 
 /// The barrier of a cluster.
@@ -82,7 +80,6 @@ impl<'a, O: Observer> Machine<'a, O> {
             shared: vec![Vec::new(); slots],
             shared_bytes,
             clusters: vec![ClusterBarrier::default(); slots],
-            heap_used: 0,
         }
     }
 

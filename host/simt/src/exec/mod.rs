@@ -18,5 +18,5 @@ mod special;
 mod step;
 mod warp;
 
-pub(crate) use grid::run;
+pub(crate) use grid::{occupancy, run};
 pub(crate) use machine::Setup;

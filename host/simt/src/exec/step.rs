@@ -108,12 +108,14 @@ impl<O: Observer> Machine<'_, O> {
         }
         let ready = |split: &&Split| split.state == State::Ready;
         let candidates = || warp.splits.iter().enumerate().filter(|(_, split)| ready(split));
-        let chosen = match random {
-            Some(random) if random.below(8) == 0 => {
-                let count = candidates().count();
-                if count == 0 { None } else { candidates().nth(random.below(count)) }
-            }
-            _ => {
+        let count = candidates().count();
+        let drawn = random.as_mut().filter(|_| count > 1).and_then(|random| {
+            let lucky = random.below(8) == 0;
+            lucky.then(|| random.below(count))
+        });
+        let chosen = match drawn {
+            Some(drawn) => candidates().nth(drawn),
+            None => {
                 let oldest = candidates().min_by_key(|(_, split)| (split.turn, split.pc));
                 let starves = |(_, split): &(usize, &Split)| warp.clock - split.turn >= PATIENCE;
                 oldest.filter(starves).or_else(|| {
@@ -336,7 +338,7 @@ impl<O: Observer> Machine<'_, O> {
                     contest = Contest::new(warp, split);
                     continue;
                 }
-                Kind::ClusterBarrier { arrive, .. } => {
+                Kind::ClusterBarrier { arrive } => {
                     let barrier = &mut self.clusters[cta.first_slot as usize];
                     let first = split.mask.trailing_zeros() as usize;
                     if *arrive {

@@ -84,7 +84,8 @@ int main(void) {
     EXPECT(cuMemAlloc_v2((P *)&value, 4) == 201);
     CHECK(cuCtxCreate_v2(&context, 0, device));
     EXPECT(cuModuleLoadData(&module, "nonsense") == 200);
-    EXPECT(cuModuleLoadData(&module, "\177ELF\2\1\1") == 209);
+    static const char elf[64] = "\177ELF\2\1\1";
+    EXPECT(cuModuleLoadData(&module, elf) == 209);
     CHECK(cuModuleLoadData(&module, ptx));
     EXPECT(cuModuleGetFunction(&add, module, "nothing") == 500);
     CHECK(cuModuleGetFunction(&add, module, "add"));

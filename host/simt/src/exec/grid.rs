@@ -1,0 +1,331 @@
+//! A whole launch: which CTAs are resident, and whose turn it is.
+
+use std::time::Instant;
+
+use super::cta::{Cta, CtaId};
+use super::fault;
+use super::machine::{ClusterBarrier, Machine, Setup};
+use super::random::Random;
+use super::step::Ran;
+use super::warp::State;
+use crate::code::{Kind, Program};
+use crate::config::{DeviceConfig, Launch, LaunchStats, Schedule};
+use crate::error::{LaunchError, Waiting};
+use crate::memory::Memory;
+use crate::observer::Observer;
+
+/// Ops a warp may run before it is the next one's turn.
+const QUANTUM: u64 = 8192;
+/// Longest random turn, as a power of two.
+const RANDOM_QUANTUM_LOG2: usize = 10;
+/// Threads, CTAs and registers of a multiprocessor.
+const SM_THREADS: u32 = 2048;
+const SM_CTAS: u32 = 32;
+const SM_REGISTERS: u32 = 65536;
+/// Bytes of interpreter registers that the resident CTAs of a launch may take, unless all have to
+/// be resident.
+const REGISTER_BUDGET: u64 = 512 << 20;
+/// Waiting groups that a deadlock names.
+const MAX_WAITING: usize = 64;
+
+/// Runs a launch to its end.
+pub(crate) fn run<O: Observer>(
+    setup: Setup<'_>,
+    memory: &mut Memory,
+    observer: &mut O,
+) -> Result<LaunchStats, LaunchError> {
+    let launch = setup.launch;
+    let total: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let cluster: u32 = setup.cluster.iter().product();
+    let slots = resident(&setup, total, cluster);
+    let cooperative_limit = occupancy(setup.config, setup.program, launch);
+    if launch.cooperative && total > cooperative_limit {
+        return Err(LaunchError::CooperativeTooLarge(format!(
+            "a cooperative launch of {total} blocks, of which {cooperative_limit} fit on the device"
+        )));
+    }
+    let machine = Machine::new(setup, memory, observer, slots as usize);
+    let mut grid = Grid {
+        machine,
+        ctas: Vec::new(),
+        next: 0,
+        total,
+        left: total,
+        random: match launch.schedule {
+            Schedule::RoundRobin => None,
+            Schedule::Seeded(seed) => Some(Random::new(seed)),
+        },
+        started: Instant::now(),
+    };
+    grid.ctas.resize_with(slots as usize, Cta::default);
+    grid.machine.stats.resident_ctas = slots;
+    for first in (0..slots as usize).step_by(cluster as usize) {
+        grid.admit(first);
+    }
+    grid.run().map_err(|error| *error)?;
+    Ok(grid.machine.stats)
+}
+
+/// CTAs of a kernel that a real device could hold at once.
+pub(crate) fn occupancy(config: &DeviceConfig, program: &Program, launch: &Launch) -> u64 {
+    let threads: u32 = launch.block.iter().product::<u32>().max(1).next_multiple_of(32);
+    let shared = program.static_shared.saturating_add(launch.dynamic_shared);
+    let by_threads = SM_THREADS / threads.min(SM_THREADS);
+    let by_registers = SM_REGISTERS / (threads * program.info.registers.max(1)).clamp(1, SM_REGISTERS);
+    // A kilobyte of every CTA's shared memory is the system's.
+    let by_shared = config.shared_per_sm / shared.saturating_add(1024).clamp(1, config.shared_per_sm.max(1));
+    let per_sm = by_threads.min(by_registers).min(by_shared).clamp(1, SM_CTAS);
+    u64::from(per_sm) * u64::from(config.sm_count.max(1))
+}
+
+/// How many CTAs are resident, a whole number of clusters.
+fn resident(setup: &Setup<'_>, total: u64, cluster: u32) -> u64 {
+    if setup.launch.cooperative {
+        return total;
+    }
+    let threads: u32 = setup.launch.block.iter().product();
+    let rows = setup.program.functions.first().map_or(1, |kernel| kernel.rows);
+    let bytes = u64::from(threads.div_ceil(32)) * u64::from(rows) * 256;
+    let affordable = (REGISTER_BUDGET / bytes.max(1)).max(1);
+    let slots = occupancy(setup.config, setup.program, setup.launch).min(affordable).min(total);
+    let cluster = u64::from(cluster);
+    (slots / cluster).max(1) * cluster
+}
+
+struct Grid<'a, O> {
+    machine: Machine<'a, O>,
+    /// Resident CTAs; a slot is empty when the grid is running out.
+    ctas: Vec<Cta>,
+    /// Next CTA to start, in the order of starting.
+    next: u64,
+    total: u64,
+    /// CTAs that have not ended.
+    left: u64,
+    random: Option<Random>,
+    started: Instant,
+}
+
+type Outcome<T> = Result<T, Box<LaunchError>>;
+
+impl<O: Observer> Grid<'_, O> {
+    fn cluster_size(&self) -> u64 {
+        self.machine.setup.cluster.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Starts the CTAs of the next cluster in the slots from `first` on.
+    fn admit(&mut self, first: usize) {
+        let size = self.cluster_size();
+        let setup = &self.machine.setup;
+        let threads: u32 = setup.launch.block.iter().product();
+        let kernel = &setup.program.functions[0];
+        if self.next >= self.total {
+            return;
+        }
+        let words = self.machine.shared_bytes.div_ceil(4) as usize + 1;
+        for rank in 0..size as u32 {
+            let id = self.identity(first as u32, rank);
+            let slot = id.slot as usize;
+            let block = self.machine.setup.launch.block;
+            self.ctas[slot].start(id, block, kernel);
+            let shared = &mut self.machine.shared[slot];
+            shared.clear();
+            shared.resize(words, 0);
+        }
+        self.machine.clusters[first] = ClusterBarrier {
+            arrived: 0,
+            phase: 0,
+            live: threads * size as u32,
+        };
+        self.next += size;
+    }
+
+    /// Which CTA of the grid has a rank in the next cluster.
+    fn identity(&self, first_slot: u32, rank: u32) -> CtaId {
+        let setup = &self.machine.setup;
+        let [gx, gy, _] = setup.launch.grid;
+        let cluster = setup.cluster;
+        let size = self.cluster_size();
+        let (number, clusters_x) = (self.next / size, u64::from(gx / cluster[0]));
+        let clusters_y = u64::from(gy / cluster[1]);
+        let of = [
+            (number % clusters_x) as u32,
+            (number / clusters_x % clusters_y) as u32,
+            (number / clusters_x / clusters_y) as u32,
+        ];
+        let inside = [
+            rank % cluster[0],
+            rank / cluster[0] % cluster[1],
+            rank / cluster[0] / cluster[1],
+        ];
+        let index = [0, 1, 2].map(|axis| of[axis] * cluster[axis] + inside[axis]);
+        let [x, y, z] = index.map(u64::from);
+        CtaId {
+            slot: first_slot + rank,
+            index,
+            linear: (z * u64::from(gy) + y) * u64::from(gx) + x,
+            rank,
+            first_slot,
+            cluster,
+            in_cluster: inside,
+        }
+    }
+
+    fn run(&mut self) -> Outcome<()> {
+        while self.left > 0 {
+            let ops = if self.random.is_some() { self.random_turns()? } else { self.round()? };
+            if ops == 0 && self.left > 0 {
+                return Err(self.deadlock());
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every warp a turn. Returns the ops executed.
+    fn round(&mut self) -> Outcome<u64> {
+        let mut ops = 0;
+        for slot in 0..self.ctas.len() {
+            // The warps of a CTA take turns among themselves while some can run: they meet at
+            // barriers all the time, and their registers are at hand.
+            let mut warp = 0;
+            while warp < self.ctas[slot].warps.len() {
+                if self.ctas[slot].active {
+                    ops += self.turn(slot, warp, QUANTUM)?;
+                }
+                warp += 1;
+            }
+        }
+        Ok(ops)
+    }
+
+    /// Gives warps turns at random, as many as there are CTAs. Returns the ops executed; zero only
+    /// when no warp can run.
+    fn random_turns(&mut self) -> Outcome<u64> {
+        let mut ops = 0;
+        for _ in 0..self.ctas.len() {
+            let Some(random) = &mut self.random else { break };
+            let slot = random.below(self.ctas.len());
+            if !self.ctas[slot].active {
+                continue;
+            }
+            let warp = random.below(self.ctas[slot].warps.len());
+            let quantum = 1 + random.next() % (1 << random.below(RANDOM_QUANTUM_LOG2 + 1));
+            ops += self.turn(slot, warp, quantum)?;
+        }
+        if ops > 0 {
+            return Ok(ops);
+        }
+        // Nobody drawn could run; see whether anybody can.
+        for slot in 0..self.ctas.len() {
+            for warp in 0..self.ctas[slot].warps.len() {
+                if self.ctas[slot].active {
+                    ops += self.turn(slot, warp, 1)?;
+                }
+            }
+        }
+        Ok(ops)
+    }
+
+    /// Runs a warp for a while.
+    fn turn(&mut self, slot: usize, warp: usize, quantum: u64) -> Outcome<u64> {
+        let cta = &mut self.ctas[slot];
+        let runner = &mut cta.warps[warp];
+        if runner.blocked || runner.live == 0 {
+            return Ok(0);
+        }
+        let mut fuel = quantum;
+        let limits = self.machine.setup.launch.limits;
+        if let Some(most) = limits.max_warp_instructions {
+            let left = most.saturating_sub(self.machine.stats.warp_instructions);
+            if left == 0 {
+                return Err(self.timeout());
+            }
+            fuel = fuel.min(left);
+        }
+        if limits.timeout.is_some_and(|timeout| self.started.elapsed() > timeout) {
+            return Err(self.timeout());
+        }
+        let ran: Ran =
+            self.machine.run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random)?;
+        if ran.wake {
+            cta.wake();
+        }
+        let first = cta.id.first_slot as usize;
+        let size = self.cluster_size() as usize;
+        if ran.wake_cluster && size > 1 {
+            self.ctas[first..first + size].iter_mut().for_each(Cta::wake);
+        }
+        if ran.wake {
+            self.retire(slot);
+        }
+        Ok(ran.ops)
+    }
+
+    /// Replaces a CTA that has ended, once its whole cluster has.
+    fn retire(&mut self, slot: usize) {
+        let cta = &mut self.ctas[slot];
+        if !cta.active || cta.barriers.threads_left() > 0 {
+            return;
+        }
+        cta.active = false;
+        self.left -= 1;
+        let first = cta.id.first_slot as usize;
+        let size = self.cluster_size() as usize;
+        if self.ctas[first..first + size].iter().all(|cta| !cta.active) {
+            self.admit(first);
+        }
+    }
+
+    #[cold]
+    fn timeout(&self) -> Box<LaunchError> {
+        let running = self.groups(4, |state| state == State::Ready);
+        Box::new(LaunchError::Timeout {
+            kernel: self.machine.setup.kernel.to_owned(),
+            warp_instructions: self.machine.stats.warp_instructions,
+            running: running.into_iter().map(|group| group.at).collect(),
+        })
+    }
+
+    #[cold]
+    fn deadlock(&self) -> Box<LaunchError> {
+        Box::new(LaunchError::Deadlock {
+            kernel: self.machine.setup.kernel.to_owned(),
+            waiting: self.groups(MAX_WAITING, |state| state != State::Ready),
+        })
+    }
+
+    /// Groups of lanes in some state, with what they wait for.
+    fn groups(&self, most: usize, wanted: impl Fn(State) -> bool) -> Vec<Waiting> {
+        let setup = &self.machine.setup;
+        let mut found = Vec::new();
+        let active = self.ctas.iter().filter(|cta| cta.active);
+        for (cta, warp) in active.flat_map(|cta| cta.warps.iter().map(move |warp| (cta, warp))) {
+            for split in warp.splits.iter().filter(|split| wanted(split.state)) {
+                if found.len() == most {
+                    return found;
+                }
+                let lane = split.mask.trailing_zeros();
+                let (module, program) = (setup.module, setup.program);
+                let at = fault::place(module, program, setup.kernel, split.pc, &cta.id, warp, lane);
+                found.push(Waiting {
+                    at,
+                    warp: warp.index,
+                    lanes: split.mask,
+                    what: self.what(split.state, split.pc),
+                });
+            }
+        }
+        found
+    }
+
+    fn what(&self, state: State, pc: u32) -> String {
+        match state {
+            State::Ready => "nothing".to_owned(),
+            State::Cta { id, .. } => format!("barrier {id}"),
+            State::Cluster { .. } => "the cluster's barrier".to_owned(),
+            State::Warp => match &self.machine.setup.program.ops[pc as usize].kind {
+                Kind::Exchange(exchange) => format!("the other lanes of a {:?}", exchange.kind),
+                _ => "other lanes".to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! mbarrier objects: 64 bits in shared memory.
+//!
+//! The ISA leaves their contents open. Here, from bit 0: arrivals pending (20 bits), arrivals
+//! expected in a phase (20), bytes outstanding (23, two's complement), phase (1).
+
+use ptx::ast::Space;
+
+use super::access::lanes;
+use super::cta::CtaId;
+use super::fault::Fault;
+use super::machine::Machine;
+use super::warp::{Split, Warp};
+use crate::code::{Address, Mbarrier, MbarrierKind};
+use crate::lanes::WARP;
+use crate::observer::Observer;
+
+const COUNT: u64 = (1 << 20) - 1;
+const BYTES: u64 = (1 << 23) - 1;
+
+/// The parts of a barrier's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts {
+    pending: u64,
+    expected: u64,
+    bytes: u64,
+    phase: u64,
+}
+
+impl Parts {
+    fn unpack(word: u64) -> Self {
+        Self {
+            pending: word & COUNT,
+            expected: word >> 20 & COUNT,
+            bytes: word >> 40 & BYTES,
+            phase: word >> 63,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        self.pending & COUNT | (self.expected & COUNT) << 20 | (self.bytes & BYTES) << 40 | self.phase << 63
+    }
+
+    /// Goes to the next phase when nothing is outstanding.
+    fn settle(mut self) -> Self {
+        if self.pending & COUNT == 0 && self.bytes & BYTES == 0 {
+            self.phase ^= 1;
+            self.pending = self.expected;
+        }
+        self
+    }
+}
+
+impl<O: Observer> Machine<'_, O> {
+    pub(crate) fn mbarrier(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        mbarrier: &Mbarrier,
+        exec: u32,
+    ) -> Result<(), Box<Fault>> {
+        let consts = &self.setup.program.consts;
+        let a = warp.read(&split.frame, mbarrier.a, consts);
+        let b = warp.read(&split.frame, mbarrier.b, consts);
+        let (mut result, mut holds) = ([0; WARP], 0u32);
+        if mbarrier.kind == MbarrierKind::PendingCount {
+            result = a.map(|state| Parts::unpack(state).pending);
+        } else {
+            let mut at = [0; WARP];
+            let (first, others) = self.addresses(warp, split, &mbarrier.address, exec, &mut at);
+            for group in std::iter::once(&first).chain(&others) {
+                super::access::aligned(&at, group.mask, 8)?;
+                for lane in lanes(group.mask) {
+                    let spot = self.spot(cta, warp, lane, group.space, at[lane], 8, true)?;
+                    let old = self.peek(warp, spot, 8);
+                    let mut parts = Parts::unpack(old);
+                    match mbarrier.kind {
+                        MbarrierKind::Init => {
+                            let count = a[lane] & COUNT;
+                            parts = Parts { pending: count, expected: count, bytes: 0, phase: 0 };
+                        }
+                        MbarrierKind::Inval => parts = Parts::unpack(0),
+                        MbarrierKind::Arrive { drop, expect } => {
+                            let count = if expect { 1 } else { a[lane] };
+                            if expect {
+                                parts.bytes = parts.bytes.wrapping_add(b[lane]);
+                            }
+                            if drop {
+                                parts.expected = parts.expected.wrapping_sub(count);
+                            }
+                            parts.pending = parts.pending.wrapping_sub(count) & COUNT;
+                            parts = parts.settle();
+                        }
+                        MbarrierKind::ExpectTx => parts.bytes = parts.bytes.wrapping_add(a[lane]),
+                        MbarrierKind::CompleteTx => {
+                            parts.bytes = parts.bytes.wrapping_sub(a[lane]) & BYTES;
+                            parts = parts.settle();
+                        }
+                        MbarrierKind::TestWait { parity } => {
+                            let waited = if parity { a[lane] & 1 } else { a[lane] >> 63 };
+                            holds |= u32::from(parts.phase != waited) << lane;
+                        }
+                        MbarrierKind::PendingCount => {}
+                    }
+                    // The state an arrival returns is that of the phase it arrived in.
+                    result[lane] = old;
+                    if parts != Parts::unpack(old) {
+                        self.poke(warp, spot, 8, parts.pack());
+                    }
+                }
+            }
+        }
+        if let Some(d) = mbarrier.d {
+            let mut rows = warp.rows(&split.frame, &self.setup.program.consts);
+            match mbarrier.kind {
+                MbarrierKind::TestWait { .. } => rows.put_pred(d, exec, holds),
+                _ => rows.put(d, exec, &result),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a barrier that the bytes it expects have come.
+    pub(crate) fn complete_bytes(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        barrier: &Address,
+        lane: usize,
+        bytes: u64,
+    ) -> Result<(), Box<Fault>> {
+        let mut at = [0; WARP];
+        self.addresses(warp, split, barrier, 1 << lane, &mut at);
+        let spot = self.spot(cta, warp, lane, Space::Shared, at[lane], 8, true)?;
+        let mut parts = Parts::unpack(self.peek(warp, spot, 8));
+        parts.bytes = parts.bytes.wrapping_sub(bytes) & BYTES;
+        self.poke(warp, spot, 8, parts.settle().pack());
+        Ok(())
+    }
+}

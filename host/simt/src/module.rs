@@ -1,0 +1,174 @@
+//! A loaded module: its variables in device memory, its kernels decoded when they are asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ptx::ast::{Init, Item, Linkage, Module, Space, Variable};
+use smol_str::SmolStr;
+
+use crate::code::Program;
+use crate::decode::{self, Symbol, Symbols};
+use crate::error::LoadError;
+use crate::memory::Memory;
+use crate::windows;
+
+/// A loaded module.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) module: Module,
+    symbols: Symbols,
+    programs: Mutex<HashMap<String, Option<Arc<Program>>>>,
+}
+
+impl Loaded {
+    /// Places the variables of a module. `functions` counts the function addresses handed out.
+    pub(crate) fn new(
+        module: &Module,
+        memory: &mut Memory,
+        functions: &mut u64,
+    ) -> Result<Self, LoadError> {
+        let mut symbols = Symbols::default();
+        for function in module.functions().filter(|function| function.body.is_some()) {
+            let address = windows::FUNCTIONS + *functions * windows::FUNCTION_STEP;
+            *functions += 1;
+            symbols.functions.insert(function.name.clone(), address);
+        }
+        for item in &module.items {
+            if let Item::Alias { name, aliasee, .. } = item {
+                symbols.aliases.insert(name.clone(), aliasee.clone());
+            }
+        }
+        let outcome = place(module, memory, &mut symbols)
+            .and_then(|()| initialise(module, memory, &symbols));
+        let loaded = Self {
+            module: module.clone(),
+            symbols,
+            programs: Mutex::default(),
+        };
+        match outcome {
+            Ok(()) => Ok(loaded),
+            Err(error) => {
+                loaded.release(memory);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees the variables.
+    pub(crate) fn release(self, memory: &mut Memory) {
+        for symbol in self.symbols.variables.values() {
+            // A program may have freed it by mistake; that is not ours to report.
+            if memory.free(symbol.address).is_err() {
+                let _ = memory.detach(symbol.address);
+            }
+        }
+    }
+
+    /// Address and size of a variable.
+    pub(crate) fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let symbol = self.symbols.variables.get(name)?;
+        Some((symbol.address, symbol.bytes))
+    }
+
+    /// A kernel, decoded.
+    pub(crate) fn program(&self, kernel: &str) -> Option<Arc<Program>> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(kernel) {
+            return program.clone();
+        }
+        let program = decode::program(&self.module, &self.symbols, kernel).map(Arc::new);
+        programs.insert(kernel.to_owned(), program.clone());
+        program
+    }
+}
+
+/// Variables that live in device memory.
+fn placed(module: &Module) -> impl Iterator<Item = &Variable> {
+    module.variables().filter(|variable| matches!(variable.space, Space::Global | Space::Const))
+}
+
+fn place(module: &Module, memory: &mut Memory, symbols: &mut Symbols) -> Result<(), LoadError> {
+    for variable in placed(module) {
+        // A declaration stands beside its definition, or means a symbol of another module.
+        if variable.linkage == Linkage::Extern || symbols.variables.contains_key(&variable.name) {
+            continue;
+        }
+        let bytes = variable.bytes();
+        let out = |_| LoadError::OutOfMemory { variable: variable.name.to_string(), bytes };
+        let address = if variable.managed {
+            memory.alloc_host(bytes).map_err(out)?
+        } else {
+            memory.alloc(bytes).map_err(out)?
+        };
+        let symbol = Symbol { space: variable.space, address, bytes };
+        symbols.variables.insert(variable.name.clone(), symbol);
+        if variable.space == Space::Const {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            symbols.const_bytes = symbols.const_bytes.saturating_add(bytes);
+        }
+    }
+    Ok(())
+}
+
+fn initialise(module: &Module, memory: &mut Memory, symbols: &Symbols) -> Result<(), LoadError> {
+    for variable in placed(module) {
+        let (Some(init), Some(symbol)) = (&variable.init, symbols.variables.get(&variable.name))
+        else {
+            continue;
+        };
+        let size = variable.ty.bytes() as usize;
+        let mut bytes = Vec::new();
+        for element in init {
+            let value = value(element, variable, module, symbols)?.to_le_bytes();
+            bytes.extend_from_slice(&value[..size.min(8)]);
+            bytes.resize(bytes.len() + size.saturating_sub(8), 0);
+        }
+        bytes.truncate(usize::try_from(symbol.bytes).unwrap_or(usize::MAX));
+        // The variable was made this large.
+        let _ = memory.write(symbol.address, &bytes);
+    }
+    Ok(())
+}
+
+/// The bits of an element of an initialiser.
+fn value(
+    element: &Init,
+    variable: &Variable,
+    module: &Module,
+    symbols: &Symbols,
+) -> Result<u64, LoadError> {
+    use ptx::ast::Type;
+    Ok(match (element, variable.ty) {
+        (Init::Int(bits), _) => *bits,
+        (Init::F32(bits), Type::F64) => f64::from(f32::from_bits(*bits)).to_bits(),
+        (Init::F32(bits), _) => u64::from(*bits),
+        (Init::F64(bits), Type::F32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
+        (Init::F64(bits), _) => *bits,
+        (Init::Symbol { name, offset, mask, .. }, _) => {
+            let address = address(name, module, symbols).ok_or_else(|| LoadError::UnknownSymbol {
+                symbol: name.to_string(),
+                line: module.line_column(variable.span.start).0,
+            })?;
+            let address = address.wrapping_add_signed(*offset);
+            match mask {
+                // `0xFF00(symbol)` is the byte under the mask.
+                Some(mask) if *mask != 0 => (address & mask) >> mask.trailing_zeros(),
+                _ => address,
+            }
+        }
+    })
+}
+
+fn address(name: &SmolStr, module: &Module, symbols: &Symbols) -> Option<u64> {
+    if let Some(symbol) = symbols.variables.get(name) {
+        return Some(symbol.address);
+    }
+    let name = symbols.aliases.get(name).unwrap_or(name);
+    if let Some(&address) = symbols.functions.get(name) {
+        return Some(address);
+    }
+    // What is declared but defined nowhere faults when it is used.
+    let declared = module.functions().any(|function| function.name == *name)
+        || module.variables().any(|variable| variable.name == *name);
+    declared.then_some(0)
+}

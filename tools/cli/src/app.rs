@@ -1,0 +1,202 @@
+//! Starts a program with our libraries in front of the system's, and waits for it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus as Status};
+use std::time::{Duration, Instant};
+
+use driver::signals;
+use runtime::Options;
+use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE};
+use runtime::report::model::ExitStatus;
+
+use crate::exit::{INTERNAL, NOT_EXECUTABLE, NOT_FOUND, Stop};
+use crate::program::Program;
+
+/// Names the folder of our libraries, for installations of another shape.
+const LIBRARY_VARIABLE: &str = "CUDARUN_CHECK_LIB";
+/// What makes a folder the one.
+const DRIVER: &str = "libcuda.so.1";
+/// How long a program may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// SIGKILL and SIGTERM have these numbers on every Linux.
+const KILL: i32 = 9;
+const TERMINATE: i32 = 15;
+
+/// Finds the folder with our `libcuda.so.1` and `libcudart.so.*`.
+pub(crate) fn libraries() -> Result<PathBuf, Stop> {
+    if let Some(folder) = std::env::var_os(LIBRARY_VARIABLE) {
+        let folder = PathBuf::from(folder);
+        return match folder.join(DRIVER).exists() {
+            // The program may change its working folder.
+            true => Ok(std::path::absolute(&folder).unwrap_or(folder)),
+            false => Err(Stop::new(
+                INTERNAL,
+                format!(
+                    "{LIBRARY_VARIABLE} is {}, which has no {DRIVER}",
+                    folder.display()
+                ),
+            )),
+        };
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let candidates = [
+        folder.join("../lib/cudarun-check"),
+        folder.join("lib/cudarun-check"),
+    ];
+    let found = candidates
+        .iter()
+        .find(|folder| folder.join(DRIVER).exists());
+    match found {
+        Some(folder) => Ok(folder.canonicalize().unwrap_or(folder.clone())),
+        None => Err(Stop::new(
+            INTERNAL,
+            format!(
+                "{DRIVER} of cudarun-check is not in {}; run `cargo xtask dist` and use its bin/cudarun-check, or set {LIBRARY_VARIABLE}",
+                candidates[0].display()
+            ),
+        )),
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: ExitStatus,
+    pub(crate) timed_out: bool,
+    /// We were asked to stop while it ran.
+    pub(crate) interrupted: bool,
+}
+
+/// Starts the program and waits for its end.
+pub(crate) fn run(
+    program: &Program,
+    arguments: &[OsString],
+    libraries: &Path,
+    logs: &Path,
+    options: &Options,
+    timeout: Option<Duration>,
+) -> Result<Ended, Stop> {
+    let mut command = Command::new(&program.path);
+    command.args(arguments);
+    command.env(
+        "LD_LIBRARY_PATH",
+        in_front("LD_LIBRARY_PATH", &[libraries.into()], ":"),
+    );
+    if program.fixed_paths {
+        // A library that is loaded already is not looked for, whatever the program's RPATH says.
+        let preload: Vec<OsString> = program
+            .libraries
+            .iter()
+            .map(|name| libraries.join(name))
+            .filter(|path| path.exists())
+            .map(PathBuf::into_os_string)
+            .collect();
+        command.env("LD_PRELOAD", in_front("LD_PRELOAD", &preload, ":"));
+    }
+    command.env(DIRECTORY_VARIABLE, logs);
+    // Numbers and strings always serialise.
+    command.env(
+        OPTIONS_VARIABLE,
+        serde_json::to_string(options).unwrap_or_default(),
+    );
+    signals::hold();
+    let child = command.spawn().map_err(|error| {
+        let code = match error.kind() {
+            ErrorKind::NotFound => NOT_FOUND,
+            _ => NOT_EXECUTABLE,
+        };
+        let what = match error.kind() {
+            // The file is there, so it is its interpreter that is missing.
+            ErrorKind::NotFound => "its interpreter or loader is not found".to_owned(),
+            _ => format!("cannot be executed: {error}"),
+        };
+        Stop::new(code, format!("{}: {what}", program.path.display()))
+    })?;
+    wait(child, timeout)
+}
+
+/// `new` parts before what the variable holds.
+fn in_front(variable: &str, new: &[OsString], separator: &str) -> OsString {
+    let old = std::env::var_os(variable).filter(|value| !value.is_empty());
+    let parts: Vec<OsString> = new.iter().cloned().chain(old).collect();
+    parts.join(OsStr::new(separator))
+}
+
+fn wait(mut child: Child, timeout: Option<Duration>) -> Result<Ended, Stop> {
+    let cannot = |error: std::io::Error| {
+        Stop::new(INTERNAL, format!("cannot wait for the program: {error}"))
+    };
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    let mut timed_out = false;
+    let mut interrupted = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            // A signal that came with the program's end still asks us to stop.
+            interrupted |= signals::take().is_some();
+            return Ok(Ended {
+                exit: exit(status),
+                timed_out,
+                interrupted,
+            });
+        }
+        if let Some(signal) = signals::take() {
+            interrupted = true;
+            if !signals::from_terminal(signal) {
+                signals::send(child.id(), signal);
+            }
+        }
+        let over = timeout.and_then(|limit| start.elapsed().checked_sub(limit));
+        if let Some(over) = over {
+            let signal = if over < GRACE { TERMINATE } else { KILL };
+            if !timed_out || signal == KILL {
+                signals::send(child.id(), signal);
+            }
+            timed_out = true;
+        }
+        std::thread::sleep(pause);
+        // Short programs are not kept waiting, long ones cost nothing.
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+fn exit(status: Status) -> ExitStatus {
+    ExitStatus {
+        code: status.code(),
+        signal: status.signal(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_folder_comes_first() {
+        let joined = in_front("CUDARUN_CHECK_NO_SUCH", &["/a".into(), "/b".into()], ":");
+        assert_eq!(joined, "/a:/b");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let ended = wait(child, Some(Duration::from_millis(50))).unwrap();
+        assert!(ended.timed_out);
+        assert_eq!(ended.exit.signal, Some(TERMINATE));
+    }
+
+    #[test]
+    fn codes_and_signals_are_told_apart() {
+        let of = |script: &str| {
+            let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let exit = wait(child, None).unwrap().exit;
+            (exit.code, exit.signal)
+        };
+        assert_eq!(of("exit 7"), (Some(7), None));
+        assert_eq!(of("kill -9 $$"), (None, Some(9)));
+    }
+}

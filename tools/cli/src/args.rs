@@ -1,0 +1,349 @@
+//! The command line: one row per flag.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use runtime::ShadowSize;
+
+use crate::kernel::spec::ArgSpec;
+use crate::output::Format;
+
+/// Find data races in CUDA programs.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cudarun-check",
+    version,
+    after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 nothing or not enough was checked; \
+                  64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check rewrite|inspect|doctor ..."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program, or a kernel of a .ptx file, and report its races (the default)
+    Run(Box<RunArgs>),
+    /// Write PTX with the race checks put in
+    Rewrite(RewriteArgs),
+    /// Show the modules and kernels of a program, library, cubin or .ptx file
+    Inspect(InspectArgs),
+    /// Check the installation
+    Doctor(DoctorArgs),
+}
+
+/// `run`
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Where kernels run
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
+    pub(crate) device: DeviceChoice,
+    /// Schedule of the simulated device: 0 is round robin, anything else a random one
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) schedules: u32,
+    /// Check only kernels with this in their name (kne=NAME for the whole name); repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel_name: Vec<String>,
+    /// Without `off` accesses are checked; with it the program runs as it is, for comparison
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    pub(crate) check: Switch,
+    /// Memory for the shadow: 12.5%, 512MiB, or bytes
+    #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
+    pub(crate) shadow_mem: ShadowSize,
+    /// A shadow cell for every granule, so that none is ever forgotten
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// End the program after this time (90, 90s, 30m, 2h) and exit with 124
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) timeout: Option<Duration>,
+    /// Kernels without PTX cannot be checked: exit with 75, name them, or say nothing
+    #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
+    pub(crate) no_ptx: NoPtx,
+    /// Exit code when races are found
+    #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
+    pub(crate) error_exitcode: u8,
+    /// What counts as races found: error are certain races, warning are possible ones too
+    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    pub(crate) fail_on: FailOn,
+    /// text or json, with :FILE to write it there; repeatable [default: text]
+    #[arg(long, value_parser = Format::parse, value_name = "FORMAT[:FILE]")]
+    pub(crate) format: Vec<Format>,
+    /// Write the report here instead of to standard error (%p is the process id, %% a percent sign)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Print at most N races
+    #[arg(long, value_name = "N")]
+    pub(crate) print_limit: Option<usize>,
+    /// Look for source files below this folder too; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
+    /// Colours in the report
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Print nothing but races, SUMMARY and COVERAGE
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    /// The program and its arguments, or a .ptx file
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "APP"
+    )]
+    pub(crate) app: Vec<OsString>,
+}
+
+/// How to run a kernel of a `.ptx` file.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "For a .ptx file")]
+pub(crate) struct KernelArgs {
+    /// The kernel, when there are several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// Blocks: X, X,Y or X,Y,Z
+    #[arg(long, value_parser = dimensions, value_name = "X[,Y,Z]")]
+    pub(crate) grid: Option<[u32; 3]>,
+    /// Threads of a block: X, X,Y or X,Y,Z
+    #[arg(long, value_parser = dimensions, value_name = "X[,Y,Z]")]
+    pub(crate) block: Option<[u32; 3]>,
+    /// Dynamic shared memory in bytes
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) shared: Option<u32>,
+    /// All blocks resident at once
+    #[arg(long)]
+    pub(crate) cooperative: bool,
+    /// One parameter, in order: u32:5, f32:1.5, u32[4]:1,2,3,4, u32[64] (zeroed), buf:1024 (zeroed bytes), buf:FILE
+    #[arg(long, value_parser = ArgSpec::parse, value_name = "SPEC")]
+    pub(crate) arg: Vec<ArgSpec>,
+    /// Print this buffer argument afterwards, counted from 0; repeatable
+    #[arg(long, value_name = "ARG")]
+    pub(crate) dump: Vec<usize>,
+}
+
+impl KernelArgs {
+    /// The first flag that was given, if any.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        [
+            (self.kernel.is_some(), "--kernel"),
+            (self.grid.is_some(), "--grid"),
+            (self.block.is_some(), "--block"),
+            (self.shared.is_some(), "--shared"),
+            (self.cooperative, "--cooperative"),
+            (!self.arg.is_empty(), "--arg"),
+            (!self.dump.is_empty(), "--dump"),
+        ]
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+    }
+}
+
+/// `rewrite`
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    /// The PTX
+    pub(crate) input: PathBuf,
+    /// Where to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Write the checked accesses and their source lines here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
+    /// Assemble before and after with ptxas, and show registers and spills
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Architecture for --stats
+    #[arg(long, default_value = "sm_90", value_name = "SM")]
+    pub(crate) arch: String,
+}
+
+/// `inspect`
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The file
+    pub(crate) file: PathBuf,
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {}
+
+/// `--device`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceChoice {
+    /// The best there is
+    Auto,
+    /// An NVIDIA GPU, or fail
+    Gpu,
+    /// The simulated device
+    Sim,
+}
+
+/// `--check`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// `--no-ptx`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoPtx {
+    Fail,
+    Warn,
+    Ignore,
+}
+
+/// `--fail-on`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Error,
+    Warning,
+    Info,
+    Never,
+}
+
+/// `--color`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Reads the command line.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let arguments = with_command(arguments.into_iter().collect());
+    let cli = Cli::try_parse_from(&arguments)?;
+    let Command::Run(run) = &cli.command else {
+        return Ok(cli);
+    };
+    if !is_ptx(&run.app[0]) {
+        return Ok(cli);
+    }
+    // What follows a program belongs to it; what follows a .ptx file are our own flags.
+    let command = Cli::command().mut_subcommand("run", |command| {
+        command.mut_arg("app", |app| {
+            app.trailing_var_arg(false).allow_hyphen_values(false)
+        })
+    });
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Whether a word names a PTX file.
+pub(crate) fn is_ptx(word: &OsStr) -> bool {
+    std::path::Path::new(word).extension() == Some(OsStr::new("ptx"))
+}
+
+/// Puts `run` where no command is given.
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    const COMMANDS: [&str; 9] = [
+        "run",
+        "rewrite",
+        "inspect",
+        "doctor",
+        "help",
+        "-h",
+        "--help",
+        "-V",
+        "--version",
+    ];
+    let first = arguments.get(1).and_then(|word| word.to_str());
+    if arguments.len() > 1 && !first.is_some_and(|word| COMMANDS.contains(&word)) {
+        arguments.insert(1, "run".into());
+    }
+    arguments
+}
+
+/// Reads `90`, `1.5s`, `30m` or `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let bad = || format!("`{text}` is not a time such as 90s, 30m or 2h");
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (number, &text[number.len()..]),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => 1.0,
+    };
+    let number: f64 = number.parse().map_err(|_| bad())?;
+    Duration::try_from_secs_f64(number * seconds)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(bad)
+}
+
+/// Reads `X`, `X,Y` or `X,Y,Z`.
+fn dimensions(text: &str) -> Result<[u32; 3], String> {
+    let bad = || format!("`{text}` is not X, X,Y or X,Y,Z with numbers above 0");
+    let parts: Result<Vec<u32>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    let parts = parts.map_err(|_| bad())?;
+    let mut all = [1; 3];
+    if parts.is_empty() || parts.len() > 3 || parts.contains(&0) {
+        return Err(bad());
+    }
+    all[..parts.len()].copy_from_slice(&parts);
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(words: &[&str]) -> RunArgs {
+        let words = ["cudarun-check"].iter().chain(words).map(OsString::from);
+        match parse(words).unwrap().command {
+            Command::Run(run) => *run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn run_is_implied_and_the_program_keeps_its_flags() {
+        let args = run(&["--seed", "3", "./app", "--seed", "4", "-q"]);
+        assert_eq!((args.seed, args.quiet), (3, false));
+        assert_eq!(args.app, ["./app", "--seed", "4", "-q"]);
+        assert_eq!(run(&["--", "doctor", "-x"]).app, ["doctor", "-x"]);
+        assert_eq!(run(&["./doctor"]).app, ["./doctor"]);
+    }
+
+    #[test]
+    fn flags_may_follow_a_ptx_file() {
+        let args = run(&[
+            "-q", "x.ptx", "--grid", "2,3", "--block", "32", "--arg", "u32:5", "--seed", "7",
+        ]);
+        assert_eq!((args.app, args.seed), (vec![OsString::from("x.ptx")], 7));
+        assert_eq!(args.kernel.grid, Some([2, 3, 1]));
+        assert_eq!(args.kernel.arg.len(), 1);
+        let words = ["cudarun-check", "x.ptx", "--gird", "1"];
+        assert!(parse(words.map(OsString::from)).is_err());
+    }
+
+    #[test]
+    fn times_and_dimensions() {
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("30m"), Ok(Duration::from_secs(1800)));
+        for bad in ["", "0", "-1s", "5d", "x"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(dimensions("4"), Ok([4, 1, 1]));
+        for bad in ["", "0", "1,2,3,4", "1,,2", "-1"] {
+            assert!(dimensions(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Exit codes, and which of several reasons wins.
+
+use runtime::report::model::{ExitStatus, Outcome};
+
+/// The command line makes no sense.
+pub(crate) const USAGE: u8 = 64;
+/// A file that was given is not what it should be.
+pub(crate) const BAD_INPUT: u8 = 65;
+/// The device that was asked for is not there.
+pub(crate) const NO_DEVICE: u8 = 69;
+/// Something on our side failed.
+pub(crate) const INTERNAL: u8 = 70;
+/// Nothing, or not enough, was checked.
+pub(crate) const INCOMPLETE: u8 = 75;
+/// `--timeout` was over.
+pub(crate) const TIMEOUT: u8 = 124;
+/// The program is there but cannot be started.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// There is no such program.
+pub(crate) const NOT_FOUND: u8 = 127;
+
+/// Why we stop, with the exit code and one line.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+}
+
+impl Stop {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(INTERNAL, format!("{error:#}"))
+    }
+}
+
+/// The code of a process that ended like this: its own, or 128 and the signal.
+pub(crate) fn of(exit: ExitStatus) -> u8 {
+    let code = match (exit.code, exit.signal) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => i32::from(INTERNAL),
+    };
+    // The system keeps the lowest eight bits of an exit code.
+    (code & 0xff) as u8
+}
+
+/// The code of a whole run.
+///
+/// Races win over the program's own failure, and that over a lack of coverage.
+pub(crate) fn of_run(outcome: Outcome, exit: ExitStatus, races: u8, timed_out: bool) -> u8 {
+    match outcome {
+        Outcome::Races => races,
+        _ if timed_out => TIMEOUT,
+        Outcome::AppFailed => of(exit),
+        Outcome::Incomplete => INCOMPLETE,
+        Outcome::Clean => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn exited(code: i32) -> ExitStatus {
+        ExitStatus {
+            code: Some(code),
+            signal: None,
+        }
+    }
+
+    #[test]
+    fn races_win_then_the_program_then_coverage() {
+        let killed = ExitStatus {
+            code: None,
+            signal: Some(9),
+        };
+        assert_eq!(of_run(Outcome::Races, exited(7), 66, false), 66);
+        assert_eq!(of_run(Outcome::Races, killed, 0, true), 0);
+        assert_eq!(of_run(Outcome::AppFailed, exited(7), 66, false), 7);
+        assert_eq!(of_run(Outcome::AppFailed, killed, 66, false), 137);
+        assert_eq!(of_run(Outcome::AppFailed, killed, 66, true), 124);
+        assert_eq!(of_run(Outcome::Incomplete, exited(0), 66, false), 75);
+        assert_eq!(of_run(Outcome::Clean, exited(0), 66, false), 0);
+        assert_eq!(of(exited(-1)), 255);
+    }
+}

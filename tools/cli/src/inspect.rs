@@ -1,0 +1,192 @@
+//! `inspect`: which kernels a file has, and what would be checked of them.
+
+use std::path::Path;
+
+use comfy_table::{Table, presets};
+use driver::elf::{self, ElfError, Runtime};
+use driver::fatbin::{self, Entry, Fatbin, Kind};
+use rewrite::Config;
+use runtime::names::demangle;
+
+use crate::args::InspectArgs;
+use crate::exit::{BAD_INPUT, NOT_FOUND, Stop};
+
+/// The architecture that the simulated device compiles PTX for.
+const SM: u32 = 90;
+
+pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
+    let path = &args.file;
+    let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Stop::new(NOT_FOUND, format!("{}: not found", path.display()))
+        }
+        _ => Stop::new(
+            BAD_INPUT,
+            format!("cannot read {}: {error}", path.display()),
+        ),
+    })?;
+    if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
+        let fatbin = Fatbin::read(&bytes).map_err(|error| bad(path, &error))?;
+        println!("{}: fat binary", path.display());
+        show_fatbin(&fatbin, 1);
+        return Ok(0);
+    }
+    match elf::scan(&bytes) {
+        Ok(found) if found.machine == elf::EM_CUDA => {
+            println!("{}: cubin", path.display());
+            show_machine_code(&bytes);
+        }
+        Ok(found) => {
+            let runtime = match found.runtime {
+                Runtime::None => "no CUDA runtime",
+                Runtime::Shared => "shared CUDA runtime",
+                Runtime::Static => {
+                    "static CUDA runtime (needs NVIDIA's driver; rebuild with `nvcc -cudart shared`)"
+                }
+            };
+            let driver = if found.driver { ", driver API" } else { "" };
+            println!("{}: program or library, {runtime}{driver}", path.display());
+            if !found.needed.is_empty() {
+                println!("  libraries: {}", found.needed.join(", "));
+            }
+            let mut number = 0;
+            for fatbin in &found.fatbins {
+                match fatbin {
+                    // nvcc leaves empty ones behind.
+                    Ok(fatbin) if fatbin.entries.is_empty() => {}
+                    Ok(fatbin) => {
+                        number += 1;
+                        show_fatbin(fatbin, number);
+                    }
+                    Err(error) => println!("  a fat binary cannot be read: {error}"),
+                }
+            }
+            if number == 0 {
+                println!("  no device code");
+            }
+        }
+        Err(ElfError::NotElf) => {
+            let (text, _) = crate::kernel::read(path)?;
+            println!("{}: PTX", path.display());
+            show_ptx(&text);
+        }
+        Err(error) => return Err(bad(path, &error)),
+    }
+    Ok(0)
+}
+
+fn bad(path: &Path, error: &dyn std::fmt::Display) -> Stop {
+    Stop::new(BAD_INPUT, format!("{}: {error}", path.display()))
+}
+
+fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
+    let images: Vec<String> = fatbin.entries.iter().map(image).collect();
+    println!("  module {number}: {}", images.join(", "));
+    if let Some(entry) = fatbin.best_ptx(SM) {
+        match entry.text() {
+            Ok(text) => show_ptx(&text),
+            Err(error) => println!("    its PTX cannot be read: {error}"),
+        }
+        return;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for entry in fatbin.entries.iter().filter(|e| e.kind == Kind::Elf) {
+        let bytes = entry.bytes().map_err(|error| error.to_string());
+        match bytes.and_then(|bytes| elf::kernels(&bytes).map_err(|error| error.to_string())) {
+            Ok(found) => names.extend(found),
+            Err(error) => println!("    its machine code cannot be read: {error}"),
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    match names[..] {
+        [] => println!("    no kernels"),
+        _ => println!("    no PTX for sm_{SM}: these kernels cannot be checked"),
+    }
+    for name in names {
+        println!("    {}", demangle(&name));
+    }
+}
+
+fn image(entry: &Entry<'_>) -> String {
+    let sm = entry.sm;
+    match entry.kind {
+        Kind::Ptx => format!(
+            "PTX for compute_{sm} ({:?}, {} bytes)",
+            entry.packing,
+            entry.payload.len()
+        )
+        .to_lowercase()
+        .replacen("ptx", "PTX", 1),
+        Kind::Elf => format!("machine code for sm_{sm}"),
+        Kind::LtoIr => format!("LTO code for sm_{sm}"),
+        Kind::Other(kind) => format!("image of kind {kind} for sm_{sm}"),
+    }
+}
+
+fn show_machine_code(cubin: &[u8]) {
+    match elf::kernels(cubin) {
+        Ok(names) if names.is_empty() => println!("    no kernels"),
+        Ok(names) => names
+            .iter()
+            .for_each(|name| println!("    {} (machine code only)", demangle(name))),
+        Err(error) => println!("    {error}"),
+    }
+}
+
+fn show_ptx(text: &str) {
+    let (module, diagnostics) = ptx::parse(text);
+    for diagnostic in diagnostics.iter().take(10) {
+        let (line, column) = module.line_column(diagnostic.span.start);
+        println!("    PTX {line}:{column}: {}", diagnostic.message);
+    }
+    let rewritten = rewrite::rewrite(&module, &Config { first_site: 1 });
+    if rewritten.kernels.is_empty() {
+        println!("    no kernels");
+        return;
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        "   kernel",
+        "global",
+        "checked",
+        "shared",
+        "barriers",
+        "may order otherwise",
+        "remarks",
+    ]);
+    for kernel in &rewritten.kernels {
+        let mut remarks: Vec<String> = kernel.why_not.iter().cloned().collect();
+        if !kernel.not_understood.is_empty() {
+            remarks.push(format!(
+                "not understood: {}",
+                kernel.not_understood.join("; ")
+            ));
+        }
+        table.add_row([
+            format!("   {}", demangle(&kernel.name)),
+            kernel.accesses.to_string(),
+            if kernel.instrumented {
+                kernel.checked
+            } else {
+                0
+            }
+            .to_string(),
+            kernel.skipped.shared.to_string(),
+            match (kernel.barriers, kernel.warp_barriers) {
+                (true, true) => "block, warp",
+                (true, false) => "block",
+                (false, true) => "warp",
+                (false, false) => "none",
+            }
+            .to_owned(),
+            kernel.release_sites.first().cloned().unwrap_or_default(),
+            remarks.join("; "),
+        ]);
+    }
+    println!("{table}");
+    for (name, why) in &rewritten.unchecked_functions {
+        println!("    {} is left alone: {why}", demangle(name));
+    }
+}

@@ -1,0 +1,258 @@
+//! `run`: a program, or a kernel of a `.ptx` file, under one or several schedules.
+
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use runtime::report::model::ExitStatus;
+use runtime::report::source::Sources;
+use runtime::report::{Context, Log, Report};
+use runtime::{Options, ShadowSize, log};
+
+use crate::args::{DeviceChoice, FailOn, NoPtx, RunArgs, Switch, is_ptx};
+use crate::exit::{self, INCOMPLETE, INTERNAL, NO_DEVICE, Stop, USAGE};
+use crate::output::Outputs;
+use crate::{app, kernel, program, toolkit};
+
+/// Runs and reports; the exit code.
+pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
+    choose_device(args.device)?;
+    let ran = match is_ptx(&args.app[0]) {
+        true => ran_kernel(args)?,
+        false => ran_program(args)?,
+    };
+    finish(args, ran)
+}
+
+/// What the schedules brought.
+struct Ran {
+    outputs: Outputs,
+    logs: Vec<Log>,
+    context: Context,
+    timed_out: bool,
+}
+
+fn choose_device(choice: DeviceChoice) -> Result<(), Stop> {
+    if choice != DeviceChoice::Gpu {
+        return Ok(());
+    }
+    let why = match toolkit::nvidia_driver() {
+        None => "no NVIDIA driver found",
+        Some(_) => "this version checks on the simulated device only",
+    };
+    Err(Stop::new(
+        NO_DEVICE,
+        format!("--device gpu: {why}; use --device sim"),
+    ))
+}
+
+/// The options of one schedule.
+fn options(args: &RunArgs, schedule: u32) -> Options {
+    let seed = args.seed.wrapping_add(u64::from(schedule));
+    Options {
+        check: args.check == Switch::On,
+        shadow: if args.exact {
+            ShadowSize::Exact
+        } else {
+            args.shadow_mem
+        },
+        seed: (seed != 0).then_some(seed),
+        kernels: args.kernel_name.clone(),
+        ..Options::default()
+    }
+}
+
+fn context(args: &RunArgs) -> Context {
+    Context {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        argv: args
+            .app
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        exit: ExitStatus {
+            code: Some(0),
+            signal: None,
+        },
+        start: Some(SystemTime::now()),
+        seed: args.seed,
+        schedules: args.schedules,
+        warnings_fail: matches!(args.fail_on, FailOn::Warning | FailOn::Info),
+        ..Context::default()
+    }
+}
+
+/// Says what is about to happen.
+fn announce(args: &RunArgs) {
+    if !args.quiet {
+        let driver = match toolkit::nvidia_driver() {
+            Some(_) => "",
+            None => ", no NVIDIA driver found",
+        };
+        eprintln!(
+            "cudarun-check {} on the simulated sm_90 device{driver}",
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+}
+
+fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
+    if let Some(flag) = args.kernel.given() {
+        return Err(Stop::new(
+            USAGE,
+            format!(
+                "{flag} is for a .ptx file, and {} is none",
+                args.app[0].to_string_lossy()
+            ),
+        ));
+    }
+    let program = program::examine(&args.app[0])?;
+    let libraries = app::libraries()?;
+    let outputs = Outputs::open(args)?;
+    let folder = tempfile::Builder::new()
+        .prefix("cudarun-check-")
+        .tempdir()
+        .map_err(|error| {
+            Stop::new(
+                INTERNAL,
+                format!(
+                    "cannot make a folder for logs in {}: {error}; set TMPDIR",
+                    std::env::temp_dir().display()
+                ),
+            )
+        })?;
+    announce(args);
+    let mut context = context(args);
+    if args.no_ptx != NoPtx::Ignore {
+        context.without_ptx.clone_from(&program.without_ptx);
+    }
+    let mut ran = Ran {
+        outputs,
+        logs: Vec::new(),
+        context,
+        timed_out: false,
+    };
+    let start = Instant::now();
+    for schedule in 0..args.schedules {
+        let logs = folder.path().join(schedule.to_string());
+        std::fs::create_dir(&logs).map_err(|error| {
+            Stop::new(INTERNAL, format!("cannot make {}: {error}", logs.display()))
+        })?;
+        let options = options(args, schedule);
+        let ended = app::run(
+            &program,
+            &args.app[1..],
+            &libraries,
+            &logs,
+            &options,
+            args.timeout,
+        )?;
+        ran.logs.extend(read_logs(&logs)?);
+        if ran.context.exit.code == Some(0) {
+            ran.context.exit = ended.exit;
+        }
+        ran.timed_out |= ended.timed_out;
+        if ended.interrupted || ended.timed_out {
+            break;
+        }
+    }
+    ran.context.seconds = start.elapsed().as_secs_f64();
+    if !program.cuda && ran.logs.is_empty() {
+        eprintln!(
+            "cudarun-check: {} does not use CUDA, as far as can be seen",
+            program.path.display()
+        );
+    }
+    Ok(ran)
+}
+
+/// Reads what the processes of one schedule left behind.
+fn read_logs(folder: &Path) -> Result<Vec<Log>, Stop> {
+    let cannot =
+        |error: std::io::Error| Stop::new(INTERNAL, format!("cannot read the logs: {error}"));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        paths.push(entry.map_err(cannot)?.path());
+    }
+    paths.sort();
+    let read = |path: &PathBuf| log::read(path).map(|events| Log { events }).map_err(cannot);
+    paths.iter().map(read).collect()
+}
+
+fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
+    if let [_, extra, ..] = &args.app[..] {
+        return Err(Stop::new(
+            USAGE,
+            format!(
+                "unexpected `{}` after the .ptx file",
+                extra.to_string_lossy()
+            ),
+        ));
+    }
+    let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
+    let outputs = Outputs::open(args)?;
+    announce(args);
+    let mut ran = Ran {
+        outputs,
+        logs: Vec::new(),
+        context: context(args),
+        timed_out: false,
+    };
+    let start = Instant::now();
+    for schedule in 0..args.schedules {
+        let mut options = options(args, schedule);
+        options.timeout = args.timeout.map(|limit| limit.as_secs_f64());
+        let done = job.run(options, schedule == 0)?;
+        ran.logs.push(Log {
+            events: done.events,
+        });
+        if done.failed && ran.context.exit.code == Some(0) {
+            ran.context.exit.code = Some(1);
+        }
+        ran.timed_out |= done.timed_out;
+    }
+    ran.context.seconds = start.elapsed().as_secs_f64();
+    Ok(ran)
+}
+
+fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
+    let mut roots = args.source_root.clone();
+    roots.extend(std::env::current_dir());
+    // Beside the program is where sources of small programs are.
+    let beside = Path::new(&args.app[0]).parent().map(Path::to_owned);
+    roots.extend(beside.filter(|folder| folder.is_dir()));
+    let sources = Sources::new(roots);
+    let report = Report::build(&ran.logs, &ran.context, &sources);
+    ran.outputs.write(&report, &sources)?;
+    if ran.timed_out {
+        let limit = args.timeout.unwrap_or_default();
+        eprintln!("cudarun-check: stopped after {limit:?}, as --timeout says");
+    }
+    let races = match args.fail_on {
+        FailOn::Never => exit::of_run(without_races(&report), ran.context.exit, 0, ran.timed_out),
+        _ => exit::of_run(
+            report.summary.outcome,
+            ran.context.exit,
+            args.error_exitcode,
+            ran.timed_out,
+        ),
+    };
+    let missing = report
+        .coverage
+        .kernels
+        .iter()
+        .any(|kernel| kernel.ptx_source == "none");
+    match races {
+        0 if args.no_ptx == NoPtx::Fail && missing => Ok(INCOMPLETE),
+        code => Ok(code),
+    }
+}
+
+/// The outcome as if no races had been found.
+fn without_races(report: &Report) -> runtime::report::model::Outcome {
+    use runtime::report::model::Outcome;
+    match report.summary.outcome {
+        Outcome::Races if report.run.exit.code != Some(0) => Outcome::AppFailed,
+        Outcome::Races => Outcome::Clean,
+        other => other,
+    }
+}
