@@ -65,6 +65,30 @@ pub const ACCESS_GRANULE_SHIFT: u32 = 4;
 /// Lowest bit of the number of bytes the thread accesses.
 pub const ACCESS_BYTES_SHIFT: u32 = 8;
 
+/// Bytes of the [witnesses](witness) beside each cell: the first and the last write, the first and
+/// the last load that its class stands for.
+///
+/// A cell has no room for sites. One site per cell would not do: when a load follows a store, a
+/// third thread races with the store and not with the load, although the load came last. And when
+/// several threads share a granule, the one to name is not the one that asks.
+pub const WITNESS_BYTES: u64 = 32;
+/// Where a witness's site begins.
+pub const WITNESS_SITE_SHIFT: u32 = 34;
+/// The thread of a witness: its index in the CTA, and the lowest 24 bits of the CTA's.
+pub const WITNESS_THREAD_MASK: u64 = (1 << WITNESS_SITE_SHIFT) - 1;
+
+/// Who accessed a granule, and where: site, thread in its CTA, CTA. Site ids start at 1, so 0 is
+/// nobody.
+pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
+    (site as u64) << WITNESS_SITE_SHIFT | ((thread & 1023) as u64) << 24u32 | (cta & 0xff_ffff)
+}
+
+/// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
+/// Site ids are below 2^30.
+pub const fn pair_key(verdict: u32, site: u32, previous_site: u32) -> u64 {
+    (site as u64) << 34u32 | (previous_site as u64) << 2u32 | verdict as u64
+}
+
 /// [`Record::previous_thread`] when the cell no longer knew it.
 pub const UNKNOWN: u32 = 0xffff_ffff;
 
@@ -73,8 +97,8 @@ pod! {
 pub struct LaunchBlock {
     /// Address of the cells, 8 bytes each.
     pub cells: u64,
-    /// Address of the sites of the last state change, 4 bytes per cell.
-    pub sites: u64,
+    /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
+    pub witnesses: u64,
     /// First address that is checked.
     pub window_base: u64,
     /// Bytes that are checked.
@@ -125,7 +149,7 @@ pub struct Counters {
 pod! {
 /// A pair of sites that raced in this launch.
 pub struct PairSlot {
-    /// `site << 32 | previous site`, plus 1; 0 when free.
+    /// [`pair_key`]; 0 when free.
     pub key: u64,
     /// How often.
     pub count: u64,
@@ -149,7 +173,7 @@ pub struct Record {
     pub cta: u32,
     /// Thread in its CTA, linear.
     pub thread: u32,
-    /// CTA of the earlier access, or [`UNKNOWN`] when several CTAs shared the granule.
+    /// CTA of the earlier access, modulo 2^24, or [`UNKNOWN`].
     pub previous_cta: u32,
     /// Thread of the earlier access in its CTA, or [`UNKNOWN`].
     pub previous_thread: u32,

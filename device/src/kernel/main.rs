@@ -6,9 +6,9 @@
 //! `no_core`, because no core library exists for this target on a stable toolchain; [`lang`] holds
 //! the few operators that are needed.
 //!
-//! A cell and its site are two words. Whoever changes a cell marks it busy, writes the site, and
-//! then publishes the cell; others wait for that, so a report never names a site that does not
-//! belong to the cell. The waiting is short and holds nothing, so independent thread scheduling
+//! A cell and its witnesses are several words. Whoever changes a cell marks it busy, writes the
+//! witnesses, and then publishes the cell; others wait for that, so a report never names an access
+//! that the cell does not stand for. The waiting is short and holds nothing, so independent thread scheduling
 //! (sm_70 and later) ends it even inside a warp.
 
 #![no_std]
@@ -35,6 +35,7 @@ mod rule;
 
 mod memory;
 mod record;
+mod witness;
 
 use layout::*;
 use memory::*;
@@ -132,7 +133,8 @@ pub unsafe extern "C" fn __cudarun_slow(
         let index = granule & (*launch).index_mask;
         let me = me | up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let cell_at = (*launch).cells + (index << 3u32);
-        let site_at = (*launch).sites + (index << 2u32);
+        let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
+        let mine = witness(site, cta_in_grid(), thread_in_cta());
         let kind = access & ACCESS_KIND_MASK;
         let shifts = shifts(launch);
 
@@ -144,27 +146,29 @@ pub unsafe extern "C" fn __cudarun_slow(
                 continue;
             }
             let outcome = rule::access(cell & !BUSY, me, kind, &shifts);
-            let previous_site = load_site(site_at);
-            if outcome.next != cell {
-                let seen = compare_and_swap(cell_at, cell, outcome.next | BUSY);
-                if seen != cell {
-                    cell = seen;
-                    continue;
+            if outcome.next == cell {
+                // The witnesses are the cell's own unless it changes meanwhile.
+                let other = witness::partner(witnesses, outcome.verdict, cell, kind, mine);
+                let seen = load_cell(cell_at);
+                if seen == cell {
+                    settle(launch, outcome.verdict, cell, me, address, mine, other, access);
+                    return;
                 }
-                // Nobody else writes the site of a busy cell, so this is the cell's own.
-                let previous_site = load_site(site_at);
-                store_site(site_at, site);
-                publish_cell(cell_at, outcome.next);
-                settle(launch, outcome.verdict, cell, me, address, site, previous_site, access);
-                return;
+                cell = seen;
+                continue;
             }
-            // Unchanged: the site read above is the cell's own unless the cell changed meanwhile.
-            let seen = load_cell(cell_at);
+            let seen = compare_and_swap(cell_at, cell, outcome.next | BUSY);
             if seen != cell {
                 cell = seen;
                 continue;
             }
-            settle(launch, outcome.verdict, cell, me, address, site, previous_site, access);
+            // Nobody else touches the witnesses of a busy cell.
+            let other = witness::partner(witnesses, outcome.verdict, cell, kind, mine);
+            let stale = (cell ^ me) & GENERATION_MASK != 0;
+            let alone = stale | (outcome.verdict != rule::OK);
+            witness::remember(witnesses, outcome.next, kind, mine, alone);
+            publish_cell(cell_at, outcome.next);
+            settle(launch, outcome.verdict, cell, me, address, mine, other, access);
             return;
         }
     }
@@ -195,8 +199,8 @@ unsafe fn settle(
     cell: u64,
     me: u64,
     address: u64,
-    site: u32,
-    previous_site: u32,
+    mine: u64,
+    other: u64,
     access: u32,
 ) {
     unsafe {
@@ -213,8 +217,8 @@ unsafe fn settle(
             return;
         }
         count(&raw mut (*counters).conflicts);
-        if record::first_of_pair(launch, site, previous_site) {
-            record::write(launch, verdict, cell, me, address, site, previous_site, access);
+        if record::first_of_pair(launch, verdict, mine, other) {
+            record::write(launch, verdict, cell, me, address, mine, other, access);
         }
     }
 }

@@ -19,14 +19,14 @@ pub fn cta_in_grid() -> u64 {
     special!("ctaid.x") as u64 + special!("nctaid.x") as u64 * row
 }
 
-/// Acquire, so that the site read after it belongs to the cell or to a later one.
+/// Acquire, so that the witnesses read after it belong to the cell or to a later one.
 pub fn load_cell(at: u64) -> u64 {
     let value: u64;
     unsafe { asm!("ld.acquire.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
     value
 }
 
-/// Release, so that the site written before it is seen with the cell.
+/// Release, so that the witnesses written before it are seen with the cell.
 pub fn publish_cell(at: u64, value: u64) {
     unsafe { asm!("st.release.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
 }
@@ -40,20 +40,14 @@ pub fn compare_and_swap(at: u64, old: u64, new: u64) -> u64 {
     seen
 }
 
-pub fn load_site(at: u64) -> u32 {
-    let value: u32;
-    unsafe { asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) value, in(reg64) at) };
-    value
-}
-
-pub fn store_site(at: u64, value: u32) {
-    unsafe { asm!("st.relaxed.gpu.global.u32 [{0}], {1};", in(reg64) at, in(reg32) value) };
-}
-
 pub fn load_relaxed(at: u64) -> u64 {
     let value: u64;
     unsafe { asm!("ld.relaxed.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
     value
+}
+
+pub fn store_relaxed(at: u64, value: u64) {
+    unsafe { asm!("st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
 }
 
 /// Adds 1 and gives the value before.

@@ -2,15 +2,21 @@
 
 use crate::layout::*;
 use crate::memory::*;
-use crate::rule::{CONFLICT_CTA, CONFLICT_GRID};
+use crate::witness::class;
 
 /// Slots looked at before a pair goes unshared.
 const PROBES: u64 = 16;
 
-/// Counts the pair; true for its first conflict in this launch, and when the table is full.
-pub unsafe fn first_of_pair(launch: *const LaunchBlock, site: u32, previous_site: u32) -> bool {
+/// Counts the pair at the level of its conflict; true for the first such conflict in this launch,
+/// and when the table is full.
+pub unsafe fn first_of_pair(
+    launch: *const LaunchBlock,
+    verdict: u32,
+    mine: u64,
+    other: u64,
+) -> bool {
     unsafe {
-        let key = ((site as u64) << 32u32 | previous_site as u64) + 1;
+        let key = pair_key(verdict, site(mine), site(other));
         let mask = (*launch).pair_mask as u64;
         let mut slot = key * 0x9e37_79b9_7f4a_7c15 >> 40u32;
         let end = slot + PROBES;
@@ -36,8 +42,8 @@ pub unsafe fn write(
     cell: u64,
     me: u64,
     address: u64,
-    site: u32,
-    previous_site: u32,
+    mine: u64,
+    other: u64,
     access: u32,
 ) {
     unsafe {
@@ -47,39 +53,26 @@ pub unsafe fn write(
             return;
         }
         let record = ((*launch).records + (number << 6u32)) as *mut Record;
-        let several_ctas = verdict == CONFLICT_GRID && cell & GRID_MULTI != 0;
-        let several_warps = verdict <= CONFLICT_CTA && cell & WARP_MULTI != 0;
-        let several_lanes = cell & WARP_LANE_MULTI != 0;
-        let class_shift = if verdict == CONFLICT_GRID {
-            GRID_CLASS_SHIFT
-        } else if verdict == CONFLICT_CTA {
-            CTA_CLASS_SHIFT
-        } else {
-            WARP_CLASS_SHIFT
-        };
-        // The CTA field lies between the barrier epoch and the tag.
-        let cta_width = (*launch).tag_shift - (*launch).cta_shift;
-        let cta_mask = (1u64 << cta_width) - 1;
         (*record).address = address;
         (*record).cell = cell;
         (*record).me = me;
-        (*record).site = site;
-        (*record).previous_site = previous_site;
+        (*record).site = site(mine);
+        (*record).previous_site = site(other);
         (*record).cta = cta_in_grid() as u32;
         (*record).thread = thread_in_cta();
-        (*record).previous_cta = if several_ctas {
+        (*record).previous_cta = if other == 0 { UNKNOWN } else { (other & 0xff_ffff) as u32 };
+        (*record).previous_thread = if other == 0 {
             UNKNOWN
         } else {
-            (cell >> 1u32 >> ((*launch).cta_shift - 1) & cta_mask) as u32
-        };
-        (*record).previous_thread = if several_ctas || several_warps || several_lanes {
-            UNKNOWN
-        } else {
-            (cell >> 4u32 & 0x3e0 | cell & LANE_MASK) as u32
+            (other >> 24u32 & 1023) as u32
         };
         (*record).access = access;
         (*record).verdict = verdict;
-        (*record).class = (cell >> class_shift & CLASS_BITS) as u32;
+        (*record).class = class(verdict, cell) as u32;
         (*record).ready = 1;
     }
+}
+
+fn site(witness: u64) -> u32 {
+    (witness >> WITNESS_SITE_SHIFT) as u32
 }

@@ -1,16 +1,16 @@
-//! The reserved device memory: cells, sites, pair table, records, counters, launch block.
+//! The reserved device memory: cells, witnesses, pair table, records, counters, launch block.
 
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
-use shadow::layout::{Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record};
+use shadow::layout::{Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record, WITNESS_BYTES, pair_key};
 use shadow::plan::{self, Shape};
 
 use crate::options::ShadowSize;
 
 /// Slots of the pair table; a power of two.
 const PAIRS: u64 = 1 << 13;
-/// Bytes of a cell and its site.
-const BYTES_PER_CELL: u64 = 12;
+/// Bytes of a cell and its witnesses.
+const BYTES_PER_CELL: u64 = 8 + WITNESS_BYTES;
 /// Fewer cells are not worth having.
 const MIN_INDEX_BITS: u32 = 12;
 /// Granules of 2^35 bytes at most in exact mode.
@@ -22,7 +22,7 @@ pub struct ShadowMemory {
     size: ShadowSize,
     records: u32,
     cells: u64,
-    sites: u64,
+    witnesses: u64,
     index_bits: u32,
     /// Pairs, records, counters and the block, in one allocation each.
     pairs: u64,
@@ -47,7 +47,7 @@ pub struct ShadowMemory {
 pub struct Drained {
     /// What was counted.
     pub counters: Counters,
-    /// The first conflict of every pair of sites, and how often the pair conflicted.
+    /// The first conflict of every pair of witnesses, and how often the pair conflicted.
     pub records: Vec<(Record, u64)>,
     /// Records that found no room.
     pub dropped: u64,
@@ -69,7 +69,7 @@ impl ShadowMemory {
             size,
             records,
             cells: 0,
-            sites: 0,
+            witnesses: 0,
             index_bits: 0,
             pairs: 0,
             record_area: 0,
@@ -89,7 +89,7 @@ impl ShadowMemory {
         self.shrunk.take()
     }
 
-    /// Bytes of cells and sites.
+    /// Bytes of cells and witnesses.
     pub fn bytes(&self) -> u64 {
         if self.cells == 0 {
             0
@@ -144,7 +144,7 @@ impl ShadowMemory {
         self.generation = self.generation % MAX_GENERATION + 1;
         let block = LaunchBlock {
             cells: self.cells,
-            sites: self.sites,
+            witnesses: self.witnesses,
             window_base: window.0,
             window_bytes: window.1,
             index_mask: (1 << self.index_bits) - 1,
@@ -196,7 +196,7 @@ impl ShadowMemory {
         device.read(self.record_area, bytemuck::cast_slice_mut(&mut records))?;
         let mut pairs = vec![PairSlot::zeroed(); PAIRS as usize];
         device.read(self.pairs, bytemuck::cast_slice_mut(&mut pairs))?;
-        let key = |r: &Record| (u64::from(r.site) << 32 | u64::from(r.previous_site)) + 1;
+        let key = |r: &Record| pair_key(r.verdict, r.site, r.previous_site);
         let count = |r: &Record| {
             pairs
                 .iter()
@@ -251,8 +251,8 @@ impl ShadowMemory {
         let mut last = String::new();
         for bits in (MIN_INDEX_BITS..=wanted.min(MAX_INDEX_BITS)).rev() {
             match allocate(device, bits) {
-                Ok((cells, sites)) => {
-                    (self.cells, self.sites, self.index_bits) = (cells, sites, bits);
+                Ok((cells, witnesses)) => {
+                    (self.cells, self.witnesses, self.index_bits) = (cells, witnesses, bits);
                     if bits < wanted {
                         self.shrunk = Some(format!(
                             "the shadow memory has {} MiB instead of {} MiB, so granules share cells",
@@ -269,11 +269,11 @@ impl ShadowMemory {
     }
 
     fn release_cells(&mut self, device: &mut dyn Device) {
-        for address in [self.cells, self.sites].into_iter().filter(|&a| a != 0) {
+        for address in [self.cells, self.witnesses].into_iter().filter(|&a| a != 0) {
             // A failing free costs memory, not correctness.
             let _ = device.free(address);
         }
-        (self.cells, self.sites) = (0, 0);
+        (self.cells, self.witnesses) = (0, 0);
     }
 }
 
@@ -287,8 +287,8 @@ fn fitting(bytes: u64) -> u32 {
 
 fn allocate(device: &mut dyn Device, bits: u32) -> Result<(u64, u64), DeviceError> {
     let cells = device.alloc(8 << bits)?;
-    match device.alloc(4 << bits) {
-        Ok(sites) => Ok((cells, sites)),
+    match device.alloc(WITNESS_BYTES << bits) {
+        Ok(witnesses) => Ok((cells, witnesses)),
         Err(error) => {
             let _ = device.free(cells);
             Err(error)

@@ -56,7 +56,9 @@ pub(crate) fn examine(name: &OsStr) -> Result<Program, Stop> {
             });
         }
         Err(ElfError::NotElf64) => {
-            return refuse("not executable: built for another architecture (not 64-bit)".to_owned());
+            return refuse(
+                "not executable: built for another architecture (not 64-bit)".to_owned(),
+            );
         }
         Err(error @ ElfError::Broken(_)) => return refuse(format!("not executable: {error}")),
     };

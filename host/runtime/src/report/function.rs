@@ -1,7 +1,7 @@
 //! Names of functions without what varies between instantiations.
 
 /// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
-pub(super) fn base(demangled: &str) -> &str {
+pub(crate) fn base(demangled: &str) -> &str {
     const UNNAMED: &str = "(anonymous namespace)";
     let mut start = 0;
     let mut depth = 0u32;

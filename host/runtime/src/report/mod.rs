@@ -6,7 +6,7 @@
 mod advice;
 mod build;
 mod fingerprint;
-mod function;
+pub(crate) mod function;
 pub mod model;
 pub mod source;
 pub mod text;

@@ -392,7 +392,10 @@ fn coverage(report: &Report) -> String {
             |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
                 (_, "none") => format!("no PTX for {}", kernel.name),
                 (Some(why), _) => format!("{}: {why}", kernel.name),
-                (None, _) => format!("{}: not loaded through PTX", kernel.name),
+                (None, _) => match kernel.skipped_because.first() {
+                    Some(why) => format!("{}: {why}", kernel.name),
+                    None => format!("{}: not loaded through PTX", kernel.name),
+                },
             },
         )
         .collect();

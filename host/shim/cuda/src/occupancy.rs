@@ -17,8 +17,6 @@ use crate::state::with_context;
 
 /// Registers are handed out to warps in pieces of this many.
 const REGISTER_UNIT: u32 = 256;
-/// Registers a thread can have at most.
-const MAX_REGISTERS: u32 = 255;
 
 /// CTAs of `threads` threads and `dynamic` bytes that a multiprocessor holds at once.
 fn blocks(info: &KernelInfo, threads: u32, dynamic: usize) -> u32 {
@@ -28,8 +26,13 @@ fn blocks(info: &KernelInfo, threads: u32, dynamic: usize) -> u32 {
     let all = |id| attribute(id) as u32;
     let warps = threads.div_ceil(32);
     let by_threads = all(d::MAX_THREADS_PER_MULTIPROCESSOR) / (warps * 32);
-    let registers = info.registers.clamp(16, MAX_REGISTERS);
-    let of_warp = (registers * 32).next_multiple_of(REGISTER_UNIT);
+    // Not capped at what a thread can have: the device decides about cooperative launches by the
+    // same number, and must not allow less than is told here.
+    let registers = info.registers.max(16);
+    let of_warp = registers
+        .saturating_mul(32)
+        .min(1 << 20)
+        .next_multiple_of(REGISTER_UNIT);
     // The assembler spills rather than make a kernel that can never run.
     let by_registers = (all(d::MAX_REGISTERS_PER_MULTIPROCESSOR) / (of_warp * warps)).max(1);
     let shared = info.static_shared as usize + dynamic;

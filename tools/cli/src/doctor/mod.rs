@@ -81,7 +81,11 @@ pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
         match races(kernel) {
             Ok(0) if racy => line(Some(false), what, "its race was not found".to_owned()),
             Ok(0) => line(Some(true), what, "no race reported".to_owned()),
-            Ok(found) if racy => line(Some(true), what, format!("its race was found, in {found} pairs of accesses")),
+            Ok(found) if racy => line(
+                Some(true),
+                what,
+                format!("its race was found, in {found} pairs of accesses"),
+            ),
             Ok(found) => line(
                 Some(false),
                 what,

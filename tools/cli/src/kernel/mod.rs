@@ -141,7 +141,8 @@ impl<'a> Job<'a> {
                 .map(|checker| checker.events().to_vec())
                 .unwrap_or_default(),
             timed_out: matches!(result, Err(LaunchError::Timeout { .. })),
-            failed: result.is_err(),
+            // What the device lacks is no failure of the kernel.
+            failed: result.is_err_and(|error| !matches!(error, LaunchError::Unsupported { .. })),
         })
     }
 }

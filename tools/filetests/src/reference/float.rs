@@ -1,8 +1,8 @@
 //! Floating-point instructions (PTX ISA 9.0, chapter 9.7.3) in every rounding mode.
 
 use anyhow::{Result, bail};
-use rustc_apfloat::ieee::{Double, Single};
-use rustc_apfloat::{Float, Round};
+use rustc_apfloat::ieee::{Double, Quad, Single};
+use rustc_apfloat::{Float, FloatConvert, Round};
 
 use super::{Expected, Opcode, value};
 
@@ -40,7 +40,11 @@ pub(super) fn flush<F: Float>(op: &Opcode<'_>, value: F) -> F {
     }
 }
 
-fn exact<F: Float>(op: &Opcode<'_>, inputs: &[u64], width: u32) -> Result<Expected> {
+fn exact<F: Float + FloatConvert<Quad>>(
+    op: &Opcode<'_>,
+    inputs: &[u64],
+    width: u32,
+) -> Result<Expected> {
     let round = rounding(op);
     let arg = |n: usize| flush(op, F::from_bits(u128::from(inputs[n])));
     let one = || F::from_u128(1).value;
@@ -114,7 +118,7 @@ fn minmax<F: Float>(op: &Opcode<'_>, a: F, b: F) -> F {
 ///
 /// The largest representable `r` with `r * r <= x` is found by bisection over the bits; comparing
 /// with the product rounded up is exact because `x` is representable.
-fn sqrt<F: Float>(x: F, round: Round) -> F {
+fn sqrt<F: Float + FloatConvert<Quad>>(x: F, round: Round) -> F {
     if x.is_nan() || (x.is_negative() && !x.is_zero()) {
         return F::NAN;
     }
@@ -137,9 +141,13 @@ fn sqrt<F: Float>(x: F, round: Round) -> F {
     let up = match round {
         Round::TowardPositive => !exact,
         Round::NearestTiesToEven => {
-            // x against the midpoint m: m * m = below * above + (ulp / 2)^2, and a square root is
-            // never exactly a midpoint. So compare x with below * above rounded up.
-            !exact && below.mul_r(above, Round::TowardPositive).value <= x
+            // x against the square of the midpoint, exact in quadruple precision: four times x
+            // against the square of the sum. A square root is never exactly a midpoint.
+            let quad = |v: F| v.convert(&mut false).value;
+            let sum = quad(below).add_r(quad(above), Round::TowardZero).value;
+            let four = Quad::from_u128(4).value;
+            let x = quad(x).mul_r(four, Round::TowardZero).value;
+            !exact && sum.mul_r(sum, Round::TowardZero).value < x
         }
         _ => false,
     };
@@ -204,6 +212,8 @@ fn approximate(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<Expected> {
         "rcp" if ty == "f64" => (1.0 / arg(0), 2.0_f64.powi(-20), 0.0),
         "rcp" => (1.0 / arg(0), 2.0_f64.powi(-23), 0.0),
         "sqrt" => (arg(0).sqrt(), 2.0_f64.powi(-23), 0.0),
+        // The ISA states no bound for f64; it is at least as good as the reciprocal's.
+        "rsqrt" if ty == "f64" => (1.0 / arg(0).sqrt(), 2.0_f64.powi(-20), 0.0),
         "rsqrt" => (1.0 / arg(0).sqrt(), 2.0_f64.powf(-22.9), 0.0),
         "ex2" => (arg(0).exp2(), two_ulp, 0.0),
         "lg2" if arg(0) > 0.5 && arg(0) < 2.0 => (arg(0).log2(), 0.0, 2.0_f64.powi(-22)),

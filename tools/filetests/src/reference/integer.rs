@@ -36,8 +36,13 @@ pub(super) fn eval(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<u64> {
     let arg = |n: usize| read(inputs[n], ty);
     let raw = |n: usize| cut(i128::from(inputs[n]), width);
     let product = |n: usize| {
-        let full = arg(n) * arg(n + 1);
-        if op.has("hi") { full >> width } else { full }
+        if ty.starts_with('s') {
+            let full = arg(n) * arg(n + 1);
+            return if op.has("hi") { full >> width } else { full };
+        }
+        // The product of two unsigned 64-bit values needs all 128 bits.
+        let full = u128::from(raw(n)) * u128::from(raw(n + 1));
+        (if op.has("hi") { full >> width } else { full }) as i128
     };
     let out = if op.has("wide") { width * 2 } else { width };
     let saturate = |v: i128| {
@@ -51,7 +56,7 @@ pub(super) fn eval(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<u64> {
         "add" => saturate(arg(0) + arg(1)),
         "sub" => saturate(arg(0) - arg(1)),
         "mul" => product(0),
-        "mad" => saturate(product(0) + read_as(inputs[2], ty, out)),
+        "mad" => saturate(product(0).wrapping_add(read_as(inputs[2], ty, out))),
         "mul24" | "mad24" => {
             let a = low24(inputs[0], ty) * low24(inputs[1], ty);
             let a = if op.has("hi") {

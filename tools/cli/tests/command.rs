@@ -1,0 +1,531 @@
+//! The built command: exit codes, messages and reports, for good input and bad.
+//!
+//! CUDA programs are run by `cargo xtask test`, which has a compiler for them; here are programs
+//! without CUDA, and kernels of `.ptx` files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Block 0 and block 1 increment a word; `{op}` makes it racy or not.
+const KERNEL: &str = "\
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry count(.param .u64 word, .param .u32 step)
+{
+    .reg .u64 %word;
+    .reg .u32 %old, %step;
+    ld.param.u64 %word, [word];
+    ld.param.u32 %step, [step];
+    {op}
+    ret;
+}
+";
+const PLAIN: &str =
+    "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
+const ATOMIC: &str = "atom.global.add.u32 %old, [%word], %step;";
+
+/// A folder for one test.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Programs that do not use CUDA never load it; it only has to be there.
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        std::fs::write(folder.path().join("lib/libcuda.so.1"), "").unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name).display().to_string()
+    }
+
+    fn kernel(&self, op: &str) -> String {
+        self.file("count.ptx", &KERNEL.replace("{op}", op))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+        command.env("CUDARUN_CHECK_LIB", self.path("lib"));
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.command().args(arguments).output().unwrap().into()
+    }
+
+    /// Runs the counting kernel on two blocks.
+    fn count(&self, op: &str, more: &[&str]) -> Ran {
+        let file = self.kernel(op);
+        let launch = [
+            "--grid", "2", "--block", "1", "--arg", "u32[1]", "--arg", "u32:5",
+        ];
+        self.run(&[&[file.as_str()], &launch[..], more].concat())
+    }
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let ran = Self {
+            code: output.status.code().expect("the tool itself is not killed"),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        };
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    fn ends(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "{word}\nis missing in\n{}",
+                self.stderr
+            );
+        }
+        self
+    }
+}
+
+#[test]
+fn wrong_usage_is_64_and_names_the_flag() {
+    let place = Place::new();
+    for (arguments, word) in [
+        (&["--no-such-flag", "true"][..], "--no-such-flag"),
+        (&["--format", "xml", "true"], "xml"),
+        (&["--shadow-mem", "0%", "true"], "0%"),
+        (&["--schedules", "0", "true"], "--schedules"),
+        (&["--timeout", "soon", "true"], "soon"),
+        (&["--kernel", "k", "true"], "--kernel is for a .ptx file"),
+        (&["--log-file", "a%z", "true"], "%z"),
+        (&["run"], "APP"),
+        (&["rewrite"], "INPUT"),
+    ] {
+        place.run(arguments).ends(64, &[word]);
+    }
+    assert_eq!(place.run(&["--help"]).code, 0);
+    assert!(
+        place
+            .run(&["--version"])
+            .stdout
+            .contains(env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn programs_that_cannot_start_are_126_or_127() {
+    let place = Place::new();
+    let notes = place.file("notes.txt", "text");
+    place
+        .run(&["./missing"])
+        .ends(127, &["./missing: not found"]);
+    place
+        .run(&["no-program-has-this-name"])
+        .ends(127, &["not found on PATH"]);
+    place
+        .run(&[&notes])
+        .ends(126, &["notes.txt", "not executable"]);
+    place.run(&["./lib"]).ends(126, &["folder"]);
+    let script = place.file("script", "#!/no/such/interpreter\n");
+    Command::new("chmod")
+        .args(["+x", &script])
+        .status()
+        .unwrap();
+    place.run(&[&script]).ends(127, &["interpreter"]);
+    place
+        .run(&["--device", "gpu", "true"])
+        .ends(69, &["--device sim"]);
+}
+
+#[test]
+fn without_our_libraries_nothing_is_started() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.env("CUDARUN_CHECK_LIB", place.path("nowhere"));
+    let ran = Ran::from(command.args(["sh", "-c", "echo started"]).output().unwrap());
+    assert_eq!(ran.ends(70, &["nowhere", "libcuda.so.1"]).stdout, "");
+    let mut command = place.command();
+    command.env("TMPDIR", place.path("nowhere"));
+    let ran = Ran::from(command.args(["sh", "-c", "echo started"]).output().unwrap());
+    assert_eq!(ran.ends(70, &["nowhere", "TMPDIR"]).stdout, "");
+}
+
+#[test]
+fn a_program_without_cuda_runs_and_nothing_is_checked() {
+    let place = Place::new();
+    let ran = place.run(&["echo", "hello"]);
+    ran.ends(
+        75,
+        &[
+            "does not use CUDA",
+            "nothing was checked",
+            "COVERAGE: no kernels seen",
+        ],
+    );
+    assert_eq!(ran.stdout, "hello\n");
+}
+
+#[test]
+fn the_programs_end_is_ours() {
+    let place = Place::new();
+    place
+        .run(&["sh", "-c", "exit 7"])
+        .ends(7, &["exited with 7"]);
+    place
+        .run(&["sh", "-c", "kill -9 $$"])
+        .ends(137, &["killed by signal 9"]);
+    place
+        .run(&["sh", "-c", "kill -ABRT $$"])
+        .ends(134, &["killed by signal 6"]);
+    let start = Instant::now();
+    place
+        .run(&["--timeout", "0.2", "sleep", "60"])
+        .ends(124, &["--timeout"]);
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn streams_and_environment_reach_the_program() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args([
+        "-q",
+        "sh",
+        "-c",
+        "cat; echo err >&2; echo $LD_LIBRARY_PATH; ls -d $CUDARUN_CHECK_DIR >&2",
+    ]);
+    command.env("LD_LIBRARY_PATH", "/somewhere/else");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    ran.ends(75, &["err\n", "cudarun-check-"]);
+    let lib = place.path("lib").display().to_string();
+    assert_eq!(ran.stdout, format!("typed\n{lib}:/somewhere/else\n"));
+    // The folder for logs is gone with the run.
+    let logs = ran
+        .stderr
+        .lines()
+        .find(|line| line.contains("cudarun-check-"))
+        .unwrap();
+    assert!(!Path::new(logs).exists(), "{logs}");
+}
+
+#[test]
+fn a_signal_ends_the_program_and_still_gives_a_report() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["sh", "-c", "echo ready; exec sleep 60"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .unwrap();
+    Ran::from(child.wait_with_output().unwrap()).ends(143, &["killed by signal 15", "COVERAGE"]);
+}
+
+#[test]
+fn a_racy_kernel_is_reported_and_its_repair_is_not() {
+    let place = Place::new();
+    place.count(PLAIN, &[]).ends(
+        66,
+        &[
+            "error[CR003]: inter-block race on global memory",
+            "ld.global.u32 %old, [%word];",
+            "st.global.u32 [%word], %old;",
+            "kernel: count  launch #1, grid (2,1,1) block (1,1,1)",
+            "allocation #1 of 4 bytes, made by --arg 0",
+            "COVERAGE: 1/1 kernel instrumented, 1 launch checked",
+        ],
+    );
+    let clean = place.count(ATOMIC, &["--dump", "0"]);
+    clean.ends(0, &["SUMMARY: cudarun-check: 0 races\n", "COVERAGE: 1/1"]);
+    assert_eq!(clean.stdout, "arg 0: u32[1] = 10\n");
+    assert!(!clean.stderr.contains("error"));
+}
+
+#[test]
+fn a_fence_makes_a_race_possible_and_no_error() {
+    let place = Place::new();
+    let fenced = format!("{PLAIN} membar.gl;");
+    place
+        .count(&fenced, &[])
+        .ends(0, &["warning[CR003]: possible", "not decided", "membar.gl"]);
+    place
+        .count(&fenced, &["--fail-on", "warning"])
+        .ends(66, &["possible"]);
+}
+
+#[test]
+fn exit_codes_and_printing_follow_the_flags() {
+    let place = Place::new();
+    place.count(PLAIN, &["--error-exitcode", "3"]).ends(3, &[]);
+    place
+        .count(PLAIN, &["--error-exitcode", "0"])
+        .ends(0, &["error[CR003]"]);
+    place
+        .count(PLAIN, &["--fail-on", "never"])
+        .ends(0, &["error[CR003]"]);
+    let limited = place.count(PLAIN, &["--print-limit", "0"]);
+    limited.ends(66, &["more not shown"]);
+    assert!(!limited.stderr.contains("error[CR003]"));
+    assert!(!place.count(PLAIN, &[]).stderr.contains('\u{1b}'));
+    assert!(
+        place
+            .count(PLAIN, &["--color", "always"])
+            .stderr
+            .contains('\u{1b}')
+    );
+    let logged = place.count(PLAIN, &["--log-file", "report.txt", "-q"]);
+    assert_eq!(logged.ends(66, &[]).stderr, "");
+    assert!(
+        std::fs::read_to_string(place.path("report.txt"))
+            .unwrap()
+            .contains("SUMMARY")
+    );
+}
+
+#[test]
+fn json_keeps_to_its_schema() {
+    let place = Place::new();
+    place
+        .count(
+            PLAIN,
+            &[
+                "--format",
+                "text",
+                "--format",
+                "json:r.json",
+                "--schedules",
+                "3",
+            ],
+        )
+        .ends(66, &["under 3 schedules"]);
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&report)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(report["tool"]["schedules"], 3);
+    assert_eq!(report["coverage"]["launches"]["checked"], 3);
+    assert!(report["stats"]["warp_instructions"].as_u64().unwrap() > 0);
+    assert_eq!(
+        report["races"][0]["accesses"][0]["frames"],
+        serde_json::json!([])
+    );
+    let unwritable = place.count(PLAIN, &["--format", "json:lib/none/r.json"]);
+    unwritable.ends(70, &["lib/none/r.json"]);
+}
+
+#[test]
+fn checks_can_be_off_or_for_some_kernels_only() {
+    let place = Place::new();
+    let count = |more: &[&str]| {
+        let ran = place.count(PLAIN, &[&["--format", "json:r.json"], more].concat());
+        let text = std::fs::read_to_string(place.path("r.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        (
+            ran.code,
+            report["stats"]["warp_instructions"].as_u64().unwrap(),
+        )
+    };
+    let (code, without) = count(&["--check", "off"]);
+    assert_eq!(code, 75);
+    let (code, with) = count(&[]);
+    assert_eq!(code, 66);
+    assert!(with > without && without > 0, "{with} {without}");
+    place
+        .count(PLAIN, &["--kernel-name", "other"])
+        .ends(75, &["not selected by --kernel-name"]);
+    place
+        .count(PLAIN, &["--kernel-name", "kne=count"])
+        .ends(66, &[]);
+    place.count(PLAIN, &["--exact"]).ends(66, &[]);
+    place.count(PLAIN, &["--shadow-mem", "64KiB"]).ends(66, &[]);
+}
+
+#[test]
+fn a_kernel_that_is_not_described_right_is_64() {
+    let place = Place::new();
+    let file = place.kernel(ATOMIC);
+    for (arguments, word) in [
+        (&[][..], "--grid is missing"),
+        (&["--grid", "1"], "--block is missing"),
+        (&["--grid", "1", "--block", "1"], "takes 2 parameters"),
+        (
+            &[
+                "--grid", "1", "--block", "1", "--arg", "u32:1", "--arg", "u32:1",
+            ],
+            "--arg 0: the value has 4 bytes",
+        ),
+        (
+            &[
+                "--grid", "1", "--block", "1", "--arg", "buf:4", "--arg", "u32:1", "--dump", "1",
+            ],
+            "--dump 1",
+        ),
+        (&["--grid", "0", "--block", "1"], "--grid"),
+        (&["--grid", "1", "--block", "1", "--arg", "u99:1"], "u99"),
+        (
+            &["--kernel", "other", "--grid", "1", "--block", "1"],
+            "it has count",
+        ),
+    ] {
+        place
+            .run(&[&[file.as_str()], arguments].concat())
+            .ends(64, &[word]);
+    }
+    place
+        .run(&["none.ptx", "--grid", "1"])
+        .ends(127, &["none.ptx: not found"]);
+}
+
+#[test]
+fn text_that_is_not_ptx_is_65_with_its_place() {
+    let place = Place::new();
+    let launch = ["--grid", "1", "--block", "1"];
+    for (text, word) in [
+        ("no ptx at all", "x.ptx: not PTX"),
+        ("", "no .version"),
+        (
+            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry broken( { add }\n",
+            "x.ptx:4:",
+        ),
+        (
+            ".version 8.0\n.target sm_90\n.address_size 64\n",
+            "no kernel",
+        ),
+    ] {
+        let file = place.file("x.ptx", text);
+        place
+            .run(&[&[file.as_str()], &launch[..]].concat())
+            .ends(65, &[word]);
+    }
+    std::fs::write(place.path("x.ptx"), [0xff, 0xfe]).unwrap();
+    place
+        .run(&["x.ptx", "--grid", "1", "--block", "1"])
+        .ends(65, &["not text"]);
+}
+
+#[test]
+fn launches_that_fail_say_where_in_the_file() {
+    let place = Place::new();
+    let stray = place.count(
+        "add.u64 %word, %word, 0x100000; st.global.u32 [%word], %step;",
+        &[],
+    );
+    stray.ends(1, &["failed", "invalid global write of 4 bytes", "line 11"]);
+    let mis = place.count(
+        "add.u64 %word, %word, 2; st.global.u32 [%word], %step;",
+        &[],
+    );
+    mis.ends(1, &["misaligned", "line 11"]);
+    let lacking = place.count("vavrg4.u32.u32.u32 %old, %old, %old, %old;", &[]);
+    lacking.ends(
+        75,
+        &["vavrg4", "line 11", "not supported by the simulated device"],
+    );
+    // A race found before the fault is reported all the same.
+    let both = place.count(
+        &format!("{PLAIN} add.u64 %word, %word, 0x100000; st.global.u32 [%word], %step;"),
+        &["--seed", "1"],
+    );
+    both.ends(66, &["invalid global write", "error[CR003]"]);
+    let forever = place.count("again: bra again;", &["--timeout", "0.3"]);
+    forever.ends(124, &["ran out of time"]);
+}
+
+#[test]
+fn rewriting_can_be_undone() {
+    let place = Place::new();
+    let file = place.kernel(PLAIN);
+    place
+        .run(&["rewrite", &file, "-o", "out.ptx", "--map", "map.json"])
+        .ends(0, &[]);
+    let written = std::fs::read_to_string(place.path("out.ptx")).unwrap();
+    assert_eq!(
+        rewrite::erase(&written),
+        std::fs::read_to_string(&file).unwrap()
+    );
+    assert_eq!(place.run(&["rewrite", &file]).stdout, written);
+    let map: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("map.json")).unwrap()).unwrap();
+    assert_eq!(map[1]["instruction"], "st.global.u32 [%word], %old;");
+    place
+        .run(&["rewrite", "out.ptx"])
+        .ends(65, &["rewritten already"]);
+    place
+        .run(&["rewrite", "none.ptx"])
+        .ends(127, &["not found"]);
+    place
+        .run(&["rewrite", &file, "-o", "lib/none/x"])
+        .ends(70, &["lib/none/x"]);
+}
+
+#[test]
+fn files_are_inspected() {
+    let place = Place::new();
+    let file = place.kernel(PLAIN);
+    let shown = place.run(&["inspect", &file]);
+    assert!(shown.stdout.contains("count"), "{}", shown.stdout);
+    let program = place.run(&["inspect", env!("CARGO_BIN_EXE_cudarun-check")]);
+    assert!(program.ends(0, &[]).stdout.contains("no device code"));
+    let garbage = place.file("garbage", "\u{7f}ELF and nothing else");
+    place.run(&["inspect", &garbage]).ends(65, &["garbage"]);
+    place
+        .run(&["inspect", "none"])
+        .ends(127, &["none: not found"]);
+}
+
+#[test]
+fn the_doctor_finds_its_race_and_misses_the_libraries() {
+    let place = Place::new();
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, 70, "{}", ran.stdout);
+    for word in [
+        "FAIL libraries",
+        "FAIL injection",
+        "ok   racy kernel",
+        "ok   clean kernel",
+    ] {
+        assert!(
+            ran.stdout.contains(word),
+            "{word}\nis missing in\n{}",
+            ran.stdout
+        );
+    }
+}
