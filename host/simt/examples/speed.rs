@@ -25,7 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Small integers, so that the sums are exact in any order.
     let value = |index: usize, by: usize| (index * by % 7) as f32;
     for (array, by) in [(arrays[0], 3), (arrays[1], 5)] {
-        let bytes: Vec<u8> = (0..size).flat_map(|at| value(at, by).to_le_bytes()).collect();
+        let bytes: Vec<u8> = (0..size)
+            .flat_map(|at| value(at, by).to_le_bytes())
+            .collect();
         memory.write(array, &bytes)?;
     }
     let launch = Launch::new([n / 32, n / 32, 1], [32, 32, 1], params);
@@ -37,7 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let at = (row * n as usize + column) as u64 * 4;
     device.memory().read(arrays[2] + at, &mut bytes)?;
     let width = n as usize;
-    let want: f32 = (0..width).map(|k| value(row * width + k, 3) * value(k * width + column, 5)).sum();
+    let want: f32 = (0..width)
+        .map(|k| value(row * width + k, 3) * value(k * width + column, 5))
+        .sum();
     assert_eq!(f32::from_le_bytes(bytes), want);
     println!(
         "{n} x {n}: {seconds:.3} s, {} warp instructions, {:.0} million thread instructions/s",

@@ -25,29 +25,50 @@ pub(crate) enum Kind {
     /// Reads a special register.
     Special(u32, Special),
     /// Address of a variable of the frame in local memory.
-    FrameAddress { d: u32, offset: u32 },
+    FrameAddress {
+        d: u32,
+        offset: u32,
+    },
     /// `ld.param` of a kernel parameter at a known place.
-    Param { d: u32, offset: u32, load: Width },
+    Param {
+        d: u32,
+        offset: u32,
+        load: Width,
+    },
     Load(Box<Access>),
     Store(Box<Access>),
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
     Mbarrier(Box<Mbarrier>),
     Branch(u32),
-    BranchIndexed { index: u32, targets: Box<[u32]> },
+    BranchIndexed {
+        index: u32,
+        targets: Box<[u32]>,
+    },
     Call(Box<Call>),
     Return,
     Exit,
     Trap,
     Barrier(Box<Barrier>),
-    ClusterBarrier { arrive: bool },
+    ClusterBarrier {
+        arrive: bool,
+    },
     /// Waits for other lanes of the warp, then exchanges values with them.
     Exchange(Box<Exchange>),
     ActiveMask(u32),
     /// Address of a shared variable as another CTA of the cluster sees it.
-    Map { d: u32, address: u32, rank: u32, generic: bool },
+    Map {
+        d: u32,
+        address: u32,
+        rank: u32,
+        generic: bool,
+    },
     /// True for the lanes whose generic address lies in a space.
-    IsSpace { d: u32, address: u32, space: Space },
+    IsSpace {
+        d: u32,
+        address: u32,
+        space: Space,
+    },
     Fence,
     /// `nanosleep`: lets others go first.
     Yield,
@@ -84,6 +105,8 @@ pub(crate) enum Special {
     TotalShared,
     AggregateShared,
     DynamicShared,
+    /// Start, end, size and two places of the shared memory that belongs to the system.
+    ReservedShared(u8),
     ClusterId(u8),
     NclusterId(u8),
     ClusterCtaid(u8),
@@ -169,7 +192,10 @@ pub(crate) enum Rmw {
     AddF32,
     AddF64,
     /// Packed or single half precision: (bfloat, lanes of 16 bits, operation).
-    Half { bfloat: bool, op: HalfOp },
+    Half {
+        bfloat: bool,
+        op: HalfOp,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,8 +296,12 @@ pub(crate) enum ExchangeKind {
     VoteAny,
     VoteUni,
     Ballot,
-    MatchAny { wide: bool },
-    MatchAll { wide: bool },
+    MatchAny {
+        wide: bool,
+    },
+    MatchAll {
+        wide: bool,
+    },
     ReduxAdd,
     ReduxMinU,
     ReduxMaxU,
@@ -335,9 +365,15 @@ pub(crate) struct Call {
 /// A formal parameter: where the callee expects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Formal {
-    Frame { offset: u32, bytes: u32 },
+    Frame {
+        offset: u32,
+        bytes: u32,
+    },
     /// A `.reg` parameter.
-    Row { row: u32, bytes: u32 },
+    Row {
+        row: u32,
+        bytes: u32,
+    },
 }
 
 /// A decoded function.
@@ -365,6 +401,8 @@ pub(crate) struct Program {
     /// Bytes of static shared memory; dynamic shared memory starts behind, at `dynamic_start`.
     pub(crate) static_shared: u32,
     pub(crate) dynamic_start: u32,
+    /// True when it uses the system's part of shared memory.
+    pub(crate) reserved_shared: bool,
     pub(crate) info: KernelInfo,
     /// What directly reached code the device does not know: (what, offset).
     pub(crate) unsupported: Option<(String, u32)>,

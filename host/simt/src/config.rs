@@ -132,7 +132,11 @@ impl Sink {
 
 impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Sink(..)" } else { "Sink(discard)" })
+        f.write_str(if self.0.is_some() {
+            "Sink(..)"
+        } else {
+            "Sink(discard)"
+        })
     }
 }
 

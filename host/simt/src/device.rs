@@ -114,7 +114,10 @@ impl Device {
         launch: &Launch,
         observer: &mut O,
     ) -> Result<LaunchStats, LaunchError> {
-        let loaded = self.modules.get(&module).ok_or(LaunchError::UnknownModule)?;
+        let loaded = self
+            .modules
+            .get(&module)
+            .ok_or(LaunchError::UnknownModule)?;
         let program = loaded.program(kernel);
         let program = program.ok_or_else(|| LaunchError::UnknownKernel(kernel.to_owned()))?;
         if let Some((what, offset)) = &program.unsupported {

@@ -66,7 +66,10 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfMemory { variable, bytes } => {
-                write!(f, "no device memory for variable {variable} of {bytes} bytes")
+                write!(
+                    f,
+                    "no device memory for variable {variable} of {bytes} bytes"
+                )
             }
             Self::UnknownSymbol { symbol, line } => {
                 write!(f, "ptx line {line}: unknown symbol {symbol}")
@@ -185,10 +188,16 @@ impl fmt::Display for LaunchError {
                     space => space.suffix(),
                 };
                 let gap = if space.is_empty() { "" } else { " " };
-                write!(f, "invalid {space}{gap}{verb} of {bytes} bytes at {address:#x} in {at}")
+                write!(
+                    f,
+                    "invalid {space}{gap}{verb} of {bytes} bytes at {address:#x} in {at}"
+                )
             }
             Self::Misaligned { at, address, bytes } => {
-                write!(f, "misaligned access of {bytes} bytes at {address:#x} in {at}")
+                write!(
+                    f,
+                    "misaligned access of {bytes} bytes at {address:#x} in {at}"
+                )
             }
             Self::InvalidProgramCounter { at, address } => {
                 write!(f, "call of {address:#x}, which is no function, in {at}")
@@ -201,7 +210,10 @@ impl fmt::Display for LaunchError {
                 file,
                 line,
                 function,
-            } => write!(f, "{file}:{line}: {function}: assertion `{message}` failed in {at}"),
+            } => write!(
+                f,
+                "{file}:{line}: {function}: assertion `{message}` failed in {at}"
+            ),
             Self::Deadlock { kernel, waiting } => {
                 write!(f, "deadlock in {kernel}")?;
                 for group in waiting.iter().take(4) {
@@ -218,14 +230,20 @@ impl fmt::Display for LaunchError {
                 warp_instructions,
                 running,
             } => {
-                write!(f, "{kernel} ran out of time after {warp_instructions} warp instructions")?;
+                write!(
+                    f,
+                    "{kernel} ran out of time after {warp_instructions} warp instructions"
+                )?;
                 match running.first() {
                     Some(at) => write!(f, ", at {at} among others"),
                     None => Ok(()),
                 }
             }
             Self::Unsupported { kernel, what, line } => {
-                write!(f, "{kernel}, ptx line {line}: {what} is not supported by the simulated device")
+                write!(
+                    f,
+                    "{kernel}, ptx line {line}: {what} is not supported by the simulated device"
+                )
             }
             Self::UnknownModule => f.write_str("no such module"),
             Self::UnknownKernel(name) => write!(f, "no such kernel: {name}"),

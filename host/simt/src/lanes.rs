@@ -67,7 +67,11 @@ impl Rows<'_> {
             *row = *value;
         } else {
             for lane in 0..WARP {
-                row[lane] = if mask >> lane & 1 == 1 { value[lane] } else { row[lane] };
+                row[lane] = if mask >> lane & 1 == 1 {
+                    value[lane]
+                } else {
+                    row[lane]
+                };
             }
         }
     }

@@ -103,7 +103,10 @@ impl Memory {
             }
             None => {
                 let offset = self.top;
-                self.top = offset.checked_add(room).filter(|&top| top <= self.size).ok_or(full)?;
+                self.top = offset
+                    .checked_add(room)
+                    .filter(|&top| top <= self.size)
+                    .ok_or(full)?;
                 offset
             }
         };
@@ -139,7 +142,11 @@ impl Memory {
     }
 
     fn add_hole(&mut self, mut offset: u64, mut length: u64) {
-        let before = self.holes.range(..offset).next_back().map(|(&at, &len)| (at, len));
+        let before = self
+            .holes
+            .range(..offset)
+            .next_back()
+            .map(|(&at, &len)| (at, len));
         if let Some((at, len)) = before.filter(|&(at, len)| at + len == offset) {
             self.holes.remove(&at);
             offset = at;
@@ -216,7 +223,9 @@ impl Memory {
     pub fn detach(&mut self, address: u64) -> Result<Arc<Mapping>, DeviceError> {
         let bad = DeviceError::InvalidRange { address, bytes: 0 };
         let region = self.regions.get(&address).copied();
-        let region = region.filter(|region| region.mapping != 0).ok_or(bad.clone())?;
+        let region = region
+            .filter(|region| region.mapping != 0)
+            .ok_or(bad.clone())?;
         self.regions.remove(&address);
         self.mappings[region.mapping as usize].take().ok_or(bad)
     }
@@ -255,7 +264,9 @@ impl Memory {
         while !rest.is_empty() {
             let skip = (at % 4) as usize;
             let count = (4 - skip).min(rest.len());
-            let bytes = words[(at / 4) as usize].load(Ordering::Relaxed).to_le_bytes();
+            let bytes = words[(at / 4) as usize]
+                .load(Ordering::Relaxed)
+                .to_le_bytes();
             let (now, later) = rest.split_at_mut(count);
             now.copy_from_slice(&bytes[skip..skip + count]);
             at += count as u64;
@@ -387,7 +398,11 @@ mod tests {
         let mapping = Arc::new(Mapping::zeroed(4096).unwrap());
         let address = mapping.address() + 8;
         memory.attach(Arc::clone(&mapping), address, 100).unwrap();
-        assert!(memory.attach(Arc::clone(&mapping), address + 50, 100).is_err());
+        assert!(
+            memory
+                .attach(Arc::clone(&mapping), address + 50, 100)
+                .is_err()
+        );
         memory.write(address, &[1, 0, 0, 0]).unwrap();
         assert_eq!(mapping.words()[2].load(Ordering::Relaxed), 1);
         memory.detach(address).unwrap();

@@ -28,7 +28,10 @@ impl Loaded {
         functions: &mut u64,
     ) -> Result<Self, LoadError> {
         let mut symbols = Symbols::default();
-        for function in module.functions().filter(|function| function.body.is_some()) {
+        for function in module
+            .functions()
+            .filter(|function| function.body.is_some())
+        {
             let address = windows::FUNCTIONS + *functions * windows::FUNCTION_STEP;
             *functions += 1;
             symbols.functions.insert(function.name.clone(), address);
@@ -38,8 +41,8 @@ impl Loaded {
                 symbols.aliases.insert(name.clone(), aliasee.clone());
             }
         }
-        let outcome = place(module, memory, &mut symbols)
-            .and_then(|()| initialise(module, memory, &symbols));
+        let outcome =
+            place(module, memory, &mut symbols).and_then(|()| initialise(module, memory, &symbols));
         let loaded = Self {
             module: module.clone(),
             symbols,
@@ -84,7 +87,9 @@ impl Loaded {
 
 /// Variables that live in device memory.
 fn placed(module: &Module) -> impl Iterator<Item = &Variable> {
-    module.variables().filter(|variable| matches!(variable.space, Space::Global | Space::Const))
+    module
+        .variables()
+        .filter(|variable| matches!(variable.space, Space::Global | Space::Const))
 }
 
 fn place(module: &Module, memory: &mut Memory, symbols: &mut Symbols) -> Result<(), LoadError> {
@@ -94,13 +99,20 @@ fn place(module: &Module, memory: &mut Memory, symbols: &mut Symbols) -> Result<
             continue;
         }
         let bytes = variable.bytes();
-        let out = |_| LoadError::OutOfMemory { variable: variable.name.to_string(), bytes };
+        let out = |_| LoadError::OutOfMemory {
+            variable: variable.name.to_string(),
+            bytes,
+        };
         let address = if variable.managed {
             memory.alloc_host(bytes).map_err(out)?
         } else {
             memory.alloc(bytes).map_err(out)?
         };
-        let symbol = Symbol { space: variable.space, address, bytes };
+        let symbol = Symbol {
+            space: variable.space,
+            address,
+            bytes,
+        };
         symbols.variables.insert(variable.name.clone(), symbol);
         if variable.space == Space::Const {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -144,11 +156,17 @@ fn value(
         (Init::F32(bits), _) => u64::from(*bits),
         (Init::F64(bits), Type::F32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
         (Init::F64(bits), _) => *bits,
-        (Init::Symbol { name, offset, mask, .. }, _) => {
-            let address = address(name, module, symbols).ok_or_else(|| LoadError::UnknownSymbol {
-                symbol: name.to_string(),
-                line: module.line_column(variable.span.start).0,
-            })?;
+        (
+            Init::Symbol {
+                name, offset, mask, ..
+            },
+            _,
+        ) => {
+            let address =
+                address(name, module, symbols).ok_or_else(|| LoadError::UnknownSymbol {
+                    symbol: name.to_string(),
+                    line: module.line_column(variable.span.start).0,
+                })?;
             let address = address.wrapping_add_signed(*offset);
             match mask {
                 // `0xFF00(symbol)` is the byte under the mask.

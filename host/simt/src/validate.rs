@@ -17,18 +17,23 @@ pub(crate) fn launch(
     launch: &Launch,
 ) -> Result<[u32; 3], LaunchError> {
     let invalid = |reason: String| Err(LaunchError::InvalidConfiguration(reason));
-    for (what, given, most) in
-        [("grid", launch.grid, MAX_GRID), ("block", launch.block, MAX_BLOCK)]
-    {
+    for (what, given, most) in [
+        ("grid", launch.grid, MAX_GRID),
+        ("block", launch.block, MAX_BLOCK),
+    ] {
         for axis in 0..3 {
             if given[axis] == 0 || given[axis] > most[axis] {
-                return invalid(format!("a {what} of {given:?}, at most {most:?} is possible"));
+                return invalid(format!(
+                    "a {what} of {given:?}, at most {most:?} is possible"
+                ));
             }
         }
     }
     let threads: u64 = launch.block.iter().map(|&n| u64::from(n)).product();
     if threads > 1024 {
-        return invalid(format!("{threads} threads in a block, at most 1024 are possible"));
+        return invalid(format!(
+            "{threads} threads in a block, at most 1024 are possible"
+        ));
     }
     if threads > u64::from(program.info.max_threads) {
         let most = program.info.max_threads;
@@ -38,17 +43,28 @@ pub(crate) fn launch(
     if let Some(required) = program.info.required_block
         && required != launch.block
     {
-        return invalid(format!("a block of {:?} where .reqntid is {required:?}", launch.block));
+        return invalid(format!(
+            "a block of {:?} where .reqntid is {required:?}",
+            launch.block
+        ));
     }
     let shared = u64::from(program.dynamic_start) + u64::from(launch.dynamic_shared);
-    let shared = if launch.dynamic_shared == 0 { u64::from(program.static_shared) } else { shared };
+    let shared = if launch.dynamic_shared == 0 {
+        u64::from(program.static_shared)
+    } else {
+        shared
+    };
     if shared > u64::from(config.shared_per_cta) {
         let most = config.shared_per_cta;
-        return invalid(format!("{shared} bytes of shared memory, at most {most} are possible"));
+        return invalid(format!(
+            "{shared} bytes of shared memory, at most {most} are possible"
+        ));
     }
     if launch.params.len() < program.info.param_bytes as usize {
         let (have, want) = (launch.params.len(), program.info.param_bytes);
-        return invalid(format!("{have} bytes of parameters for a kernel with {want}"));
+        return invalid(format!(
+            "{have} bytes of parameters for a kernel with {want}"
+        ));
     }
     let mut cluster = launch.cluster;
     if let (Some(required), [1, 1, 1]) = (program.info.cluster, cluster) {
@@ -57,7 +73,10 @@ pub(crate) fn launch(
     let size: u64 = cluster.iter().map(|&n| u64::from(n)).product();
     let divides = (0..3).all(|axis| cluster[axis] > 0 && launch.grid[axis] % cluster[axis] == 0);
     if !divides || size > MAX_CLUSTER {
-        return invalid(format!("clusters of {cluster:?} in a grid of {:?}", launch.grid));
+        return invalid(format!(
+            "clusters of {cluster:?} in a grid of {:?}",
+            launch.grid
+        ));
     }
     Ok(cluster)
 }

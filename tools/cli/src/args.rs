@@ -94,12 +94,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
     /// The program and its arguments, or a .ptx file
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "APP"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
 }
 
@@ -232,9 +227,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
     }
     // What follows a program belongs to it; what follows a .ptx file are our own flags.
     let command = Cli::command().mut_subcommand("run", |command| {
-        command.mut_arg("app", |app| {
-            app.trailing_var_arg(false).allow_hyphen_values(false)
-        })
+        command.mut_arg("app", |app| app.trailing_var_arg(false))
     });
     Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }

@@ -460,10 +460,13 @@ fn launches_that_fail_say_where_in_the_file() {
         &["vavrg4", "line 11", "not supported by the simulated device"],
     );
     // A race found before the fault is reported all the same.
-    let both = place.count(
-        &format!("{PLAIN} add.u64 %word, %word, 0x100000; st.global.u32 [%word], %step;"),
-        &["--seed", "1"],
-    );
+    let late = "
+        .reg .pred %second;
+        mov.u32 %old, %ctaid.x;
+        setp.eq.u32 %second, %old, 1;
+        add.u64 %word, %word, 0x100000;
+        @%second st.global.u32 [%word], %step;";
+    let both = place.count(&format!("{PLAIN} {late}"), &[]);
     both.ends(66, &["invalid global write", "error[CR003]"]);
     let forever = place.count("again: bra again;", &["--timeout", "0.3"]);
     forever.ends(124, &["ran out of time"]);

@@ -3,8 +3,8 @@
 use ptx::ast::{Instruction, Operand, Type};
 use ptx::isa::AtomicOp;
 
-use super::context::{Decoder, Unsupported, last_type, operand};
 use super::Result;
+use super::context::{Decoder, Unsupported, last_type, operand};
 use crate::code::{Atomic, HalfOp, Kind, Rmw};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, returns: bool) -> Result<()> {
@@ -15,14 +15,25 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, returns: bool) -
     let first = usize::from(returns);
     let rmw = rmw(op, ty)?;
     let bytes = ty.bytes() as u8;
-    let results = if returns { rows(cx, operand(i, 0)?, ty, true)? } else { Vec::new() };
+    let results = if returns {
+        rows(cx, operand(i, 0)?, ty, true)?
+    } else {
+        Vec::new()
+    };
     let address = cx.address(operand(i, first)?, i.space())?;
     let operands = rows(cx, operand(i, first + 1)?, ty, false)?;
     let second = match rmw {
         Rmw::Cas => rows(cx, operand(i, first + 2)?, ty, false)?,
         _ => Vec::new(),
     };
-    cx.push(Kind::Atomic(Box::new(Atomic { address, op: rmw, bytes, results, operands, second })))
+    cx.push(Kind::Atomic(Box::new(Atomic {
+        address,
+        op: rmw,
+        bytes,
+        results,
+        operands,
+        second,
+    })))
 }
 
 /// The rows of an operand, two per element of 128 bits.
@@ -33,7 +44,11 @@ fn rows(cx: &mut Decoder<'_, '_>, from: &Operand, ty: Type, result: bool) -> Res
     };
     let mut rows = Vec::new();
     for part in parts {
-        let row = if result { cx.dst(part)? } else { cx.src(part, ty)? };
+        let row = if result {
+            cx.dst(part)?
+        } else {
+            cx.src(part, ty)?
+        };
         rows.push(row);
         if ty.bytes() == 16 {
             // The sink and constants have no second row to speak of.
@@ -46,7 +61,10 @@ fn rows(cx: &mut Decoder<'_, '_>, from: &Operand, ty: Type, result: bool) -> Res
 
 fn rmw(op: AtomicOp, ty: Type) -> Result<Rmw> {
     use Type::{BF16, BF16x2, F16, F16x2, F32, F64, S32, S64};
-    let half = |op| Rmw::Half { bfloat: matches!(ty, BF16 | BF16x2), op };
+    let half = |op| Rmw::Half {
+        bfloat: matches!(ty, BF16 | BF16x2),
+        op,
+    };
     let packed = matches!(ty, F16 | F16x2 | BF16 | BF16x2);
     Ok(match (op, ty) {
         (AtomicOp::And, _) => Rmw::And,

@@ -2,8 +2,8 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::context::{Decoder, Unsupported, last_type, operand};
 use super::Result;
+use super::context::{Decoder, Unsupported, last_type, operand};
 use crate::lanes::{AluFn, alu};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -72,7 +72,15 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             let types = i.types();
             let signed = |n: usize| u32::from(types.get(n).is_some_and(|ty| ty.is_signed()));
             let imm = signed(1) | signed(2) << 1 | u32::from(i.has("add")) << 2;
-            let plain = i.operands.iter().all(|o| !matches!(o, Operand::Name { component: Some(_), .. }));
+            let plain = i.operands.iter().all(|o| {
+                !matches!(
+                    o,
+                    Operand::Name {
+                        component: Some(_),
+                        ..
+                    }
+                )
+            });
             if !plain || i.has("sat") {
                 return Unsupported::because("selectors of video instructions");
             }
@@ -147,14 +155,22 @@ fn extract(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
             return 0;
         }
         let raw = if start < 64 { a >> start } else { 0 };
-        let raw = if length < 64 { raw & ((1 << length) - 1) } else { raw };
+        let raw = if length < 64 {
+            raw & ((1 << length) - 1)
+        } else {
+            raw
+        };
         // The sign stands at the field's last bit, or the value's if that comes first.
         let sign = (start + length - 1).min(bits - 1);
         if !signed || a >> sign & 1 == 0 {
             return raw;
         }
         let have = (sign + 1).saturating_sub(start).min(64);
-        if have >= 64 { raw } else { raw | u64::MAX << have }
+        if have >= 64 {
+            raw
+        } else {
+            raw | u64::MAX << have
+        }
     }
     let imm = u32::from(ty.is_signed());
     let f = match ty.bytes() {
@@ -178,7 +194,14 @@ fn insert(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
     let b = cx.src(operand(i, 2)?, ty)?;
     let start = cx.src(operand(i, 3)?, Type::U32)?;
     let length = cx.src(operand(i, 4)?, Type::U32)?;
-    let args = |d, a, b, c| crate::lanes::Args { d, e: 0, a, b, c, imm: bits };
+    let args = |d, a, b, c| crate::lanes::Args {
+        d,
+        e: 0,
+        a,
+        b,
+        c,
+        imm: bits,
+    };
     let make_mask: AluFn = alu!(imm bits, |start: u32, length: u32| -> u64 {
         let (start, length) = (start & 255, length & 255);
         let ones = if length < 64 { (1u64 << length) - 1 } else { u64::MAX };
@@ -189,22 +212,35 @@ fn insert(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
         let start = start & 255;
         if start < 64 { a << start } else { 0 }
     });
-    let merge: AluFn = alu!(|field: u64, into: u64, mask: u64| -> u64 { into & !mask | field & mask });
+    let merge: AluFn =
+        alu!(|field: u64, into: u64, mask: u64| -> u64 { into & !mask | field & mask });
     cx.push_alu(make_mask, args(mask_row, start, length, 0))?;
     cx.push_alu(shift, args(place_row, a, start, 0))?;
     cx.push_alu(merge, args(d, place_row, b, mask_row))
 }
 
 fn mask(start: u32, length: u32) -> u32 {
-    let ones = if length < 32 { (1u64 << length) - 1 } else { u64::from(u32::MAX) };
-    if start < 32 { (ones << start) as u32 } else { 0 }
+    let ones = if length < 32 {
+        (1u64 << length) - 1
+    } else {
+        u64::from(u32::MAX)
+    };
+    if start < 32 {
+        (ones << start) as u32
+    } else {
+        0
+    }
 }
 
 fn permute(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     #[inline(always)]
     fn select(bytes: u64, selector: u32) -> u32 {
         let byte = (bytes >> (8 * (selector & 7))) as u8;
-        let byte = if selector & 8 != 0 { ((byte as i8) >> 7) as u8 } else { byte };
+        let byte = if selector & 8 != 0 {
+            ((byte as i8) >> 7) as u8
+        } else {
+            byte
+        };
         u32::from(byte)
     }
     #[inline(always)]
@@ -260,7 +296,11 @@ fn logic3(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
-        return if mask >> base & 1 == 1 { base } else { u32::MAX };
+        return if mask >> base & 1 == 1 {
+            base
+        } else {
+            u32::MAX
+        };
     }
     let mut left = offset.unsigned_abs();
     let mut position = i64::from(base);
@@ -280,7 +320,11 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
 fn differences(mods: u32, a: u32, b: u32, c: u32) -> u32 {
     let byte = |x: u32, n: u32, signed: bool| {
         let byte = (x >> (8 * n)) as u8;
-        if signed { i32::from(byte as i8) } else { i32::from(byte) }
+        if signed {
+            i32::from(byte as i8)
+        } else {
+            i32::from(byte)
+        }
     };
     let difference = |n| byte(a, n, mods & 1 != 0).abs_diff(byte(b, n, mods & 2 != 0));
     if mods & 4 != 0 {

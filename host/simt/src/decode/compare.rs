@@ -2,8 +2,8 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::context::{Decoder, SINK_PRED, TRUE, Unsupported, operand};
 use super::Result;
+use super::context::{Decoder, SINK_PRED, TRUE, Unsupported, operand};
 use crate::lanes::{AluFn, Args, Rows, WARP, alu, map3, test2};
 use crate::values::approx::flush;
 use crate::values::soft::{BF16, F16, F32, Round, convert};
@@ -91,7 +91,10 @@ fn bfloat(bits: u16) -> f32 {
     f32::from_bits(convert(u64::from(bits), BF16, F32, Round::Nearest) as u32)
 }
 
-#[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons hold for NaN")]
+#[allow(
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "the unordered comparisons hold for NaN"
+)]
 fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
     Ok(match ty {
         Type::U16 | Type::B16 => integer!(op, u16),
@@ -133,7 +136,11 @@ pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     };
     let a = cx.src(operand(i, 1)?, ty)?;
     let b = cx.src(operand(i, 2)?, ty)?;
-    let c = if imm == 0 { 2 * TRUE } else { cx.src_pred(operand(i, 3)?)? };
+    let c = if imm == 0 {
+        2 * TRUE
+    } else {
+        cx.src_pred(operand(i, 3)?)?
+    };
     cx.push_alu(f, Args { d, e, a, b, c, imm })
 }
 
@@ -153,11 +160,35 @@ pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst(operand(i, 0)?)?;
     let a = cx.src(operand(i, 1)?, ty)?;
     let b = cx.src(operand(i, 2)?, ty)?;
-    let c = if imm == 0 { 2 * TRUE } else { cx.src_pred(operand(i, 3)?)? };
+    let c = if imm == 0 {
+        2 * TRUE
+    } else {
+        cx.src_pred(operand(i, 3)?)?
+    };
     let test = cx.new_pred();
-    cx.push_alu(f, Args { d: test, e: SINK_PRED, a, b, c, imm })?;
+    cx.push_alu(
+        f,
+        Args {
+            d: test,
+            e: SINK_PRED,
+            a,
+            b,
+            c,
+            imm,
+        },
+    )?;
     let (a, b) = (cx.builder.constant(one), cx.builder.constant(0));
-    cx.push_alu(choose, Args { d, e: 0, a, b, c: 2 * test, imm: 0 })
+    cx.push_alu(
+        choose,
+        Args {
+            d,
+            e: 0,
+            a,
+            b,
+            c: 2 * test,
+            imm: 0,
+        },
+    )
 }
 
 /// `a` where the predicate holds, `b` elsewhere.
@@ -166,7 +197,11 @@ fn choose(rows: &mut Rows<'_>, args: &Args, mask: u32) {
     let mut out = [0; WARP];
     let (a, b) = (rows.src(args.a), rows.src(args.b));
     for lane in 0..WARP {
-        out[lane] = if pred >> lane & 1 == 1 { a[lane] } else { b[lane] };
+        out[lane] = if pred >> lane & 1 == 1 {
+            a[lane]
+        } else {
+            b[lane]
+        };
     }
     rows.put(args.d, mask, &out);
 }
@@ -181,7 +216,12 @@ pub(super) fn select(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         let by = types.get(1).copied().unwrap_or(Type::S32);
         let f: AluFn = match (by, i.has("ftz")) {
             (Type::F32, true) => |rows, args, mask| {
-                map3(rows, args, mask, |a: u64, b: u64, c: f32| if flush(c) >= 0.0 { a } else { b })
+                map3(
+                    rows,
+                    args,
+                    mask,
+                    |a: u64, b: u64, c: f32| if flush(c) >= 0.0 { a } else { b },
+                )
             },
             (Type::F32, false) => {
                 alu!(|a: u64, b: u64, c: f32| -> u64 { if c >= 0.0 { a } else { b } })
@@ -194,7 +234,17 @@ pub(super) fn select(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let a = cx.src(operand(i, 1)?, ty)?;
     let b = cx.src(operand(i, 2)?, ty)?;
     let c = cx.src_pred(operand(i, 3)?)?;
-    cx.push_alu(choose, Args { d, e: 0, a, b, c, imm: 0 })
+    cx.push_alu(
+        choose,
+        Args {
+            d,
+            e: 0,
+            a,
+            b,
+            c,
+            imm: 0,
+        },
+    )
 }
 
 /// `and`, `or`, `xor` and `not` of predicates.
@@ -202,7 +252,11 @@ pub(super) fn logic(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst_pred(operand(i, 0)?)?;
     let a = cx.src_pred(operand(i, 1)?)?;
     let not = i.opcode == "not";
-    let b = if not { 2 * TRUE } else { cx.src_pred(operand(i, 2)?)? };
+    let b = if not {
+        2 * TRUE
+    } else {
+        cx.src_pred(operand(i, 2)?)?
+    };
     let f: AluFn = match i.opcode.as_str() {
         "and" => |rows, args, mask| {
             let value = rows.pred(args.a) & rows.pred(args.b);
@@ -218,7 +272,17 @@ pub(super) fn logic(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             rows.put_pred(args.d, mask, value);
         },
     };
-    cx.push_alu(f, Args { d, e: 0, a, b, c: 0, imm: 0 })
+    cx.push_alu(
+        f,
+        Args {
+            d,
+            e: 0,
+            a,
+            b,
+            c: 0,
+            imm: 0,
+        },
+    )
 }
 
 /// `mov.pred`
@@ -229,5 +293,15 @@ pub(super) fn move_pred(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()>
         let value = rows.pred(args.a);
         rows.put_pred(args.d, mask, value);
     };
-    cx.push_alu(f, Args { d, e: 0, a, b: 0, c: 0, imm: 0 })
+    cx.push_alu(
+        f,
+        Args {
+            d,
+            e: 0,
+            a,
+            b: 0,
+            c: 0,
+            imm: 0,
+        },
+    )
 }

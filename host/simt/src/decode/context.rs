@@ -119,7 +119,17 @@ impl<'m> Decoder<'_, 'm> {
             sources[index] = self.src(operand(i, index + 1)?, ty)?;
         }
         let [a, b, c] = sources;
-        self.push_alu(f, Args { d, e: 0, a, b, c, imm })
+        self.push_alu(
+            f,
+            Args {
+                d,
+                e: 0,
+                a,
+                b,
+                c,
+                imm,
+            },
+        )
     }
 }
 

@@ -2,9 +2,9 @@
 
 use ptx::ast::{Instruction, Operand, Statement, Type};
 
+use super::Result;
 use super::context::{Decoder, Unsupported, operand};
 use super::operand::Named;
-use super::Result;
 use crate::code::{Argument, Call, Callee, Kind};
 
 pub(super) fn branch(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -37,16 +37,26 @@ pub(super) fn branch_indexed(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Resul
     };
     let mut statements = Vec::new();
     for target in targets {
-        let name = Operand::Name { name: target.clone(), component: None, offset: 0 };
+        let name = Operand::Name {
+            name: target.clone(),
+            component: None,
+            offset: 0,
+        };
         statements.push(label(cx, &name)?);
     }
     cx.unresolved.push(cx.builder.program.ops.len());
-    cx.push(Kind::BranchIndexed { index, targets: statements.into() })
+    cx.push(Kind::BranchIndexed {
+        index,
+        targets: statements.into(),
+    })
 }
 
 /// `call (returns), function, (arguments), prototype;`
 pub(super) fn call(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
-    let position = i.operands.iter().position(|operand| matches!(operand, Operand::Name { .. }));
+    let position = i
+        .operands
+        .iter()
+        .position(|operand| matches!(operand, Operand::Name { .. }));
     let Some((position, Operand::Name { name, .. })) =
         position.map(|position| (position, &i.operands[position]))
     else {
@@ -56,7 +66,11 @@ pub(super) fn call(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         Some(Operand::Paren(list)) => list.clone(),
         _ => Vec::new(),
     };
-    let returns = if position > 0 { list(i.operands.first()) } else { Vec::new() };
+    let returns = if position > 0 {
+        list(i.operands.first())
+    } else {
+        Vec::new()
+    };
     let mut arguments = Vec::new();
     for argument in list(i.operands.get(position + 1)) {
         arguments.push(self::argument(cx, &argument, false)?);
@@ -69,16 +83,18 @@ pub(super) fn call(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         Some((register, ty)) => Callee::Indirect(cx.row(register, ty)),
         None => direct(cx, name),
     };
-    cx.push(Kind::Call(Box::new(Call { callee, arguments, returns: results })))
+    cx.push(Kind::Call(Box::new(Call {
+        callee,
+        arguments,
+        returns: results,
+    })))
 }
 
 fn direct(cx: &mut Decoder<'_, '_>, name: &str) -> Callee {
     let name = cx.builder.aliased(name);
     let module = cx.builder.module;
     match module.function(&name) {
-        Some(function) if function.body.is_some() => {
-            Callee::Function(cx.builder.number(function))
-        }
+        Some(function) if function.body.is_some() => Callee::Function(cx.builder.number(function)),
         _ => match name.as_str() {
             "vprintf" => Callee::Vprintf,
             "malloc" => Callee::Malloc,
@@ -91,7 +107,11 @@ fn direct(cx: &mut Decoder<'_, '_>, name: &str) -> Callee {
 
 /// Where an actual parameter lies in the caller.
 fn argument(cx: &mut Decoder<'_, '_>, operand: &Operand, result: bool) -> Result<Argument> {
-    if let Operand::Name { name, component: None, offset: 0 } = operand
+    if let Operand::Name {
+        name,
+        component: None,
+        offset: 0,
+    } = operand
         && cx.register(name).is_none()
     {
         let statement = cx.scopes.variable(cx.at, name);
@@ -102,6 +122,10 @@ fn argument(cx: &mut Decoder<'_, '_>, operand: &Operand, result: bool) -> Result
             return Ok(Argument::Row(row));
         }
     }
-    let row = if result { cx.dst(operand)? } else { cx.src(operand, Type::B64)? };
+    let row = if result {
+        cx.dst(operand)?
+    } else {
+        cx.src(operand, Type::B64)?
+    };
     Ok(Argument::Row(row))
 }

@@ -5,8 +5,8 @@
 
 use ptx::ast::{Instruction, Type};
 
-use super::context::{Decoder, Unsupported, operand};
 use super::Result;
+use super::context::{Decoder, Unsupported, operand};
 use crate::lanes::{AluFn, Args, alu};
 use crate::values::approx::{canonical, flush};
 use crate::values::mods;
@@ -28,12 +28,21 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let a = cx.src(operand(i, 1)?, from)?;
     // A result narrower than its register is extended to fill it.
     let width = cx.register_bits(operand(i, 0)?);
-    let args = |imm| Args { d, e: 0, a, b: 0, c: 0, imm };
+    let args = |imm| Args {
+        d,
+        e: 0,
+        a,
+        b: 0,
+        c: 0,
+        imm,
+    };
     if to.is_integer() && from.is_integer() && !i.has("sat") {
         let (f, imm) = integer(to, from, width);
         return cx.push_alu(f, args(imm));
     }
-    let integral = ["rni", "rzi", "rmi", "rpi"].iter().any(|round| i.has(round));
+    let integral = ["rni", "rzi", "rmi", "rpi"]
+        .iter()
+        .any(|round| i.has(round));
     if let Some(f) = fast(to, from, m, integral) {
         return cx.push_alu(f, args(m));
     }
@@ -60,9 +69,17 @@ fn integer(to: Type, from: Type, width: u32) -> (AluFn, u32) {
     let (to_bits, from_bits) = (8 * to.bytes(), 8 * from.bytes());
     let cut = 64 - to_bits.min(from_bits);
     // Widening extends by the source's sign, cutting by the result's.
-    let signed = if to_bits > from_bits { from.is_signed() } else { to.is_signed() };
+    let signed = if to_bits > from_bits {
+        from.is_signed()
+    } else {
+        to.is_signed()
+    };
     // A signed source widened to an unsigned result fills only the result.
-    let keep = if to.is_signed() || !signed { width } else { to_bits };
+    let keep = if to.is_signed() || !signed {
+        width
+    } else {
+        to_bits
+    };
     let f = if signed {
         alu!(imm m, |a: u64| -> u64 {
             let (cut, keep) = (m & 63, m >> 8);
@@ -106,8 +123,22 @@ fn fast(to: Type, from: Type, m: u32, integral: bool) -> Option<AluFn> {
 
 /// Types as numbers in an op's modifiers.
 const CODES: [Type; 16] = [
-    Type::U8, Type::U16, Type::U32, Type::U64, Type::S8, Type::S16, Type::S32, Type::S64, Type::F16,
-    Type::BF16, Type::F32, Type::F64, Type::TF32, Type::B8, Type::B16, Type::B32,
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::S8,
+    Type::S16,
+    Type::S32,
+    Type::S64,
+    Type::F16,
+    Type::BF16,
+    Type::F32,
+    Type::F64,
+    Type::TF32,
+    Type::B8,
+    Type::B16,
+    Type::B32,
 ];
 
 fn code(ty: Type) -> Result<u32> {
@@ -179,7 +210,10 @@ fn to_integral(x: Exact, round: Round) -> Exact {
         return x;
     }
     let value = soft::to_integer(x, round);
-    Exact { negative: x.negative, ..Exact::integer(value) }
+    Exact {
+        negative: x.negative,
+        ..Exact::integer(value)
+    }
 }
 
 #[cfg(test)]
@@ -193,21 +227,58 @@ mod tests {
 
     #[test]
     fn the_fast_conversions_agree_with_the_exact_ones() {
-        let samples = [0, 1, 0x7f, 0x80, 0xffff_ffff, 1 << 31, 1 << 63, u64::MAX, 0x3ff8 << 48,
-            0xc5a1_b2c3_d4e5_f607, 0x4f00_0000, 0xcf00_0001, 0x7f80_0000, 0x7fc0_0000, 0x3f80_0001];
+        let samples = [
+            0,
+            1,
+            0x7f,
+            0x80,
+            0xffff_ffff,
+            1 << 31,
+            1 << 63,
+            u64::MAX,
+            0x3ff8 << 48,
+            0xc5a1_b2c3_d4e5_f607,
+            0x4f00_0000,
+            0xcf00_0001,
+            0x7f80_0000,
+            0x7fc0_0000,
+            0x3f80_0001,
+        ];
         for to in CODES {
             for from in CODES {
                 for m in [0, 1, 9] {
                     let rounds = to.is_integer() && from.is_float();
-                    let Some(f) = fast(to, from, m, rounds) else { continue };
+                    let Some(f) = fast(to, from, m, rounds) else {
+                        continue;
+                    };
                     for a in samples {
-                        let a = if from.bytes() < 8 { a & ((1 << (8 * from.bytes())) - 1) } else { a };
+                        let a = if from.bytes() < 8 {
+                            a & ((1 << (8 * from.bytes())) - 1)
+                        } else {
+                            a
+                        };
                         let mut regs = [[a; 32], [0; 32]];
-                        let mut rows = crate::lanes::Rows { regs: &mut regs, preds: &mut [], consts: &[] };
-                        f(&mut rows, &Args { d: 1, imm: m, ..Args::default() }, u32::MAX);
+                        let mut rows = crate::lanes::Rows {
+                            regs: &mut regs,
+                            preds: &mut [],
+                            consts: &[],
+                        };
+                        f(
+                            &mut rows,
+                            &Args {
+                                d: 1,
+                                imm: m,
+                                ..Args::default()
+                            },
+                            u32::MAX,
+                        );
                         let want = run(to, from, m, false, a);
                         let nan = to == Type::F64 && f64::from_bits(want).is_nan();
-                        assert!(regs[1][0] == want || nan, "{to:?} {from:?} {m} {a:#x}: {:#x} {want:#x}", regs[1][0]);
+                        assert!(
+                            regs[1][0] == want || nan,
+                            "{to:?} {from:?} {m} {a:#x}: {:#x} {want:#x}",
+                            regs[1][0]
+                        );
                     }
                 }
             }
@@ -219,10 +290,22 @@ mod tests {
         let f = |x: f32| u64::from(x.to_bits());
         for (mods, want) in [(0, -2i32), (1, -2), (2, -3), (3, -2)] {
             assert_eq!(run(Type::S32, Type::F32, mods, true, f(-2.5)) as i32, want);
-            assert_eq!(run(Type::F32, Type::F32, mods, true, f(-2.5)), f(want as f32));
+            assert_eq!(
+                run(Type::F32, Type::F32, mods, true, f(-2.5)),
+                f(want as f32)
+            );
         }
         assert_eq!(run(Type::U8, Type::S32, mods::SAT, false, 300), 255);
-        assert_eq!(run(Type::U8, Type::S32, mods::SAT, false, u64::from(-5i32 as u32)), 0);
+        assert_eq!(
+            run(
+                Type::U8,
+                Type::S32,
+                mods::SAT,
+                false,
+                u64::from(-5i32 as u32)
+            ),
+            0
+        );
         assert_eq!(run(Type::S64, Type::F32, 1, true, f(f32::NAN)), 1 << 63);
         assert_eq!(run(Type::F32, Type::F32, 0, true, f(-0.25)), f(-0.0));
     }

@@ -22,8 +22,17 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         }
         let address = cx.address(operand(i, 0)?, i.space())?;
         let one = cx.builder.constant(1);
-        let kind = MbarrierKind::Arrive { drop: false, expect: false };
-        return cx.push(Kind::Mbarrier(Box::new(Mbarrier { kind, address, d: None, a: one, b: SINK })));
+        let kind = MbarrierKind::Arrive {
+            drop: false,
+            expect: false,
+        };
+        return cx.push(Kind::Mbarrier(Box::new(Mbarrier {
+            kind,
+            address,
+            d: None,
+            a: one,
+            b: SINK,
+        })));
     }
     if has("tensor") || has("reduce") || has("multicast::cluster") {
         return Unsupported::because("this instruction");
@@ -54,7 +63,15 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             _ => {}
         }
     }
-    let copy = Copy { to, from, bytes, source_bytes, ignore, complete, bulk };
+    let copy = Copy {
+        to,
+        from,
+        bytes,
+        source_bytes,
+        ignore,
+        complete,
+        bulk,
+    };
     cx.push(Kind::Copy(Box::new(copy)))
 }
 
@@ -68,16 +85,36 @@ pub(super) fn mbarrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> 
         let d = cx.dst(operand(i, 0)?)?;
         let a = cx.src(operand(i, 1)?, Type::B64)?;
         let zero = cx.builder.constant(0);
-        let address = crate::code::Address { place: crate::code::Place::Shared, base: zero, offset: 0 };
+        let address = crate::code::Address {
+            place: crate::code::Place::Shared,
+            base: zero,
+            offset: 0,
+        };
         let kind = MbarrierKind::PendingCount;
-        return cx.push(Kind::Mbarrier(Box::new(Mbarrier { kind, address, d: Some(d), a, b: SINK })));
+        return cx.push(Kind::Mbarrier(Box::new(Mbarrier {
+            kind,
+            address,
+            d: Some(d),
+            a,
+            b: SINK,
+        })));
     }
     let at = cx.address(operand(i, address)?, space)?;
-    let mut mbarrier = Mbarrier { kind: MbarrierKind::Inval, address: at, d: None, a: one, b: one };
+    let mut mbarrier = Mbarrier {
+        kind: MbarrierKind::Inval,
+        address: at,
+        d: None,
+        a: one,
+        b: one,
+    };
     let tests = matches!(op, MbarrierOp::TestWait | MbarrierOp::TryWait);
     if address > 0 {
         let first = operand(i, 0)?;
-        mbarrier.d = Some(if tests { cx.dst_pred(first)? } else { cx.dst(first)? });
+        mbarrier.d = Some(if tests {
+            cx.dst_pred(first)?
+        } else {
+            cx.dst(first)?
+        });
     }
     let argument = i.operands.get(address + 1);
     mbarrier.kind = match op {
@@ -89,9 +126,9 @@ pub(super) fn mbarrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> 
         },
         MbarrierOp::ExpectTx => MbarrierKind::ExpectTx,
         MbarrierOp::CompleteTx => MbarrierKind::CompleteTx,
-        MbarrierOp::TestWait | MbarrierOp::TryWait => {
-            MbarrierKind::TestWait { parity: i.has("parity") }
-        }
+        MbarrierOp::TestWait | MbarrierOp::TryWait => MbarrierKind::TestWait {
+            parity: i.has("parity"),
+        },
         MbarrierOp::PendingCount | MbarrierOp::CopyArrive => {
             return Unsupported::because("this instruction");
         }

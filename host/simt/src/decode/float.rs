@@ -48,10 +48,18 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         }
         "min" | "max" => {
             let f = match (i.opcode == "max", wide) {
-                (false, false) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) }),
-                (true, false) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) }),
-                (false, true) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) }),
-                (true, true) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) }),
+                (false, false) => {
+                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) })
+                }
+                (true, false) => {
+                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) })
+                }
+                (false, true) => {
+                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) })
+                }
+                (true, true) => {
+                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) })
+                }
             };
             // `.abs` belongs to `.xorsign` and compares magnitudes.
             cx.compute(i, &two, f, m)
@@ -109,7 +117,9 @@ fn sum(op: Arith, wide: bool, m: u32) -> AluFn {
         (Arith::Sub, false, _) => {
             alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Sub, F32, m, a, b, 0) })
         }
-        (_, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Mul, F32, m, a, b, 0) }),
+        (_, false, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Mul, F32, m, a, b, 0) })
+        }
         (Arith::Add, true, _) => {
             alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Add, F64, m, a, b, 0) })
         }
@@ -151,7 +161,11 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     // An inexact sum becomes the odd one of its two neighbours. NaN errors, of infinite sums,
     // compare false.
     let up = (error > 0.0) == (s > 0.0);
-    let toward = if up { bits | 1 } else { (bits.wrapping_sub(1)) | 1 };
+    let toward = if up {
+        bits | 1
+    } else {
+        (bits.wrapping_sub(1)) | 1
+    };
     let even = bits & 1 == 0;
     let inexact = error > 0.0 || error < 0.0;
     f64::from_bits(if inexact && even { toward } else { bits }) as f32
@@ -237,7 +251,17 @@ fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
     let ty = last_type(i)?;
     let d = cx.dst_pred(super::context::operand(i, 0)?)?;
     let a = cx.src(super::context::operand(i, 1)?, ty)?;
-    cx.push_alu(f, Args { d, e: 0, a, b: a, c: 0, imm: 0 })
+    cx.push_alu(
+        f,
+        Args {
+            d,
+            e: 0,
+            a,
+            b: a,
+            c: 0,
+            imm: 0,
+        },
+    )
 }
 
 #[cfg(test)]
@@ -275,6 +299,9 @@ mod tests {
         assert_eq!(extreme(true, F32, 0, minus, plus), plus);
         assert_eq!(extreme(false, F32, 0, plus, minus), minus);
         assert_eq!(extreme(true, F32, 0, 0x7fc0_0000, minus), minus);
-        assert_eq!(extreme(true, F32, mods::NAN, 0x7fc0_0000, minus), 0x7fff_ffff);
+        assert_eq!(
+            extreme(true, F32, mods::NAN, 0x7fc0_0000, minus),
+            0x7fff_ffff
+        );
     }
 }

@@ -39,7 +39,10 @@ pub(crate) fn decode<'m>(builder: &mut Builder<'m>, function: &'m Function) -> F
     if function.entry {
         let (layout, _) = ptx::param_layout(&function.params);
         for (param, at) in function.params.iter().zip(layout) {
-            let formal = Formal::Frame { offset: at.offset, bytes: at.bytes };
+            let formal = Formal::Frame {
+                offset: at.offset,
+                bytes: at.bytes,
+            };
             cx.params.push((&param.name, formal));
         }
     } else {
@@ -78,12 +81,17 @@ pub(crate) fn decode<'m>(builder: &mut Builder<'m>, function: &'m Function) -> F
 
 /// Where a formal parameter of a device function lies.
 fn formal(cx: &mut Decoder<'_, '_>, param: &Variable, end: &mut u32) -> Formal {
-    let bytes = u32::try_from(param.bytes()).unwrap_or(u32::MAX / 4).min(u32::MAX / 4);
+    let bytes = u32::try_from(param.bytes())
+        .unwrap_or(u32::MAX / 4)
+        .min(u32::MAX / 4);
     if param.space == Space::Reg {
         let row = cx.new_row();
         return Formal::Row { row, bytes };
     }
-    Formal::Frame { offset: place(end, bytes, param.alignment()), bytes }
+    Formal::Frame {
+        offset: place(end, bytes, param.alignment()),
+        bytes,
+    }
 }
 
 fn place(end: &mut u32, bytes: u32, align: u32) -> u32 {
@@ -127,7 +135,8 @@ fn one(cx: &mut Decoder<'_, '_>, instruction: &Instruction) {
                 component: None,
                 offset: 0,
             };
-            cx.src_pred(&name).map(|pred| pred ^ u32::from(guard.negated))
+            cx.src_pred(&name)
+                .map(|pred| pred ^ u32::from(guard.negated))
         }
     };
     let result = guard.and_then(|guard| super::instruction(cx, instruction).map(|()| guard));

@@ -2,8 +2,8 @@
 
 use ptx::ast::{Instruction, Type};
 
-use super::context::{Decoder, Unsupported};
 use super::Result;
+use super::context::{Decoder, Unsupported};
 use crate::lanes::{AluFn, alu};
 use crate::values::approx::{Function, double};
 use crate::values::mods::{Arith, arith, extreme};
@@ -48,8 +48,16 @@ macro_rules! function {
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type, m: u32) -> Result<()> {
     let mut m = m;
-    m |= if matches!(ty, Type::BF16 | Type::BF16x2) { BFLOAT } else { 0 };
-    m |= if matches!(ty, Type::F16x2 | Type::BF16x2) { PAIR } else { 0 };
+    m |= if matches!(ty, Type::BF16 | Type::BF16x2) {
+        BFLOAT
+    } else {
+        0
+    };
+    m |= if matches!(ty, Type::F16x2 | Type::BF16x2) {
+        PAIR
+    } else {
+        0
+    };
     let (count, f): (usize, AluFn) = match i.opcode.as_str() {
         "add" => (2, binary!(Arith::Add)),
         "sub" => (2, binary!(Arith::Sub)),
@@ -72,8 +80,14 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type, m: u32
                 each(m, a, b, 0, |a, b, _| extreme(true, format(m), m, a, b))
             }),
         ),
-        "abs" => (1, alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a & 0x7fff) })),
-        "neg" => (1, alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a ^ 0x8000) })),
+        "abs" => (
+            1,
+            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a & 0x7fff) }),
+        ),
+        "neg" => (
+            1,
+            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a ^ 0x8000) }),
+        ),
         "ex2" => (1, function!(Function::Ex2)),
         "tanh" => (1, function!(Function::Tanh)),
         _ => return Unsupported::because("this instruction"),

@@ -2,20 +2,50 @@
 
 use ptx::ast::{Instruction, Type};
 
-use super::context::{CARRY, Decoder, Unsupported, last_type, operand};
 use super::Result;
+use super::context::{CARRY, Decoder, Unsupported, last_type, operand};
 use crate::lanes::{AluFn, Args, Rows, WARP, alu};
 
 /// Instantiates an expression for the integer type `$ty` as `$T` (and `$W`, twice as wide).
 macro_rules! by_type {
     ($ty:expr, $T:ident, $W:ident => $e:expr) => {
         match $ty {
-            Type::U16 | Type::B16 => { type $T = u16; #[allow(dead_code, reason = "not every operation widens")] type $W = u32; $e }
-            Type::S16 => { type $T = i16; #[allow(dead_code, reason = "not every operation widens")] type $W = i32; $e }
-            Type::U32 | Type::B32 => { type $T = u32; #[allow(dead_code, reason = "not every operation widens")] type $W = u64; $e }
-            Type::S32 => { type $T = i32; #[allow(dead_code, reason = "not every operation widens")] type $W = i64; $e }
-            Type::U64 | Type::B64 => { type $T = u64; #[allow(dead_code, reason = "not every operation widens")] type $W = u128; $e }
-            Type::S64 => { type $T = i64; #[allow(dead_code, reason = "not every operation widens")] type $W = i128; $e }
+            Type::U16 | Type::B16 => {
+                type $T = u16;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = u32;
+                $e
+            }
+            Type::S16 => {
+                type $T = i16;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = i32;
+                $e
+            }
+            Type::U32 | Type::B32 => {
+                type $T = u32;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = u64;
+                $e
+            }
+            Type::S32 => {
+                type $T = i32;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = i64;
+                $e
+            }
+            Type::U64 | Type::B64 => {
+                type $T = u64;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = u128;
+                $e
+            }
+            Type::S64 => {
+                type $T = i64;
+                #[allow(dead_code, reason = "not every operation widens")]
+                type $W = i128;
+                $e
+            }
             _ => return Unsupported::because("an operation on this type"),
         }
     };
@@ -50,12 +80,18 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             };
             cx.compute(i, &[ty, ty], f, 0)
         }
-        "add" if i.has("sat") => {
-            cx.compute(i, &[ty, ty], alu!(|a: i32, b: i32| -> i32 { a.saturating_add(b) }), 0)
-        }
-        "sub" if i.has("sat") => {
-            cx.compute(i, &[ty, ty], alu!(|a: i32, b: i32| -> i32 { a.saturating_sub(b) }), 0)
-        }
+        "add" if i.has("sat") => cx.compute(
+            i,
+            &[ty, ty],
+            alu!(|a: i32, b: i32| -> i32 { a.saturating_add(b) }),
+            0,
+        ),
+        "sub" if i.has("sat") => cx.compute(
+            i,
+            &[ty, ty],
+            alu!(|a: i32, b: i32| -> i32 { a.saturating_sub(b) }),
+            0,
+        ),
         "add" => {
             let f = by_type!(ty, T, W => alu!(|a: T, b: T| -> T { a.wrapping_add(b) }));
             cx.compute(i, &[ty, ty], f, 0)
@@ -190,8 +226,13 @@ fn multiply24(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()>
     } else {
         alu!(imm m, |a: u32, b: u32| -> u32 { product(a, b, m & 1 != 0, m & 2 != 0) })
     };
-    let imm = u32::from(ty.is_signed()) | u32::from(i.has("hi")) << 1 | u32::from(i.has("sat")) << 2;
-    let types: &[Type] = if i.opcode == "mad24" { &[ty; 3] } else { &[ty; 2] };
+    let imm =
+        u32::from(ty.is_signed()) | u32::from(i.has("hi")) << 1 | u32::from(i.has("sat")) << 2;
+    let types: &[Type] = if i.opcode == "mad24" {
+        &[ty; 3]
+    } else {
+        &[ty; 2]
+    };
     cx.compute(i, types, f, imm)
 }
 
@@ -199,7 +240,11 @@ fn multiply24(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()>
 fn dot(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     fn byte(x: u32, index: u32, signed: bool) -> i32 {
         let byte = (x >> (8 * index)) as u8;
-        if signed { i32::from(byte as i8) } else { i32::from(byte) }
+        if signed {
+            i32::from(byte as i8)
+        } else {
+            i32::from(byte)
+        }
     }
     let types = i.types();
     let signed = |index: usize| types.get(index).is_some_and(|ty| ty.is_signed());
@@ -233,7 +278,11 @@ const HIGH: u32 = 8;
 /// `a + b + carry`, or `a - b - borrow`, in 32 or 64 bits.
 fn add_carry(rows: &mut Rows<'_>, args: &Args, mask: u32, bits: u32) {
     let keep = u64::MAX >> (64 - bits);
-    let flag = if args.imm & USE != 0 { rows.preds[CARRY as usize] } else { 0 };
+    let flag = if args.imm & USE != 0 {
+        rows.preds[CARRY as usize]
+    } else {
+        0
+    };
     let (mut out, mut carry) = ([0; WARP], 0);
     let (a, b) = (rows.src(args.a), rows.src(args.b));
     for lane in 0..WARP {
@@ -261,14 +310,22 @@ fn carrying(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
     };
     let mut imm = if i.opcode.ends_with('c') { USE } else { 0 };
     imm |= if i.has("cc") { SET } else { 0 };
-    imm |= if i.opcode.starts_with("sub") { SUBTRACT } else { 0 };
+    imm |= if i.opcode.starts_with("sub") {
+        SUBTRACT
+    } else {
+        0
+    };
     cx.compute(i, &[ty, ty], f, imm)
 }
 
 /// The low or high half of `a * b`, plus `c` and the carry flag.
 fn mad_carry(rows: &mut Rows<'_>, args: &Args, mask: u32, bits: u32, signed: bool) {
     let keep = u64::MAX >> (64 - bits);
-    let flag = if args.imm & USE != 0 { rows.preds[CARRY as usize] } else { 0 };
+    let flag = if args.imm & USE != 0 {
+        rows.preds[CARRY as usize]
+    } else {
+        0
+    };
     let (mut out, mut carry) = ([0; WARP], 0);
     let (a, b, c) = (rows.src(args.a), rows.src(args.b), rows.src(args.c));
     let widen = |x: u64| match signed {
@@ -277,7 +334,12 @@ fn mad_carry(rows: &mut Rows<'_>, args: &Args, mask: u32, bits: u32, signed: boo
     };
     for lane in 0..WARP {
         let product = widen(a[lane]).wrapping_mul(widen(b[lane]));
-        let half = if args.imm & HIGH != 0 { product >> bits } else { product } as u64 & keep;
+        let half = if args.imm & HIGH != 0 {
+            product >> bits
+        } else {
+            product
+        } as u64
+            & keep;
         let sum = u128::from(half) + u128::from(c[lane] & keep) + u128::from(flag >> lane & 1);
         out[lane] = sum as u64 & keep;
         carry |= u32::from(sum >> bits & 1 != 0) << lane;

@@ -3,8 +3,8 @@
 use ptx::ast::{Instruction, Operand, Space, Type};
 use ptx::isa::Semantics;
 
-use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use super::Result;
+use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use crate::code::{Access, Address, Kind, Place, Width};
 
 /// True when the access is of a kind that spin loops are made of.
@@ -25,12 +25,17 @@ pub(super) fn load(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         width.sign_to = cx.register_bits(first).min(64) as u8;
     }
     if let (Place::Param, true, 1..=8) = (address.place, is_constant(address.base), width.bytes) {
-        let offset = cx.builder.program.consts[(address.base & !crate::lanes::CONSTANT) as usize][0];
+        let offset =
+            cx.builder.program.consts[(address.base & !crate::lanes::CONSTANT) as usize][0];
         let offset = offset.wrapping_add_signed(address.offset);
         let limit = u64::from(cx.builder.param_bytes());
         if !matches!(to, Operand::Vector(_)) && offset + u64::from(width.bytes) <= limit {
             let d = cx.dst(to)?;
-            return cx.push(Kind::Param { d, offset: offset as u32, load: width });
+            return cx.push(Kind::Param {
+                d,
+                offset: offset as u32,
+                load: width,
+            });
         }
     }
     let parts = match to {
@@ -75,13 +80,7 @@ pub(super) fn store(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     cx.push(Kind::Store(Box::new(access)))
 }
 
-fn access(
-    i: &Instruction,
-    address: Address,
-    width: Width,
-    rows: Vec<u32>,
-    count: usize,
-) -> Access {
+fn access(i: &Instruction, address: Address, width: Width, rows: Vec<u32>, count: usize) -> Access {
     Access {
         address,
         width,
@@ -102,7 +101,10 @@ fn check_count(i: &Instruction, parts: &[Operand]) -> Result<()> {
 
 pub(super) fn width(ty: Type) -> Result<Width> {
     match ty.bytes() {
-        bytes @ (1 | 2 | 4 | 8 | 16) => Ok(Width { bytes: bytes as u8, sign_to: 0 }),
+        bytes @ (1 | 2 | 4 | 8 | 16) => Ok(Width {
+            bytes: bytes as u8,
+            sign_to: 0,
+        }),
         _ => Unsupported::because("an access of this type"),
     }
 }
@@ -113,7 +115,10 @@ fn is_constant(row: u32) -> bool {
 
 /// The space of the first or second address of an instruction with two.
 pub(super) fn spaces(i: &Instruction) -> (Space, Space) {
-    let mut spaces = i.suffixes.iter().filter_map(|suffix| Space::from_suffix(suffix));
+    let mut spaces = i
+        .suffixes
+        .iter()
+        .filter_map(|suffix| Space::from_suffix(suffix));
     let first = spaces.next().unwrap_or(Space::Generic);
     (first, spaces.next().unwrap_or(Space::Generic))
 }

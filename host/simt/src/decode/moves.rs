@@ -17,9 +17,12 @@ pub(super) fn mov(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     match (to, from) {
         (Operand::Vector(parts), _) => unpack(cx, ty, parts, from),
         (_, Operand::Vector(parts)) => pack(cx, ty, to, parts),
-        (_, Operand::Name { name, component, .. })
-            if cx.register(name).is_none() && special::lookup(name, *component).is_some() =>
-        {
+        (
+            _,
+            Operand::Name {
+                name, component, ..
+            },
+        ) if cx.register(name).is_none() && special::lookup(name, *component).is_some() => {
             let d = cx.dst(to)?;
             match special::lookup(name, *component) {
                 Some(special) => cx.push(Kind::Special(d, special)),
@@ -32,9 +35,23 @@ pub(super) fn mov(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             let copy = alu!(|a: u64| -> u64 { a });
             if ty == Type::B128 {
                 // The high half stands in the row behind.
-                cx.push_alu(copy, Args { d: d + 1, a: a + 1, ..Args::default() })?;
+                cx.push_alu(
+                    copy,
+                    Args {
+                        d: d + 1,
+                        a: a + 1,
+                        ..Args::default()
+                    },
+                )?;
             }
-            cx.push_alu(copy, Args { d, a, ..Args::default() })
+            cx.push_alu(
+                copy,
+                Args {
+                    d,
+                    a,
+                    ..Args::default()
+                },
+            )
         }
     }
 }
@@ -50,7 +67,15 @@ fn unpack(cx: &mut Decoder<'_, '_>, ty: Type, parts: &[Operand], from: &Operand)
         let start = bits * index as u32;
         let f = alu!(imm m, |a: u64| -> u64 { (a >> (m & 63)) & (u64::MAX >> (64 - (m >> 8))) });
         let source = if start >= 64 { a + 1 } else { a };
-        cx.push_alu(f, Args { d, a: source, imm: start % 64 | bits << 8, ..Args::default() })?;
+        cx.push_alu(
+            f,
+            Args {
+                d,
+                a: source,
+                imm: start % 64 | bits << 8,
+                ..Args::default()
+            },
+        )?;
     }
     // At least one op carries the count.
     if parts.iter().all(|part| *part == Operand::Sink) {
@@ -75,8 +100,22 @@ fn pack(cx: &mut Decoder<'_, '_>, ty: Type, to: &Operand, parts: &[Operand]) -> 
     if ty == Type::B128 {
         let copy = alu!(|a: u64| -> u64 { a });
         if let [low, high] = sources[..] {
-            cx.push_alu(copy, Args { d: d + 1, a: high, ..Args::default() })?;
-            return cx.push_alu(copy, Args { d, a: low, ..Args::default() });
+            cx.push_alu(
+                copy,
+                Args {
+                    d: d + 1,
+                    a: high,
+                    ..Args::default()
+                },
+            )?;
+            return cx.push_alu(
+                copy,
+                Args {
+                    d,
+                    a: low,
+                    ..Args::default()
+                },
+            );
         }
         return Unsupported::because("a vector of this width");
     }
@@ -85,7 +124,14 @@ fn pack(cx: &mut Decoder<'_, '_>, ty: Type, to: &Operand, parts: &[Operand]) -> 
         let keep = u64::MAX >> (64 - m);
         a & keep | (b & keep) << m
     });
-    let args = |d, a, b, imm| Args { d, e: 0, a, b, c: 0, imm };
+    let args = |d, a, b, imm| Args {
+        d,
+        e: 0,
+        a,
+        b,
+        c: 0,
+        imm,
+    };
     match sources[..] {
         [a, b] => cx.push_alu(join, args(d, a, b, bits)),
         [a, b, c, e] => {
@@ -119,13 +165,27 @@ pub(super) fn cvta(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst(operand(i, 0)?)?;
     let a = cx.src(operand(i, 1)?, ty)?;
     let b = cx.builder.constant(base);
-    cx.push_alu(f, Args { d, e: 0, a, b, c: SINK, imm: 0 })
+    cx.push_alu(
+        f,
+        Args {
+            d,
+            e: 0,
+            a,
+            b,
+            c: SINK,
+            imm: 0,
+        },
+    )
 }
 
 pub(super) fn isspacep(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst_pred(operand(i, 0)?)?;
     let address = cx.src(operand(i, 1)?, Type::U64)?;
-    cx.push(Kind::IsSpace { d, address, space: i.space() })
+    cx.push(Kind::IsSpace {
+        d,
+        address,
+        space: i.space(),
+    })
 }
 
 pub(super) fn mapa(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -133,7 +193,12 @@ pub(super) fn mapa(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst(operand(i, 0)?)?;
     let address = cx.src(operand(i, 1)?, ty)?;
     let rank = cx.src(operand(i, 2)?, Type::U32)?;
-    cx.push(Kind::Map { d, address, rank, generic: i.space() == Space::Generic })
+    cx.push(Kind::Map {
+        d,
+        address,
+        rank,
+        generic: i.space() == Space::Generic,
+    })
 }
 
 pub(super) fn getctarank(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {

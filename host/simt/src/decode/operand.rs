@@ -22,10 +22,19 @@ pub(crate) enum Named {
 impl Decoder<'_, '_> {
     /// A source row for an operand of type `ty`.
     pub(crate) fn src(&mut self, operand: &Operand, ty: Type) -> Result<u32> {
-        let mask = if ty.bytes() >= 8 { u64::MAX } else { (1 << (8 * ty.bytes())) - 1 };
+        let mask = if ty.bytes() >= 8 {
+            u64::MAX
+        } else {
+            (1 << (8 * ty.bytes())) - 1
+        };
         match operand {
-            Operand::Name { name, component, offset } => {
-                if component.is_none() && *offset == 0
+            Operand::Name {
+                name,
+                component,
+                offset,
+            } => {
+                if component.is_none()
+                    && *offset == 0
                     && let Some((register, ty)) = self.register(name)
                 {
                     if ty == Type::Pred {
@@ -65,9 +74,9 @@ impl Decoder<'_, '_> {
             Named::Absolute(space, address) => {
                 Ok(self.builder.constant_address(space, address, offset))
             }
-            Named::KernelParam(at) => {
-                Ok(self.builder.constant(u64::from(at).wrapping_add_signed(offset)))
-            }
+            Named::KernelParam(at) => Ok(self
+                .builder
+                .constant(u64::from(at).wrapping_add_signed(offset))),
             Named::Frame(at) => {
                 let offset = u32::try_from(i64::from(at) + offset);
                 let Ok(offset) = offset else {
@@ -98,7 +107,11 @@ impl Decoder<'_, '_> {
                 _ => Unsupported::because(format!("the variable {name} in a function body")),
             };
         }
-        let formal = self.params.iter().chain(&self.returns).find(|(formal, _)| *formal == name);
+        let formal = self
+            .params
+            .iter()
+            .chain(&self.returns)
+            .find(|(formal, _)| *formal == name);
         if let Some((_, formal)) = formal {
             return Ok(match *formal {
                 Formal::Frame { offset, .. } if self.function.entry => Named::KernelParam(offset),
@@ -115,7 +128,11 @@ impl Decoder<'_, '_> {
     /// The row a result goes to.
     pub(crate) fn dst(&mut self, operand: &Operand) -> Result<u32> {
         match operand {
-            Operand::Name { name, component: None, offset: 0 } => {
+            Operand::Name {
+                name,
+                component: None,
+                offset: 0,
+            } => {
                 if let Some((register, ty)) = self.register(name)
                     && ty != Type::Pred
                 {
@@ -145,7 +162,11 @@ impl Decoder<'_, '_> {
     /// The predicate a result goes to.
     pub(crate) fn dst_pred(&mut self, operand: &Operand) -> Result<u32> {
         match operand {
-            Operand::Name { name, component: None, .. } => match self.register(name) {
+            Operand::Name {
+                name,
+                component: None,
+                ..
+            } => match self.register(name) {
                 Some((register, Type::Pred)) => Ok(self.pred(register)),
                 _ => Unsupported::because(format!("{name} as a predicate")),
             },
@@ -183,23 +204,43 @@ impl Decoder<'_, '_> {
         let name = match base {
             AddressBase::Absolute(address) => {
                 let base = self.builder.constant(*address);
-                return Ok(Address { place, base, offset });
+                return Ok(Address {
+                    place,
+                    base,
+                    offset,
+                });
             }
             AddressBase::Name(name) => name,
         };
         if let Some((register, ty)) = self.register(name) {
             let base = self.row(register, ty);
-            return Ok(Address { place, base, offset });
+            return Ok(Address {
+                place,
+                base,
+                offset,
+            });
         }
         match self.named(name)? {
-            Named::Row(base) => Ok(Address { place, base, offset }),
+            Named::Row(base) => Ok(Address {
+                place,
+                base,
+                offset,
+            }),
             Named::Frame(at) => {
                 let base = self.builder.constant(u64::from(at));
-                Ok(Address { place: Place::Frame, base, offset })
+                Ok(Address {
+                    place: Place::Frame,
+                    base,
+                    offset,
+                })
             }
             Named::KernelParam(at) => {
                 let base = self.builder.constant(u64::from(at));
-                Ok(Address { place: Place::Param, base, offset })
+                Ok(Address {
+                    place: Place::Param,
+                    base,
+                    offset,
+                })
             }
             Named::Absolute(own, address) => {
                 let base = self.builder.constant_address(own, address, 0);
@@ -208,7 +249,11 @@ impl Decoder<'_, '_> {
                     Space::Shared => Place::Shared,
                     _ => Place::Global,
                 };
-                Ok(Address { place, base, offset })
+                Ok(Address {
+                    place,
+                    base,
+                    offset,
+                })
             }
         }
     }

@@ -6,7 +6,7 @@ use ptx::ast::{Function, Linkage, Module, Space, Variable};
 use smol_str::SmolStr;
 
 use super::function;
-use crate::code::{Callee, Func, Kind, Program};
+use crate::code::{Callee, Func, Kind, Op, Program, Special};
 use crate::config::KernelInfo;
 use crate::lanes::{CONSTANT, WARP};
 
@@ -52,7 +52,9 @@ pub(crate) struct Builder<'m> {
 
 /// Decodes a kernel. None when the module has no such kernel with a body.
 pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Option<Program> {
-    let function = module.function(kernel).filter(|f| f.entry && f.body.is_some())?;
+    let function = module
+        .function(kernel)
+        .filter(|f| f.entry && f.body.is_some())?;
     let mut builder = Builder {
         module,
         symbols,
@@ -86,6 +88,8 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         let distance = row[0].wrapping_sub(u64::from(DYNAMIC));
         *row = [u64::from(program.dynamic_start).wrapping_add(distance); WARP];
     }
+    let reserved = |op: &Op| matches!(op.kind, Kind::Special(_, Special::ReservedShared(_)));
+    program.reserved_shared = program.ops.iter().any(reserved);
     program.info = info(function, symbols, &program);
     Some(program)
 }
@@ -159,7 +163,9 @@ impl<'m> Builder<'m> {
             return Some((Space::Generic, address));
         }
         let module = self.module;
-        let variable = module.variables().find(|v| v.name == name && v.space == Space::Shared)?;
+        let variable = module
+            .variables()
+            .find(|v| v.name == name && v.space == Space::Shared)?;
         Some((Space::Shared, u64::from(self.shared(variable, None))))
     }
 
@@ -179,7 +185,9 @@ impl<'m> Builder<'m> {
         }
         let align = variable.alignment().clamp(1, 1 << 16);
         let offset = self.program.static_shared.next_multiple_of(align);
-        let bytes = u32::try_from(variable.bytes()).unwrap_or(u32::MAX / 2).min(u32::MAX / 4);
+        let bytes = u32::try_from(variable.bytes())
+            .unwrap_or(u32::MAX / 2)
+            .min(u32::MAX / 4);
         self.program.static_shared = offset.saturating_add(bytes).min(u32::MAX / 4);
         self.shared.insert(key, offset);
         offset
@@ -204,7 +212,11 @@ const DYNAMIC: u32 = 1 << 31;
 fn info(function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo {
     let three = |name: &str| {
         let given = function.directive(name)?;
-        let at = |index: usize| given.get(index).map_or(1, |&n| u32::try_from(n).unwrap_or(u32::MAX));
+        let at = |index: usize| {
+            given
+                .get(index)
+                .map_or(1, |&n| u32::try_from(n).unwrap_or(u32::MAX))
+        };
         Some([at(0), at(1), at(2)])
     };
     let required_block = three("reqntid");
@@ -214,7 +226,10 @@ fn info(function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo
         .map_or(1024, |block| threads(block).clamp(1, 1024));
     let (params, param_bytes) = ptx::param_layout(&function.params);
     // PTX has unlimited registers; this only has to be plausible.
-    let registers = program.functions.first().map_or(16, |f| f.rows.clamp(16, 64));
+    let registers = program
+        .functions
+        .first()
+        .map_or(16, |f| f.rows.clamp(16, 64));
     KernelInfo {
         params,
         param_bytes,

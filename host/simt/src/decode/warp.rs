@@ -2,14 +2,16 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::context::{Decoder, SINK, SINK_PRED, TRUE, Unsupported, last_type, operand};
 use super::Result;
+use super::context::{Decoder, SINK, SINK_PRED, TRUE, Unsupported, last_type, operand};
 use crate::code::{Barrier, BarrierKind, Exchange, ExchangeKind, Kind};
 
 pub(super) fn barrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let has = |suffix| i.has(suffix);
     if has("cluster") {
-        return cx.push(Kind::ClusterBarrier { arrive: has("arrive") });
+        return cx.push(Kind::ClusterBarrier {
+            arrive: has("arrive"),
+        });
     }
     if has("warp") {
         let members = cx.src(operand(i, 0)?, Type::B32)?;
@@ -36,7 +38,11 @@ pub(super) fn barrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             barrier.kind = BarrierKind::Popc;
             barrier.d = cx.dst(operand(i, 0)?)?;
         } else {
-            barrier.kind = if has("and") { BarrierKind::And } else { BarrierKind::Or };
+            barrier.kind = if has("and") {
+                BarrierKind::And
+            } else {
+                BarrierKind::Or
+            };
             barrier.d = cx.dst_pred(operand(i, 0)?)?;
         }
         let last = i.operands.len().saturating_sub(1);

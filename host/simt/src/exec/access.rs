@@ -96,7 +96,8 @@ impl<O: Observer> Machine<'_, O> {
             }
             Place::Frame => {
                 let frame = u64::from(split.frame.local);
-                out.iter_mut().for_each(|address| *address = address.wrapping_add(frame));
+                out.iter_mut()
+                    .for_each(|address| *address = address.wrapping_add(frame));
                 one(Space::Local)
             }
             Place::Generic => generic(out, exec),
@@ -133,7 +134,8 @@ impl<O: Observer> Machine<'_, O> {
         let (space, mask) = (group.space, group.mask);
         aligned(at, mask, access.bytes)?;
         let who = self.who(cta, warp.index, split.pc, mask);
-        self.observer.access(who, AccessKind::Load, space, at, access.bytes);
+        self.observer
+            .access(who, AccessKind::Load, space, at, access.bytes);
         let first = split.frame.rows as usize;
         let (bytes, width) = (access.bytes, access.width);
         let size = u32::from(width.bytes.min(8));
@@ -141,7 +143,8 @@ impl<O: Observer> Machine<'_, O> {
             Space::Shared => {
                 let limit = u64::from(self.shared_bytes);
                 for lane in lanes(mask) {
-                    let (slot, offset) = self.shared_at(cta, lane, at[lane], bytes, false, limit)?;
+                    let (slot, offset) =
+                        self.shared_at(cta, lane, at[lane], bytes, false, limit)?;
                     let words = &self.shared[slot];
                     let regs = &mut warp.regs[first..];
                     for (index, &row) in access.rows.iter().enumerate() {
@@ -232,7 +235,8 @@ impl<O: Observer> Machine<'_, O> {
         let (space, mask) = (group.space, group.mask);
         aligned(at, mask, access.bytes)?;
         let who = self.who(cta, warp.index, split.pc, mask);
-        self.observer.access(who, AccessKind::Store, space, at, access.bytes);
+        self.observer
+            .access(who, AccessKind::Store, space, at, access.bytes);
         let bytes = access.bytes;
         let size = u32::from(access.width.bytes.min(8));
         if space == Space::Global {
@@ -283,7 +287,11 @@ impl<O: Observer> Machine<'_, O> {
                             let offset = address - window.origin + step;
                             deposit(size, offset, value[lane], |word, keep, bits| {
                                 let word = &words[word];
-                                let old = if keep == u32::MAX { 0 } else { word.load(Relaxed) };
+                                let old = if keep == u32::MAX {
+                                    0
+                                } else {
+                                    word.load(Relaxed)
+                                };
                                 word.store(old & !keep | bits & keep, Relaxed);
                             });
                             left &= left - 1;
@@ -338,9 +346,20 @@ impl<O: Observer> Machine<'_, O> {
 /// Sorts generic addresses by space, and makes them addresses in it.
 fn generic(at: &mut Lanes, exec: u32) -> (Group, Vec<Group>) {
     if lanes(exec).all(|lane| windows::space(at[lane]) == Space::Global) {
-        return (Group { space: Space::Global, mask: exec }, Vec::new());
+        return (
+            Group {
+                space: Space::Global,
+                mask: exec,
+            },
+            Vec::new(),
+        );
     }
-    let mut masks = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0)];
+    let mut masks = [
+        (Space::Global, 0),
+        (Space::Shared, 0),
+        (Space::Local, 0),
+        (Space::Param, 0),
+    ];
     for lane in lanes(exec) {
         let space = windows::space(at[lane]);
         at[lane] -= windows::base(space);
@@ -350,7 +369,13 @@ fn generic(at: &mut Lanes, exec: u32) -> (Group, Vec<Group>) {
     }
     let mut groups = masks.into_iter().filter(|&(_, mask)| mask != 0);
     let group = |(space, mask)| Group { space, mask };
-    let first = groups.next().map_or(Group { space: Space::Global, mask: 0 }, group);
+    let first = groups.next().map_or(
+        Group {
+            space: Space::Global,
+            mask: 0,
+        },
+        group,
+    );
     (first, groups.map(group).collect())
 }
 
@@ -364,7 +389,10 @@ pub(crate) fn aligned(at: &Lanes, mask: u32, bytes: u32) -> Result<(), Box<Fault
     if any != 0 {
         for lane in lanes(mask) {
             if at[lane] & low != 0 {
-                let kind = FaultKind::Misaligned { address: at[lane], bytes };
+                let kind = FaultKind::Misaligned {
+                    address: at[lane],
+                    bytes,
+                };
                 return Err(Fault::new(lane as u32, kind));
             }
         }
@@ -373,9 +401,23 @@ pub(crate) fn aligned(at: &Lanes, mask: u32, bytes: u32) -> Result<(), Box<Fault
 }
 
 #[cold]
-pub(crate) fn illegal(lane: usize, address: u64, bytes: u32, space: Space, write: bool) -> Box<Fault> {
+pub(crate) fn illegal(
+    lane: usize,
+    address: u64,
+    bytes: u32,
+    space: Space,
+    write: bool,
+) -> Box<Fault> {
     // Reported as the program sees it when it came through a generic address.
-    Fault::new(lane as u32, FaultKind::Illegal { address, bytes, space, write })
+    Fault::new(
+        lane as u32,
+        FaultKind::Illegal {
+            address,
+            bytes,
+            space,
+            write,
+        },
+    )
 }
 
 /// Checks an address in local memory.
@@ -438,7 +480,10 @@ mod tests {
         let words = std::cell::RefCell::new(vec![0x4433_2211u32, 0x8877_6655]);
         let read = |bytes, offset| fetch(bytes, offset, |word| words.borrow()[word]);
         assert_eq!(read(8, 0), 0x8877_6655_4433_2211);
-        assert_eq!((read(1, 3), read(2, 6), read(4, 4)), (0x44, 0x8877, 0x8877_6655));
+        assert_eq!(
+            (read(1, 3), read(2, 6), read(4, 4)),
+            (0x44, 0x8877, 0x8877_6655)
+        );
         deposit(1, 5, 0xffee, |word, keep, bits| {
             let mut words = words.borrow_mut();
             words[word] = words[word] & !keep | bits & keep;

@@ -43,12 +43,18 @@ impl<O: Observer> Machine<'_, O> {
             }
             Space::Local => {
                 local_at(warp, lane, address, bytes, write)?;
-                Ok(Spot::Local { lane, offset: address })
+                Ok(Spot::Local {
+                    lane,
+                    offset: address,
+                })
             }
             Space::Param => Err(illegal(lane, address, bytes, space, write)),
             _ => {
                 let window = self.locate(lane as u32, address, bytes, write)?;
-                Ok(Spot::Global { mapping: window.mapping, offset: address - window.origin })
+                Ok(Spot::Global {
+                    mapping: window.mapping,
+                    offset: address - window.origin,
+                })
             }
         }
     }
@@ -122,22 +128,38 @@ impl<O: Observer> Machine<'_, O> {
         let total = size * atomic.operands.len() as u32;
         aligned(at, group.mask, total)?;
         let who = self.who(cta, warp.index, split.pc, group.mask);
-        self.observer.access(who, AccessKind::Rmw, group.space, at, total);
+        self.observer
+            .access(who, AccessKind::Rmw, group.space, at, total);
         if group.space == Space::Global {
             self.stats.global_sectors += sectors(at, group.mask, total);
         }
         let frame = &split.frame;
         let first = frame.rows as usize;
-        let operands: Vec<Lanes> =
-            atomic.operands.iter().map(|&row| warp.read(frame, row, consts)).collect();
-        let second: Vec<Lanes> =
-            atomic.second.iter().map(|&row| warp.read(frame, row, consts)).collect();
+        let operands: Vec<Lanes> = atomic
+            .operands
+            .iter()
+            .map(|&row| warp.read(frame, row, consts))
+            .collect();
+        let second: Vec<Lanes> = atomic
+            .second
+            .iter()
+            .map(|&row| warp.read(frame, row, consts))
+            .collect();
         let part = |spot: Spot, index: usize| {
             let step = u64::from(size) * index as u64;
             match spot {
-                Spot::Global { mapping, offset } => Spot::Global { mapping, offset: offset + step },
-                Spot::Shared { slot, offset } => Spot::Shared { slot, offset: offset + step },
-                Spot::Local { lane, offset } => Spot::Local { lane, offset: offset + step },
+                Spot::Global { mapping, offset } => Spot::Global {
+                    mapping,
+                    offset: offset + step,
+                },
+                Spot::Shared { slot, offset } => Spot::Shared {
+                    slot,
+                    offset: offset + step,
+                },
+                Spot::Local { lane, offset } => Spot::Local {
+                    lane,
+                    offset: offset + step,
+                },
             }
         };
         for lane in lanes(group.mask) {
@@ -154,7 +176,13 @@ impl<O: Observer> Machine<'_, O> {
                 let spot = part(spot, index);
                 let old = self.peek(warp, spot, size);
                 let new = match second.get(index) {
-                    Some(second) if wide => if swap { second[lane] } else { old },
+                    Some(second) if wide => {
+                        if swap {
+                            second[lane]
+                        } else {
+                            old
+                        }
+                    }
                     Some(second) if old == truncate(operand[lane], size) => second[lane],
                     Some(_) => old,
                     None => update(atomic.op, size, old, operand[lane]),
@@ -187,8 +215,20 @@ fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
         Rmw::Xor => old ^ operand,
         Rmw::Exch | Rmw::Cas => operand,
         Rmw::Add => old.wrapping_add(operand),
-        Rmw::Inc => if old >= operand { 0 } else { old + 1 },
-        Rmw::Dec => if old == 0 || old > operand { operand } else { old - 1 },
+        Rmw::Inc => {
+            if old >= operand {
+                0
+            } else {
+                old + 1
+            }
+        }
+        Rmw::Dec => {
+            if old == 0 || old > operand {
+                operand
+            } else {
+                old - 1
+            }
+        }
         Rmw::MinU => old.min(operand),
         Rmw::MaxU => old.max(operand),
         Rmw::MinS => signed(old, bytes).min(signed(operand, bytes)) as u64,
@@ -222,8 +262,22 @@ mod tests {
     #[test]
     fn wrapping_counters() {
         let run = |op, old, operand| update(op, 4, old, operand);
-        assert_eq!((run(Rmw::Inc, 3, 3), run(Rmw::Inc, 2, 3), run(Rmw::Inc, 9, 3)), (0, 3, 0));
-        assert_eq!((run(Rmw::Dec, 0, 3), run(Rmw::Dec, 2, 3), run(Rmw::Dec, 9, 3)), (3, 1, 3));
+        assert_eq!(
+            (
+                run(Rmw::Inc, 3, 3),
+                run(Rmw::Inc, 2, 3),
+                run(Rmw::Inc, 9, 3)
+            ),
+            (0, 3, 0)
+        );
+        assert_eq!(
+            (
+                run(Rmw::Dec, 0, 3),
+                run(Rmw::Dec, 2, 3),
+                run(Rmw::Dec, 9, 3)
+            ),
+            (3, 1, 3)
+        );
     }
 
     #[test]
@@ -233,6 +287,17 @@ mod tests {
         assert_eq!(update(Rmw::MinU, 4, 5, minus), 5);
         assert_eq!(update(Rmw::MaxS, 8, 5, u64::MAX), 5);
         assert_eq!(update(Rmw::Add, 4, 0xffff_ffff, 1), 0);
-        assert_eq!(update(Rmw::Half { bfloat: false, op: HalfOp::Add }, 4, 0x3c00_4000, 0x3c00_3c00), 0x4000_4200);
+        assert_eq!(
+            update(
+                Rmw::Half {
+                    bfloat: false,
+                    op: HalfOp::Add
+                },
+                4,
+                0x3c00_4000,
+                0x3c00_3c00
+            ),
+            0x4000_4200
+        );
     }
 }

@@ -92,11 +92,14 @@ impl Barriers {
 
     /// Lanes arrive. True when that completes the barrier.
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> bool {
-        // A count of all threads is no different from none, except that exits do not lower it.
+        // A count of all threads is no different from none, except that exits do not lower it. One
+        // that is larger can never be reached.
         let whole = self.threads.next_multiple_of(32);
         let barrier = &mut self.barriers[usize::from(arrival.id)];
         barrier.any = true;
-        barrier.expected = arrival.count.filter(|&count| count < whole);
+        barrier.expected = arrival
+            .count
+            .filter(|&count| count < whole || count > whole.next_multiple_of(32));
         let arrived = &mut barrier.arrived[arrival.warp as usize];
         barrier.again += (*arrived & arrival.lanes).count_ones();
         *arrived |= arrival.lanes;
@@ -136,7 +139,9 @@ impl Barriers {
             if barrier.results.len() == KEPT {
                 barrier.results.pop_front();
             }
-            barrier.results.push_back((barrier.generation, barrier.reduction));
+            barrier
+                .results
+                .push_back((barrier.generation, barrier.reduction));
             barrier.reduction = Reduction::default();
             barrier.generation += 1;
         }
@@ -149,7 +154,13 @@ mod tests {
     use super::*;
 
     fn at(id: u8, warp: u32, lanes: u32, count: Option<u32>) -> Arrival {
-        Arrival { id, warp, lanes, count, holds: 0b101 }
+        Arrival {
+            id,
+            warp,
+            lanes,
+            count,
+            holds: 0b101,
+        }
     }
 
     #[test]
@@ -159,7 +170,13 @@ mod tests {
         assert!(!barriers.arrive(at(0, 1, 0xffff, None)));
         assert_eq!(barriers.exit(0, 0xffff_0000), [0]);
         assert!(barriers.is_over(0, 0) && !barriers.is_over(1, 0));
-        assert_eq!(barriers.result(0, 0), Reduction { holds: 4, threads: 32 });
+        assert_eq!(
+            barriers.result(0, 0),
+            Reduction {
+                holds: 4,
+                threads: 32
+            }
+        );
     }
 
     #[test]

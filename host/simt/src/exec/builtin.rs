@@ -29,7 +29,8 @@ impl<O: Observer> printf::Source for Arguments<'_, '_, O> {
 
     fn argument(&mut self, offset: u64, bytes: u32) -> Result<u64, Self::Error> {
         let address = self.buffer.wrapping_add(offset);
-        self.machine.peek_generic(self.cta, self.warp, self.lane, address, bytes)
+        self.machine
+            .peek_generic(self.cta, self.warp, self.lane, address, bytes)
     }
 
     fn string(&mut self, address: u64) -> Result<Vec<u8>, Self::Error> {
@@ -56,7 +57,13 @@ impl<O: Observer> Machine<'_, O> {
                 for lane in lanes(split.mask) {
                     let format = self.string(cta, warp, lane, first[lane])?;
                     let buffer = buffers[lane];
-                    let mut source = Arguments { machine: self, cta, warp, lane, buffer };
+                    let mut source = Arguments {
+                        machine: self,
+                        cta,
+                        warp,
+                        lane,
+                        buffer,
+                    };
                     let (text, count) = printf::format(&format, &mut source)?;
                     self.setup.launch.printf.write(&text);
                     result[lane] = u64::from(count);
@@ -84,7 +91,12 @@ impl<O: Observer> Machine<'_, O> {
                 };
                 let (message, file, function) = (text(0)?, text(1)?, text(3)?);
                 let line = self.argument(warp, split, call.arguments.get(2))[lane] as u32;
-                let kind = FaultKind::Assert { message, file, line, function };
+                let kind = FaultKind::Assert {
+                    message,
+                    file,
+                    line,
+                    function,
+                };
                 return Err(Fault::new(lane as u32, kind));
             }
             Callee::Missing(name) => {
@@ -100,7 +112,10 @@ impl<O: Observer> Machine<'_, O> {
     /// Memory for the device's own malloc; null when the heap is used up.
     fn device_malloc(&mut self, bytes: u64) -> u64 {
         let used = self.memory.heap_used();
-        if used.checked_add(bytes).is_none_or(|used| used > self.setup.config.malloc_heap) {
+        if used
+            .checked_add(bytes)
+            .is_none_or(|used| used > self.setup.config.malloc_heap)
+        {
             return 0;
         }
         self.memory.alloc_heap(bytes).unwrap_or(0)

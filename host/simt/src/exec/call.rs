@@ -27,7 +27,9 @@ impl<O: Observer> Machine<'_, O> {
                 let targets = warp.read(&split.frame, *row, &program.consts);
                 let target = targets[lane as usize];
                 part(warp, split, |lane| targets[lane] == target);
-                let found = program.addresses.binary_search_by_key(&target, |&(address, _)| address);
+                let found = program
+                    .addresses
+                    .binary_search_by_key(&target, |&(address, _)| address);
                 match found {
                     Ok(index) => program.addresses[index].1,
                     Err(_) => {
@@ -49,7 +51,12 @@ impl<O: Observer> Machine<'_, O> {
             return Err(Fault::new(lane, FaultKind::StackOverflow));
         };
         for (argument, formal) in call.arguments.iter().zip(&callee.params) {
-            self.pass(warp, split.mask, (&split.frame, *argument), (&frame, *formal));
+            self.pass(
+                warp,
+                split.mask,
+                (&split.frame, *argument),
+                (&frame, *formal),
+            );
         }
         split.callers.push((split.frame, split.pc + 1));
         split.frame = frame;
@@ -66,7 +73,12 @@ impl<O: Observer> Machine<'_, O> {
         let callee = &program.functions[split.frame.function as usize];
         if let Kind::Call(call) = &program.ops[pc as usize - 1].kind {
             for (result, formal) in call.returns.iter().zip(&callee.returns) {
-                self.give_back(warp, split.mask, (&split.frame, *formal), (&caller, *result));
+                self.give_back(
+                    warp,
+                    split.mask,
+                    (&split.frame, *formal),
+                    (&caller, *result),
+                );
             }
         }
         split.frame = caller;
@@ -83,8 +95,23 @@ impl<O: Observer> Machine<'_, O> {
     ) {
         let consts = &self.setup.program.consts;
         match (argument, formal) {
-            (Argument::Frame { offset: from, bytes }, Formal::Frame { offset: to, bytes: room }) => {
-                copy(warp, mask, caller.local + from, callee.local + to, bytes.min(room));
+            (
+                Argument::Frame {
+                    offset: from,
+                    bytes,
+                },
+                Formal::Frame {
+                    offset: to,
+                    bytes: room,
+                },
+            ) => {
+                copy(
+                    warp,
+                    mask,
+                    caller.local + from,
+                    callee.local + to,
+                    bytes.min(room),
+                );
             }
             (Argument::Row(row), Formal::Frame { offset, bytes }) => {
                 let value = warp.read(caller, row, consts);
@@ -111,8 +138,23 @@ impl<O: Observer> Machine<'_, O> {
     ) {
         let consts = &self.setup.program.consts;
         match (formal, result) {
-            (Formal::Frame { offset: from, bytes }, Argument::Frame { offset: to, bytes: room }) => {
-                copy(warp, mask, callee.local + from, caller.local + to, bytes.min(room));
+            (
+                Formal::Frame {
+                    offset: from,
+                    bytes,
+                },
+                Argument::Frame {
+                    offset: to,
+                    bytes: room,
+                },
+            ) => {
+                copy(
+                    warp,
+                    mask,
+                    callee.local + from,
+                    caller.local + to,
+                    bytes.min(room),
+                );
             }
             (Formal::Frame { offset, bytes }, Argument::Row(row)) => {
                 let value = read(warp, mask, callee.local + offset, bytes);
@@ -138,9 +180,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Lanes {
         match argument {
             None => [0; WARP],
-            Some(&Argument::Row(row)) => {
-                warp.read(&split.frame, row, &self.setup.program.consts)
-            }
+            Some(&Argument::Row(row)) => warp.read(&split.frame, row, &self.setup.program.consts),
             Some(&Argument::Frame { offset, bytes }) => {
                 read(warp, split.mask, split.frame.local + offset, bytes)
             }
@@ -158,7 +198,8 @@ impl<O: Observer> Machine<'_, O> {
         match result {
             None => {}
             Some(&Argument::Row(row)) => {
-                warp.rows(&split.frame, &self.setup.program.consts).put(row, split.mask, value);
+                warp.rows(&split.frame, &self.setup.program.consts)
+                    .put(row, split.mask, value);
             }
             Some(&Argument::Frame { offset, bytes }) => {
                 write(warp, split.mask, split.frame.local + offset, bytes, value);
@@ -190,7 +231,9 @@ impl<O: Observer> Machine<'_, O> {
 
 /// Leaves the lanes that `stays` does not hold for behind, at the same place.
 fn part(warp: &mut Warp, split: &mut Split, stays: impl Fn(usize) -> bool) {
-    let same = lanes(split.mask).filter(|&lane| stays(lane)).fold(0, |mask, lane| mask | 1 << lane);
+    let same = lanes(split.mask)
+        .filter(|&lane| stays(lane))
+        .fold(0, |mask, lane| mask | 1 << lane);
     if same != split.mask {
         let mut other = split.clone();
         other.mask = split.mask & !same;
@@ -220,7 +263,9 @@ fn read(warp: &Warp, mask: u32, offset: u32, bytes: u32) -> Lanes {
     let mut value = [0; WARP];
     for lane in lanes(mask) {
         let size = if bytes >= 8 { 8 } else { bytes.max(1) };
-        value[lane] = fetch(size, u64::from(offset), |word| warp.local[word * WARP + lane]);
+        value[lane] = fetch(size, u64::from(offset), |word| {
+            warp.local[word * WARP + lane]
+        });
     }
     value
 }

@@ -26,12 +26,17 @@ impl<O: Observer> Machine<'_, O> {
         let (to_first, to_others) = self.addresses(warp, split, &copy.to, exec, &mut to);
         let (from_first, from_others) = self.addresses(warp, split, &copy.from, exec, &mut from);
         let bytes = warp.read(&split.frame, copy.bytes, consts);
-        let given = copy.source_bytes.map_or(bytes, |row| warp.read(&split.frame, row, consts));
+        let given = copy
+            .source_bytes
+            .map_or(bytes, |row| warp.read(&split.frame, row, consts));
         let ignore = copy.ignore.map_or(0, |pred| warp.pred(&split.frame, pred));
-        let spaces = |first: &super::access::Group, others: &[super::access::Group], lane: usize| {
-            let mut groups = std::iter::once(first).chain(others);
-            groups.find(|group| group.mask >> lane & 1 == 1).map_or(first.space, |group| group.space)
-        };
+        let spaces =
+            |first: &super::access::Group, others: &[super::access::Group], lane: usize| {
+                let mut groups = std::iter::once(first).chain(others);
+                groups
+                    .find(|group| group.mask >> lane & 1 == 1)
+                    .map_or(first.space, |group| group.space)
+            };
         for lane in lanes(exec) {
             let count = bytes[lane] & 0xffff_ffff;
             let valid = count <= MAX_BYTES && count % 4 == 0 && (!copy.bulk || count % 16 == 0);
@@ -42,14 +47,20 @@ impl<O: Observer> Machine<'_, O> {
             let unit = if copy.bulk { 16 } else { count.max(4) as u32 };
             aligned(&to, 1 << lane, unit)?;
             aligned(&from, 1 << lane, unit)?;
-            let read = if ignore >> lane & 1 == 1 { 0 } else { given[lane].min(count) };
+            let read = if ignore >> lane & 1 == 1 {
+                0
+            } else {
+                given[lane].min(count)
+            };
             let to_space = spaces(&to_first, &to_others, lane);
             let from_space = spaces(&from_first, &from_others, lane);
             let who = self.who(cta, warp.index, split.pc, 1 << lane);
             if read > 0 {
-                self.observer.access(who, AccessKind::Load, from_space, &from, read as u32);
+                self.observer
+                    .access(who, AccessKind::Load, from_space, &from, read as u32);
             }
-            self.observer.access(who, AccessKind::Store, to_space, &to, count as u32);
+            self.observer
+                .access(who, AccessKind::Store, to_space, &to, count as u32);
             for step in (0..count).step_by(4) {
                 let mut value = 0;
                 for byte in step..(step + 4).min(read) {

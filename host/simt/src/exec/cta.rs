@@ -41,7 +41,11 @@ impl Cta {
         let mut live = Vec::new();
         for (index, warp) in self.warps.iter_mut().enumerate() {
             let left = threads - 32 * index as u32;
-            let mask = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
+            let mask = if left >= 32 {
+                u32::MAX
+            } else {
+                (1 << left) - 1
+            };
             warp.start(index as u32, mask, block, kernel);
             live.push(mask);
         }

@@ -132,17 +132,34 @@ impl<O: Observer> Machine<'_, O> {
         let consts = &self.setup.program.consts;
         let votes = matches!(
             exchange.kind,
-            ExchangeKind::VoteAll | ExchangeKind::VoteAny | ExchangeKind::VoteUni | ExchangeKind::Ballot
+            ExchangeKind::VoteAll
+                | ExchangeKind::VoteAny
+                | ExchangeKind::VoteUni
+                | ExchangeKind::Ballot
         );
         let members = match exchange.members {
             Some(row) => warp.read(&split.frame, row, consts),
             None => [u64::from(split.mask); WARP],
         };
-        let pred = if votes { warp.pred(&split.frame, exchange.a) } else { 0 };
-        let row = |row: u32| if votes { [0; WARP] } else { warp.read(&split.frame, row, consts) };
+        let pred = if votes {
+            warp.pred(&split.frame, exchange.a)
+        } else {
+            0
+        };
+        let row = |row: u32| {
+            if votes {
+                [0; WARP]
+            } else {
+                warp.read(&split.frame, row, consts)
+            }
+        };
         let (a, b, c) = (row(exchange.a), row(exchange.b), row(exchange.c));
         for lane in lanes(split.mask) {
-            inputs.a[lane] = if votes { u64::from(pred >> lane & 1) } else { a[lane] };
+            inputs.a[lane] = if votes {
+                u64::from(pred >> lane & 1)
+            } else {
+                a[lane]
+            };
             (inputs.b[lane], inputs.c[lane]) = (b[lane], c[lane]);
             inputs.members[lane] = members[lane];
         }
@@ -167,7 +184,13 @@ fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
         let members = inputs.members[lane] as u32 & inputs.lanes;
         let values = || lanes(members).map(|other| inputs.a[other] as u32);
         let holds = |wide: bool| {
-            let value = |lane: usize| if wide { inputs.a[lane] } else { inputs.a[lane] & 0xffff_ffff };
+            let value = |lane: usize| {
+                if wide {
+                    inputs.a[lane]
+                } else {
+                    inputs.a[lane] & 0xffff_ffff
+                }
+            };
             let same = lanes(members).filter(|&other| value(other) == value(lane));
             same.fold(0u32, |mask, other| mask | 1 << other)
         };
@@ -182,9 +205,10 @@ fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
             }
             ExchangeKind::VoteAll => (0, values().all(|value| value == 1)),
             ExchangeKind::VoteAny => (0, values().any(|value| value == 1)),
-            ExchangeKind::VoteUni => {
-                (0, values().all(|value| value == 1) || values().all(|value| value == 0))
-            }
+            ExchangeKind::VoteUni => (
+                0,
+                values().all(|value| value == 1) || values().all(|value| value == 0),
+            ),
             ExchangeKind::Ballot => {
                 let set = lanes(members).filter(|&other| inputs.a[other] == 1);
                 (set.fold(0, |mask, other| mask | 1 << other), false)
@@ -235,5 +259,12 @@ fn source(kind: ExchangeKind, lane: usize, b: u64, c: u64) -> (usize, bool) {
             (from, from <= most)
         }
     };
-    (if inside { from as usize & 31 } else { lane as usize }, inside)
+    (
+        if inside {
+            from as usize & 31
+        } else {
+            lane as usize
+        },
+        inside,
+    )
 }

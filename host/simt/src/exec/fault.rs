@@ -9,12 +9,27 @@ use crate::error::{LaunchError, Place};
 
 #[derive(Clone, Debug)]
 pub(crate) enum FaultKind {
-    Illegal { address: u64, bytes: u32, space: Space, write: bool },
-    Misaligned { address: u64, bytes: u32 },
-    BadCall { address: u64 },
+    Illegal {
+        address: u64,
+        bytes: u32,
+        space: Space,
+        write: bool,
+    },
+    Misaligned {
+        address: u64,
+        bytes: u32,
+    },
+    BadCall {
+        address: u64,
+    },
     StackOverflow,
     Trap,
-    Assert { message: String, file: String, line: u32, function: String },
+    Assert {
+        message: String,
+        file: String,
+        line: u32,
+        function: String,
+    },
     Unsupported(String),
 }
 
@@ -55,18 +70,38 @@ pub(crate) fn place(
 /// The error that a fault at a place ends the launch with.
 pub(crate) fn error(fault: Fault, at: Place) -> LaunchError {
     match fault.kind {
-        FaultKind::Illegal { address, bytes, space, write } => {
-            LaunchError::IllegalAddress { at, address, bytes, space, write }
-        }
+        FaultKind::Illegal {
+            address,
+            bytes,
+            space,
+            write,
+        } => LaunchError::IllegalAddress {
+            at,
+            address,
+            bytes,
+            space,
+            write,
+        },
         FaultKind::Misaligned { address, bytes } => LaunchError::Misaligned { at, address, bytes },
         FaultKind::BadCall { address } => LaunchError::InvalidProgramCounter { at, address },
         FaultKind::StackOverflow => LaunchError::StackOverflow { at },
         FaultKind::Trap => LaunchError::Trap { at },
-        FaultKind::Assert { message, file, line, function } => {
-            LaunchError::Assert { at, message, file, line, function }
-        }
-        FaultKind::Unsupported(what) => {
-            LaunchError::Unsupported { kernel: at.kernel, what, line: at.line }
-        }
+        FaultKind::Assert {
+            message,
+            file,
+            line,
+            function,
+        } => LaunchError::Assert {
+            at,
+            message,
+            file,
+            line,
+            function,
+        },
+        FaultKind::Unsupported(what) => LaunchError::Unsupported {
+            kernel: at.kernel,
+            what,
+            line: at.line,
+        },
     }
 }

@@ -68,13 +68,25 @@ pub(crate) fn run<O: Observer>(
 
 /// CTAs of a kernel that a real device could hold at once.
 pub(crate) fn occupancy(config: &DeviceConfig, program: &Program, launch: &Launch) -> u64 {
-    let threads: u32 = launch.block.iter().product::<u32>().max(1).next_multiple_of(32);
+    let threads: u32 = launch
+        .block
+        .iter()
+        .product::<u32>()
+        .max(1)
+        .next_multiple_of(32);
     let shared = program.static_shared.saturating_add(launch.dynamic_shared);
     let by_threads = SM_THREADS / threads.min(SM_THREADS);
-    let by_registers = SM_REGISTERS / (threads * program.info.registers.max(1)).clamp(1, SM_REGISTERS);
+    let by_registers =
+        SM_REGISTERS / (threads * program.info.registers.max(1)).clamp(1, SM_REGISTERS);
     // A kilobyte of every CTA's shared memory is the system's.
-    let by_shared = config.shared_per_sm / shared.saturating_add(1024).clamp(1, config.shared_per_sm.max(1));
-    let per_sm = by_threads.min(by_registers).min(by_shared).clamp(1, SM_CTAS);
+    let by_shared = config.shared_per_sm
+        / shared
+            .saturating_add(1024)
+            .clamp(1, config.shared_per_sm.max(1));
+    let per_sm = by_threads
+        .min(by_registers)
+        .min(by_shared)
+        .clamp(1, SM_CTAS);
     u64::from(per_sm) * u64::from(config.sm_count.max(1))
 }
 
@@ -84,10 +96,16 @@ fn resident(setup: &Setup<'_>, total: u64, cluster: u32) -> u64 {
         return total;
     }
     let threads: u32 = setup.launch.block.iter().product();
-    let rows = setup.program.functions.first().map_or(1, |kernel| kernel.rows);
+    let rows = setup
+        .program
+        .functions
+        .first()
+        .map_or(1, |kernel| kernel.rows);
     let bytes = u64::from(threads.div_ceil(32)) * u64::from(rows) * 256;
     let affordable = (REGISTER_BUDGET / bytes.max(1)).max(1);
-    let slots = occupancy(setup.config, setup.program, setup.launch).min(affordable).min(total);
+    let slots = occupancy(setup.config, setup.program, setup.launch)
+        .min(affordable)
+        .min(total);
     let cluster = u64::from(cluster);
     (slots / cluster).max(1) * cluster
 }
@@ -109,7 +127,12 @@ type Outcome<T> = Result<T, Box<LaunchError>>;
 
 impl<O: Observer> Grid<'_, O> {
     fn cluster_size(&self) -> u64 {
-        self.machine.setup.cluster.iter().map(|&n| u64::from(n)).product()
+        self.machine
+            .setup
+            .cluster
+            .iter()
+            .map(|&n| u64::from(n))
+            .product()
     }
 
     /// Starts the CTAs of the next cluster in the slots from `first` on.
@@ -172,7 +195,11 @@ impl<O: Observer> Grid<'_, O> {
 
     fn run(&mut self) -> Outcome<()> {
         while self.left > 0 {
-            let ops = if self.random.is_some() { self.random_turns()? } else { self.round()? };
+            let ops = if self.random.is_some() {
+                self.random_turns()?
+            } else {
+                self.round()?
+            };
             if ops == 0 && self.left > 0 {
                 return Err(self.deadlock());
             }
@@ -202,7 +229,9 @@ impl<O: Observer> Grid<'_, O> {
     fn random_turns(&mut self) -> Outcome<u64> {
         let mut ops = 0;
         for _ in 0..self.ctas.len() {
-            let Some(random) = &mut self.random else { break };
+            let Some(random) = &mut self.random else {
+                break;
+            };
             let slot = random.below(self.ctas.len());
             if !self.ctas[slot].active {
                 continue;
@@ -241,18 +270,24 @@ impl<O: Observer> Grid<'_, O> {
             }
             fuel = fuel.min(left);
         }
-        if limits.timeout.is_some_and(|timeout| self.started.elapsed() > timeout) {
+        if limits
+            .timeout
+            .is_some_and(|timeout| self.started.elapsed() > timeout)
+        {
             return Err(self.timeout());
         }
         let ran: Ran =
-            self.machine.run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random)?;
+            self.machine
+                .run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random)?;
         if ran.wake {
             cta.wake();
         }
         let first = cta.id.first_slot as usize;
         let size = self.cluster_size() as usize;
         if ran.wake_cluster && size > 1 {
-            self.ctas[first..first + size].iter_mut().for_each(Cta::wake);
+            self.ctas[first..first + size]
+                .iter_mut()
+                .for_each(Cta::wake);
         }
         if ran.wake {
             self.retire(slot);

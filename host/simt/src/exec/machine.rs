@@ -9,6 +9,9 @@ use crate::config::{DeviceConfig, Launch, LaunchStats};
 use crate::memory::{Memory, Window};
 use crate::observer::{Executing, Observer};
 
+/// Bytes of shared memory that belong to the system; cooperative groups use them.
+pub(crate) const RESERVED_SHARED: u32 = 1024;
+
 /// What a launch runs on.
 pub(crate) struct Setup<'a> {
     pub(crate) config: &'a DeviceConfig,
@@ -36,6 +39,8 @@ pub(crate) struct Machine<'a, O> {
     pub(crate) shared: Vec<Vec<u32>>,
     /// Bytes of shared memory of a CTA.
     pub(crate) shared_bytes: u32,
+    /// Where the system's part of it starts.
+    pub(crate) reserved_start: u32,
     /// Barrier of the cluster of each slot; kept at the cluster's first slot.
     pub(crate) clusters: Vec<ClusterBarrier>,
 }
@@ -71,6 +76,11 @@ impl<'a, O: Observer> Machine<'a, O> {
             0 => setup.program.static_shared,
             dynamic => shared_bytes + dynamic,
         };
+        let reserved_start = shared_bytes.next_multiple_of(16);
+        let shared_bytes = match setup.program.reserved_shared {
+            true => reserved_start + RESERVED_SHARED,
+            false => shared_bytes,
+        };
         Self {
             setup,
             memory,
@@ -79,6 +89,7 @@ impl<'a, O: Observer> Machine<'a, O> {
             window: Window::NONE,
             shared: vec![Vec::new(); slots],
             shared_bytes,
+            reserved_start,
             clusters: vec![ClusterBarrier::default(); slots],
         }
     }
@@ -115,7 +126,15 @@ impl<'a, O: Observer> Machine<'a, O> {
             }
             _ => {
                 let space = Space::Global;
-                Err(Fault::new(lane, FaultKind::Illegal { address, bytes, space, write }))
+                Err(Fault::new(
+                    lane,
+                    FaultKind::Illegal {
+                        address,
+                        bytes,
+                        space,
+                        write,
+                    },
+                ))
             }
         }
     }
@@ -125,7 +144,13 @@ impl<'a, O: Observer> Machine<'a, O> {
         Executing {
             cta: cta.linear,
             warp,
-            offset: self.setup.program.offsets.get(pc as usize).copied().unwrap_or(0),
+            offset: self
+                .setup
+                .program
+                .offsets
+                .get(pc as usize)
+                .copied()
+                .unwrap_or(0),
             lanes,
         }
     }

@@ -37,7 +37,10 @@ impl Parts {
     }
 
     fn pack(self) -> u64 {
-        self.pending & COUNT | (self.expected & COUNT) << 20 | (self.bytes & BYTES) << 40 | self.phase << 63
+        self.pending & COUNT
+            | (self.expected & COUNT) << 20
+            | (self.bytes & BYTES) << 40
+            | self.phase << 63
     }
 
     /// Goes to the next phase when nothing is outstanding.
@@ -77,7 +80,12 @@ impl<O: Observer> Machine<'_, O> {
                     match mbarrier.kind {
                         MbarrierKind::Init => {
                             let count = a[lane] & COUNT;
-                            parts = Parts { pending: count, expected: count, bytes: 0, phase: 0 };
+                            parts = Parts {
+                                pending: count,
+                                expected: count,
+                                bytes: 0,
+                                phase: 0,
+                            };
                         }
                         MbarrierKind::Inval => parts = Parts::unpack(0),
                         MbarrierKind::Arrive { drop, expect } => {

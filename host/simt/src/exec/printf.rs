@@ -49,7 +49,10 @@ pub(crate) fn format<S: Source>(format: &[u8], source: &mut S) -> Result<(Vec<u8
             continue;
         }
         let specification = rest;
-        let mut spec = Spec { bytes: 4, ..Spec::default() };
+        let mut spec = Spec {
+            bytes: 4,
+            ..Spec::default()
+        };
         while let Some((&flag, after)) = rest.split_first() {
             match flag {
                 b'-' => spec.left = true,
@@ -112,12 +115,24 @@ pub(crate) fn format<S: Source>(format: &[u8], source: &mut S) -> Result<(Vec<u8
                     b'x' => ("0x", format!("{value:x}")),
                     _ => ("0X", format!("{value:X}")),
                 };
-                let prefix = if spec.alternate && value != 0 { prefix } else { "" };
+                let prefix = if spec.alternate && value != 0 {
+                    prefix
+                } else {
+                    ""
+                };
                 integer(&mut out, &spec, "", prefix, &digits);
             }
             b'c' => {
                 let value = next(source, 4)? as u8;
-                pad(&mut out, &Spec { zero: false, ..spec }, "", &[value]);
+                pad(
+                    &mut out,
+                    &Spec {
+                        zero: false,
+                        ..spec
+                    },
+                    "",
+                    &[value],
+                );
             }
             b's' => {
                 let address = next(source, 8)?;
@@ -126,12 +141,32 @@ pub(crate) fn format<S: Source>(format: &[u8], source: &mut S) -> Result<(Vec<u8
                     address => source.string(address)?,
                 };
                 text.truncate(spec.precision.unwrap_or(text.len()));
-                pad(&mut out, &Spec { zero: false, ..spec }, "", &text);
+                pad(
+                    &mut out,
+                    &Spec {
+                        zero: false,
+                        ..spec
+                    },
+                    "",
+                    &text,
+                );
             }
             b'p' => {
                 let value = next(source, 8)?;
-                let text = if value == 0 { "(nil)".to_owned() } else { format!("{value:#x}") };
-                pad(&mut out, &Spec { zero: false, ..spec }, "", text.as_bytes());
+                let text = if value == 0 {
+                    "(nil)".to_owned()
+                } else {
+                    format!("{value:#x}")
+                };
+                pad(
+                    &mut out,
+                    &Spec {
+                        zero: false,
+                        ..spec
+                    },
+                    "",
+                    text.as_bytes(),
+                );
             }
             b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' | b'A' => {
                 let value = f64::from_bits(next(source, 8)?);
@@ -177,7 +212,10 @@ fn integer(out: &mut Vec<u8>, spec: &Spec, sign: &str, prefix: &str, digits: &st
         text = "0".repeat(precision.saturating_sub(digits.len())) + digits;
     }
     // A precision switches zero padding off.
-    let spec = Spec { zero: spec.zero && spec.precision.is_none(), ..spec.clone() };
+    let spec = Spec {
+        zero: spec.zero && spec.precision.is_none(),
+        ..spec.clone()
+    };
     pad(out, &spec, &format!("{sign}{prefix}"), text.as_bytes());
 }
 
@@ -217,7 +255,15 @@ fn float(out: &mut Vec<u8>, spec: &Spec, letter: u8, value: f64) {
         (text, spec.zero)
     };
     let text = if upper { text.to_uppercase() } else { text };
-    pad(out, &Spec { zero, ..spec.clone() }, sign, text.as_bytes());
+    pad(
+        out,
+        &Spec {
+            zero,
+            ..spec.clone()
+        },
+        sign,
+        text.as_bytes(),
+    );
 }
 
 fn fixed(value: f64, precision: usize, point: bool) -> String {
@@ -242,7 +288,10 @@ fn exponential(value: f64, precision: usize, point: bool) -> String {
 
 fn general(value: f64, precision: usize, keep_zeroes: bool) -> String {
     let rounded = format!("{value:.*e}", precision - 1);
-    let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let exponent: i32 = rounded
+        .split_once('e')
+        .and_then(|(_, e)| e.parse().ok())
+        .unwrap_or(0);
     let wide = exponent < -4 || exponent >= precision as i32;
     let text = if wide {
         exponential(value, precision - 1, keep_zeroes)
@@ -324,27 +373,80 @@ mod tests {
     #[test]
     fn integers() {
         let minus = (-42i32).to_le_bytes();
-        assert_eq!(print("%d|%5d|%-5d|%05d|%+.4d|%u", &[&minus as &[u8]; 6]), "-42|  -42|-42  |-0042|-0042|4294967254");
-        assert_eq!(print("%x|%#X|%o|%hhx|%.0d|", &[&255i32.to_le_bytes(); 4].iter().copied()
-            .chain([&0i32.to_le_bytes()]).map(|a| a as &[u8]).collect::<Vec<_>>()), "ff|0XFF|377|ff||");
+        assert_eq!(
+            print("%d|%5d|%-5d|%05d|%+.4d|%u", &[&minus as &[u8]; 6]),
+            "-42|  -42|-42  |-0042|-0042|4294967254"
+        );
+        assert_eq!(
+            print(
+                "%x|%#X|%o|%hhx|%.0d|",
+                &[&255i32.to_le_bytes(); 4]
+                    .iter()
+                    .copied()
+                    .chain([&0i32.to_le_bytes()])
+                    .map(|a| a as &[u8])
+                    .collect::<Vec<_>>()
+            ),
+            "ff|0XFF|377|ff||"
+        );
         let wide = (-5i64).to_le_bytes();
-        assert_eq!(print("%c%lld %zu%%", &[&[65, 0, 0, 0], &wide, &7u64.to_le_bytes()]), "A-5 7%");
+        assert_eq!(
+            print(
+                "%c%lld %zu%%",
+                &[&[65, 0, 0, 0], &wide, &7u64.to_le_bytes()]
+            ),
+            "A-5 7%"
+        );
         assert_eq!(print("%*d|", &[&6i32.to_le_bytes(), &minus]), "   -42|");
     }
 
     #[test]
     fn floats() {
         let d = |x: f64| x.to_le_bytes();
-        assert_eq!(print("%f|%.2f|%8.3f|%e|%g|%g|%g", &[&d(1.5), &d(-2.345), &d(3.0), &d(12345.678),
-            &d(0.0001), &d(1e-5), &d(1e6)]), "1.500000|-2.35|   3.000|1.234568e+04|0.0001|1e-05|1e+06");
-        assert_eq!(print("%F|%5.1f|%-8g|%G|%a", &[&d(f64::INFINITY), &d(f64::NAN), &d(2.5), &d(1e-10),
-            &d(-0.75)]), "INF|  nan|2.5     |1E-10|-0x1.8p-1");
+        assert_eq!(
+            print(
+                "%f|%.2f|%8.3f|%e|%g|%g|%g",
+                &[
+                    &d(1.5),
+                    &d(-2.345),
+                    &d(3.0),
+                    &d(12345.678),
+                    &d(0.0001),
+                    &d(1e-5),
+                    &d(1e6)
+                ]
+            ),
+            "1.500000|-2.35|   3.000|1.234568e+04|0.0001|1e-05|1e+06"
+        );
+        assert_eq!(
+            print(
+                "%F|%5.1f|%-8g|%G|%a",
+                &[
+                    &d(f64::INFINITY),
+                    &d(f64::NAN),
+                    &d(2.5),
+                    &d(1e-10),
+                    &d(-0.75)
+                ]
+            ),
+            "INF|  nan|2.5     |1E-10|-0x1.8p-1"
+        );
     }
 
     #[test]
     fn strings_and_oddities() {
-        assert_eq!(print("[%s] [%6s] [%.1s] %p", &[&1u64.to_le_bytes(), &2u64.to_le_bytes(),
-            &3u64.to_le_bytes(), &255u64.to_le_bytes()]), "[s1] [    s2] [s] 0xff");
+        assert_eq!(
+            print(
+                "[%s] [%6s] [%.1s] %p",
+                &[
+                    &1u64.to_le_bytes(),
+                    &2u64.to_le_bytes(),
+                    &3u64.to_le_bytes(),
+                    &255u64.to_le_bytes()
+                ]
+            ),
+            "[s1] [    s2] [s] 0xff"
+        );
         assert_eq!(print("100%", &[]), "100%");
         assert_eq!(print("%y %d", &[&3i32.to_le_bytes()]), "%y 3");
     }

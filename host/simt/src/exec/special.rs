@@ -4,7 +4,7 @@ use ptx::ast::Space;
 
 use super::access::lanes;
 use super::cta::CtaId;
-use super::machine::Machine;
+use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};
 use crate::code::Special;
 use crate::lanes::{Lanes, WARP};
@@ -16,7 +16,8 @@ impl<O: Observer> Machine<'_, O> {
     pub(crate) fn special(&self, special: Special, cta: &CtaId, warp: &Warp) -> Lanes {
         let launch = self.setup.launch;
         let cluster = self.setup.cluster;
-        let axis = |values: [u32; 3], axis: u8| u64::from(*values.get(usize::from(axis)).unwrap_or(&0));
+        let axis =
+            |values: [u32; 3], axis: u8| u64::from(*values.get(usize::from(axis)).unwrap_or(&0));
         let per_lane = |f: fn(u32) -> u32| std::array::from_fn(|lane| u64::from(f(lane as u32)));
         let size = |three: [u32; 3]| three.iter().map(|&n| u64::from(n)).product::<u64>();
         let each = match special {
@@ -46,6 +47,15 @@ impl<O: Observer> Machine<'_, O> {
             Special::Env(_) => 0,
             Special::TotalShared | Special::AggregateShared => u64::from(self.shared_bytes),
             Special::DynamicShared => u64::from(launch.dynamic_shared),
+            Special::ReservedShared(which) => {
+                let start = u64::from(self.reserved_start);
+                match which {
+                    1 => start + u64::from(RESERVED_SHARED),
+                    2 => u64::from(RESERVED_SHARED),
+                    4 => start + u64::from(RESERVED_SHARED / 2),
+                    _ => start,
+                }
+            }
             Special::ClusterId(of) => axis(cta.index, of) / axis(cluster, of).max(1),
             Special::NclusterId(of) => axis(launch.grid, of) / axis(cluster, of).max(1),
             Special::ClusterCtaid(of) => axis(cta.in_cluster, of),

@@ -20,8 +20,10 @@ use crate::observer::Observer;
 const PATIENCE: u64 = 16384;
 /// Ops that such a turn lasts.
 const TURN: u64 = 512;
-/// As how many ops an atomic or ordered access counts.
+/// As how many ops an atomic or ordered access counts among the splits of a warp.
 const SPIN: u64 = 512;
+/// The same among warps: a warp that waits for another one should not use up whole turns.
+const SPIN_FUEL: u64 = 128;
 
 /// What a warp's time was spent on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +83,15 @@ impl<O: Observer> Machine<'_, O> {
     fn failed(&self, cta: &CtaId, warp: &Warp, pc: u32, fault: Fault) -> Box<LaunchError> {
         let setup = &self.setup;
         let lane = fault.lane;
-        let at = fault::place(setup.module, setup.program, setup.kernel, pc, cta, warp, lane);
+        let at = fault::place(
+            setup.module,
+            setup.program,
+            setup.kernel,
+            pc,
+            cta,
+            warp,
+            lane,
+        );
         Box::new(fault::error(fault, at))
     }
 
@@ -107,7 +117,12 @@ impl<O: Observer> Machine<'_, O> {
             self.exchange_waiting(cta, warp);
         }
         let ready = |split: &&Split| split.state == State::Ready;
-        let candidates = || warp.splits.iter().enumerate().filter(|(_, split)| ready(split));
+        let candidates = || {
+            warp.splits
+                .iter()
+                .enumerate()
+                .filter(|(_, split)| ready(split))
+        };
         let count = candidates().count();
         let drawn = random.as_mut().filter(|_| count > 1).and_then(|random| {
             let lucky = random.below(8) == 0;
@@ -217,6 +232,7 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Load(access) => {
                     if access.strong {
                         *spent += SPIN;
+                        *fuel = fuel.saturating_sub(SPIN_FUEL);
                     }
                     self.load(cta, warp, split, access, exec)?;
                 }
@@ -239,34 +255,45 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Param { d, offset, load } => {
                     let raw = self.parameter(*offset, load.bytes);
                     let value = [load.extend(raw); crate::lanes::WARP];
-                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                    warp.rows(&split.frame, &program.consts)
+                        .put(*d, exec, &value);
                 }
                 Kind::Special(d, special) => {
                     let value = self.special(*special, cta, warp);
-                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                    warp.rows(&split.frame, &program.consts)
+                        .put(*d, exec, &value);
                 }
                 Kind::FrameAddress { d, offset } => {
                     let value = [u64::from(split.frame.local + offset); crate::lanes::WARP];
-                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                    warp.rows(&split.frame, &program.consts)
+                        .put(*d, exec, &value);
                 }
                 Kind::Atomic(atomic) => {
                     *spent += SPIN;
+                    *fuel = fuel.saturating_sub(SPIN_FUEL);
                     self.atomic(cta, warp, split, atomic, exec)?;
                 }
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
                 Kind::Mbarrier(mbarrier) => {
                     *spent += SPIN;
+                    *fuel = fuel.saturating_sub(SPIN_FUEL);
                     self.mbarrier(cta, warp, split, mbarrier, exec)?;
                 }
                 Kind::IsSpace { d, address, space } => {
                     self.is_space(warp, split, *d, *address, *space, exec);
                 }
-                Kind::Map { d, address, rank, generic } => {
+                Kind::Map {
+                    d,
+                    address,
+                    rank,
+                    generic,
+                } => {
                     self.map(cta, warp, split, (*d, *address, *rank, *generic), exec);
                 }
                 Kind::ActiveMask(d) => {
                     let value = [u64::from(exec); crate::lanes::WARP];
-                    warp.rows(&split.frame, &program.consts).put(*d, exec, &value);
+                    warp.rows(&split.frame, &program.consts)
+                        .put(*d, exec, &value);
                 }
                 Kind::Fence => {
                     let who = self.who(cta, warp.index, split.pc, exec);
@@ -387,7 +414,9 @@ impl<O: Observer> Machine<'_, O> {
             let what = format!("barrier number {id}");
             return Err(Fault::new(lane, FaultKind::Unsupported(what)));
         }
-        let count = barrier.count.map(|count| warp.read(&split.frame, count, consts)[lane as usize]);
+        let count = barrier
+            .count
+            .map(|count| warp.read(&split.frame, count, consts)[lane as usize]);
         let id = id as u8;
         let generation = barriers.generation(id);
         let waits = barrier.kind != BarrierKind::Arrive;
@@ -448,8 +477,17 @@ struct Contest {
 
 impl Contest {
     fn new(warp: &Warp, split: &Split) -> Self {
-        let mut contest = Self { contested: false, lowest: true, next: u32::MAX, patience: u64::MAX };
-        for other in warp.splits.iter().filter(|other| other.state == State::Ready) {
+        let mut contest = Self {
+            contested: false,
+            lowest: true,
+            next: u32::MAX,
+            patience: u64::MAX,
+        };
+        for other in warp
+            .splits
+            .iter()
+            .filter(|other| other.state == State::Ready)
+        {
             contest.contested = true;
             let left = (other.turn + PATIENCE).saturating_sub(warp.clock);
             contest.patience = contest.patience.min(left);
@@ -474,8 +512,12 @@ impl Contest {
             return split.pc >= self.next;
         }
         let joins = |other: &Split| {
-            other.state == State::Ready && other.frame == split.frame && other.callers == split.callers
+            other.state == State::Ready
+                && other.frame == split.frame
+                && other.callers == split.callers
         };
-        warp.splits.iter().any(|other| other.pc == split.pc && joins(other))
+        warp.splits
+            .iter()
+            .any(|other| other.pc == split.pc && joins(other))
     }
 }

@@ -65,9 +65,14 @@ pub(crate) enum State {
     /// Other lanes of the warp, to execute the op at `pc` with them.
     Warp,
     /// Completion of a CTA barrier: number, and the generation it arrived in.
-    Cta { id: u8, generation: u64 },
+    Cta {
+        id: u8,
+        generation: u64,
+    },
     /// Completion of the cluster's barrier.
-    Cluster { phase: u64 },
+    Cluster {
+        phase: u64,
+    },
 }
 
 impl Split {
@@ -157,7 +162,10 @@ impl Warp {
             preds: frame.preds + caller.preds,
             local: frame.local + caller.local,
         };
-        let local = new.local.checked_add(callee.local).filter(|&local| local <= limit)?;
+        let local = new
+            .local
+            .checked_add(callee.local)
+            .filter(|&local| local <= limit)?;
         let rows = (new.rows + callee.rows) as usize;
         if rows > MAX_ROWS {
             return None;

@@ -49,7 +49,11 @@ pub(crate) fn canonical() -> f32 {
 /// A subnormal becomes a zero of its sign.
 #[inline(always)]
 pub(crate) fn flush(x: f32) -> f32 {
-    if x.is_subnormal() { f32::from_bits(x.to_bits() & 0x8000_0000) } else { x }
+    if x.is_subnormal() {
+        f32::from_bits(x.to_bits() & 0x8000_0000)
+    } else {
+        x
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,10 @@ pub(crate) fn of(instruction: &Instruction) -> u32 {
         "abs" => ABS,
         _ => 0,
     };
-    instruction.suffixes.iter().fold(0, |mods, suffix| mods | bit(suffix))
+    instruction
+        .suffixes
+        .iter()
+        .fold(0, |mods, suffix| mods | bit(suffix))
 }
 
 pub(crate) fn round_of(mods: u32) -> Round {
@@ -62,12 +65,20 @@ pub(crate) fn format(ty: Type) -> Option<Format> {
 
 /// An input as the instruction sees it.
 pub(crate) fn input(bits: u64, format: Format, mods: u32) -> u64 {
-    if mods & FTZ != 0 { format.flush(bits) } else { bits }
+    if mods & FTZ != 0 {
+        format.flush(bits)
+    } else {
+        bits
+    }
 }
 
 /// A result as the instruction leaves it.
 pub(crate) fn output(bits: u64, format: Format, mods: u32) -> u64 {
-    let mut bits = if mods & FTZ != 0 { format.flush(bits) } else { bits };
+    let mut bits = if mods & FTZ != 0 {
+        format.flush(bits)
+    } else {
+        bits
+    };
     if mods & (SAT | RELU) != 0 {
         let negative = bits & format.sign() != 0;
         let nan = format.is_nan(bits);
@@ -115,7 +126,11 @@ pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64
 }
 
 fn negate(bits: u64, format: Format) -> u64 {
-    if format.is_nan(bits) { bits } else { bits ^ format.sign() }
+    if format.is_nan(bits) {
+        bits
+    } else {
+        bits ^ format.sign()
+    }
 }
 
 /// `min` or `max` in any format.
@@ -129,10 +144,24 @@ pub(crate) fn extreme(max: bool, format: Format, mods: u32, a: u64, b: u64) -> u
         (false, false) => {}
     }
     let sign = format.sign();
-    let (x, y) = if mods & ABS != 0 { (a & !sign, b & !sign) } else { (a, b) };
+    let (x, y) = if mods & ABS != 0 {
+        (a & !sign, b & !sign)
+    } else {
+        (a, b)
+    };
     // Order of the values, with -0 below +0.
-    let key = |bits: u64| if bits & sign != 0 { -((bits ^ sign) as i128) - 1 } else { bits as i128 };
-    let first = if max { key(x) >= key(y) } else { key(x) <= key(y) };
+    let key = |bits: u64| {
+        if bits & sign != 0 {
+            -((bits ^ sign) as i128) - 1
+        } else {
+            bits as i128
+        }
+    };
+    let first = if max {
+        key(x) >= key(y)
+    } else {
+        key(x) <= key(y)
+    };
     let mut chosen = if first { x } else { y };
     if mods & XORSIGN != 0 {
         chosen = chosen & !sign | (a ^ b) & sign;

@@ -27,11 +27,26 @@ pub(crate) struct Format {
     pub(crate) fraction: u32,
 }
 
-pub(crate) const F16: Format = Format { exponent: 5, fraction: 10 };
-pub(crate) const BF16: Format = Format { exponent: 8, fraction: 7 };
-pub(crate) const TF32: Format = Format { exponent: 8, fraction: 10 };
-pub(crate) const F32: Format = Format { exponent: 8, fraction: 23 };
-pub(crate) const F64: Format = Format { exponent: 11, fraction: 52 };
+pub(crate) const F16: Format = Format {
+    exponent: 5,
+    fraction: 10,
+};
+pub(crate) const BF16: Format = Format {
+    exponent: 8,
+    fraction: 7,
+};
+pub(crate) const TF32: Format = Format {
+    exponent: 8,
+    fraction: 10,
+};
+pub(crate) const F32: Format = Format {
+    exponent: 8,
+    fraction: 23,
+};
+pub(crate) const F64: Format = Format {
+    exponent: 11,
+    fraction: 52,
+};
 
 /// `(-1)^sign * magnitude * 2^exponent`. Where bits were cut off, the lowest bit is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +93,11 @@ impl Format {
 
     /// A subnormal becomes a zero of its sign.
     pub(crate) fn flush(self, bits: u64) -> u64 {
-        if bits & self.infinity() == 0 { bits & self.sign() } else { bits }
+        if bits & self.infinity() == 0 {
+            bits & self.sign()
+        } else {
+            bits
+        }
     }
 
     pub(crate) fn unpack(self, bits: u64) -> Number {
@@ -86,7 +105,11 @@ impl Format {
         let fraction = bits & ((1 << self.fraction) - 1);
         let biased = ((bits & self.infinity()) >> self.fraction) as i32;
         if biased == (1 << self.exponent) - 1 {
-            return if fraction == 0 { Infinite { negative } } else { Nan };
+            return if fraction == 0 {
+                Infinite { negative }
+            } else {
+                Nan
+            };
         }
         let hidden = if biased == 0 { 0 } else { 1 << self.fraction };
         Finite(Exact {
@@ -162,7 +185,14 @@ enum Rest {
 fn split(magnitude: u128, shift: u32) -> (u128, Rest) {
     if shift > 127 {
         // Numbers have at most 127 bits, so what is cut off is below half.
-        return (0, if magnitude == 0 { Rest::None } else { Rest::Less });
+        return (
+            0,
+            if magnitude == 0 {
+                Rest::None
+            } else {
+                Rest::Less
+            },
+        );
     }
     let rest = magnitude & ((1 << shift) - 1);
     let half = 1u128 << (shift - 1);
@@ -225,12 +255,19 @@ impl Exact {
             return Self { negative, ..value };
         }
         let (x, y) = (self.normal(), other.normal());
-        let (x, y) = if x.exponent >= y.exponent { (x, y) } else { (y, x) };
+        let (x, y) = if x.exponent >= y.exponent {
+            (x, y)
+        } else {
+            (y, x)
+        };
         // Only one that is at least twice as large loses bits of the other, so whatever cancels
         // is exact.
         let small = jam(y.magnitude, (x.exponent - y.exponent) as u32);
         if x.negative == y.negative {
-            return Self { magnitude: x.magnitude + small, ..x };
+            return Self {
+                magnitude: x.magnitude + small,
+                ..x
+            };
         }
         let flip = small > x.magnitude;
         let magnitude = x.magnitude.abs_diff(small);
@@ -238,7 +275,11 @@ impl Exact {
             0 => round == Round::Down,
             _ => x.negative != flip,
         };
-        Self { negative, magnitude, ..x }
+        Self {
+            negative,
+            magnitude,
+            ..x
+        }
     }
 }
 
@@ -263,7 +304,9 @@ pub(crate) fn mul(a: Number, b: Number) -> Number {
         (Nan, _) | (_, Nan) => Nan,
         (Infinite { .. }, Finite(x)) | (Finite(x), Infinite { .. }) if x.magnitude == 0 => Nan,
         (Finite(a), Finite(b)) => Finite(a.times(b)),
-        _ => Infinite { negative: negative(a) != negative(b) },
+        _ => Infinite {
+            negative: negative(a) != negative(b),
+        },
     }
 }
 
@@ -276,7 +319,9 @@ pub(crate) fn fma(a: Number, b: Number, c: Number, round: Round) -> Number {
 pub(crate) fn div(a: Number, b: Number) -> Number {
     match (a, b) {
         (Nan, _) | (_, Nan) | (Infinite { .. }, Infinite { .. }) => Nan,
-        (Infinite { negative }, Finite(b)) => Infinite { negative: negative != b.negative },
+        (Infinite { negative }, Finite(b)) => Infinite {
+            negative: negative != b.negative,
+        },
         (Finite(a), Infinite { negative }) => Finite(Exact {
             negative: a.negative != negative,
             magnitude: 0,
@@ -329,7 +374,11 @@ pub(crate) fn sqrt(a: Number) -> Number {
 pub(crate) fn to_integer(x: Exact, round: Round) -> i128 {
     let limit = 1i128 << 100;
     let magnitude = if x.exponent >= 0 {
-        if x.magnitude != 0 && x.exponent >= 70 { limit as u128 } else { x.magnitude << x.exponent }
+        if x.magnitude != 0 && x.exponent >= 70 {
+            limit as u128
+        } else {
+            x.magnitude << x.exponent
+        }
     } else {
         let (whole, rest) = split(x.magnitude, x.exponent.unsigned_abs());
         let up = match round {
@@ -421,6 +470,9 @@ mod tests {
         assert_eq!(half(65520.0, Round::Nearest), 0x7c00);
         assert_eq!(half(65520.0, Round::Zero), 0x7bff);
         assert_eq!(half(-1.0e-8, Round::Down), 0x8001);
-        assert_eq!(convert(0x3c01, F16, F32, Round::Nearest) as u32, 1.000_976_6f32.to_bits());
+        assert_eq!(
+            convert(0x3c01, F16, F32, Round::Nearest) as u32,
+            1.000_976_6f32.to_bits()
+        );
     }
 }

@@ -1,0 +1,174 @@
+//! Lanes that part, meet again, and wait for each other.
+
+mod common;
+
+use common::{kernel, load, run};
+use simt::{Launch, Limits, Schedule};
+
+#[test]
+fn lanes_meet_behind_a_branch() {
+    let out = run(
+        32,
+        "setp.lt.u32 %p0, %t, 10;
+         @%p0 bra low;
+         activemask.b32 %r0;
+         bra join;
+         low: activemask.b32 %r0;
+         join: activemask.b32 %r1;
+         mov.b64 %d0, {%r0, %r1};
+         st.global.u64 [%mine], %d0;
+         ret;",
+    );
+    for (lane, &word) in out.iter().enumerate() {
+        let mask = if lane < 10 { 0x3ff } else { 0xffff_fc00u64 };
+        assert_eq!(word, mask | 0xffff_ffff << 32, "lane {lane}");
+    }
+}
+
+#[test]
+fn loops_of_different_length() {
+    let out = run(
+        32,
+        "mov.u32 %r0, 0; mov.u32 %r1, 0;
+         loop: setp.ge.u32 %p0, %r0, %t;
+         @%p0 bra done;
+         add.u32 %r1, %r1, %r0; add.u32 %r0, %r0, 1;
+         bra loop;
+         done: activemask.b32 %r2; setp.ne.u32 %p1, %r2, -1; @%p1 trap;
+         cvt.u64.u32 %d0, %r1; st.global.u64 [%mine], %d0; ret;",
+    );
+    assert_eq!(
+        out,
+        (0..32u64)
+            .map(|n| n * n.saturating_sub(1) / 2)
+            .collect::<Vec<_>>()
+    );
+}
+
+/// Every lane takes a lock that the others spin for.
+const LOCK: &str = "
+    add.u64 %d1, %out, 256;
+    spin: atom.global.cas.b32 %r0, [%out], 0, 1;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra spin;
+    ld.global.u64 %d0, [%d1]; add.u64 %d0, %d0, 1; st.global.u64 [%d1], %d0;
+    membar.gl;
+    atom.global.exch.b32 %r1, [%out], 0;
+    ret;";
+
+#[test]
+fn a_lock_between_lanes_is_released() {
+    let mut rig = load(&kernel(LOCK));
+    assert_eq!(rig.run(1, 32, 64).unwrap()[32], 32);
+    assert_eq!(rig.run(7, 96, 64).unwrap()[32], 7 * 96);
+    for seed in 0..4 {
+        let (out, _) = rig
+            .run_with(64, |params| Launch {
+                schedule: Schedule::Seeded(seed),
+                ..Launch::new([3, 1, 1], [64, 1, 1], params)
+            })
+            .unwrap();
+        assert_eq!(out[32], 192);
+    }
+}
+
+#[test]
+fn a_branch_inside_the_spin_loop_does_not_starve_the_holder() {
+    let out = run(
+        32,
+        "spin: and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0;
+         @%p1 bra even; add.u32 %r3, %r3, 1;
+         even: atom.global.cas.b32 %r0, [%out], 0, 1;
+         setp.ne.u32 %p0, %r0, 0;
+         @%p0 bra spin;
+         atom.global.add.u32 %r4, [%out+4], 1;
+         atom.global.exch.b32 %r1, [%out], 0;
+         ret;",
+    );
+    assert_eq!(out[0], 32 << 32);
+}
+
+#[test]
+fn ctas_that_wait_for_each_other() {
+    let mut rig = load(&kernel(
+        "atom.global.add.u32 %r0, [%out], 1;
+         wait: ld.volatile.global.u32 %r1, [%out];
+         setp.lt.u32 %p0, %r1, 200;
+         @%p0 bra wait; ret;",
+    ));
+    assert_eq!(rig.run(200, 1, 1).unwrap()[0], 200);
+    let launch = |params| Launch {
+        schedule: Schedule::Seeded(5),
+        limits: Limits {
+            max_warp_instructions: Some(10_000_000),
+            timeout: None,
+        },
+        ..Launch::new([200, 1, 1], [1, 1, 1], params)
+    };
+    assert_eq!(rig.run_with(1, launch).unwrap().0[0], 200);
+}
+
+#[test]
+fn shuffles_wait_for_all_members() {
+    // The odd lanes come later, from another path; lane 31 has left for good.
+    let out = run(
+        32,
+        "setp.eq.u32 %p0, %t, 31; @%p0 ret;
+         and.b32 %r0, %t, 1; setp.eq.u32 %p1, %r0, 0; @%p1 bra meet;
+         mov.u32 %r1, 100; again: sub.u32 %r1, %r1, 1; setp.ne.u32 %p2, %r1, 0; @%p2 bra again;
+         meet: shfl.sync.bfly.b32 %r2|%p3, %t, 1, 0x1f, -1;
+         cvt.u64.u32 %d0, %r2; st.global.u64 [%mine], %d0; ret;",
+    );
+    for lane in 0..30 {
+        assert_eq!(out[lane], lane as u64 ^ 1);
+    }
+}
+
+#[test]
+fn warp_barriers_join_lanes_from_different_places() {
+    let out = run(
+        32,
+        "setp.lt.u32 %p0, %t, 16; @%p0 bra writer;
+         bar.warp.sync 0xffffffff;
+         ld.global.u64 %d0, [%mine+-128]; add.u64 %d0, %d0, 1; st.global.u64 [%mine], %d0; ret;
+         writer: cvt.u64.u32 %d0, %t; st.global.u64 [%mine], %d0;
+         bar.warp.sync 0xffffffff; ret;",
+    );
+    assert_eq!(out[16..], (1..17).collect::<Vec<u64>>());
+}
+
+#[test]
+fn indexed_branches_part_the_lanes() {
+    let out = run(
+        8,
+        "list: .branchtargets a, b, c;
+         rem.u32 %r0, %t, 3;
+         brx.idx %r0, list;
+         a: mov.u64 %d0, 10; bra end;
+         b: mov.u64 %d0, 20; bra end;
+         c: mov.u64 %d0, 30;
+         end: st.global.u64 [%mine], %d0; ret;",
+    );
+    assert_eq!(out, [10, 20, 30, 10, 20, 30, 10, 20]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    // Which thread wrote last depends on the schedule.
+    let body = "st.global.u32 [%out], %g; atom.global.add.u32 %r0, [%out+8], 1;
+                cvt.u64.u32 %d0, %r0; st.global.u64 [%mine+16], %d0; ret;";
+    let mut rig = load(&kernel(body));
+    let mut run = |seed| {
+        let launch = |params| Launch {
+            schedule: Schedule::Seeded(seed),
+            ..Launch::new([4, 1, 1], [64, 1, 1], params)
+        };
+        rig.run_with(258, launch).unwrap()
+    };
+    let runs: Vec<_> = (0..8).map(&mut run).collect();
+    assert_eq!(run(3), runs[3]);
+    assert!(
+        runs.iter().any(|run| run.0 != runs[0].0),
+        "all seeds gave the same order"
+    );
+}
