@@ -2,6 +2,7 @@
 // Racy: with atomics that only hold within a block.
 //@ expect(clean): no-race
 //@ expect(racy): race
+//@ says(racy): scoped_atomics.cu:15:
 #include "app.h"
 
 #ifdef RACY

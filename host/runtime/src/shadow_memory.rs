@@ -2,7 +2,9 @@
 
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
-use shadow::layout::{Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record, WITNESS_BYTES, pair_key};
+use shadow::layout::{
+    Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record, WITNESS_BYTES, pair_key,
+};
 use shadow::plan::{self, Shape};
 
 use crate::options::ShadowSize;

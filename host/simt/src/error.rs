@@ -129,11 +129,11 @@ pub enum LaunchError {
         /// The asserted expression.
         message: String,
         /// Source file.
-        file: String,
+        file: Box<str>,
         /// Source line.
         line: u32,
         /// Source function.
-        function: String,
+        function: Box<str>,
     },
     /// All threads wait for each other.
     Deadlock {

@@ -71,7 +71,8 @@ pub(crate) fn launch(
         cluster = required;
     }
     let size: u64 = cluster.iter().map(|&n| u64::from(n)).product();
-    let divides = (0..3).all(|axis| cluster[axis] > 0 && launch.grid[axis] % cluster[axis] == 0);
+    let divides =
+        (0..3).all(|axis| cluster[axis] > 0 && launch.grid[axis].is_multiple_of(cluster[axis]));
     if !divides || size > MAX_CLUSTER {
         return invalid(format!(
             "clusters of {cluster:?} in a grid of {:?}",

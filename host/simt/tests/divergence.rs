@@ -119,9 +119,8 @@ fn shuffles_wait_for_all_members() {
          meet: shfl.sync.bfly.b32 %r2|%p3, %t, 1, 0x1f, -1;
          cvt.u64.u32 %d0, %r2; st.global.u64 [%mine], %d0; ret;",
     );
-    for lane in 0..30 {
-        assert_eq!(out[lane], lane as u64 ^ 1);
-    }
+    let want: Vec<u64> = (0..30).map(|lane| lane ^ 1).collect();
+    assert_eq!(out[..30], want);
 }
 
 #[test]

@@ -172,9 +172,7 @@ fn unknown_instructions_fail_only_the_launch_that_would_run_them() {
 
 #[test]
 fn impossible_launches_are_refused() {
-    let mut rig = load(&format!(
-        ".visible .entry k(.param .u64 out) .maxntid 128 {{ ret; }}"
-    ));
+    let mut rig = load(".visible .entry k(.param .u64 out) .maxntid 128 { ret; }");
     let mut run = |change: &dyn Fn(&mut Launch)| {
         rig.run_with(1, |params| {
             let mut launch = Launch::new([1; 3], [1; 3], params);
@@ -238,11 +236,8 @@ fn failed_assertions_name_their_source() {
             function,
             ..
         } => {
-            assert_eq!(
-                (message.as_str(), file.as_str(), line),
-                ("x == ", "a.cu", 17)
-            );
-            assert_eq!(function, "a.cu");
+            assert_eq!((message.as_str(), &*file, line), ("x == ", "a.cu", 17));
+            assert_eq!(&*function, "a.cu");
         }
         other => panic!("{other}"),
     }

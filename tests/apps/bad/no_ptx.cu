@@ -1,7 +1,7 @@
-// Only machine code, no PTX: nothing can be checked, and the kernels are named.
+// Only machine code, no PTX (not even in the debug information): nothing can be checked, and the kernels are named.
 //@ variants: clean
 //@ expect: not-checked
-//@ nvcc: -gencode arch=compute_90,code=sm_90
+//@ nvcc: -gencode arch=compute_90,code=sm_90 -Xptxas -suppress-debug-info
 //@ exit: 75
 //@ says: count_threads
 //@ says: PTX

@@ -3,6 +3,8 @@
 //@ expect: not-checked
 //@ nvcc: -x c++ -cudart none -lcuda
 //@ exit: 75
+//@ says: :4:
+//@ says: expected the type of a variable, found `{`
 //@ stdout: the program sees: CUDA_ERROR_INVALID_PTX
 #include <cstdio>
 #include <cuda.h>

@@ -118,7 +118,7 @@ fn help(
 
 /// The atomic call that does what a statement like `x[i] += y;` wants, when both sides stand in it.
 fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
-    let [first, second] = accesses.each_ref().map(|access| access.frames.first());
+    let [first, second] = accesses.each_ref().map(Access::shown);
     let (first, second) = (first?, second?);
     if (&first.file, first.line) != (&second.file, second.line) {
         return None;

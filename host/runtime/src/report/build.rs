@@ -5,11 +5,12 @@ use std::time::SystemTime;
 
 use super::advice::advise;
 use super::model::{
-    Access, Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, FrameAt, Kernel,
-    KernelLaunch, Level, Outcome, PtxPlace, Race, Report, SCHEMA_VERSION, UncheckedFunction,
+    Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Kernel, KernelLaunch, Level,
+    Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
 };
+use super::side::{Side, access, frames, side};
 use super::source::Sources;
-use super::{fingerprint, function, time};
+use super::{fingerprint, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -54,15 +55,6 @@ impl Report {
     }
 }
 
-/// Two reports are one when both sides come from the same place and do the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Side {
-    op: String,
-    function: String,
-    /// File, line and column of every frame; or the module and the line in it.
-    place: Vec<(String, u32, u32)>,
-}
-
 struct Builder<'a> {
     sources: &'a Sources,
     report: Report,
@@ -77,6 +69,12 @@ struct Said<'a> {
     sites: HashMap<u32, (&'a log::Site, u32)>,
     launches: HashMap<u64, &'a log::Launch>,
     seed: u64,
+}
+
+impl Said<'_> {
+    fn origin(&self, module: u32) -> &str {
+        self.modules.get(&module).map_or("", |m| &m.origin)
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -232,7 +230,7 @@ impl<'a> Builder<'a> {
             self.report.notes.push(text.to_owned());
             return;
         };
-        let mut key = [side(first, said), side(second, said)];
+        let mut key = [first, second].map(|(site, module)| side(site, said.origin(module)));
         key.sort();
         let known = self.races.get(&key).copied();
         let index = known.unwrap_or(self.report.races.len());
@@ -264,7 +262,7 @@ impl<'a> Builder<'a> {
     fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {
         let launch = said.launches.get(&race.launch).copied();
         let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
-        let mut accesses = sites.map(|site| access(site, said));
+        let mut accesses = sites.map(|(site, module)| access(site, said.origin(module)));
         accesses[0].role = "first".to_owned();
         accesses[1].role = "second".to_owned();
         let previous = race.previous_thread;
@@ -376,67 +374,6 @@ impl<'a> Builder<'a> {
         };
         report
     }
-}
-
-fn side((site, module): (&log::Site, u32), said: &Said<'_>) -> Side {
-    let origin = said.modules.get(&module).map_or("", |m| &m.origin);
-    let place = match site.frames[..] {
-        [] => vec![(origin.to_owned(), site.ptx_line, 0)],
-        _ => site
-            .frames
-            .iter()
-            .map(|frame| (frame.file.clone(), frame.line, frame.column))
-            .collect(),
-    };
-    let demangled = demangle(&site.function);
-    Side {
-        op: site.op.clone(),
-        // With lines known, instantiations of one template are one place.
-        function: match site.frames[..] {
-            [] => site.function.clone(),
-            _ => function::base(&demangled).to_owned(),
-        },
-        place,
-    }
-}
-
-fn access((site, module): (&log::Site, u32), said: &Said<'_>) -> Access {
-    Access {
-        role: String::new(),
-        op: match site.op.as_str() {
-            "load" => "ld",
-            "store" => "st",
-            _ => "atom",
-        }
-        .to_owned(),
-        width: site.bytes,
-        atomic: site.op == "atomic",
-        sem: site.sem.clone(),
-        scope: site.scope.clone(),
-        thread: None,
-        block: None,
-        ptx: PtxPlace {
-            module: said
-                .modules
-                .get(&module)
-                .map_or_else(String::new, |m| m.origin.clone()),
-            line: site.ptx_line,
-            text: site.text.clone(),
-        },
-        function: demangle(&site.function),
-        frames: frames(&site.frames, &site.function),
-    }
-}
-
-fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
-    let at = |frame: &log::Frame| FrameAt {
-        file: frame.file.clone(),
-        line: frame.line,
-        column: frame.column,
-        function: demangle(frame.function.as_deref().unwrap_or(function)),
-        inlined: frame.function.is_some(),
-    };
-    frames.iter().map(at).collect()
 }
 
 fn host() -> String {

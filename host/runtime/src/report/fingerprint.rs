@@ -26,7 +26,7 @@ fn of_side(access: &Access, sources: &Sources) -> String {
         .split_whitespace()
         .find(|word| !word.starts_with('@'))
         .unwrap_or_default();
-    let Some(frame) = access.frames.first() else {
+    let Some(frame) = access.shown() else {
         return format!(
             "{}\n\n{opcode}\n{}",
             function::base(&access.function),

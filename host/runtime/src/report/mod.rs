@@ -5,12 +5,16 @@
 
 mod advice;
 mod build;
+mod coverage;
+mod excerpt;
 mod fingerprint;
 pub(crate) mod function;
 pub mod model;
+mod side;
 pub mod source;
 pub mod text;
 mod time;
+mod words;
 
 pub use build::{Context, Log};
 pub use model::Report;

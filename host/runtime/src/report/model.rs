@@ -301,6 +301,21 @@ pub struct Access {
     pub frames: Vec<FrameAt>,
 }
 
+impl Access {
+    /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
+    /// inside `atomicAdd_block` would not tell the user which of his lines it is.
+    pub fn shown(&self) -> Option<&FrameAt> {
+        let own = |frame: &&FrameAt| !in_toolkit(std::path::Path::new(&frame.file));
+        self.frames.iter().find(own).or(self.frames.first())
+    }
+}
+
+/// Whether a file lies in a folder of headers that holds the CUDA runtime's.
+fn in_toolkit(file: &std::path::Path) -> bool {
+    let mut folders = file.ancestors().skip(1);
+    folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
+}
+
 /// A place in PTX.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PtxPlace {

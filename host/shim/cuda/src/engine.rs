@@ -67,6 +67,14 @@ impl Engine {
                 .map_or("no .version directive", |first| &first.message);
             return refuse(CUresult::INVALID_PTX, format!("{origin}: not PTX: {why}"));
         }
+        // What is merely not known passes, and fails the launch that needs it; a text of which nothing
+        // is understood would not load on a real driver either.
+        let understood = !module.items.iter().all(|item| matches!(item, Item::Unknown(_)));
+        if let (false, Some(first)) = (understood, diagnostics.first()) {
+            let (line, column) = module.line_column(first.span.start);
+            let why = format!("{origin}:{line}:{column}: {}", first.message);
+            return refuse(CUresult::INVALID_PTX, why);
+        }
         let entries = module.functions().filter(|function| function.entry);
         let names = entries.map(|function| function.name.to_string()).collect();
         match self.device.load(text, origin) {

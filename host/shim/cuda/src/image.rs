@@ -6,6 +6,7 @@ use std::sync::Arc;
 use driver::elf;
 use driver::fatbin::{self, Fatbin, Wrapper};
 use driver::sys::{CUresult, jit_option};
+use ptx::ast::{Item, Span};
 use simt::ModuleId;
 
 use crate::engine::{Refusal, unresolved};
@@ -95,6 +96,24 @@ fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
             CUresult::INVALID_IMAGE,
             "the image is neither PTX nor a fat binary",
         ));
+    }
+    // An unknown directive is kept and may do no harm, but a function that cannot be read at all is
+    // refused, as a real driver's compiler would.
+    let (module, diagnostics) = ptx::parse(&text);
+    let unread = |span: Span| {
+        let text = module.slice(span);
+        text.contains(".entry") || text.contains(".func")
+    };
+    let broken = module.items.iter().find_map(|item| match item {
+        Item::Unknown(span) if unread(*span) => Some(*span),
+        _ => None,
+    });
+    if let Some(span) = broken {
+        let wrong = diagnostics.iter().find(|d| span.contains(d.span.start));
+        let (line, column) = module.line_column(wrong.map_or(span.start, |d| d.span.start));
+        let what = wrong.map_or("a function that cannot be read", |d| &d.message);
+        let why = format!("{origin}:{line}:{column}: {what}");
+        return Err(refuse(CUresult::INVALID_PTX, &why));
     }
     Ok(Source {
         text: text.into(),

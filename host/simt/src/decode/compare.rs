@@ -56,7 +56,7 @@ macro_rules! float {
             "eq" => comparison!(|a, b: $t| $read(a) == $read(b)),
             "ne" => comparison!(|a, b: $t| {
                 let (x, y) = ($read(a), $read(b));
-                x < y || x > y
+                x != y && x.partial_cmp(&y).is_some()
             }),
             "lt" => comparison!(|a, b: $t| $read(a) < $read(b)),
             "le" => comparison!(|a, b: $t| $read(a) <= $read(b)),
@@ -64,7 +64,7 @@ macro_rules! float {
             "ge" => comparison!(|a, b: $t| $read(a) >= $read(b)),
             "equ" => comparison!(|a, b: $t| {
                 let (x, y) = ($read(a), $read(b));
-                !(x < y || x > y)
+                x == y || x.partial_cmp(&y).is_none()
             }),
             "neu" => comparison!(|a, b: $t| $read(a) != $read(b)),
             "ltu" => comparison!(|a, b: $t| !($read(a) >= $read(b))),

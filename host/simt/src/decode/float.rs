@@ -167,7 +167,7 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
         (bits.wrapping_sub(1)) | 1
     };
     let even = bits & 1 == 0;
-    let inexact = error > 0.0 || error < 0.0;
+    let inexact = error.abs() > 0.0;
     f64::from_bits(if inexact && even { toward } else { bits }) as f32
 }
 

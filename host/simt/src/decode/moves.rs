@@ -72,7 +72,7 @@ fn unpack(cx: &mut Decoder<'_, '_>, ty: Type, parts: &[Operand], from: &Operand)
             Args {
                 d,
                 a: source,
-                imm: start % 64 | bits << 8,
+                imm: (start % 64) | bits << 8,
                 ..Args::default()
             },
         )?;

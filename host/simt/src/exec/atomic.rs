@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ptx::ast::Space;
 
-use super::access::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
+use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
@@ -30,15 +30,13 @@ impl<O: Observer> Machine<'_, O> {
         cta: &CtaId,
         warp: &Warp,
         lane: usize,
-        space: Space,
-        address: u64,
+        (space, address): (Space, u64),
         bytes: u32,
         write: bool,
     ) -> Result<Spot, Box<Fault>> {
         match space {
             Space::Shared | Space::SharedCluster => {
-                let limit = u64::from(self.shared_bytes);
-                let (slot, offset) = self.shared_at(cta, lane, address, bytes, write, limit)?;
+                let (slot, offset) = self.shared_at(cta, lane, address, bytes, write)?;
                 Ok(Spot::Shared { slot, offset })
             }
             Space::Local => {
@@ -163,7 +161,7 @@ impl<O: Observer> Machine<'_, O> {
             }
         };
         for lane in lanes(group.mask) {
-            let spot = self.spot(cta, warp, lane, group.space, at[lane], total, true)?;
+            let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
             // The two halves of 128 bits are compared together.
             let wide = atomic.bytes == 16;
             let mut swap = true;

@@ -1,6 +1,6 @@
 //! Functions that the device brings along: `vprintf`, `malloc`, `free`, `__assertfail`.
 
-use super::access::{illegal, lanes};
+use super::address::{illegal, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
@@ -132,7 +132,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<u64, Box<Fault>> {
         let space = windows::space(address);
         let inside = address - windows::base(space);
-        let spot = self.spot(cta, warp, lane, space, inside, bytes, false)?;
+        let spot = self.spot(cta, warp, lane, (space, inside), bytes, false)?;
         Ok(self.peek(warp, spot, bytes))
     }
 

@@ -1,6 +1,6 @@
 //! Calls, returns and indexed branches.
 
-use super::access::{deposit, fetch, lanes};
+use super::address::{deposit, fetch, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
@@ -245,7 +245,11 @@ fn part(warp: &mut Warp, split: &mut Split, stays: impl Fn(usize) -> bool) {
 
 /// Copies bytes of local memory.
 fn copy(warp: &mut Warp, mask: u32, from: u32, to: u32, bytes: u32) {
-    let unit = if (from | to | bytes) % 4 == 0 { 4 } else { 1 };
+    let unit = if (from | to | bytes).is_multiple_of(4) {
+        4
+    } else {
+        1
+    };
     for lane in lanes(mask) {
         for step in (0..bytes).step_by(unit as usize) {
             let at = |base: u32| u64::from(base + step);

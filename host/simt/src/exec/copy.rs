@@ -1,6 +1,6 @@
 //! `cp.async` and bulk copies: done when they are issued.
 
-use super::access::{aligned, lanes};
+use super::address::{aligned, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
@@ -31,7 +31,7 @@ impl<O: Observer> Machine<'_, O> {
             .map_or(bytes, |row| warp.read(&split.frame, row, consts));
         let ignore = copy.ignore.map_or(0, |pred| warp.pred(&split.frame, pred));
         let spaces =
-            |first: &super::access::Group, others: &[super::access::Group], lane: usize| {
+            |first: &super::address::Group, others: &[super::address::Group], lane: usize| {
                 let mut groups = std::iter::once(first).chain(others);
                 groups
                     .find(|group| group.mask >> lane & 1 == 1)
@@ -39,7 +39,9 @@ impl<O: Observer> Machine<'_, O> {
             };
         for lane in lanes(exec) {
             let count = bytes[lane] & 0xffff_ffff;
-            let valid = count <= MAX_BYTES && count % 4 == 0 && (!copy.bulk || count % 16 == 0);
+            let valid = count <= MAX_BYTES
+                && count.is_multiple_of(4)
+                && (!copy.bulk || count.is_multiple_of(16));
             if !valid {
                 let what = format!("a copy of {count} bytes");
                 return Err(Fault::new(lane as u32, FaultKind::Unsupported(what)));
@@ -65,10 +67,10 @@ impl<O: Observer> Machine<'_, O> {
                 let mut value = 0;
                 for byte in step..(step + 4).min(read) {
                     let at = from[lane] + byte;
-                    let spot = self.spot(cta, warp, lane, from_space, at, 1, false)?;
+                    let spot = self.spot(cta, warp, lane, (from_space, at), 1, false)?;
                     value |= self.peek(warp, spot, 1) << (8 * (byte - step));
                 }
-                let spot = self.spot(cta, warp, lane, to_space, to[lane] + step, 4, true)?;
+                let spot = self.spot(cta, warp, lane, (to_space, to[lane] + step), 4, true)?;
                 self.poke(warp, spot, 4, value);
             }
             if let Some(barrier) = &copy.complete {

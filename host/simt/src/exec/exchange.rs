@@ -3,7 +3,7 @@
 //! Lanes wait until every lane of their member mask that has not exited is at an operation of the
 //! same kind; it need not be the same instruction.
 
-use super::access::lanes;
+use super::address::lanes;
 use super::cta::CtaId;
 use super::machine::Machine;
 use super::warp::{Split, State, Warp};

@@ -94,9 +94,9 @@ pub(crate) fn error(fault: Fault, at: Place) -> LaunchError {
         } => LaunchError::Assert {
             at,
             message,
-            file,
+            file: file.into(),
             line,
-            function,
+            function: function.into(),
         },
         FaultKind::Unsupported(what) => LaunchError::Unsupported {
             kernel: at.kernel,

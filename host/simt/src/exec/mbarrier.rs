@@ -5,7 +5,7 @@
 
 use ptx::ast::Space;
 
-use super::access::lanes;
+use super::address::lanes;
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
@@ -72,9 +72,9 @@ impl<O: Observer> Machine<'_, O> {
             let mut at = [0; WARP];
             let (first, others) = self.addresses(warp, split, &mbarrier.address, exec, &mut at);
             for group in std::iter::once(&first).chain(&others) {
-                super::access::aligned(&at, group.mask, 8)?;
+                super::address::aligned(&at, group.mask, 8)?;
                 for lane in lanes(group.mask) {
-                    let spot = self.spot(cta, warp, lane, group.space, at[lane], 8, true)?;
+                    let spot = self.spot(cta, warp, lane, (group.space, at[lane]), 8, true)?;
                     let old = self.peek(warp, spot, 8);
                     let mut parts = Parts::unpack(old);
                     match mbarrier.kind {
@@ -140,7 +140,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
         self.addresses(warp, split, barrier, 1 << lane, &mut at);
-        let spot = self.spot(cta, warp, lane, Space::Shared, at[lane], 8, true)?;
+        let spot = self.spot(cta, warp, lane, (Space::Shared, at[lane]), 8, true)?;
         let mut parts = Parts::unpack(self.peek(warp, spot, 8));
         parts.bytes = parts.bytes.wrapping_sub(bytes) & BYTES;
         self.poke(warp, spot, 8, parts.settle().pack());

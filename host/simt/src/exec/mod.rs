@@ -1,6 +1,7 @@
 //! Running a decoded kernel.
 
 mod access;
+mod address;
 mod atomic;
 mod barriers;
 mod builtin;

@@ -2,7 +2,7 @@
 
 use ptx::ast::Space;
 
-use super::access::lanes;
+use super::address::lanes;
 use super::cta::CtaId;
 use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};

@@ -114,12 +114,7 @@ impl Program {
         for file in program.files() {
             let text = std::fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
-            let file_name = file
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            ends.extend(parse_marks(&file_name, &text)?);
+            ends.extend(parse_marks(&file_name(&file), &text)?);
         }
         program.marks = pair_up(ends).with_context(|| path.display().to_string())?;
         program
@@ -189,6 +184,11 @@ impl Program {
         std::iter::once(self.path.clone()).chain(others).collect()
     }
 
+    /// Their names without folders, as marks name them.
+    pub fn file_names(&self) -> Vec<String> {
+        self.files().iter().map(|file| file_name(file)).collect()
+    }
+
     /// Whether it stands in the folder of programs that end badly.
     pub fn ends_badly(&self) -> bool {
         self.path
@@ -221,6 +221,13 @@ impl Program {
         );
         Ok(())
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn parse_keys(text: &str) -> Result<Vec<Key>> {

@@ -26,7 +26,7 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
     let seeds = if program.ends_badly() { 0..=0 } else { SEEDS };
     for seed in seeds {
         let folder = tempfile::tempdir()?;
-        let (finished, races) = run(&builder.dist.tool(), &built, seed, folder.path())?;
+        let (finished, races) = run(&builder.dist.tool(), program, &built, seed, folder.path())?;
         if let Err(complaint) = compare(program, variant, &finished, races.as_ref()) {
             bail!(
                 "seed {seed}: {complaint}\n--- standard output\n{}\n--- standard error\n{}",
@@ -41,6 +41,7 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
 /// One run under the tool, and the races of its report when there is one.
 pub fn run(
     tool: &Path,
+    program: &Program,
     built: &Built,
     seed: u64,
     folder: &Path,
@@ -58,7 +59,7 @@ pub fn run(
         .current_dir(folder);
     let finished = command::finish_within(&mut command, LIMIT)?;
     let races = if report.exists() {
-        Some(report::read(&report)?)
+        Some(report::read(&report, &program.file_names())?)
     } else {
         None
     };

@@ -39,18 +39,22 @@ struct Frame {
     line: u32,
 }
 
-/// Reads a report file.
-pub fn read(path: &Path) -> Result<Races> {
+/// Reads a report file about a program made of `sources`.
+pub fn read(path: &Path, sources: &[String]) -> Result<Races> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&text).with_context(|| path.display().to_string())
+    parse(&text, sources).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str) -> Result<Races> {
+fn parse(text: &str, sources: &[String]) -> Result<Races> {
     let report: Report = serde_json::from_str(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
     for race in report.races {
-        let mut places: Vec<Place> = race.accesses.iter().map(place).collect();
+        let mut places: Vec<Place> = race
+            .accesses
+            .iter()
+            .map(|access| place(access, sources))
+            .collect();
         places.sort();
         let [first, second] = <[Place; 2]>::try_from(places)
             .map_err(|places| anyhow::anyhow!("a race with {} accesses", places.len()))?;
@@ -64,13 +68,20 @@ fn parse(text: &str) -> Result<Races> {
     Ok(races)
 }
 
-/// The innermost frame.
-fn place(access: &Access) -> Place {
-    let Some(frame) = access.frames.first() else {
-        return ("?".to_owned(), 0);
-    };
-    let file = frame.file.rsplit('/').next().unwrap_or_default();
-    (file.to_owned(), frame.line)
+/// The innermost frame that is in one of the sources, and not in a header they include.
+fn place(access: &Access, sources: &[String]) -> Place {
+    let frames = access.frames.iter();
+    let places = frames.map(|frame| {
+        (
+            frame.file.rsplit('/').next().unwrap_or_default(),
+            frame.line,
+        )
+    });
+    let own = places
+        .clone()
+        .find(|(file, _)| sources.iter().any(|source| source == file));
+    let (file, line) = own.or(places.clone().next()).unwrap_or(("?", 0));
+    (file.to_owned(), line)
 }
 
 #[cfg(test)]
@@ -78,12 +89,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_frames_make_an_unordered_pair() {
+    fn the_innermost_frames_of_the_program_make_an_unordered_pair() {
         let text = r#"{"races": [{"certainty": "certain", "accesses": [
             {"frames": [{"file": "/a/b/x.cu", "line": 9}, {"file": "y.h", "line": 1}]},
-            {"frames": [{"file": "x.cu", "line": 7}]}]}]}"#;
+            {"frames": [{"file": "y.h", "line": 3}, {"file": "x.cu", "line": 7}]}]}]}"#;
+        let sources = ["x.cu".to_owned()];
         let pair = (("x.cu".to_owned(), 7), ("x.cu".to_owned(), 9));
-        assert_eq!(parse(text).unwrap().certain, BTreeSet::from([pair]));
-        assert!(parse("{}").is_err());
+        assert_eq!(
+            parse(text, &sources).unwrap().certain,
+            BTreeSet::from([pair])
+        );
+        assert!(parse("{}", &sources).is_err());
     }
 }

@@ -1,0 +1,144 @@
+//! The last two lines of a text report: SUMMARY and COVERAGE.
+
+use super::model::{Accesses, Outcome, Report};
+use super::words::{counted, listed, number, put_in};
+
+pub(super) fn summary(report: &Report) -> String {
+    let numbers = report.summary;
+    let mut text = format!(
+        "SUMMARY: cudarun-check: {}",
+        counted(numbers.races as u64, "race")
+    );
+    if numbers.races > 0 {
+        let possible = match numbers.warnings {
+            0 => String::new(),
+            n => format!(", {n} possible and not decided"),
+        };
+        let errors = counted(numbers.errors as u64, "error");
+        put_in(&mut text, format_args!(" ({errors}{possible})"));
+    }
+    if report.tool.schedules > 1 {
+        put_in(
+            &mut text,
+            format_args!(" under {} schedules", report.tool.schedules),
+        );
+    }
+    let exit = report.run.exit;
+    match (exit.code, exit.signal) {
+        (Some(code), _) if code != 0 => {
+            put_in(&mut text, format_args!("; the program exited with {code}"))
+        }
+        (_, Some(signal)) => put_in(
+            &mut text,
+            format_args!("; the program was killed by signal {signal}"),
+        ),
+        _ => {}
+    }
+    if numbers.outcome == Outcome::Incomplete {
+        let why = match report.coverage.launches.checked {
+            0 => "nothing was checked",
+            _ => "not everything could be run",
+        };
+        put_in(&mut text, format_args!("; {why}"));
+    }
+    text
+}
+
+/// What was checked and what was not, in one line.
+pub(super) fn coverage(report: &Report) -> String {
+    let coverage = &report.coverage;
+    let kernels = &coverage.kernels;
+    let instrumented = kernels.iter().filter(|kernel| kernel.instrumented).count();
+    let mut parts = vec![match kernels.len() {
+        0 => "no kernels seen".to_owned(),
+        all => format!(
+            "{instrumented}/{} instrumented",
+            counted(all as u64, "kernel")
+        ),
+    }];
+    let missing: Vec<String> = kernels
+        .iter()
+        .filter(|kernel| !kernel.instrumented)
+        .map(
+            |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
+                (_, "none") => format!("no PTX for {}", kernel.name),
+                (Some(why), _) => format!("{}: {why}", kernel.name),
+                (None, _) => match kernel.skipped_because.first() {
+                    Some(why) => format!("{}: {why}", kernel.name),
+                    None => format!("{}: not loaded through PTX", kernel.name),
+                },
+            },
+        )
+        .collect();
+    if !missing.is_empty() {
+        parts[0] += &format!(" ({})", listed(&missing));
+    }
+    let launches = coverage.launches;
+    parts.push(match launches.total - launches.checked {
+        0 => format!("{} checked", counted(launches.checked, "launch")),
+        _ => format!(
+            "{} of {} checked",
+            number(launches.checked),
+            counted(launches.total, "launch")
+        ),
+    });
+    let mut reasons: Vec<String> = Vec::new();
+    for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
+        if !why.is_empty()
+            && !reasons.contains(why)
+            && !missing.iter().any(|m| m.contains(why.as_str()))
+        {
+            reasons.push(why.clone());
+        }
+    }
+    if !reasons.is_empty() {
+        let last = parts.len() - 1;
+        parts[last] += &format!(" ({})", listed(&reasons));
+    }
+    let sum = |of: fn(&Accesses) -> u64| kernels.iter().map(|k| of(&k.accesses)).sum::<u64>();
+    let (total, checked, shared) = (sum(|a| a.total), sum(|a| a.checked), sum(|a| a.shared));
+    if total > checked {
+        parts.push(format!(
+            "{} of {} global accesses unchecked",
+            number(total - checked),
+            number(total)
+        ));
+    }
+    let unsupported: Vec<String> = kernels
+        .iter()
+        .flat_map(|k| k.unsupported.iter().cloned())
+        .collect();
+    for (count, what) in [
+        (shared, "shared-memory accesses not checked yet"),
+        (unsupported.len() as u64, "instructions not understood"),
+        (
+            coverage.unchecked_functions.len() as u64,
+            "device functions unchecked",
+        ),
+        (coverage.cells.evictions, "granules evicted"),
+        (
+            coverage.cells.undecided,
+            "conflicts undecided after too many barriers",
+        ),
+        (
+            coverage.cells.outside,
+            "accesses outside the checked window",
+        ),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", number(count)));
+        }
+    }
+    if !unsupported.is_empty()
+        && let Some(part) = parts
+            .iter_mut()
+            .find(|part| part.ends_with("not understood"))
+    {
+        *part += &format!(" ({})", listed(&unsupported));
+    }
+    parts.push(format!(
+        "{} dropped",
+        counted(coverage.records.dropped, "record")
+    ));
+    format!("COVERAGE: {}", parts.join(", "))
+}

@@ -1,0 +1,262 @@
+//! One race as text: excerpts of both sides, and what is known besides.
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
+
+use super::function;
+use super::model::{Access, FrameAt, Level, Race, Report};
+use super::source::{Sources, extent};
+use super::words::{counted, number, put_in};
+
+/// One race, without the newline at its end.
+pub(super) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
+    let severity = match race.level {
+        Level::Error => Severity::ERROR,
+        Level::Warning => Severity::WARNING,
+    };
+    let title = severity.primary_title(&race.message).id(&race.rule);
+    let mut group = Group::with_title(title);
+    for snippet in snippets(race, sources) {
+        group = group.element(snippet);
+    }
+    for (name, message) in remarks(race, report) {
+        group = group.element(Severity::NOTE.with_name(name).message(message));
+    }
+    group = group.element(Severity::HELP.message(&race.help));
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    renderer.render(&[group])
+}
+
+/// One excerpt per file; a side whose source is not there shows its PTX instruction.
+fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation<'a>>> {
+    let [first, second] = &race.accesses;
+    let places = [first, second].map(|access| place(access, sources));
+    let labels = labels(race);
+    let annotation = |n: usize, span: std::ops::Range<usize>| {
+        let kind = if n == 0 {
+            AnnotationKind::Primary
+        } else {
+            AnnotationKind::Context
+        };
+        kind.span(span).label(labels[n].clone())
+    };
+    let mut found = Vec::new();
+    if let [
+        Place {
+            path,
+            text,
+            line,
+            span,
+        },
+        other,
+    ] = &places
+        && (path, text, line) == (&other.path, &other.text, &other.line)
+    {
+        let snippet = Snippet::source(text.clone())
+            .path(path.clone())
+            .line_start(*line);
+        found.push(match *span == other.span {
+            // Two arrows to the same expression would be one under the other.
+            true => snippet.annotation(
+                AnnotationKind::Primary
+                    .span(span.clone())
+                    .label(format!("{}; {}", labels[0], labels[1])),
+            ),
+            false => snippet
+                .annotation(annotation(0, span.clone()))
+                .annotation(annotation(1, other.span.clone())),
+        });
+        return found;
+    }
+    for (n, place) in places.into_iter().enumerate() {
+        let snippet = Snippet::source(place.text)
+            .path(place.path)
+            .line_start(place.line);
+        found.push(snippet.annotation(annotation(n, place.span)));
+    }
+    found
+}
+
+/// What an excerpt shows.
+#[derive(PartialEq)]
+struct Place {
+    path: String,
+    text: String,
+    /// Number of the first line of `text`.
+    line: usize,
+    span: std::ops::Range<usize>,
+}
+
+fn place(access: &Access, sources: &Sources) -> Place {
+    if let Some(frame) = access.shown()
+        && let Some(text) = sources.text(&frame.file)
+        && let Some(span) = extent(&text, frame.line, frame.column)
+    {
+        return Place {
+            path: frame.file.clone(),
+            text: text.to_string(),
+            line: 1,
+            span,
+        };
+    }
+    // The source is not here: say where it is, and show what is known of it.
+    let (path, line) = match access.shown() {
+        Some(frame) => (frame.file.clone(), frame.line),
+        None => (access.ptx.module.clone(), access.ptx.line),
+    };
+    Place {
+        path,
+        text: access.ptx.text.clone(),
+        line: line as usize,
+        span: 0..access.ptx.text.len(),
+    }
+}
+
+fn labels(race: &Race) -> [String; 2] {
+    let [first, second] = &race.accesses;
+    [first, second].map(|access| {
+        let did = match (access.atomic, access.op.as_str()) {
+            (true, _) => "updated",
+            (_, "st") => "wrote",
+            _ => "read",
+        };
+        let how = match access.sem.as_str() {
+            "weak" => String::new(),
+            sem => format!(
+                " ({sem}, {} scope)",
+                access.scope.as_deref().map_or("unknown", scope)
+            ),
+        };
+        let bytes = if access.width == 1 { "byte" } else { "bytes" };
+        format!(
+            "{} {did} {} {bytes}{how} ({})",
+            who(access, race),
+            access.width,
+            access.role
+        )
+    })
+}
+
+/// The scope in CUDA's words.
+fn scope(ptx: &str) -> &str {
+    match ptx {
+        "cta" => "block",
+        "gpu" => "device",
+        "sys" => "system",
+        other => other,
+    }
+}
+
+fn who(access: &Access, race: &Race) -> String {
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    match (access.thread, access.block) {
+        (Some(thread), Some(block)) => format!("thread {} block {}", index(thread), index(block)),
+        (None, Some(block)) => format!("a thread of block {}", index(block)),
+        _ if race.rule == "CR003" => "a thread of another block".to_owned(),
+        _ => "another thread".to_owned(),
+    }
+}
+
+/// The lines behind the excerpts.
+fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    let kernel = &race.kernel;
+    let device = report
+        .run
+        .devices
+        .first()
+        .map_or("the device", |device| &device.name);
+    let mut lines = vec![(
+        "kernel",
+        format!(
+            "{}  launch #{}, grid {} block {}, {device}",
+            kernel.name,
+            kernel.launch,
+            index(kernel.grid),
+            index(kernel.block)
+        ),
+    )];
+    for access in &race.accesses {
+        match &access.frames[..] {
+            [] => {
+                let module = &access.ptx.module;
+                let what = format!(
+                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
+                    access.role, access.ptx.line
+                );
+                lines.push(("source", what));
+            }
+            [_] => {}
+            many => lines.push(("inlined", chain(many))),
+        }
+    }
+    lines.dedup();
+    lines.push(("address", address(race)));
+    let launches = race.launches.len() as u64;
+    let mut seen = format!(
+        "{} in {}",
+        counted(race.count, "time"),
+        counted(launches, "launch")
+    );
+    if report.tool.schedules > 1 {
+        put_in(
+            &mut seen,
+            format_args!(
+                " under {} of {} schedules",
+                race.seeds.len(),
+                report.tool.schedules
+            ),
+        );
+    }
+    lines.push(("seen", seen));
+    if let [one, ..] = &race.may_order[..] {
+        let more = race.may_order.len() - 1;
+        let and = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push((
+            "not decided",
+            format!("the kernel may order its threads by {one}{and}"),
+        ));
+    }
+    lines.push(("id", race.id.clone()));
+    lines
+}
+
+fn chain(frames: &[FrameAt]) -> String {
+    let part = |frame: &FrameAt| {
+        format!(
+            "{}:{} {}",
+            frame.file,
+            frame.line,
+            function::base(&frame.function)
+        )
+    };
+    frames.iter().map(part).collect::<Vec<_>>().join(" <- ")
+}
+
+fn address(race: &Race) -> String {
+    let at = &race.address;
+    match &at.allocation {
+        Some(a) => format!(
+            "{}, offset {} in allocation #{} of {}, {}",
+            at.value,
+            number(a.offset),
+            a.id,
+            counted(a.size, "byte"),
+            match a.api.strip_prefix("variable ") {
+                Some(name) => format!("variable `{}`", crate::names::demangle(name)),
+                None => format!("made by {}", a.api),
+            }
+        ),
+        None => format!(
+            "{}, in memory that the program did not allocate by a call we know",
+            at.value
+        ),
+    }
+}

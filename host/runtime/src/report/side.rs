@@ -1,0 +1,75 @@
+//! One side of a race: its identity for merging, and what the report says of it.
+
+use super::function;
+use super::model::{Access, FrameAt, PtxPlace};
+use crate::log;
+use crate::names::demangle;
+
+/// Two reports are one when both sides come from the same place and do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Side {
+    op: String,
+    function: String,
+    /// File, line and column of every frame; or the module and the line in it.
+    place: Vec<(String, u32, u32)>,
+}
+
+/// The identity of a site in the module that came from `origin`.
+pub(super) fn side(site: &log::Site, origin: &str) -> Side {
+    let place = match site.frames[..] {
+        [] => vec![(origin.to_owned(), site.ptx_line, 0)],
+        _ => site
+            .frames
+            .iter()
+            .map(|frame| (frame.file.clone(), frame.line, frame.column))
+            .collect(),
+    };
+    let demangled = demangle(&site.function);
+    Side {
+        op: site.op.clone(),
+        // With lines known, instantiations of one template are one place.
+        function: match site.frames[..] {
+            [] => site.function.clone(),
+            _ => function::base(&demangled).to_owned(),
+        },
+        place,
+    }
+}
+
+/// What is known of a site; who executed it is left open.
+pub(super) fn access(site: &log::Site, origin: &str) -> Access {
+    Access {
+        role: String::new(),
+        op: match site.op.as_str() {
+            "load" => "ld",
+            "store" => "st",
+            _ => "atom",
+        }
+        .to_owned(),
+        width: site.bytes,
+        atomic: site.op == "atomic",
+        sem: site.sem.clone(),
+        scope: site.scope.clone(),
+        thread: None,
+        block: None,
+        ptx: PtxPlace {
+            module: origin.to_owned(),
+            line: site.ptx_line,
+            text: site.text.clone(),
+        },
+        function: demangle(&site.function),
+        frames: frames(&site.frames, &site.function),
+    }
+}
+
+/// Source positions, outermost function named too.
+pub(super) fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
+    let at = |frame: &log::Frame| FrameAt {
+        file: frame.file.clone(),
+        line: frame.line,
+        column: frame.column,
+        function: demangle(frame.function.as_deref().unwrap_or(function)),
+        inlined: frame.function.is_some(),
+    };
+    frames.iter().map(at).collect()
+}
