@@ -27,6 +27,8 @@ pub const LANE_MASK: u64 = 31;
 pub const WARP_LANE_MULTI: u64 = 1 << 5;
 /// Class of the warp epoch.
 pub const WARP_CLASS_SHIFT: u32 = 6;
+/// Class of the warp epoch, in place.
+pub const WARP_CLASS_MASK: u64 = CLASS_BITS << WARP_CLASS_SHIFT;
 /// Lowest bit of the owner's warp.
 pub const WARP_SHIFT: u32 = 9;
 /// The owner's warp.
@@ -137,7 +139,7 @@ pub struct Counters {
     pub conflicts: u64,
     /// Granules that lost their cell to another granule.
     pub evictions: u64,
-    /// Conflicts left undecided because an epoch was saturated.
+    /// Conflicts left undecided: a saturated epoch, or a mixed class.
     pub undecided: u64,
     /// Accesses outside the window.
     pub outside: u64,

@@ -8,7 +8,8 @@
 //! 1. after the first race on a granule, later races on it may go unreported;
 //! 2. a granule that loses its cell to another one is forgotten ([`layout::Counters::evictions`]);
 //! 3. when a CTA or warp has passed more barriers than its epoch field can count, conflicts inside
-//!    it are left undecided ([`layout::Counters::undecided`]).
+//!    it are left undecided, and so are conflicts with a mixed class
+//!    ([`layout::Counters::undecided`]).
 
 #![no_std]
 

@@ -14,14 +14,18 @@
 //! *writes*; *weak* (at grid level: weak or narrower than gpu scope); *weak writes* (likewise).
 //! With two bits per class, as often proposed, a strong load would have to count as a weak load or
 //! as an atomic, and either gives false alarms beside the other.
+//! 4. Strong loads also end homogeneity: one thread may update a counter while others watch it, and
+//!    then load it weakly, without any race. A shared granule whose accesses differ is *mixed*: a
+//!    conflict that depends on whose access it was is left undecided, and counted.
+//!    Mixed classes use the three patterns that no set of attributes has.
 //!
 //! This file is compiled twice: into this crate, and by `device` with `#![no_core]` into PTX.
 //! Hence only `u32`, `u64`, `bool` and plain functions.
 
 use crate::layout::{
     CLASS_BITS, CTA_CLASS_MASK, CTA_CLASS_SHIFT, GENERATION_MASK, GRID_CLASS_MASK,
-    GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT, WARP_LANE_MULTI,
-    WARP_MASK, WARP_MULTI,
+    GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, WARP_CLASS_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT,
+    WARP_LANE_MULTI, WARP_MASK, WARP_MULTI,
 };
 
 /// Kind of access: a weak load (`ld`, `ld.global.nc`).
@@ -49,7 +53,8 @@ pub const CONFLICT_CTA: u32 = 2;
 pub const CONFLICT_WARP: u32 = 3;
 /// The cell belonged to another granule of this launch, which is now forgotten.
 pub const EVICTED: u32 = 4;
-/// An epoch counter is saturated, so the order within the CTA is not known; not reported.
+/// An epoch counter is saturated, or the class is mixed: whether there is a conflict is not known.
+/// Not reported.
 pub const UNDECIDED: u32 = 5;
 
 // One hexadecimal digit per kind, kind 0 lowest. Bits of a class: 1 writes, 2 weak, 4 weak writes.
@@ -85,7 +90,46 @@ const fn digit(table: u32, kind: u32) -> u64 {
 }
 
 const fn conflicts(table: u32, class: u64, kind: u32) -> bool {
-    digit(table, kind) & (class | 8) != 0
+    digit(table, kind) & (attributes(class) | 8) != 0
+}
+
+/// The attributes of a class that may be mixed: 4, 5 and 6 stand for 1, 3 and 2.
+const fn attributes(class: u64) -> u64 {
+    if is_mixed(class) {
+        (class - 3) ^ ((class - 3) >> 1)
+    } else {
+        class
+    }
+}
+
+const fn is_mixed(class: u64) -> bool {
+    class >= 4 && class != 7
+}
+
+/// The class of a granule that several share, after one more access that does not conflict.
+/// `several` tells whether it was shared before.
+const fn share(class: u64, adds: u64, several: bool) -> u64 {
+    let had = attributes(class);
+    let has = had | adds;
+    let alike = if several {
+        (is_mixed(class) == false) & (has == had)
+    } else {
+        had == adds
+    };
+    if alike {
+        has
+    } else if has == 1 {
+        4
+    } else if has == 3 {
+        5
+    } else {
+        6
+    }
+}
+
+/// Whether a conflict with a mixed class might be with the thread's own earlier access.
+const fn doubtful(table: u32, class: u64, kind: u32) -> bool {
+    is_mixed(class) & (digit(table, kind) & 8 == 0)
 }
 
 /// A right shift that may be by 64.
@@ -132,18 +176,27 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     }
 
     // Grid level: another CTA, or several.
+    let adds = digit(ADDS_GRID, kind);
     let class = cell >> GRID_CLASS_SHIFT & CLASS_BITS;
-    let joined = cell | digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT;
-    if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
+    let several = cell & GRID_MULTI != 0;
+    if several || above(differs, shifts.cta) != 0 {
         if conflicts(CONFLICTS_GRID, class, kind) {
+            if doubtful(CONFLICTS_GRID, class, kind) {
+                return Outcome {
+                    next: fresh,
+                    verdict: UNDECIDED,
+                };
+            }
             return conflict(cell, fresh, kind, CONFLICT_GRID);
         }
+        let class = share(class, adds, several) << GRID_CLASS_SHIFT;
         return Outcome {
-            next: joined | GRID_MULTI,
+            next: cell & !GRID_CLASS_MASK | class | GRID_MULTI,
             verdict: OK,
         };
     }
     // My own CTA. What it did before its last barrier matters to other CTAs only.
+    let joined = cell | adds << GRID_CLASS_SHIFT;
     let keep_grid = fresh | joined & GRID_CLASS_MASK;
     if above(differs, shifts.barrier) != 0 {
         return Outcome {
@@ -154,11 +207,12 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
 
     // CTA level: another warp, or several.
     let lost_barriers = saturated(me, shifts.barrier, shifts.cta);
+    let adds = digit(ADDS_CTA, kind);
     let class = cell >> CTA_CLASS_SHIFT & CLASS_BITS;
-    let joined = joined | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT;
-    if cell & WARP_MULTI != 0 || differs & WARP_MASK != 0 {
+    let several = cell & WARP_MULTI != 0;
+    if several || differs & WARP_MASK != 0 {
         if conflicts(CONFLICTS_CTA, class, kind) {
-            if lost_barriers {
+            if lost_barriers || doubtful(CONFLICTS_CTA, class, kind) {
                 return Outcome {
                     next: keep_grid,
                     verdict: UNDECIDED,
@@ -166,12 +220,14 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             }
             return conflict(cell, fresh, kind, CONFLICT_CTA);
         }
+        let class = share(class, adds, several) << CTA_CLASS_SHIFT;
         return Outcome {
-            next: joined | WARP_MULTI,
+            next: joined & !CTA_CLASS_MASK | class | WARP_MULTI,
             verdict: OK,
         };
     }
     // My own warp.
+    let joined = joined | adds << CTA_CLASS_SHIFT;
     let keep_cta = fresh | joined & (GRID_CLASS_MASK | CTA_CLASS_MASK);
     if differs >> WARP_EPOCH_SHIFT != 0 {
         return Outcome {
@@ -182,10 +238,11 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
 
     // Warp level: another lane, or several.
     let class = cell >> WARP_CLASS_SHIFT & CLASS_BITS;
-    let joined = joined | digit(ADDS_CTA, kind) << WARP_CLASS_SHIFT;
-    if cell & WARP_LANE_MULTI != 0 || differs & LANE_MASK != 0 {
+    let several = cell & WARP_LANE_MULTI != 0;
+    if several || differs & LANE_MASK != 0 {
         if conflicts(CONFLICTS_CTA, class, kind) {
-            if lost_barriers || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier) {
+            let lost = lost_barriers || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier);
+            if lost || doubtful(CONFLICTS_CTA, class, kind) {
                 return Outcome {
                     next: keep_cta,
                     verdict: UNDECIDED,
@@ -193,13 +250,14 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             }
             return conflict(cell, fresh, kind, CONFLICT_WARP);
         }
+        let class = share(class, adds, several) << WARP_CLASS_SHIFT;
         return Outcome {
-            next: joined | WARP_LANE_MULTI,
+            next: joined & !WARP_CLASS_MASK | class | WARP_LANE_MULTI,
             verdict: OK,
         };
     }
     Outcome {
-        next: joined,
+        next: joined | adds << WARP_CLASS_SHIFT,
         verdict: OK,
     }
 }

@@ -222,6 +222,26 @@ fn pairs_are_merged_over_directions_launches_and_schedules() {
 }
 
 #[test]
+fn the_witness_furthest_apart_is_shown() {
+    let (_folder, sources) = sources();
+    let near = |level| {
+        let Event::Race(mut near) = race(1, 2, 2, 3) else {
+            unreachable!()
+        };
+        near.level = level;
+        Event::Race(near)
+    };
+    let races = vec![near(Level::Warp), near(Level::Grid), near(Level::Cta)];
+    let report = Report::build(&[log(None, races)], &context(), &sources);
+    let found: Vec<_> = report
+        .races
+        .iter()
+        .map(|r| (r.rule.as_str(), r.count))
+        .collect();
+    assert_eq!(found, [("CR003", 9)]);
+}
+
+#[test]
 fn a_fingerprint_does_not_follow_line_numbers() {
     let id = |above: &str| {
         let (folder, _) = sources();

@@ -1,7 +1,7 @@
 //! What kind of race it is, and what would order the two accesses.
 
 use super::model::Access;
-use super::source::Sources;
+use super::source::{Sources, extent};
 use crate::log::Level;
 
 /// Rule, kind and texts of a race.
@@ -101,6 +101,12 @@ fn help(
     if let Some(update) = update(accesses, sources) {
         return format!("{place}; make it one operation: `{update}`");
     }
+    if let Some(target) = written_back(accesses, sources) {
+        return format!(
+            "{place}; if this updates `{target}`, do it in one operation, such as `atomicAdd({}, …)`",
+            address(&target)
+        );
+    }
     if accesses.iter().any(|access| access.atomic) {
         return format!(
             "{place}; the other side is atomic, and this one must be too (an atomic load or store, for example through `cuda::atomic_ref`)"
@@ -134,12 +140,6 @@ fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
         Some(rest) if rest.trim_start().starts_with('(') => behind_parentheses(rest.trim_start())?,
         _ => statement,
     };
-    let address = |target: &str| {
-        let target = target.trim();
-        target
-            .strip_prefix('*')
-            .map_or_else(|| format!("&{target}"), str::to_owned)
-    };
     for (operator, function) in [
         ("+=", "atomicAdd"),
         ("-=", "atomicSub"),
@@ -161,6 +161,30 @@ fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
         return Some(format!("atomicAdd({}, 1)", address(target)));
     }
     stepped("--").map(|target| format!("atomicSub({}, 1)", address(target)))
+}
+
+/// What an expression's address is called.
+fn address(target: &str) -> String {
+    let target = target.trim();
+    target
+        .strip_prefix('*')
+        .map_or_else(|| format!("&{target}"), str::to_owned)
+}
+
+/// The expression that one side writes, when the other side reads it by the same words in another
+/// statement.
+fn written_back(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
+    let side = |op: &str| accesses.iter().find(|access| access.op == op);
+    let (read, write) = (side("ld")?.shown()?, side("st")?.shown()?);
+    if read.file != write.file || read.line == write.line {
+        return None;
+    }
+    let text = sources.text(&write.file)?;
+    let target = &text[extent(&text, write.line, write.column, false)?];
+    let reads = &text[extent(&text, read.line, read.column, true)?];
+    // A plain name is too likely to be another variable's, or a local one's.
+    let memory = target.contains(['[', '.']) || target.contains("->") || target.starts_with('*');
+    (memory && reads.contains(target)).then(|| target.to_owned())
 }
 
 /// What follows the balanced parentheses at the beginning.
@@ -224,6 +248,23 @@ mod tests {
         }
         let apart = [access("ld", "weak", 1), access("st", "weak", 2)];
         assert_eq!(update(&apart, &sources), None);
+    }
+
+    #[test]
+    fn a_value_that_is_read_and_written_back_is_named() {
+        let (_folder, sources) = sources("int c = x[i];\nx[i] = c + 1;\nx[j] = c;\n");
+        let help = |line| {
+            let sides = [access("ld", "weak", 1), access("st", "weak", line)];
+            written_back(
+                &sides.map(|mut side| {
+                    side.frames[0].column = 1;
+                    side
+                }),
+                &sources,
+            )
+        };
+        assert_eq!(help(2).as_deref(), Some("x[i]"));
+        assert_eq!(help(3), None);
     }
 
     #[test]

@@ -59,7 +59,8 @@ struct Builder<'a> {
     sources: &'a Sources,
     report: Report,
     kernels: BTreeMap<String, Kernel>,
-    races: HashMap<[Side; 2], usize>,
+    /// Index of the race, and the rank of its witness.
+    races: HashMap<[Side; 2], (usize, (bool, u32))>,
 }
 
 /// What one log has said so far.
@@ -233,22 +234,29 @@ impl<'a> Builder<'a> {
         let mut key = [first, second].map(|(site, module)| side(site, said.origin(module)));
         key.sort();
         let known = self.races.get(&key).copied();
-        let index = known.unwrap_or(self.report.races.len());
-        if known.is_none() {
-            self.races.insert(key, index);
-            let made = self.make(race, [first, second], said);
-            self.report.races.push(made);
-        }
-        let report = &mut self.report.races[index];
-        if known.is_some() && race.decided && report.certainty != "certain" {
-            // Decided in one kernel or launch: that witness says more.
-            let mut made = self.make(race, [first, second], said);
-            let old = &self.report.races[index];
-            made.count = old.count;
-            made.launches.clone_from(&old.launches);
-            made.seeds.clone_from(&old.seeds);
-            self.report.races[index] = made;
-        }
+        let rank = (race.decided, reach(race.level));
+        let index = match known {
+            None => {
+                self.races.insert(key, (self.report.races.len(), rank));
+                let made = self.make(race, [first, second], said);
+                self.report.races.push(made);
+                self.report.races.len() - 1
+            }
+            Some((index, best)) => {
+                if rank > best {
+                    // This witness says more: what orders threads that are further apart orders
+                    // the others too.
+                    self.races.insert(key, (index, rank));
+                    let mut made = self.make(race, [first, second], said);
+                    let old = &mut self.report.races[index];
+                    made.count = old.count;
+                    made.launches = std::mem::take(&mut old.launches);
+                    made.seeds = std::mem::take(&mut old.seeds);
+                    *old = made;
+                }
+                index
+            }
+        };
         let report = &mut self.report.races[index];
         report.count += race.count;
         if !report.launches.contains(&race.launch) {
@@ -373,6 +381,15 @@ impl<'a> Builder<'a> {
             () => Outcome::Clean,
         };
         report
+    }
+}
+
+/// How far apart threads are.
+fn reach(level: log::Level) -> u32 {
+    match level {
+        log::Level::Warp => 0,
+        log::Level::Cta => 1,
+        log::Level::Grid => 2,
     }
 }
 

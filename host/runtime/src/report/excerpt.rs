@@ -93,10 +93,10 @@ struct Place {
 fn place(access: &Access, sources: &Sources) -> Place {
     if let Some(frame) = access.shown()
         && let Some(text) = sources.text(&frame.file)
-        && let Some(span) = extent(&text, frame.line, frame.column)
+        && let Some(span) = extent(&text, frame.line, frame.column, access.op == "ld")
     {
         return Place {
-            path: frame.file.clone(),
+            path: sources.shown(&frame.file),
             text: text.to_string(),
             line: 1,
             span,
@@ -104,7 +104,7 @@ fn place(access: &Access, sources: &Sources) -> Place {
     }
     // The source is not here: say where it is, and show what is known of it.
     let (path, line) = match access.shown() {
-        Some(frame) => (frame.file.clone(), frame.line),
+        Some(frame) => (sources.shown(&frame.file), frame.line),
         None => (access.ptx.module.clone(), access.ptx.line),
     };
     Place {

@@ -203,7 +203,7 @@ pub struct Records {
 pub struct Cells {
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
-    /// Conflicts left undecided by a saturated epoch.
+    /// Conflicts left undecided: a saturated epoch, or loads and writes of different strength mixed.
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,

@@ -45,6 +45,13 @@ impl Sources {
         text.lines().nth(index).map(str::to_owned)
     }
 
+    /// A recorded path as a person here would write it: below the first root that contains it.
+    pub fn shown(&self, path: &str) -> String {
+        let below = |root: &PathBuf| Path::new(path).strip_prefix(root).ok();
+        let relative = self.roots.iter().find_map(below);
+        relative.map_or_else(|| path.to_owned(), |path| path.display().to_string())
+    }
+
     fn find(&self, path: &str) -> Option<String> {
         if path.is_empty() {
             return None;
@@ -80,8 +87,10 @@ fn load(path: &Path) -> Option<String> {
 /// The bytes of the text that a line number and column point at.
 ///
 /// A column stands at the beginning of an expression, so that expression is taken: a name with its
-/// members, subscripts and arguments. Without a column it is the line without its indentation.
-pub fn extent(text: &str, line: u32, column: u32) -> Option<Range<usize>> {
+/// members, subscripts and arguments. `whole` takes the rest of the statement: where a value is
+/// read, the compiler points at the statement that uses it.
+/// Without a column it is the line without its indentation.
+pub fn extent(text: &str, line: u32, column: u32, whole: bool) -> Option<Range<usize>> {
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
     let start = match index {
         0 => 0,
@@ -90,17 +99,31 @@ pub fn extent(text: &str, line: u32, column: u32) -> Option<Range<usize>> {
     if start >= text.len() {
         return None;
     }
-    let whole = text[start..].split('\n').next().unwrap_or_default();
-    let whole = whole.trim_end();
-    let indent = whole.len() - whole.trim_start().len();
+    let all = text[start..].split('\n').next().unwrap_or_default();
+    let all = all.trim_end();
+    let indent = all.len() - all.trim_start().len();
     let from = (column as usize)
         .checked_sub(1)
-        .filter(|&at| at < whole.len() && whole.is_char_boundary(at));
+        .filter(|&at| at < all.len() && all.is_char_boundary(at));
     let Some(from) = from else {
-        return (indent < whole.len()).then_some(start + indent..start + whole.len());
+        return (indent < all.len()).then_some(start + indent..start + all.len());
     };
-    let length = expression(&whole[from..]);
+    let rest = &all[from..];
+    let length = match whole {
+        true => statement(rest),
+        false => expression(rest),
+    };
     Some(start + from..start + from + length)
+}
+
+/// Length of the statement that a text begins with, at least one character.
+fn statement(text: &str) -> usize {
+    let ends = [text.find(';'), text.find('{'), text.find("//")];
+    let end = ends.into_iter().flatten().min().unwrap_or(text.len());
+    match text[..end].trim_end().len() {
+        0 => text.chars().next().map_or(0, char::len_utf8),
+        length => length,
+    }
 }
 
 /// Length of the expression that a text begins with, at least one character.
@@ -157,7 +180,7 @@ mod tests {
     fn the_expression_at_a_column_is_marked() {
         let text =
             "int x;\n    counts[data[i]] = count + 1;\n\tp->q.r(a, b)[2]++;\n    *total += x;\n";
-        let at = |line, column| extent(text, line, column).map(|range| &text[range]);
+        let at = |line, column| extent(text, line, column, false).map(|range| &text[range]);
         assert_eq!(at(2, 5), Some("counts[data[i]]"));
         assert_eq!(at(2, 0), Some("counts[data[i]] = count + 1;"));
         assert_eq!(at(3, 2), Some("p->q.r(a, b)[2]"));
@@ -167,8 +190,17 @@ mod tests {
         assert_eq!(at(9, 1), None);
         assert_eq!(at(0, 1), None);
         // Columns count bytes; one inside a character is as good as none.
-        assert_eq!(extent("éx = 1;", 1, 2), Some(0..8));
-        assert_eq!(extent("[a", 1, 1), Some(0..1));
+        assert_eq!(extent("éx = 1;", 1, 2, false), Some(0..8));
+        assert_eq!(extent("[a", 1, 1, false), Some(0..1));
+    }
+
+    #[test]
+    fn a_read_is_marked_to_the_end_of_its_statement() {
+        let text = "    int y = x[1];  // why\n    if (x[2]) {\n;";
+        let at = |line, column| extent(text, line, column, true).map(|range| &text[range]);
+        assert_eq!(at(1, 5), Some("int y = x[1]"));
+        assert_eq!(at(2, 5), Some("if (x[2])"));
+        assert_eq!(at(3, 1), Some(";"));
     }
 
     #[test]
@@ -179,6 +211,9 @@ mod tests {
         let sources = Sources::new(vec![root.path().to_owned()]);
         assert_eq!(sources.line("/built/elsewhere/src/a.cu", 2).unwrap(), "two");
         assert_eq!(sources.line("src/a.cu", 1).unwrap(), "one");
+        let inside = root.path().join("src/a.cu").display().to_string();
+        assert_eq!(sources.shown(&inside), "src/a.cu");
+        assert_eq!(sources.shown("/built/a.cu"), "/built/a.cu");
         assert!(sources.line("src/a.cu", 3).is_none());
         assert!(sources.text("b.cu").is_none() && sources.text("").is_none());
         assert!(sources.text("..").is_none());

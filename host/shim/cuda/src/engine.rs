@@ -69,7 +69,8 @@ impl Engine {
         }
         // What is merely not known passes, and fails the launch that needs it; a text of which nothing
         // is understood would not load on a real driver either.
-        let understood = !module.items.iter().all(|item| matches!(item, Item::Unknown(_)));
+        let declares = |item: &Item| matches!(item, Item::Function(_) | Item::Variable(_));
+        let understood = module.items.iter().any(declares);
         if let (false, Some(first)) = (understood, diagnostics.first()) {
             let (line, column) = module.line_column(first.span.start);
             let why = format!("{origin}:{line}:{column}: {}", first.message);
