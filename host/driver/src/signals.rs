@@ -3,33 +3,61 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The last signal that [`hold`] caught; 0 when there was none.
+/// The last signal that [`hold`] caught, with [`TERMINAL`]; 0 when there was none.
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
+/// Set for a signal that the kernel sent by itself.
+const TERMINAL: i32 = 1 << 16;
+/// `SI_KERNEL`: nobody sent it by `kill`.
+const FROM_KERNEL: i32 = 0x80;
 
-extern "C" fn note(signal: libc::c_int) {
-    CAUGHT.store(signal, Ordering::Relaxed);
+/// A signal that was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// Its number.
+    pub signal: i32,
+    /// It came from the terminal, which sends it to all processes in the foreground.
+    pub from_terminal: bool,
 }
 
-/// From now on SIGINT, SIGQUIT, SIGTERM and SIGHUP do not end this process but are noted.
+extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: with SA_SIGINFO the system passes a valid description.
+    let code = unsafe { (*info).si_code };
+    let terminal = if code == FROM_KERNEL { TERMINAL } else { 0 };
+    CAUGHT.store(signal | terminal, Ordering::Relaxed);
+}
+
+/// From now on SIGINT, SIGQUIT, SIGTERM and SIGHUP do not end this process but are noted; those it
+/// was started to ignore, as `nohup` does, stay ignored.
 ///
 /// Programs it starts have the default again: a caught signal does not stay caught over `exec`, as
 /// an ignored one would stay ignored.
 pub fn hold() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
-        let handler = note as extern "C" fn(libc::c_int);
-        // SAFETY: the handler only stores to an atomic, which is safe at any moment.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+        // SAFETY: an action of zeros is valid, and filled in below; the first call only reads the
+        // current action; the handler only stores to an atomic, which is safe at any moment.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if action.sa_sigaction == libc::SIG_IGN {
+                continue;
+            }
+            let handler =
+                note as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+            action = std::mem::zeroed();
+            action.sa_sigaction = handler as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
     }
 }
 
 /// Takes the last signal that was noted.
-pub fn take() -> Option<i32> {
-    Some(CAUGHT.swap(0, Ordering::Relaxed)).filter(|&signal| signal != 0)
-}
-
-/// Whether the terminal sends this signal to all processes in the foreground itself.
-pub fn from_terminal(signal: i32) -> bool {
-    signal == libc::SIGINT || signal == libc::SIGQUIT
+pub fn take() -> Option<Caught> {
+    let caught = CAUGHT.swap(0, Ordering::Relaxed);
+    (caught != 0).then_some(Caught {
+        signal: caught & !TERMINAL,
+        from_terminal: caught & TERMINAL != 0,
+    })
 }
 
 /// Sends a signal to a process. One that is gone already is nobody's error.
@@ -55,6 +83,10 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
             take()
         });
-        assert_eq!(noted, Some(libc::SIGHUP));
+        let by_kill = Caught {
+            signal: libc::SIGHUP,
+            from_terminal: false,
+        };
+        assert_eq!(noted, Some(by_kill));
     }
 }

@@ -36,6 +36,22 @@ pub(crate) struct Args {
     pub(crate) c: u32,
     /// Modifiers, with a meaning that the operation knows.
     pub(crate) imm: u32,
+    /// Which of the numbers are rows.
+    pub(crate) shape: Shape,
+}
+
+/// Which of the numbers of [`Args`] are rows; the others are predicates or mean nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `d`, `a`, `b` and `c`; those not needed are the sink.
+    #[default]
+    Rows,
+    /// `a` and `b`.
+    Test,
+    /// `d`, `a` and `b`.
+    Choose,
+    /// None.
+    Preds,
 }
 
 /// An operation on registers, for the lanes in the mask.

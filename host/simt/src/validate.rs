@@ -60,6 +60,14 @@ pub(crate) fn launch(
             "{shared} bytes of shared memory, at most {most} are possible"
         ));
     }
+    if program.info.local_bytes > config.local_per_thread {
+        let most = config.local_per_thread;
+        let reason = format!(
+            "{} bytes of local memory per thread, at most {most} are possible",
+            program.info.local_bytes
+        );
+        return Err(LaunchError::OutOfResources(reason));
+    }
     if launch.params.len() < program.info.param_bytes as usize {
         let (have, want) = (launch.params.len(), program.info.param_bytes);
         return invalid(format!(

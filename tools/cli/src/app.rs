@@ -144,10 +144,11 @@ fn wait(mut child: Child, timeout: Option<Duration>) -> Result<Ended, Stop> {
                 interrupted,
             });
         }
-        if let Some(signal) = signals::take() {
+        if let Some(caught) = signals::take() {
             interrupted = true;
-            if !signals::from_terminal(signal) {
-                signals::send(child.id(), signal);
+            // What came from the terminal has reached the program too.
+            if !caught.from_terminal {
+                signals::send(child.id(), caught.signal);
             }
         }
         let over = timeout.and_then(|limit| start.elapsed().checked_sub(limit));

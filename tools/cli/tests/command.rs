@@ -236,21 +236,22 @@ fn streams_and_environment_reach_the_program() {
 
 #[test]
 fn a_signal_ends_the_program_and_still_gives_a_report() {
-    let place = Place::new();
-    let mut command = place.command();
-    command.args(["sh", "-c", "echo ready; exec sleep 60"]);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 6];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status()
-        .unwrap();
-    Ran::from(child.wait_with_output().unwrap()).ends(143, &["killed by signal 15", "COVERAGE"]);
+    for (name, number) in [("TERM", 15), ("INT", 2)] {
+        let place = Place::new();
+        let mut command = place.command();
+        command.args(["sh", "-c", "echo ready; exec sleep 60"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let pid = child.id().to_string();
+        Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status()
+            .unwrap();
+        let killed = format!("killed by signal {number}");
+        Ran::from(child.wait_with_output().unwrap()).ends(128 + number, &[&killed, "COVERAGE"]);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Operand, Type};
 
 use super::Result;
 use super::context::{Decoder, Unsupported, last_type, operand};
-use crate::lanes::{AluFn, alu};
+use crate::lanes::{AluFn, Shape, alu};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let ty = last_type(i)?;
@@ -201,6 +201,7 @@ fn insert(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
         b,
         c,
         imm: bits,
+        shape: Shape::Rows,
     };
     let make_mask: AluFn = alu!(imm bits, |start: u32, length: u32| -> u64 {
         let (start, length) = (start & 255, length & 255);

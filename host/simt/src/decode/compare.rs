@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Operand, Type};
 
 use super::Result;
 use super::context::{Decoder, SINK_PRED, TRUE, Unsupported, operand};
-use crate::lanes::{AluFn, Args, Rows, WARP, alu, map3, test2};
+use crate::lanes::{AluFn, Args, Rows, Shape, WARP, alu, map3, test2};
 use crate::values::approx::flush;
 use crate::values::soft::{BF16, F16, F32, Round, convert};
 
@@ -141,7 +141,18 @@ pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     } else {
         cx.src_pred(operand(i, 3)?)?
     };
-    cx.push_alu(f, Args { d, e, a, b, c, imm })
+    cx.push_alu(
+        f,
+        Args {
+            d,
+            e,
+            a,
+            b,
+            c,
+            imm,
+            shape: Shape::Test,
+        },
+    )
 }
 
 /// `set.op{.bool}.dtype.stype d, a, b{, c};`: all ones, or 1.0, where it holds.
@@ -175,6 +186,7 @@ pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b,
             c,
             imm,
+            shape: Shape::Test,
         },
     )?;
     let (a, b) = (cx.builder.constant(one), cx.builder.constant(0));
@@ -187,6 +199,7 @@ pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b,
             c: 2 * test,
             imm: 0,
+            shape: Shape::Choose,
         },
     )
 }
@@ -243,6 +256,7 @@ pub(super) fn select(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b,
             c,
             imm: 0,
+            shape: Shape::Choose,
         },
     )
 }
@@ -281,6 +295,7 @@ pub(super) fn logic(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b,
             c: 0,
             imm: 0,
+            shape: Shape::Preds,
         },
     )
 }
@@ -302,6 +317,7 @@ pub(super) fn move_pred(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()>
             b: 0,
             c: 0,
             imm: 0,
+            shape: Shape::Preds,
         },
     )
 }

@@ -7,7 +7,7 @@ use ptx::scope::{Register, Scopes};
 
 use super::program::Builder;
 use crate::code::{Formal, Kind, Op};
-use crate::lanes::{AluFn, Args};
+use crate::lanes::{AluFn, Args, Shape};
 
 /// Row that swallows results nobody wants.
 pub(crate) const SINK: u32 = 0;
@@ -128,6 +128,7 @@ impl<'m> Decoder<'_, 'm> {
                 b,
                 c,
                 imm,
+                shape: Shape::Rows,
             },
         )
     }

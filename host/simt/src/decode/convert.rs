@@ -7,7 +7,7 @@ use ptx::ast::{Instruction, Type};
 
 use super::Result;
 use super::context::{Decoder, Unsupported, operand};
-use crate::lanes::{AluFn, Args, alu};
+use crate::lanes::{AluFn, Args, Shape, alu};
 use crate::values::approx::{canonical, flush};
 use crate::values::mods;
 use crate::values::soft::{self, Exact, Number, Round};
@@ -35,6 +35,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         b: 0,
         c: 0,
         imm,
+        shape: Shape::Rows,
     };
     if to.is_integer() && from.is_integer() && !i.has("sat") {
         let (f, imm) = integer(to, from, width);

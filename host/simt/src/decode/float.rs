@@ -222,7 +222,7 @@ fn coarse(x: f64) -> u64 {
 
 /// `testp.class p, a;`
 fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
-    use crate::lanes::{Args, Rows, test2};
+    use crate::lanes::{Args, Rows, Shape, test2};
     macro_rules! class {
         ($t:ty, |$x:ident| $e:expr) => {{
             fn run(rows: &mut Rows<'_>, args: &Args, mask: u32) {
@@ -260,6 +260,7 @@ fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
             b: a,
             c: 0,
             imm: 0,
+            shape: Shape::Test,
         },
     )
 }

@@ -76,6 +76,8 @@ pub(crate) fn decode<'m>(builder: &mut Builder<'m>, function: &'m Function) -> F
     resolve(&mut cx);
     done.rows = cx.row_count;
     done.preds = cx.pred_count;
+    let ops = &mut cx.builder.program.ops[entry as usize..];
+    super::allocate::allocate(ops, entry, &mut done);
     done
 }
 

@@ -29,7 +29,9 @@ pub(super) fn load(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             cx.builder.program.consts[(address.base & !crate::lanes::CONSTANT) as usize][0];
         let offset = offset.wrapping_add_signed(address.offset);
         let limit = u64::from(cx.builder.param_bytes());
-        if !matches!(to, Operand::Vector(_)) && offset + u64::from(width.bytes) <= limit {
+        if !matches!(to, Operand::Vector(_))
+            && offset.saturating_add(u64::from(width.bytes)) <= limit
+        {
             let d = cx.dst(to)?;
             return cx.push(Kind::Param {
                 d,

@@ -5,6 +5,7 @@
 //! What is not understood becomes an op that says so; in code that is reached directly it also
 //! makes launches of the kernel fail before they start.
 
+mod allocate;
 mod atomic;
 mod bits;
 mod compare;

@@ -5,7 +5,7 @@ use ptx::ast::{Instruction, Operand, Space, Type};
 use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use super::{Result, compare, special};
 use crate::code::Kind;
-use crate::lanes::{Args, alu};
+use crate::lanes::{Args, Shape, alu};
 use crate::windows;
 
 pub(super) fn mov(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -131,6 +131,7 @@ fn pack(cx: &mut Decoder<'_, '_>, ty: Type, to: &Operand, parts: &[Operand]) -> 
         b,
         c: 0,
         imm,
+        shape: Shape::Rows,
     };
     match sources[..] {
         [a, b] => cx.push_alu(join, args(d, a, b, bits)),
@@ -174,6 +175,7 @@ pub(super) fn cvta(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b,
             c: SINK,
             imm: 0,
+            shape: Shape::Rows,
         },
     )
 }

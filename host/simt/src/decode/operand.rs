@@ -78,7 +78,7 @@ impl Decoder<'_, '_> {
                 .builder
                 .constant(u64::from(at).wrapping_add_signed(offset))),
             Named::Frame(at) => {
-                let offset = u32::try_from(i64::from(at) + offset);
+                let offset = u32::try_from(i64::from(at).saturating_add(offset));
                 let Ok(offset) = offset else {
                     return Unsupported::because("an address below its variable");
                 };
