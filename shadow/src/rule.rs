@@ -112,7 +112,7 @@ const fn share(class: u64, adds: u64, several: bool) -> u64 {
     let had = attributes(class);
     let has = had | adds;
     let alike = if several {
-        (is_mixed(class) == false) & (has == had)
+        !is_mixed(class) & (has == had)
     } else {
         had == adds
     };

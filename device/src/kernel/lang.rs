@@ -57,6 +57,11 @@ impl const Not for u64 {
     #[inline(always)]
     fn not(self) -> u64 { !self }
 }
+impl const Not for bool {
+    type Output = bool;
+    #[inline(always)]
+    fn not(self) -> bool { !self }
+}
 
 #[lang = "eq"]
 pub const trait PartialEq<Rhs: PointeeSized = Self>: PointeeSized {

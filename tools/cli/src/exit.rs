@@ -35,12 +35,6 @@ impl Stop {
     }
 }
 
-impl From<anyhow::Error> for Stop {
-    fn from(error: anyhow::Error) -> Self {
-        Self::new(INTERNAL, format!("{error:#}"))
-    }
-}
-
 /// The code of a process that ended like this: its own, or 128 and the signal.
 pub(crate) fn of(exit: ExitStatus) -> u8 {
     let code = match (exit.code, exit.signal) {

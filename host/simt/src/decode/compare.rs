@@ -163,6 +163,8 @@ pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         Some(Type::U32 | Type::S32) => u64::from(u32::MAX),
         Some(Type::U16 | Type::S16) => u64::from(u16::MAX),
         Some(Type::F32) => u64::from(1f32.to_bits()),
+        Some(Type::F16) => 0x3c00,
+        Some(Type::BF16) => 0x3f80,
         _ => return Unsupported::because("a result of this type"),
     };
     if types.len() < 2 {

@@ -47,20 +47,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             cx.compute(i, &one, f, m)
         }
         "min" | "max" => {
-            let f = match (i.opcode == "max", wide) {
-                (false, false) => {
-                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) })
-                }
-                (true, false) => {
-                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) })
-                }
-                (false, true) => {
-                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) })
-                }
-                (true, true) => {
-                    alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) })
-                }
-            };
+            let f = extremes(i.opcode == "max", wide, m);
             // `.abs` belongs to `.xorsign` and compares magnitudes.
             cx.compute(i, &two, f, m)
         }
@@ -79,6 +66,59 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "testp" => test(cx, i, wide),
         _ => Unsupported::because("this instruction"),
     }
+}
+
+/// `min` and `max`.
+fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
+    // Of two zeros the sign decides; equal values have equal bits otherwise.
+    match (max, wide, m) {
+        (true, false, 0) => alu!(|a: f32, b: f32| -> f32 {
+            if a > b {
+                a
+            } else if a == b {
+                f32::from_bits(a.to_bits() & b.to_bits())
+            } else {
+                other(a, b)
+            }
+        }),
+        (false, false, 0) => alu!(|a: f32, b: f32| -> f32 {
+            if a < b {
+                a
+            } else if a == b {
+                f32::from_bits(a.to_bits() | b.to_bits())
+            } else {
+                other(a, b)
+            }
+        }),
+        (true, true, 0) => alu!(|a: f64, b: f64| -> f64 {
+            if a > b || b.is_nan() {
+                a
+            } else if a == b {
+                f64::from_bits(a.to_bits() & b.to_bits())
+            } else {
+                b
+            }
+        }),
+        (false, true, 0) => alu!(|a: f64, b: f64| -> f64 {
+            if a < b || b.is_nan() {
+                a
+            } else if a == b {
+                f64::from_bits(a.to_bits() | b.to_bits())
+            } else {
+                b
+            }
+        }),
+        (false, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) }),
+        (true, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) }),
+        (false, true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) }),
+        (true, true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) }),
+    }
+}
+
+/// `b`, unless that is NaN; then `a`, unless that is, too.
+#[inline(always)]
+fn other(a: f32, b: f32) -> f32 {
+    if b.is_nan() { one_nan(a) } else { b }
 }
 
 /// Flushes where the modifiers say so.
@@ -280,6 +320,26 @@ mod tests {
                 let (have, want) = (fma32(x, y, z), x.mul_add(y, z));
                 prop_assert!(have.to_bits() == want.to_bits() || have.is_nan() && want.is_nan(),
                              "{x:e} {y:e} {z:e}: {have:e} {want:e}");
+            }
+        }
+
+        #[test]
+        fn the_fast_min_and_max_are_the_exact_ones(a: u64, b: u64, same in 0u32..4) {
+            // Random bits are seldom equal, zero or NaN.
+            let special = [0, 1 << 31, 0x7fc0_0001, 1 << 63, 0x7ff8 << 48, a, b, a ^ 1 << 63];
+            let pick = |n: u32, own| if n < 8 { special[n as usize] } else { own };
+            for (x, y) in [(pick(same * 2, a), pick(same * 2 + 1, b)), (a, a), (pick(same, a), b)] {
+                for (max, wide) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let cut = |v: u64| if wide { v } else { v & 0xffff_ffff };
+                    let mut regs = [[cut(x); 32], [cut(y); 32], [0; 32]];
+                    let mut rows = crate::lanes::Rows { regs: &mut regs, preds: &mut [], consts: &[] };
+                    let args = crate::lanes::Args { d: 2, b: 1, ..Default::default() };
+                    extremes(max, wide, 0)(&mut rows, &args, u32::MAX);
+                    let format = if wide { F64 } else { F32 };
+                    let want = extreme(max, format, 0, cut(x), cut(y));
+                    let nan = wide && format.is_nan(want) && format.is_nan(regs[2][7]);
+                    prop_assert!(regs[2][7] == want || nan, "{x:#x} {y:#x} {max} {wide}");
+                }
             }
         }
 
