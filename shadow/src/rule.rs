@@ -187,7 +187,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
                     verdict: UNDECIDED,
                 };
             }
-            return conflict(cell, fresh, kind, CONFLICT_GRID);
+            return conflict(cell, fresh, class, kind, CONFLICT_GRID);
         }
         let class = share(class, adds, several) << GRID_CLASS_SHIFT;
         return Outcome {
@@ -218,7 +218,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
                     verdict: UNDECIDED,
                 };
             }
-            return conflict(cell, fresh, kind, CONFLICT_CTA);
+            return conflict(cell, fresh, class, kind, CONFLICT_CTA);
         }
         let class = share(class, adds, several) << CTA_CLASS_SHIFT;
         return Outcome {
@@ -248,7 +248,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
                     verdict: UNDECIDED,
                 };
             }
-            return conflict(cell, fresh, kind, CONFLICT_WARP);
+            return conflict(cell, fresh, class, kind, CONFLICT_WARP);
         }
         let class = share(class, adds, several) << WARP_CLASS_SHIFT;
         return Outcome {
@@ -262,10 +262,13 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     }
 }
 
-/// After a conflict the cell describes a subset of the accesses, so that it never alarms falsely:
-/// a load leaves the cell to the writer it raced with, a write takes it over.
-const fn conflict(cell: u64, fresh: u64, kind: u32, verdict: u32) -> Outcome {
-    let next = if kind <= STRONG_LOAD_CTA { cell } else { fresh };
+/// After a conflict the cell describes a subset of the accesses, so that it never alarms falsely.
+/// A load leaves the cell to the writer it raced with, and so does a write where the cell knows a
+/// weak write already: nothing conflicts with more, and threads that all store to one granule do
+/// not fight over its cell. Any other write takes the cell over.
+const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) -> Outcome {
+    let keep = kind <= STRONG_LOAD_CTA || class == CLASS_BITS;
+    let next = if keep { cell } else { fresh };
     Outcome { next, verdict }
 }
 

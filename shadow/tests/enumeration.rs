@@ -162,7 +162,7 @@ fn six_events_of_two_ctas_with_two_warps() {
     assert!(tally.races > tally.accesses / 4, "{tally:?}");
     // What docs/cell.md says of later races.
     let missed = tally.later_misses as f64 / tally.later_races as f64;
-    assert!((0.25..0.40).contains(&missed), "{tally:?}");
+    assert!((0.2..0.35).contains(&missed), "{tally:?}");
     assert_eq!(tally.undecided, 0);
 }
 

@@ -86,9 +86,9 @@ impl<O: Observer> Machine<'_, O> {
         // lanes find nothing strange.
         if exec != ALL {
             let fill = out[exec.trailing_zeros() as usize & 31];
-            for lane in 0..WARP {
-                out[lane] = if exec >> lane & 1 == 1 {
-                    out[lane]
+            for (lane, address) in out.iter_mut().enumerate() {
+                *address = if exec >> lane & 1 == 1 {
+                    *address
                 } else {
                     fill
                 };
