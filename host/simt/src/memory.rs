@@ -261,6 +261,15 @@ impl Memory {
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let (words, mut at) = self.range(address, into.len() as u64)?;
         let mut rest = into;
+        if at.is_multiple_of(4) {
+            let whole = rest.len() / 4 * 4;
+            let (now, later) = rest.split_at_mut(whole);
+            for (bytes, word) in now.chunks_exact_mut(4).zip(&words[(at / 4) as usize..]) {
+                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            at += whole as u64;
+            rest = later;
+        }
         while !rest.is_empty() {
             let skip = (at % 4) as usize;
             let count = (4 - skip).min(rest.len());
@@ -282,6 +291,14 @@ impl Memory {
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError> {
         let (words, mut at) = self.range(address, from.len() as u64)?;
         let mut rest = from;
+        if at.is_multiple_of(4) {
+            let (now, later) = rest.as_chunks::<4>();
+            for (bytes, word) in now.iter().zip(&words[(at / 4) as usize..]) {
+                word.store(u32::from_le_bytes(*bytes), Ordering::Relaxed);
+            }
+            at += 4 * now.len() as u64;
+            rest = later;
+        }
         while !rest.is_empty() {
             let skip = (at % 4) as usize;
             let count = (4 - skip).min(rest.len());

@@ -63,7 +63,7 @@ fn run(text: &str, seed: u64) -> Result<(), simt::LaunchError> {
             max_warp_instructions: Some(2000),
             timeout: None,
         },
-        schedule: if seed % 2 == 0 {
+        schedule: if seed.is_multiple_of(2) {
             Schedule::RoundRobin
         } else {
             Schedule::Seeded(seed)

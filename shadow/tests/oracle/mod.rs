@@ -5,14 +5,14 @@ use shadow::rule;
 
 /// A thread's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub cta: u64,
-    pub warp: u32,
-    pub lane: u32,
+pub(crate) struct Place {
+    pub(crate) cta: u64,
+    pub(crate) warp: u32,
+    pub(crate) lane: u32,
 }
 
 /// Threads at most.
-pub const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Access {
@@ -23,7 +23,7 @@ struct Access {
 
 /// What has happened so far.
 #[derive(Clone, Debug)]
-pub struct Oracle<'a> {
+pub(crate) struct Oracle<'a> {
     places: &'a [Place],
     /// `clocks[t][u]`: the last time of `u` that is ordered before what `t` does next.
     clocks: [[u32; THREADS]; THREADS],
@@ -31,7 +31,7 @@ pub struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    pub fn new(places: &'a [Place]) -> Self {
+    pub(crate) fn new(places: &'a [Place]) -> Self {
         let mut clocks = [[0; THREADS]; THREADS];
         (0..THREADS).for_each(|t| clocks[t][t] = 1);
         Self {
@@ -42,7 +42,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// A barrier of all threads for which `joins` holds.
-    pub fn barrier(&mut self, joins: impl Fn(&Place) -> bool) {
+    pub(crate) fn barrier(&mut self, joins: impl Fn(&Place) -> bool) {
         let mut joined = [0; THREADS];
         let members = || (0..self.places.len()).filter(|&t| joins(&self.places[t]));
         for t in members() {
@@ -55,7 +55,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// An access; true if it races with an earlier one.
-    pub fn access(&mut self, thread: usize, kind: u32) -> bool {
+    pub(crate) fn access(&mut self, thread: usize, kind: u32) -> bool {
         let races = self
             .accesses
             .iter()
@@ -69,7 +69,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// Takes the last access back.
-    pub fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         self.accesses.pop();
     }
 

@@ -40,7 +40,7 @@ fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
         .flat_map(|v| v.to_le_bytes())
         .collect();
     let count = u32::try_from(rows.len())?;
-    let mut machine = Machine::new(checked, 0)?;
+    let machine = Machine::new(checked, 0)?;
     let arguments = [
         Arg::Buffer(input),
         Arg::Buffer(vec![0; rows.len() * 8]),

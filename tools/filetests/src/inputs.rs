@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -67,11 +67,11 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// A random value of the operand's width, or now and then a corner.
 fn draw(operand: &str, column: &[u64], random: &mut Random) -> u64 {
-    let value = random.next();
+    let value = random.draw();
     let corner = column[(value >> 32) as usize % column.len()];
     match bits(operand.trim_end_matches("!0")) {
         Some(width) if value & 7 != 0 => {
-            let value = random.next() & mask(width);
+            let value = random.draw() & mask(width);
             if value == 0 { corner } else { value }
         }
         _ => corner,

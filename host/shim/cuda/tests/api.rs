@@ -1,10 +1,11 @@
 //! The entry points called from Rust: memory, copies, pools, attributes, images, bad arguments.
 //!
-//! The state is the process's, so each test keeps to its own allocations and modules.
+//! The state is the process's, contexts included, so the tests run one at a time.
 #![allow(non_snake_case, reason = "entry points keep their C names")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarun_shim_cuda::exports::*;
 use driver::fatbin::MAGIC;
@@ -23,11 +24,14 @@ fn ok(result: CUresult) {
 }
 
 /// Initialises the driver and makes the primary context current on this thread.
-fn start() {
+fn start() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut context = null_mut();
     ok(cu!(cuInit(0)));
     ok(cu!(cuDevicePrimaryCtxRetain(&mut context, 0)));
     ok(cu!(cuCtxSetCurrent(context)));
+    turn
 }
 
 fn alloc(bytes: usize) -> CUdeviceptr {
@@ -38,11 +42,8 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 fn read(address: CUdeviceptr, bytes: usize) -> Vec<u8> {
     let mut host = vec![0xeeu8; bytes];
-    ok(cu!(cuMemcpyDtoH_v2(
-        host.as_mut_ptr().cast(),
-        address,
-        bytes
-    )));
+    let to = host.as_mut_ptr().cast();
+    ok(cu!(cuMemcpyDtoH_v2(to, address, bytes)));
     host
 }
 
@@ -52,7 +53,7 @@ const PTX: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n\
 
 #[test]
 fn memory_is_zeroed_bounded_and_gone_when_freed() {
-    start();
+    let _turn = start();
     let a = alloc(1000);
     assert_eq!(a % 256, 0);
     assert_eq!(read(a, 1000), [0; 1000]);
@@ -79,7 +80,7 @@ fn memory_is_zeroed_bounded_and_gone_when_freed() {
 
 #[test]
 fn boxes_are_copied_row_by_row() {
-    start();
+    let _turn = start();
     let (mut pitched, mut pitch) = (0, 0);
     ok(cu!(cuMemAllocPitch_v2(&mut pitched, &mut pitch, 10, 4, 4)));
     assert_eq!(pitch, 512);
@@ -137,7 +138,7 @@ fn boxes_are_copied_row_by_row() {
 
 #[test]
 fn large_copies_go_in_pieces() {
-    start();
+    let _turn = start();
     let bytes = (5 << 20) + 3;
     let host: Vec<u8> = (0..bytes).map(|index| (index % 251) as u8).collect();
     let (a, b) = (alloc(bytes), alloc(bytes));
@@ -166,7 +167,7 @@ fn large_copies_go_in_pieces() {
 
 #[test]
 fn pointers_are_told_apart() {
-    start();
+    let _turn = start();
     let device = alloc(64);
     let mut managed = 0;
     let mut pinned = null_mut();
@@ -244,7 +245,7 @@ fn pointers_are_told_apart() {
 
 #[test]
 fn pools_count_what_they_hand_out() {
-    start();
+    let _turn = start();
     let mut pool = null_mut();
     ok(cu!(cuMemPoolCreate(&mut pool, &CUmemPoolProps::default())));
     let mut address = 0;
@@ -312,7 +313,7 @@ fn elf_header() -> Vec<u8> {
 
 #[test]
 fn images_of_every_kind_are_loaded_or_refused() {
-    start();
+    let _turn = start();
     let load = |image: *const c_void| {
         let mut module = null_mut();
         (cu!(cuModuleLoadData(&mut module, image)), module)
@@ -389,7 +390,7 @@ fn images_of_every_kind_are_loaded_or_refused() {
 
 #[test]
 fn relocatable_code_is_loaded_where_it_needs_no_linker() {
-    start();
+    let _turn = start();
     let head = ".version 7.0\n.target sm_70\n.address_size 64\n";
     let needy = format!("{head}.extern .func helper();\n.visible .entry k() {{ ret; }}\n\0");
     let plain = format!("{head}.visible .entry other() {{ ret; }}\n\0");
@@ -422,7 +423,7 @@ fn relocatable_code_is_loaded_where_it_needs_no_linker() {
 
 #[test]
 fn libraries_give_kernels_that_functions_are_made_of() {
-    start();
+    let _turn = start();
     let mut library = null_mut();
     let code = PTX.as_ptr().cast();
     let (none, no_values) = (null_mut(), null_mut());
@@ -512,7 +513,7 @@ fn libraries_give_kernels_that_functions_are_made_of() {
 
 #[test]
 fn contexts_stack_per_thread() {
-    start();
+    let _turn = start();
     let (mut base, mut one, mut top, mut popped) = (null_mut(), null_mut(), null_mut(), null_mut());
     ok(cu!(cuCtxGetCurrent(&mut base)));
     ok(cu!(cuCtxCreate_v2(&mut one, 0, 0)));
@@ -539,7 +540,7 @@ fn contexts_stack_per_thread() {
 
 #[test]
 fn captures_join_and_must_end_where_they_began() {
-    start();
+    let _turn = start();
     let (mut one, mut two, mut event, mut graph) = (null_mut(), null_mut(), null_mut(), null_mut());
     ok(cu!(cuStreamCreate(&mut one, 1)));
     ok(cu!(cuStreamCreate(&mut two, 1)));
@@ -565,17 +566,14 @@ fn captures_join_and_must_end_where_they_began() {
     ok(cu!(cuGraphInstantiateWithFlags(&mut exec, graph, 0)));
     ok(cu!(cuGraphDestroy(graph)));
     ok(cu!(cuGraphLaunch(exec, one)));
-    assert_eq!(
-        read(address, 16),
-        [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]
-    );
+    assert_eq!(read(address, 16), [[1; 8], [2; 8]].concat());
     ok(cu!(cuGraphExecDestroy(exec)));
     ok(cu!(cuMemFree_v2(address)));
 }
 
 #[test]
 fn null_results_and_bad_handles_are_errors() {
-    start();
+    let _turn = start();
     assert_eq!(cu!(cuInit(1)), CUresult::INVALID_VALUE);
     assert_eq!(cu!(cuDeviceGetCount(null_mut())), CUresult::INVALID_VALUE);
     assert_eq!(cu!(cuDeviceGet(null_mut(), 0)), CUresult::INVALID_VALUE);
