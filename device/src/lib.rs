@@ -69,15 +69,6 @@ pub const fn access_word(kind: u32, granule_log2: u32, bytes: u32) -> u32 {
     kind | granule_log2 << ACCESS_GRANULE_SHIFT | bytes << ACCESS_BYTES_SHIFT
 }
 
-/// The value to pass as `shared`: the state that an access of `kind` leaves alone although several
-/// CTAs share the granule. Kinds that always conflict there get a pattern no cell has.
-pub const fn shared_pattern(kind: u32) -> u64 {
-    match kind {
-        rule::WEAK_STORE | rule::STRONG_WRITE_CTA => (!0 << 18) & ((1 << 22) - 1) & !(1 << 19),
-        _ => rule::shared(kind),
-    }
-}
-
 /// The fast path, to be pasted in front of an access.
 ///
 /// Straight-line code over registers of its own; [`Fast::declarations`] once per function body,
@@ -138,7 +129,7 @@ impl Fast {
     pub fn paste(arguments: &FastArguments<'_>) -> String {
         let granule = arguments.granule_log2.to_string();
         let fresh = rule::classes(arguments.kind).to_string();
-        let shared = shared_pattern(arguments.kind).to_string();
+        let shared = rule::shared(arguments.kind).to_string();
         let values = [
             arguments.cells,
             arguments.base,

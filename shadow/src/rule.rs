@@ -144,8 +144,10 @@ pub const fn classes(kind: u32) -> u64 {
         | digit(ADDS_CTA, kind) << WARP_CLASS_SHIFT
 }
 
-/// The bits and the value of a cell that another load (or strong access) of `kind` leaves as it is:
-/// shared by several CTAs with exactly this class.
+/// The state of a cell shared by several CTAs that one more access of `kind` leaves as it is.
+///
+/// For kinds that conflict with everything there, this is a state that no cell has: a granule with
+/// a weak write is never shared without a conflict.
 pub const fn shared(kind: u32) -> u64 {
     GRID_MULTI | digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT
 }
