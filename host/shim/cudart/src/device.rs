@@ -6,7 +6,7 @@ use driver::sys::CUdriverProcAddressQueryResult;
 
 use crate::context::{self, context, device, driver, own_path};
 use crate::entry::entry;
-use crate::error::{Error, check};
+use crate::error::{Error, check, out};
 use crate::registration;
 
 entry! {
@@ -26,7 +26,7 @@ entry! {
 
     fn cudaGetDevice(current: *mut c_int) {
         driver()?;
-        *current = device();
+        *out(current)? = device();
         Ok(())
     }
 
@@ -128,6 +128,7 @@ entry! {
 
     fn cudaDriverGetVersion(version: *mut c_int) {
         // Works, and says 0, also where no driver can be loaded.
+        let version = out(version)?;
         *version = 0;
         driver().map_or(Ok(()), |api| check(api.cuDriverGetVersion(version)))
     }
@@ -135,7 +136,7 @@ entry! {
     fn cudaRuntimeGetVersion(version: *mut c_int) {
         let file = own_path().unwrap_or_default();
         let old = file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".12"));
-        *version = if old { 12080 } else { 13000 };
+        *out(version)? = if old { 12080 } else { 13000 };
         Ok(())
     }
 

@@ -26,6 +26,15 @@ impl Error {
     pub(crate) const UNKNOWN: Self = Self(999);
 }
 
+/// Where a result goes; a null pointer is an error of the program's, not a crash.
+///
+/// # Safety
+/// What is not null is valid for writing and nobody else's during the call.
+pub(crate) unsafe fn out<'a, T>(pointer: *mut T) -> Result<&'a mut T, Error> {
+    // SAFETY: the caller's condition.
+    unsafe { pointer.as_mut() }.ok_or(Error::INVALID_VALUE)
+}
+
 /// The outcome of a driver call.
 pub(crate) fn check(result: CUresult) -> Result<(), Error> {
     match result.0 {

@@ -7,7 +7,7 @@ use driver::sys::{CUfunction, CUkernel};
 
 use crate::context::context;
 use crate::entry::entry;
-use crate::error::{Error, check};
+use crate::error::{Error, check, out};
 use crate::registration::kernel;
 
 /// `cudaFuncAttributes`
@@ -35,7 +35,7 @@ entry! {
     fn cudaFuncGetAttributes(attributes: *mut FuncAttributes, host: *const c_void) {
         let function = function(host)?;
         let ask = |id| attribute(function, id);
-        *attributes = FuncAttributes {
+        *out(attributes)? = FuncAttributes {
             shared_bytes: ask(1)? as usize,
             const_bytes: ask(2)? as usize,
             local_bytes: ask(3)? as usize,

@@ -34,9 +34,36 @@ pub struct LaunchConfig {
 
 type Pushed = (Dim3, Dim3, usize, CUstream);
 
+/// How many launches may be nested in each other's arguments.
+const DEPTH: usize = 16;
+
+/// Configurations that no host stub has taken yet, innermost first.
+///
+/// `f<<<…>>>(g())` pushes before `g` runs, so a launch inside `g` pushes a second one.
+#[derive(Clone, Copy)]
+struct Stack([Option<Pushed>; DEPTH]);
+
+impl Stack {
+    const EMPTY: Stack = Stack([None; DEPTH]);
+
+    /// Where there is no room the outermost goes: an argument that threw left it behind.
+    fn push(mut self, pushed: Pushed) -> Stack {
+        self.0.rotate_right(1);
+        self.0[0] = Some(pushed);
+        self
+    }
+
+    fn pop(mut self) -> (Stack, Option<Pushed>) {
+        let top = self.0[0].take();
+        self.0.rotate_left(1);
+        (self, top)
+    }
+}
+
 thread_local! {
-    /// What `<<<…>>>` said, until the host stub takes it.
-    static PUSHED: Cell<Option<Pushed>> = const { Cell::new(None) };
+    /// What `<<<…>>>` said, until the host stub takes it. No destructor: programs launch while
+    /// they exit.
+    static PUSHED: Cell<Stack> = const { Cell::new(Stack::EMPTY) };
 }
 
 /// Keeps a launch configuration for the host stub; 0 is success.
@@ -50,7 +77,8 @@ pub unsafe extern "C" fn __cudaPushCallConfiguration(
     dynamic_shared: usize,
     stream: CUstream,
 ) -> c_uint {
-    PUSHED.set(Some((grid, block, dynamic_shared, stream)));
+    let pushed = (grid, block, dynamic_shared, stream);
+    PUSHED.set(PUSHED.get().push(pushed));
     0
 }
 
@@ -58,7 +86,9 @@ entry! {
     fn __cudaPopCallConfiguration(
         grid: *mut Dim3, block: *mut Dim3, dynamic_shared: *mut usize, stream: *mut CUstream
     ) {
-        let pushed = PUSHED.take().ok_or(Error::MISSING_CONFIGURATION)?;
+        let (rest, pushed) = PUSHED.get().pop();
+        PUSHED.set(rest);
+        let pushed = pushed.ok_or(Error::MISSING_CONFIGURATION)?;
         (*grid, *block, *dynamic_shared, *stream) = pushed;
         Ok(())
     }
@@ -178,4 +208,35 @@ fn acceptable(grid: Dim3, block: Dim3) -> Result<(), Error> {
 
 fn shared(bytes: usize) -> Result<c_uint, Error> {
     c_uint::try_from(bytes).map_err(|_| Error::INVALID_VALUE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(x: c_uint) -> Pushed {
+        let size = Dim3 { x, y: 1, z: 1 };
+        (size, size, 0, null_mut())
+    }
+
+    #[test]
+    fn a_launch_inside_an_argument_leaves_the_outer_one_alone() {
+        let stack = Stack::EMPTY.push(of(1)).push(of(2));
+        let (stack, inner) = stack.pop();
+        let (stack, outer) = stack.pop();
+        assert_eq!((inner, outer), (Some(of(2)), Some(of(1))));
+        assert_eq!(stack.pop().1, None);
+    }
+
+    #[test]
+    fn a_full_stack_loses_the_outermost() {
+        let full = (0..=DEPTH as c_uint).fold(Stack::EMPTY, |stack, x| stack.push(of(x)));
+        let mut stack = full;
+        for x in (1..=DEPTH as c_uint).rev() {
+            let (rest, top) = stack.pop();
+            assert_eq!(top, Some(of(x)));
+            stack = rest;
+        }
+        assert_eq!(stack.pop().1, None);
+    }
 }

@@ -7,7 +7,7 @@ use driver::sys::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdevice, CUdeviceptr, CUmemoryP
 
 use crate::context::{context, device, driver};
 use crate::entry::entry;
-use crate::error::{Error, check};
+use crate::error::{Error, check, out};
 use crate::registration::symbol;
 
 /// `cudaPitchedPtr`
@@ -43,7 +43,8 @@ pub struct Memcpy3D {
     kind: c_int,
 }
 
-/// `cudaPointerAttributes`
+/// `cudaPointerAttributes` as CUDA 12 knows it. CUDA 13 appended 64 reserved bytes, which are left
+/// alone: a program built with CUDA 12 has other things there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PointerAttributes {
@@ -51,7 +52,29 @@ pub struct PointerAttributes {
     device: c_int,
     device_pointer: *mut c_void,
     host_pointer: *mut c_void,
-    reserved: [i64; 8],
+}
+
+/// `cudaChannelFormatDesc`: bits per component, and what they mean.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelDesc {
+    x: c_int,
+    y: c_int,
+    z: c_int,
+    w: c_int,
+    format: c_int,
+}
+
+/// `cudaCreateChannelDesc` of the CUDA runtime API, which returns no error but the description.
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaCreateChannelDesc(
+    x: c_int,
+    y: c_int,
+    z: c_int,
+    w: c_int,
+    format: c_int,
+) -> ChannelDesc {
+    ChannelDesc { x, y, z, w, format }
 }
 
 const MEMORY_UNIFIED: c_int = 4;
@@ -63,7 +86,7 @@ fn at(pointer: *const c_void) -> CUdeviceptr {
 entry! {
     fn cudaMalloc(pointer: *mut *mut c_void, bytes: usize) {
         let api = context()?;
-        let pointer = pointer.as_mut().ok_or(Error::INVALID_VALUE)?;
+        let pointer = out(pointer)?;
         let mut address = 0;
         if bytes > 0 {
             check(api.cuMemAlloc(&mut address, bytes))?;
@@ -78,6 +101,7 @@ entry! {
     }
 
     fn cudaMallocAsync(pointer: *mut *mut c_void, bytes: usize, stream: CUstream) as cudaMallocAsync_ptsz {
+        let pointer = out(pointer)?;
         let mut address = 0;
         check(context()?.cuMemAllocAsync(&mut address, bytes, stream))?;
         *pointer = address as *mut c_void;
@@ -87,6 +111,7 @@ entry! {
     fn cudaMallocFromPoolAsync(
         pointer: *mut *mut c_void, bytes: usize, pool: CUmemoryPool, stream: CUstream
     ) as cudaMallocFromPoolAsync_ptsz {
+        let pointer = out(pointer)?;
         let mut address = 0;
         check(context()?.cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream))?;
         *pointer = address as *mut c_void;
@@ -98,6 +123,7 @@ entry! {
     }
 
     fn cudaMallocPitch(pointer: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
+        let pointer = out(pointer)?;
         let api = context()?;
         let mut address = 0;
         check(api.cuMemAllocPitch(&mut address, pitch, width, height, 4))?;
@@ -106,6 +132,7 @@ entry! {
     }
 
     fn cudaMalloc3D(pointer: *mut PitchedPtr, extent: Xyz) {
+        let pointer = out(pointer)?;
         let api = context()?;
         let (mut address, mut pitch) = (0, 0);
         check(api.cuMemAllocPitch(&mut address, &mut pitch, extent.x, extent.y * extent.z.max(1), 4))?;
@@ -119,6 +146,7 @@ entry! {
     }
 
     fn cudaMallocManaged(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
+        let pointer = out(pointer)?;
         let api = context()?;
         let mut address = 0;
         check(api.cuMemAllocManaged(&mut address, bytes, flags))?;
@@ -148,6 +176,7 @@ entry! {
     }
 
     fn cudaHostGetDevicePointer(result: *mut *mut c_void, host: *mut c_void, flags: c_uint) {
+        let result = out(result)?;
         let mut address = 0;
         check(context()?.cuMemHostGetDevicePointer(&mut address, host, flags))?;
         *result = address as *mut c_void;
@@ -229,13 +258,13 @@ entry! {
     }
 
     fn cudaMemset3D(to: PitchedPtr, value: c_int, extent: Xyz) as cudaMemset3D_ptds {
-        fill_volume(&to, value, extent)
+        fill_volume(&to, value, extent, None)
     }
 
     fn cudaMemset3DAsync(
-        to: PitchedPtr, value: c_int, extent: Xyz, _stream: CUstream
+        to: PitchedPtr, value: c_int, extent: Xyz, stream: CUstream
     ) as cudaMemset3DAsync_ptsz {
-        fill_volume(&to, value, extent)
+        fill_volume(&to, value, extent, Some(stream))
     }
 
     fn cudaMemcpyToSymbol(
@@ -263,16 +292,17 @@ entry! {
     }
 
     fn cudaGetSymbolAddress(address: *mut *mut c_void, host: *const c_void) {
-        *address = symbol(host)?.0 as *mut c_void;
+        *out(address)? = symbol(host)?.0 as *mut c_void;
         Ok(())
     }
 
     fn cudaGetSymbolSize(bytes: *mut usize, host: *const c_void) {
-        *bytes = symbol(host)?.1;
+        *out(bytes)? = symbol(host)?.1;
         Ok(())
     }
 
     fn cudaPointerGetAttributes(attributes: *mut PointerAttributes, pointer: *const c_void) {
+        let attributes = out(attributes)?;
         const MEMORY_TYPE: c_int = 2;
         const DEVICE_POINTER: c_int = 3;
         const HOST_POINTER: c_int = 4;
@@ -283,7 +313,6 @@ entry! {
             device: -2,
             device_pointer: null_mut(),
             host_pointer: pointer.cast_mut(),
-            reserved: [0; 8],
         };
         let (mut kind, mut managed): (c_uint, c_uint) = (0, 0);
         if api.cuPointerGetAttribute((&raw mut kind).cast(), MEMORY_TYPE, at(pointer)).0 == 0 {
@@ -459,12 +488,37 @@ fn volume(parameters: Option<&Memcpy3D>) -> Result<CUDA_MEMCPY3D, Error> {
     })
 }
 
-fn fill_volume(to: &PitchedPtr, value: c_int, extent: Xyz) -> Result<(), Error> {
+fn fill_volume(
+    to: &PitchedPtr,
+    value: c_int,
+    extent: Xyz,
+    stream: Option<CUstream>,
+) -> Result<(), Error> {
     let api = context()?;
     for slice in 0..extent.z {
         let start = at(to.pointer) + (slice * to.pitch * to.y_size) as u64;
         // SAFETY: a device address, which the driver checks.
-        check(unsafe { api.cuMemsetD2D8(start, to.pitch, value as u8, extent.x, extent.y) })?;
+        check(unsafe {
+            let (pitch, value) = (to.pitch, value as u8);
+            match stream {
+                Some(stream) => {
+                    api.cuMemsetD2D8Async(start, pitch, value, extent.x, extent.y, stream)
+                }
+                None => api.cuMemsetD2D8(start, pitch, value, extent.x, extent.y),
+            }
+        })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program built with CUDA 12 gives room for 24 bytes.
+    #[test]
+    fn pointer_attributes_fit_both_versions() {
+        assert_eq!(size_of::<PointerAttributes>(), 24);
+        assert_eq!(size_of::<ChannelDesc>(), 20);
+    }
 }

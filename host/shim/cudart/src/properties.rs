@@ -9,7 +9,7 @@ use driver::sys::{Api, CUuuid};
 
 use crate::context::driver;
 use crate::entry::entry;
-use crate::error::{Error, check};
+use crate::error::{Error, check, out};
 
 /// Where a field lies: offset in CUDA 13 and in CUDA 12, if it is there; bytes per element; the
 /// device attributes that fill its elements.
@@ -119,19 +119,23 @@ static FIELDS: &[Field] = &[
 entry! {
     fn cudaGetDeviceProperties(properties: *mut u8, of: c_int) {
         let bytes = describe(of, BYTES_13, |field| field.0)?;
+        // Only a test for null: the reference stands for one byte, and all of them are written.
+        out(properties)?;
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), properties, bytes.len());
         Ok(())
     }
 
     fn cudaGetDeviceProperties_v2(properties: *mut u8, of: c_int) {
         let bytes = describe(of, BYTES_12, |field| field.1)?;
+        // Only a test for null: the reference stands for one byte, and all of them are written.
+        out(properties)?;
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), properties, bytes.len());
         Ok(())
     }
 
     fn cudaChooseDevice(chosen: *mut c_int, _properties: *const u8) {
         driver()?;
-        *chosen = 0;
+        *out(chosen)? = 0;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What nvcc's host code registers before `main`: fat binaries, kernels, variables.
 //!
 //! A fat binary is loaded when the first of its kernels or variables is needed, as the real library
-//! does; with managed variables at registration's end.
+//! does, and when a managed variable is first touched: nvcc's code calls `__cudaInitModule` there.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -19,6 +19,19 @@ struct Registry {
     binaries: Vec<Binary>,
     kernels: HashMap<usize, Kernel>,
     variables: HashMap<usize, Variable>,
+}
+
+impl Registry {
+    /// The managed variable that lies at an address: nvcc's code names it so, and not by where the
+    /// host keeps that address.
+    fn managed_at(&self, address: u64) -> Option<&Variable> {
+        let managed = self.binaries.iter().filter(|b| b.library.is_some());
+        let (host, _) = managed.flat_map(|b| &b.managed).find(|(host, _)| {
+            // SAFETY: registered as valid, and written when the library was loaded.
+            unsafe { *(*host as *const u64) == address }
+        })?;
+        self.variables.get(host)
+    }
 }
 
 struct Binary {
@@ -40,6 +53,9 @@ struct Variable {
 }
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+/// Held while a fat binary is loaded: two threads that need it at once must get the same variables.
+static LOADING: Mutex<()> = Mutex::new(());
 
 fn with<T>(body: impl FnOnce(&mut Registry) -> T) -> T {
     body(lock(&REGISTRY).get_or_insert_default())
@@ -80,6 +96,9 @@ pub unsafe extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
     // names must not be found any more.
     let binary = handle as usize;
     with(|registry| {
+        if let Some(binary) = registry.binaries.get_mut(binary.wrapping_sub(1)) {
+            binary.managed.clear();
+        }
         registry.kernels.retain(|_, kernel| kernel.binary != binary);
         registry
             .variables
@@ -181,6 +200,7 @@ pub unsafe extern "C" fn __cudaInitModule(handle: *mut *mut c_void) -> c_char {
 /// The loaded library of a fat binary.
 fn library(handle: usize) -> Result<CUlibrary, Error> {
     let api = context()?;
+    let _loading = lock(&LOADING);
     let found = with(|registry| {
         let binary = registry.binaries.get(handle.wrapping_sub(1))?;
         Some((binary.library, binary.wrapper, binary.managed.clone()))
@@ -249,7 +269,10 @@ pub(crate) fn kernel(host: *const c_void) -> Result<CUkernel, Error> {
 /// Device address and size in bytes of the variable whose host shadow is at `host`.
 pub(crate) fn symbol(host: *const c_void) -> Result<(u64, usize), Error> {
     let found = with(|registry| {
-        let variable = registry.variables.get(&(host as usize))?;
+        let variable = registry
+            .variables
+            .get(&(host as usize))
+            .or_else(|| registry.managed_at(host as u64))?;
         Some((variable.binary, variable.name.clone()))
     });
     let (binary, name) = found.ok_or(Error::INVALID_SYMBOL)?;

@@ -35,7 +35,7 @@ macro_rules! stubs {
 stubs! {
     __cudaGetProcAddress __cudaRegisterHostVar __cudaRegisterUnifiedTable cudaArrayGetInfo
     cudaArrayGetMemoryRequirements cudaArrayGetPlane cudaArrayGetSparseProperties
-    cudaCreateChannelDesc cudaCreateSurfaceObject cudaCreateTextureObject cudaDestroyExternalMemory
+    cudaCreateSurfaceObject cudaCreateTextureObject cudaDestroyExternalMemory
     cudaDestroyExternalSemaphore cudaDestroySurfaceObject cudaDestroyTextureObject
     cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetGraphMemAttribute
     cudaDeviceGetHostAtomicCapabilities cudaDeviceGetNvSciSyncAttributes
