@@ -1,10 +1,16 @@
 //! The rule in Rust against the rule in PTX: `__cudarun_slow` runs on the simulated device over the
 //! boundary values of every field of a cell, and must leave the cell that `shadow::rule` computes
-//! and count what it says.
+//! and count what it says. Likewise the identity after barriers, and the pasted fast path, which may
+//! settle only what the rule would leave alone.
+
+use std::mem::offset_of;
 
 use bytemuck::Zeroable;
+use device::{Fast, FastArguments};
 use driver::Device as _;
-use shadow::layout::{Counters, LaunchBlock, PairSlot, WITNESS_BYTES};
+use shadow::layout::{
+    BUSY, Counters, GRID_CLASS_MASK, GRID_MULTI, LaunchBlock, PairSlot, WITNESS_BYTES,
+};
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
 use simt::{Device, DeviceConfig, Launch};
@@ -13,18 +19,58 @@ use simt::{Device, DeviceConfig, Launch};
 const CASES: usize = 16 * 1024;
 const BLOCK: u32 = 256;
 
-/// Each thread checks one access with a launch block, a cell and counters of its own.
-const KERNEL: &str = "
-.visible .entry one_access(.param .u64 blocks, .param .u64 identities, .param .u64 addresses, .param .u32 access)
-{
-    .reg .b32 %i, %cta, %size, %access;
-    .reg .b64 %block, %me, %address, %slot;
+/// Each thread checks one access with a launch block, a cell and counters of its own: first by the
+/// fast path, which changes nothing, then by the slow one; then it passes barriers.
+fn kernel(kind: u32) -> String {
+    let fast = Fast::paste(&FastArguments {
+        cells: "%cells",
+        base: "%base",
+        bytes: "%bytes",
+        index_mask: "%mask",
+        index_bits: "%bits",
+        tag_shift: "%tag",
+        me: "%me",
+        address: "%address",
+        granule_log2: 2,
+        kind,
+    });
+    let registers = Fast::declarations();
+    let [cells, base, bytes, mask, bits, tag] = [
+        offset_of!(LaunchBlock, cells),
+        offset_of!(LaunchBlock, window_base),
+        offset_of!(LaunchBlock, window_bytes),
+        offset_of!(LaunchBlock, index_mask),
+        offset_of!(LaunchBlock, index_bits),
+        offset_of!(LaunchBlock, tag_shift),
+    ];
+    let [after_barrier, after_warp_barrier] = ["barrier", "warp_barrier"].map(|function| {
+        format!(
+            "{{
+        .param .b64 p0;
+        .param .b64 p1;
+        .param .b64 r0;
+        st.param.b64 [p0], %block;
+        st.param.b64 [p1], %me;
+        call (r0), __cudarun_{function}, (p0, p1);
+        ld.param.b64 %passed, [r0];
+    }}"
+        )
+    });
+    let access = device::access_word(kind, 2, 4);
+    format!(
+        "
+.visible .entry one_access(.param .u64 blocks, .param .u64 identities, .param .u64 addresses, .param .u64 results)
+{{
+    .reg .b32 %i, %cta, %size, %bits, %tag, %hit;
+    .reg .b64 %block, %me, %address, %slot, %passed, %result;
+    .reg .b64 %cells, %base, %bytes, %mask;
+    {registers}
     mov.u32 %i, %tid.x;
     mov.u32 %cta, %ctaid.x;
     mov.u32 %size, %ntid.x;
     mad.lo.u32 %i, %cta, %size, %i;
     ld.param.u64 %block, [blocks];
-    mul.wide.u32 %slot, %i, 96;
+    mul.wide.u32 %slot, %i, {block_bytes};
     add.u64 %block, %block, %slot;
     mul.wide.u32 %slot, %i, 8;
     ld.param.u64 %me, [identities];
@@ -33,8 +79,20 @@ const KERNEL: &str = "
     ld.param.u64 %address, [addresses];
     add.u64 %address, %address, %slot;
     ld.global.u64 %address, [%address];
-    ld.param.u32 %access, [access];
-    {
+    ld.param.u64 %result, [results];
+    mul.wide.u32 %slot, %i, {result_bytes};
+    add.u64 %result, %result, %slot;
+    ld.global.u64 %cells, [%block+{cells}];
+    ld.global.u64 %base, [%block+{base}];
+    ld.global.u64 %bytes, [%block+{bytes}];
+    ld.global.u64 %mask, [%block+{mask}];
+    ld.global.u32 %bits, [%block+{bits}];
+    ld.global.u32 %tag, [%block+{tag}];
+    {fast}
+    selp.u32 %hit, 1, 0, %crc_hit;
+    cvt.u64.u32 %passed, %hit;
+    st.global.u64 [%result], %passed;
+    {{
         .param .b64 p0;
         .param .b64 p1;
         .param .b64 p2;
@@ -44,12 +102,24 @@ const KERNEL: &str = "
         st.param.b64 [p1], %me;
         st.param.b64 [p2], %address;
         st.param.b32 [p3], 7;
-        st.param.b32 [p4], %access;
+        st.param.b32 [p4], {access};
         call __cudarun_slow, (p0, p1, p2, p3, p4);
-    }
+    }}
+    {after_barrier}
+    st.global.u64 [%result+8], %passed;
+    {after_warp_barrier}
+    st.global.u64 [%result+16], %passed;
     ret;
+}}
+",
+        block_bytes = size_of::<LaunchBlock>(),
+        result_bytes = size_of::<Results>(),
+    )
 }
-";
+
+/// What a thread finds besides its cell and counters: whether the fast path settled the access, and
+/// its identity after either barrier.
+type Results = [u64; 3];
 
 /// A small fixed sequence (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -82,8 +152,9 @@ impl Random {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]
 fn the_rule_in_rust_equals_the_rule_in_ptx() {
-    let mut verdicts = [0u32; 6];
+    let (mut verdicts, mut fast_hits) = ([0u32; 6], 0);
     for widths in [
         Widths {
             tag: 4,
@@ -105,14 +176,17 @@ fn the_rule_in_rust_equals_the_rule_in_ptx() {
         },
     ] {
         for kind in 0..rule::KINDS {
-            compare(&widths, kind, &mut verdicts);
+            fast_hits += compare(&widths, kind, &mut verdicts);
         }
     }
     // Every verdict must have been compared, or the values are no boundary values.
     assert!(verdicts.iter().all(|&seen| seen > 100), "{verdicts:?}");
+    assert!(fast_hits > 1000, "{fast_hits}");
+    eprintln!("verdicts {verdicts:?}, settled by the fast path {fast_hits}");
 }
 
-fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
+/// Gives how many accesses the fast path settled.
+fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
     let mut random = Random(u64::from(kind) + 1);
     let mut device = Device::new(DeviceConfig {
         memory: 1 << 28,
@@ -123,8 +197,12 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
     let n = CASES as u64;
     let (cells, witnesses) = (alloc(8 * n), alloc(WITNESS_BYTES * n));
     let counters = alloc(size_of::<Counters>() as u64 * n);
-    let (pairs, blocks) = (alloc(size_of::<PairSlot>() as u64), alloc(96 * n));
+    let (pairs, blocks) = (
+        alloc(size_of::<PairSlot>() as u64),
+        alloc(size_of::<LaunchBlock>() as u64 * n),
+    );
     let (identities, addresses) = (alloc(8 * n), alloc(8 * n));
+    let results = alloc(size_of::<Results>() as u64 * n);
 
     let shifts = widths.shifts();
     let (mut before, mut mine, mut at, mut launches) =
@@ -151,7 +229,17 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
             }
         }
         // Classes and multi bits: everything below the generation but warp, lane and the busy bit.
-        let state = random.below(1 << 22) & !(31 << 9) & !31;
+        let mut state = random.below(1 << 22) & !(31 << 9) & !31;
+        // The fast path knows two states of a cell.
+        match random.below(8) {
+            0 => state = rule::classes(kind),
+            1 => state = state & !GRID_CLASS_MASK | rule::shared(kind),
+            _ => {}
+        }
+        // A thread of an earlier launch was killed while it held the cell.
+        if owner.generation != me.generation && random.below(2) == 0 {
+            state |= BUSY;
+        }
         let cell = if random.below(16) == 0 {
             0
         } else {
@@ -180,17 +268,15 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
     }
 
     let text = format!(
-        ".version 7.0\n.target sm_70\n.address_size 64\n{}{KERNEL}",
-        device::functions()
+        ".version 7.0\n.target sm_70\n.address_size 64\n{}{}",
+        device::functions(),
+        kernel(kind)
     );
     let (module, diagnostics) = ptx::parse(&text);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let module = device.load(&module).unwrap();
-    let access = device::access_word(kind, 2, 4);
-    let mut params: Vec<u8> = [blocks, identities, addresses]
-        .map(u64::to_le_bytes)
-        .concat();
-    params.extend(access.to_le_bytes());
+    let params = [blocks, identities, addresses, results];
+    let params = params.map(u64::to_le_bytes).concat();
     let launch = Launch::new([CASES as u32 / BLOCK, 1, 1], [BLOCK, 1, 1], params);
     device.launch(module, "one_access", &launch).unwrap();
 
@@ -202,6 +288,11 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
     device
         .read(counters, bytemuck::cast_slice_mut(&mut counted))
         .unwrap();
+    let mut found = vec![Results::zeroed(); CASES];
+    device
+        .read(results, bytemuck::cast_slice_mut(&mut found))
+        .unwrap();
+    let mut fast_hits = 0;
     for i in 0..CASES {
         let me = mine[i]
             | if widths.tag == 0 {
@@ -209,7 +300,7 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
             } else {
                 (at[i] / 4) << shifts.tag
             };
-        let expected = rule::access(before[i], me, kind, &shifts);
+        let expected = rule::access(before[i] & !BUSY, me, kind, &shifts);
         let case = format!("cell {:#x} me {me:#x} kind {kind} {widths:?}", before[i]);
         assert_eq!(after[i], expected.next, "{case}");
         let verdict = match (
@@ -225,5 +316,23 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) {
         };
         assert_eq!(verdict, expected.verdict, "{case}");
         verdicts[verdict as usize] += 1;
+
+        let [fast, after_barrier, after_warp_barrier] = found[i];
+        // A weak write is never shared without a conflict (`rule::shared`), so no cell has this
+        // state; shadow/tests/enumeration.rs holds the fast path to the cells that there are.
+        let shared_weak_write = GRID_MULTI | GRID_CLASS_MASK;
+        let exists = before[i] & shared_weak_write != shared_weak_write;
+        if fast == 1 && exists {
+            assert_eq!((expected.next, verdict), (before[i], rule::OK), "{case}");
+            fast_hits += 1;
+        }
+        assert_eq!(
+            after_barrier,
+            rule::pass_barrier(mine[i], &shifts),
+            "{case}"
+        );
+        let passed = rule::pass_warp_barrier(mine[i], &shifts);
+        assert_eq!(after_warp_barrier, passed, "{case}");
     }
+    fast_hits
 }
