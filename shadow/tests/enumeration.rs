@@ -253,10 +253,11 @@ fn accesses(choices: u64, events: u64, length: u32) -> u64 {
 fn six_events_of_two_ctas_with_two_warps() {
     let tally = walk("warps", &WIDTHS, &WARPS, &KINDS, &CTA_BARRIERS, 6);
     assert_eq!(tally.accesses, accesses(16, 18, 6));
-    assert!(tally.races > tally.accesses / 4, "{tally:?}");
-    // What docs/cell.md says of later races.
-    let missed = tally.later_misses as f64 / tally.later_races as f64;
-    assert!((0.2..0.35).contains(&missed), "{tally:?}");
+    // Here and below: the figures that docs/cell.md gives.
+    assert_eq!(
+        (tally.later_misses, tally.later_races),
+        (8_387_360, 29_928_448)
+    );
     assert_eq!(tally.undecided, 0);
 }
 
@@ -264,6 +265,11 @@ fn six_events_of_two_ctas_with_two_warps() {
 fn five_events_of_all_kinds() {
     let tally = walk("all kinds", &WIDTHS, &WARPS, &ALL_KINDS, &CTA_BARRIERS, 5);
     assert_eq!(tally.accesses, accesses(24, 26, 5));
+    assert_eq!(
+        (tally.later_misses, tally.later_races),
+        (2_054_048, 8_165_152)
+    );
+    assert_eq!(tally.undecided, 144_768);
     assert!((0.05..0.10).contains(&tally.share_undecided()), "{tally:?}");
 }
 

@@ -217,6 +217,13 @@ fn a_saturated_epoch_is_undecided_and_other_ctas_still_race() {
         access(cell, id(0, 1, 0), WEAK_STORE, &shifts).verdict,
         CONFLICT_CTA
     );
+    // A CTA barrier makes room for warp epochs again.
+    let rested = |me| pass_barrier(late(me), &shifts);
+    let cell = access(0, rested(id(0, 0, 0)), WEAK_STORE, &shifts).next;
+    assert_eq!(
+        access(cell, rested(id(0, 0, 1)), WEAK_STORE, &shifts).verdict,
+        CONFLICT_WARP
+    );
 }
 
 #[test]
