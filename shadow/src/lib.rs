@@ -2,7 +2,7 @@
 //!
 //! Pure, `no_std`, without `unsafe`, and without any knowledge of PTX.
 //! [`rule`] is the decision, [`layout`] the bytes that host and device share, [`plan`] how a launch
-//! divides the bits of a cell.
+//! divides the bits of a cell; [`hb`] decides without cells, from everything that happens.
 //!
 //! What a cell can miss (tests/enumeration.rs counts it, and the device counts it at run time):
 //! 1. after the first race on a granule, later races on it may go unreported;
@@ -13,6 +13,7 @@
 
 #![no_std]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -26,6 +27,7 @@ macro_rules! pod {
     };
 }
 
+pub mod hb;
 pub mod layout;
 pub mod plan;
 pub mod rule;

@@ -2,9 +2,11 @@
 //! found.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use driver::Device;
+use shadow::hb::Shape as HbShape;
 use shadow::layout::{Record, UNKNOWN};
 use shadow::plan::Shape;
 use shadow::rule;
@@ -12,8 +14,9 @@ use shadow::rule;
 use crate::allocations::Allocations;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
-use crate::options::Options;
+use crate::options::{Mode, Options};
 use crate::place;
+use crate::reference::{self, Instructions, Judged, Reference, Scrutiny};
 use crate::shadow_memory::{Drained, ShadowMemory};
 
 /// Number of a module in the process.
@@ -32,6 +35,8 @@ pub struct Prepared {
 /// The size of a launch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
+    /// CTAs of a cluster in x, y and z; zeroes without clusters.
+    pub cluster: [u32; 3],
     /// CTAs in x, y and z.
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y and z.
@@ -62,9 +67,12 @@ pub struct Begun {
     pub parameter: Option<u64>,
     launch: log::Launch,
     release_capable: bool,
+    /// What of the launch happens-before on the host is to judge.
+    scrutiny: Option<Scrutiny>,
     started: Instant,
 }
 
+#[derive(Default)]
 struct Module {
     origin: String,
     kernels: HashMap<String, rewrite::KernelInfo>,
@@ -72,6 +80,10 @@ struct Module {
     text: String,
     /// It has insertions of ours.
     rewritten: bool,
+    /// What its instructions mean to the reference oracle, once that has been asked.
+    instructions: Option<Arc<Instructions>>,
+    /// Sites in the log of the accesses that the oracle has named.
+    named: HashMap<u32, u32>,
 }
 
 /// Checks the launches of one device.
@@ -125,7 +137,7 @@ impl Checker {
                     origin: origin.to_owned(),
                     kernels: HashMap::new(),
                     text: text.to_owned(),
-                    rewritten: false,
+                    ..Module::default()
                 },
             );
             return Prepared {
@@ -143,9 +155,14 @@ impl Checker {
         };
         let rewritten = rewrite::rewrite(&module, &config);
         self.next_site += rewritten.sites.len() as u32;
+        let mode = self.options.mode;
         self.write(Event::Module(Box::new(names::module(
-            key.0, origin, &rewritten,
+            key.0, origin, &rewritten, mode,
         ))));
+        let loaded = match mode {
+            Mode::Full => text.to_owned(),
+            Mode::Precise | Mode::Fast => rewritten.text,
+        };
         let kernels = rewritten
             .kernels
             .into_iter()
@@ -154,14 +171,12 @@ impl Checker {
         let module = Module {
             origin: origin.to_owned(),
             kernels,
-            text: rewritten.text.clone(),
-            rewritten: rewritten.text != text,
+            text: loaded.clone(),
+            rewritten: loaded != text,
+            ..Module::default()
         };
         self.modules.insert(key.0, module);
-        Prepared {
-            key,
-            text: rewritten.text,
-        }
+        Prepared { key, text: loaded }
     }
 
     /// The rewritten text was refused: `text`, the original, runs unchecked.
@@ -178,7 +193,11 @@ impl Checker {
         let told = log::Module {
             module: key.0,
             origin: module.origin.clone(),
-            kernels: module.kernels.values().map(names::kernel).collect(),
+            kernels: module
+                .kernels
+                .values()
+                .map(|info| names::kernel(info, Mode::Fast))
+                .collect(),
             ..log::Module::default()
         };
         self.write(Event::Module(Box::new(told)));
@@ -206,8 +225,9 @@ impl Checker {
 
     /// Where the hidden parameter of a kernel lies, if it has one.
     pub fn hidden_parameter(&self, key: ModuleKey, kernel: &str) -> Option<u32> {
-        let kernel = self.modules.get(&key.0)?.kernels.get(kernel)?;
-        kernel.instrumented.then_some(kernel.param_bytes)
+        let module = self.modules.get(&key.0)?;
+        let kernel = module.kernels.get(kernel)?;
+        (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
     /// Arms a launch.
@@ -231,6 +251,7 @@ impl Checker {
                 ..log::Launch::default()
             },
             release_capable: false,
+            scrutiny: None,
             started: Instant::now(),
         };
         match self.arm(device, key, kernel, extent, &mut begun) {
@@ -257,10 +278,27 @@ impl Checker {
             .get(&key.0)
             .and_then(|module| module.kernels.get(kernel));
         let info = known.ok_or("the kernel is not in the module's PTX")?;
+        let selected = names::selected(&self.options.kernels, kernel);
+        const NOT_SELECTED: &str = "not selected by --kernel-name";
+        if self.options.mode == Mode::Full {
+            if !selected {
+                return Err(NOT_SELECTED.into());
+            }
+            begun.scrutiny = Some(Scrutiny::Everything);
+            return Ok(());
+        }
         if !info.instrumented {
             return Err(info.why_not.clone().unwrap_or_default());
         }
         begun.release_capable = info.release_capable;
+        if self.options.mode == Mode::Precise && selected {
+            let for_host =
+                info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
+            begun.scrutiny = match for_host {
+                true => Some(Scrutiny::Everything),
+                false => (info.skipped.shared > 0).then_some(Scrutiny::SharedOnly),
+            };
+        }
         let shape = Shape {
             ctas: extent.grid.iter().map(|&n| u64::from(n)).product(),
             window_bytes: 0,
@@ -269,10 +307,10 @@ impl Checker {
             barriers: info.barriers,
             warp_barriers: info.warp_barriers,
         };
-        let armed = if names::selected(&self.options.kernels, kernel) {
+        let armed = if selected {
             self.shadow.arm(device, self.allocations.window(), shape)
         } else {
-            Err("not selected by --kernel-name".into())
+            Err(NOT_SELECTED.into())
         };
         if let Some(text) = self.shadow.shrunk() {
             self.note(text);
@@ -291,8 +329,39 @@ impl Checker {
         }
     }
 
+    /// The oracle that is to watch a launch, if happens-before on the host judges some of it.
+    pub(crate) fn reference(
+        &mut self,
+        key: ModuleKey,
+        begun: &Begun,
+        extent: Extent,
+    ) -> Option<Reference> {
+        let scrutiny = begun.scrutiny?;
+        let module = self.modules.get_mut(&key.0)?;
+        let instructions = module.instructions.get_or_insert_with(|| {
+            let shifts = rewrite::edit::Shifts::new(&module.text);
+            let (original, _) = match module.rewritten {
+                true => ptx::parse(&rewrite::erase(&module.text)),
+                false => ptx::parse(&module.text),
+            };
+            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
+        });
+        let shape = HbShape {
+            grid: extent.grid,
+            cluster: extent.cluster.map(|n| n.max(1)),
+            threads: extent.block.iter().product(),
+        };
+        Some(Reference::new(Arc::clone(instructions), scrutiny, shape))
+    }
+
     /// Writes down what a launch found, also when it failed.
-    pub fn end(&mut self, device: &dyn Device, begun: Begun, outcome: Outcome) {
+    pub(crate) fn end(
+        &mut self,
+        device: &dyn Device,
+        begun: Begun,
+        outcome: Outcome,
+        judged: Option<Judged>,
+    ) {
         let mut launch = begun.launch;
         launch.seconds = begun.started.elapsed().as_secs_f64();
         launch.warp_instructions = outcome.warp_instructions;
@@ -314,11 +383,61 @@ impl Checker {
         launch.counters.undecided = counted.undecided;
         launch.counters.outside = counted.outside;
         launch.counters.dropped = drained.dropped;
-        for (record, count) in &drained.records {
+        // Where the oracle has judged global memory, the cells' conflicts were candidates.
+        let settled = begun.scrutiny == Some(Scrutiny::Everything);
+        if settled {
+            launch.counters.undecided = 0;
+        }
+        for (record, count) in drained.records.iter().filter(|_| !settled) {
             let race = self.race(&launch, !begun.release_capable, record, *count);
             self.write(Event::Race(Box::new(race)));
         }
+        if let Some(judged) = judged {
+            launch.clocks = Some(judged.clocks());
+            launch.counters.dropped += judged.dropped;
+            launch.counters.conflicts = match settled {
+                true => judged.found.iter().map(|(_, count)| count).sum(),
+                false => launch.counters.conflicts,
+            };
+            self.judged(&launch, &judged);
+        }
         self.write(Event::Launch(Box::new(launch)));
+    }
+
+    /// Writes down what the oracle has found.
+    fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
+        let Some(module) = self.modules.get_mut(&launch.module) else {
+            return;
+        };
+        let (next, named) = (&mut self.next_site, &mut module.named);
+        let mut sites = Vec::new();
+        for race in judged.found.iter().map(|(race, _)| race) {
+            for side in [race.earlier, race.later] {
+                named.entry(side.site).or_insert_with(|| {
+                    let id = *next;
+                    *next += 1;
+                    sites.extend(
+                        judged
+                            .instructions
+                            .site(side.site)
+                            .map(|site| log::Site { id, ..site.clone() }),
+                    );
+                    id
+                });
+            }
+        }
+        let races: Vec<log::Race> = judged
+            .found
+            .iter()
+            .map(|(race, count)| reference::race(launch, race, *count, named, &self.allocations))
+            .collect();
+        if !sites.is_empty() {
+            let module = launch.module;
+            self.write(Event::Sites { module, sites });
+        }
+        for race in races {
+            self.write(Event::Race(Box::new(race)));
+        }
     }
 
     /// Tells of memory that the program allocated by `api`, or of a module's variable.
@@ -362,6 +481,8 @@ impl Checker {
             site: record.site,
             previous_site: record.previous_site,
             count,
+            space: log::Space::Global,
+            why: log::Why::Unordered,
             address: record.address,
             allocation: self.allocations.find(record.address).cloned(),
             thread: thread(launch, record.cta, record.thread),
@@ -379,7 +500,7 @@ impl Checker {
 }
 
 /// Indices from linear numbers, x fastest.
-fn thread(launch: &log::Launch, cta: u32, thread: u32) -> Thread {
+pub(crate) fn thread(launch: &log::Launch, cta: u32, thread: u32) -> Thread {
     let split = |n: u32, dims: [u32; 3]| {
         let (x, y) = (dims[0].max(1), dims[1].max(1));
         [n % x, n / x % y, n / x / y]

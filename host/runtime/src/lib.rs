@@ -9,9 +9,10 @@ pub mod log;
 pub mod names;
 pub mod options;
 mod place;
+mod reference;
 pub mod report;
 pub mod shadow_memory;
 pub mod sim;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
-pub use options::{Options, ShadowSize};
+pub use options::{Mode, Options, ShadowSize};

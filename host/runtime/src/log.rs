@@ -24,6 +24,13 @@ pub enum Event {
     },
     /// A module was loaded.
     Module(Box<Module>),
+    /// More accesses of a module that was loaded.
+    Sites {
+        /// The module.
+        module: u32,
+        /// Accesses that its checks do not name.
+        sites: Vec<Site>,
+    },
     /// A launch ended.
     Launch(Box<Launch>),
     /// A pair of sites raced in a launch.
@@ -63,7 +70,7 @@ pub struct Kernel {
     pub accesses: u32,
     /// Those with a check.
     pub checked: u32,
-    /// Accesses to shared memory, which are not checked yet.
+    /// Accesses to shared memory that are not checked.
     pub shared: u32,
     /// Its conflicts are candidates because of these instructions.
     pub release_sites: Vec<String>,
@@ -126,6 +133,9 @@ pub struct Launch {
     pub why_not: Option<String>,
     /// What the cells counted.
     pub counters: Counters,
+    /// What happens-before on the host needed, where it judged the launch.
+    #[serde(default)]
+    pub clocks: Option<Clocks>,
     /// Executed warp instructions, checks included; simulated device only.
     pub warp_instructions: u64,
     /// Executed thread instructions, checks included.
@@ -161,6 +171,21 @@ pub struct Counters {
     pub cleared: bool,
 }
 
+/// Counts of the happens-before engine in one launch; see `shadow::hb::Stats`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// Accesses of single threads.
+    pub accesses: u64,
+    /// Fences, barriers and the like, by warp.
+    pub synchronisations: u64,
+    /// Warps that did anything.
+    pub warps: u64,
+    /// Warps whose clocks were ever in another format than CONVERGED.
+    pub left_converged: u64,
+    /// Warps whose clocks were ever in the format SPARSEVC.
+    pub sparse: u64,
+}
+
 /// A pair of sites that raced in one launch, with the first witness.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
@@ -170,13 +195,19 @@ pub struct Race {
     pub decided: bool,
     /// Which level conflicted.
     pub level: Level,
+    /// Which memory.
+    #[serde(default)]
+    pub space: Space,
+    /// Why it is a race.
+    #[serde(default)]
+    pub why: Why,
     /// Site of the later access.
     pub site: u32,
     /// Site of the earlier access.
     pub previous_site: u32,
     /// How often in this launch.
     pub count: u64,
-    /// Address of the granule.
+    /// Address of the granule, or its offset in shared memory.
     pub address: u64,
     /// What lies there.
     pub allocation: Option<Allocation>,
@@ -187,6 +218,32 @@ pub struct Race {
     /// `blockIdx` of the earlier access, when only that is known.
     #[serde(default)]
     pub previous_block: Option<[u32; 3]>,
+}
+
+/// A memory that threads share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// Global memory.
+    #[default]
+    Global,
+    /// Shared memory; addresses are offsets in that of the block.
+    Shared,
+}
+
+/// The rule that makes two accesses a race.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Nothing orders them, and they are not both strong with scopes that include each other.
+    #[default]
+    Unordered,
+    /// Both are strong, of different size or overlapping in part.
+    Overlap,
+    /// One reads through the read-only path what the other writes in the same launch.
+    ReadOnly,
+    /// One is an asynchronous copy that was not waited for.
+    Asynchronous,
 }
 
 /// Which threads conflicted.

@@ -1,53 +1,80 @@
 //! From the rewriter's terms to the log's, and kernel names.
 
-use ptx::isa::{MemoryKind, Scope, Semantics};
+use ptx::isa::{MemoryKind, MemoryOp, Scope, Semantics};
 
 use crate::log;
+use crate::options::Mode;
 
 /// Describes a rewritten module.
-pub(crate) fn module(key: u32, origin: &str, rewritten: &rewrite::Rewritten) -> log::Module {
+pub(crate) fn module(
+    key: u32,
+    origin: &str,
+    rewritten: &rewrite::Rewritten,
+    mode: Mode,
+) -> log::Module {
     log::Module {
         module: key,
         origin: origin.to_owned(),
-        kernels: rewritten.kernels.iter().map(kernel).collect(),
+        kernels: rewritten
+            .kernels
+            .iter()
+            .map(|info| kernel(info, mode))
+            .collect(),
         sites: rewritten.sites.iter().map(site).collect(),
         unchecked_functions: rewritten.unchecked_functions.clone(),
     }
 }
 
-pub(crate) fn kernel(info: &rewrite::KernelInfo) -> log::Kernel {
+pub(crate) fn kernel(info: &rewrite::KernelInfo, mode: Mode) -> log::Kernel {
+    let observed = mode != Mode::Fast;
     log::Kernel {
         name: info.name.clone(),
-        instrumented: info.instrumented,
-        why_not: info.why_not.clone(),
+        instrumented: info.instrumented || mode == Mode::Full,
+        why_not: info.why_not.clone().filter(|_| mode != Mode::Full),
         accesses: info.accesses,
-        checked: info.checked,
-        shared: info.skipped.shared,
+        checked: if observed {
+            info.accesses
+        } else {
+            info.checked
+        },
+        shared: if observed { 0 } else { info.skipped.shared },
         release_sites: info.release_sites.clone(),
-        not_understood: info.not_understood.clone(),
+        not_understood: match observed {
+            true => info.not_observable.clone(),
+            false => info.not_understood.clone(),
+        },
     }
 }
 
 fn site(site: &rewrite::Site) -> log::Site {
-    let scope = match site.op.scope {
+    log::Site {
+        id: site.id,
+        function: site.function.clone(),
+        text: site.text.clone(),
+        ptx_line: site.ptx_line,
+        frames: site.frames.iter().map(frame).collect(),
+        ..operation(&site.op)
+    }
+}
+
+/// What an access does, without saying where it stands.
+pub(crate) fn operation(op: &MemoryOp) -> log::Site {
+    let scope = match op.scope {
         Scope::Cta => "cta",
         Scope::Cluster => "cluster",
         Scope::Gpu => "gpu",
         Scope::Sys => "sys",
     };
     log::Site {
-        id: site.id,
-        function: site.function.clone(),
-        text: site.text.clone(),
-        ptx_line: site.ptx_line,
-        op: match site.op.kind {
+        op: match op.kind {
             MemoryKind::Load => "load",
             MemoryKind::Store => "store",
+            MemoryKind::AsyncCopy | MemoryKind::BulkCopy => "copy",
             _ => "atomic",
         }
         .to_owned(),
-        bytes: site.bytes,
-        sem: match site.op.sem {
+        bytes: op.bytes(),
+        sem: match op.sem {
             Semantics::Weak => "weak",
             Semantics::Relaxed => "relaxed",
             Semantics::Acquire => "acquire",
@@ -57,8 +84,8 @@ fn site(site: &rewrite::Site) -> log::Site {
             _ => "strong",
         }
         .to_owned(),
-        scope: site.op.is_strong().then(|| scope.to_owned()),
-        frames: site.frames.iter().map(frame).collect(),
+        scope: op.is_strong().then(|| scope.to_owned()),
+        ..log::Site::default()
     }
 }
 

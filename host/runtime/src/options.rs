@@ -15,6 +15,8 @@ pub const OPTIONS_VARIABLE: &str = "CUDARUN_CHECK_RUN";
 pub struct Options {
     /// Check at all; without, the program runs on the device as it is and only counts are logged.
     pub check: bool,
+    /// Who decides what races.
+    pub mode: Mode,
     /// Size of the shadow memory.
     pub shadow: ShadowSize,
     /// Seed of the simulated device's schedule; none for round robin.
@@ -31,6 +33,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             check: true,
+            mode: Mode::default(),
             shadow: ShadowSize::Fraction(0.125),
             seed: None,
             kernels: Vec::new(),
@@ -38,6 +41,20 @@ impl Default for Options {
             timeout: None,
         }
     }
+}
+
+/// Who decides what races.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The device's cells, where all that orders threads is barriers; else happens-before on the
+    /// host, and for shared memory too.
+    #[default]
+    Precise,
+    /// The device's cells alone: what they cannot follow is possible, and shared memory unchecked.
+    Fast,
+    /// Happens-before on the host over every access. The program runs as it is.
+    Full,
 }
 
 /// How much memory the cells get.

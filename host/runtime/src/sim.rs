@@ -8,6 +8,7 @@ use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, Modu
 
 use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
+use crate::reference::Reference;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -139,7 +140,12 @@ impl CheckedSim {
         let (Some(checker), Some(key)) = (&mut self.checker, key) else {
             return self.device.launch(id, kernel, launch);
         };
+        let cluster = match launch.cluster {
+            [1, 1, 1] => self.device.kernel(id, kernel).and_then(|info| info.cluster),
+            given => Some(given),
+        };
         let extent = Extent {
+            cluster: cluster.unwrap_or_default(),
             grid: launch.grid,
             block: launch.block,
         };
@@ -155,7 +161,11 @@ impl CheckedSim {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());
         }
-        let mut result = self.device.launch(id, kernel, &launch);
+        let mut reference = checker.reference(key, &begun, extent);
+        let mut result = match &mut reference {
+            Some(reference) => self.device.launch_observed(id, kernel, &launch, reference),
+            None => self.device.launch(id, kernel, &launch),
+        };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
             && let Some(line) = place::translate(error, |line| checker.original_line(key, line))
@@ -171,7 +181,8 @@ impl CheckedSim {
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
             error_frames,
         };
-        checker.end(&self.device, begun, outcome);
+        let judged = reference.map(Reference::finish);
+        checker.end(&self.device, begun, outcome, judged);
         result
     }
 

@@ -166,7 +166,7 @@ fn both_sides_are_shown_with_what_there_is_to_know() {
         "5 times in 1 launch",
         "help: blocks are not ordered within a launch",
         "SUMMARY: cudarun-check: 1 race (1 error)",
-        "COVERAGE: 1/1 kernel instrumented, 1 launch checked, 2 shared-memory accesses not checked yet, 0 records dropped",
+        "COVERAGE: 1/1 kernel instrumented, 1 launch checked, 2 shared-memory accesses not checked, 0 records dropped",
     ] {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");
     }

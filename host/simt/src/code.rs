@@ -70,6 +70,8 @@ pub(crate) enum Kind {
         space: Space,
     },
     Fence,
+    /// Ends a group of copies, or waits for some.
+    Copies,
     /// `nanosleep`: lets others go first.
     Yield,
     Nop,
@@ -241,10 +243,17 @@ pub(crate) struct Copy {
 pub(crate) enum MbarrierKind {
     Init,
     Inval,
-    Arrive { drop: bool, expect: bool },
+    Arrive {
+        drop: bool,
+        expect: bool,
+    },
     ExpectTx,
     CompleteTx,
-    TestWait { parity: bool },
+    TestWait {
+        parity: bool,
+    },
+    /// `cp.async.mbarrier.arrive`, which leaves the count as it is.
+    CopyArrive,
     PendingCount,
 }
 

@@ -30,4 +30,5 @@ pub use config::{
 pub use device::{Device, ModuleId};
 pub use error::{LaunchError, LoadError, Place, Waiting};
 pub use memory::Memory;
-pub use observer::{AccessKind, Executing, Observer, Unobserved};
+pub use observer::{AccessKind, Bytes, Executing, Observer, Unobserved};
+pub use windows::SHARED_STEP;

@@ -26,11 +26,22 @@ pub struct Executing {
     pub lanes: u32,
 }
 
+/// Bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    /// Where; never generic.
+    pub space: Space,
+    /// Address of the first.
+    pub address: u64,
+    /// How many.
+    pub count: u32,
+}
+
 /// Gets told what the lanes of a launch do, in the order in which they do it.
 ///
 /// Every method has an empty default; what is not overridden costs nothing.
 pub trait Observer {
-    /// An access to memory. `addresses` holds one address per lane; those of lanes that do not
+    /// An access to memory, before it is made. `addresses` holds one address per lane; those of lanes that do not
     /// take part mean nothing. `space` is never generic. `bytes` are per lane.
     fn access(
         &mut self,
@@ -61,6 +72,41 @@ pub trait Observer {
     /// Lanes execute a fence.
     fn fence(&mut self, who: Executing) {
         let _ = who;
+    }
+
+    /// Lanes end a group of asynchronous copies, or wait for some: `cp.async.commit_group`,
+    /// `cp.async.wait_all` and the like.
+    fn copies(&mut self, who: Executing) {
+        let _ = who;
+    }
+
+    /// A lane issues an asynchronous copy of bytes: read from, and written to. `mbarrier` is the
+    /// address in shared memory of the barrier that learns when it is complete, if one does.
+    ///
+    /// The device makes the copy at once; a program must not rely on that.
+    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        let _ = (who, from, to, mbarrier);
+    }
+
+    /// A lane has operated on the mbarrier object at an address in shared memory. `over`: for an
+    /// arrival that it ended the phase, for a wait that the phase waited for is over.
+    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        let _ = (who, address, over);
+    }
+
+    /// Bytes that a copy of a lane brought have ended a phase of the mbarrier object.
+    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
+        let _ = (who, address);
+    }
+
+    /// Lanes arrive at the barrier of their cluster, in a phase counted from 0.
+    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
+        let _ = (who, phase);
+    }
+
+    /// Lanes have waited until a phase of their cluster's barrier was over.
+    fn cluster_wait(&mut self, who: Executing, phase: u64) {
+        let _ = (who, phase);
     }
 
     /// Lanes end.

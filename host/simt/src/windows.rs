@@ -8,8 +8,9 @@ use ptx::ast::Space;
 
 /// Shared memory.
 pub(crate) const SHARED: u64 = 0x1000_0000_0000;
-/// Distance between the CTAs of a cluster.
-pub(crate) const SHARED_STEP: u64 = 1 << 24;
+/// Distance in bytes between the shared memories of the CTAs of a cluster: to a CTA, its own lies at
+/// 0, and that of rank `r` at `1 + r` times this.
+pub const SHARED_STEP: u64 = 1 << 24;
 /// Local memory.
 pub(crate) const LOCAL: u64 = 0x1100_0000_0000;
 /// Kernel parameters.

@@ -6,7 +6,7 @@ use ptx::ast::{Diagnostic, Function, Item, Module, Space, Span};
 use ptx::callgraph::CallGraph;
 
 use crate::edit;
-use crate::facts::{self, Facts};
+use crate::facts::{self, Facts, Puzzle, Special};
 
 /// How many of a kernel's release-capable instructions are told.
 const RELEASES_KEPT: usize = 8;
@@ -36,7 +36,10 @@ pub struct KernelInfo {
     pub why_not: Option<String>,
     /// It can order its threads in ways a cell does not follow, so its conflicts are candidates.
     pub release_capable: bool,
-    /// The first few such instructions, `membar.gl at line 12`.
+    /// It has accesses whose races a cell can take for none, or none for races: strong ones that
+    /// observe others or differ in size, and writes beside loads through the read-only path.
+    pub beyond_cells: bool,
+    /// The first few release-capable instructions, `membar.gl at line 12`.
     pub release_sites: Vec<String>,
     /// log2 of the granule: the smallest checked access, at most 4 bytes.
     pub granule_log2: u32,
@@ -52,6 +55,8 @@ pub struct KernelInfo {
     pub skipped: Skipped,
     /// What accesses or orders memory in a way the check does not follow, one line each.
     pub not_understood: Vec<String>,
+    /// Those of them that an observer of the simulated device is not told of either.
+    pub not_observable: Vec<String>,
     /// Offset of the hidden parameter, in bytes.
     pub param_bytes: u32,
 }
@@ -234,7 +239,8 @@ fn kernel(
         ..KernelInfo::default()
     };
     let mut releases = Vec::new();
-    let mut puzzles: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    let mut special = Special::default();
+    let mut puzzles: BTreeMap<&str, Puzzle> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
     let reachable = graph.reachable(&entry.name);
     for name in &reachable {
@@ -242,6 +248,7 @@ fn kernel(
             continue;
         };
         info.accesses += facts.checkable;
+        special.join(facts.special);
         if reached.contains(name) {
             info.checked += facts.checkable;
         }
@@ -250,9 +257,13 @@ fn kernel(
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;
         releases.extend(facts.releases.iter().cloned());
-        for (what, (count, line)) in &facts.not_understood {
-            let known = puzzles.entry(what).or_insert((0, *line));
-            *known = (known.0 + count, known.1.min(*line));
+        for (what, puzzle) in &facts.not_understood {
+            let known = puzzles.entry(what).or_insert(Puzzle {
+                count: 0,
+                ..*puzzle
+            });
+            known.count += puzzle.count;
+            known.line = known.line.min(puzzle.line);
         }
         if graph
             .calls(name)
@@ -272,14 +283,21 @@ fn kernel(
         }
     }
     info.release_capable = !releases.is_empty();
+    info.beyond_cells = special.beyond_cells();
     releases.truncate(RELEASES_KEPT);
     info.release_sites = releases;
-    let lines = puzzles.into_iter().map(|(what, place)| match place {
-        (_, 0) => what.to_owned(),
-        (1, line) => format!("{what} at PTX line {line}"),
-        (count, line) => format!("{what}, {count} times, first at PTX line {line}"),
-    });
-    info.not_understood.extend(lines);
+    for (what, Puzzle { count, line, .. }) in &puzzles {
+        info.not_understood.push(match (count, line) {
+            (_, 0) => (*what).to_owned(),
+            (1, line) => format!("{what} at PTX line {line}"),
+            (count, line) => format!("{what}, {count} times, first at PTX line {line}"),
+        });
+    }
+    let all = info.not_understood.iter().zip(puzzles.values());
+    info.not_observable = all
+        .filter(|(_, puzzle)| !puzzle.observable)
+        .map(|(line, _)| line.clone())
+        .collect();
     for name in reachable {
         if let Some(why) = fixed.get(name)
             && facts.get(name).is_some_and(|facts| facts.checkable > 0)

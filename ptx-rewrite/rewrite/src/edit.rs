@@ -54,6 +54,37 @@ pub fn erase(text: &str) -> String {
     result
 }
 
+/// Where the bytes of an original text lie in the rewritten one.
+#[derive(Clone, Debug, Default)]
+pub struct Shifts {
+    /// Offset in the original, and the bytes that are inserted in front of it and before.
+    pieces: Vec<(u32, u32)>,
+}
+
+impl Shifts {
+    /// Reads a text that [`rewrite`](crate::rewrite) has made, or an original one.
+    pub fn new(rewritten: &str) -> Self {
+        let (mut pieces, mut at, mut inserted) = (Vec::new(), 0, 0);
+        while let Some(open) = rewritten[at..].find(OPEN) {
+            let open = at + open;
+            let close = rewritten[open..].find(CLOSE);
+            let end = close.map_or(rewritten.len(), |close| open + close + CLOSE.len());
+            let original = (open - inserted) as u32;
+            inserted += end - open;
+            pieces.push((original, inserted as u32));
+            at = end;
+        }
+        Self { pieces }
+    }
+
+    /// The offset in the rewritten text of a byte of the original.
+    pub fn rewritten(&self, original: u32) -> u32 {
+        let before = self.pieces.partition_point(|&(at, _)| at <= original);
+        let inserted = before.checked_sub(1).map_or(0, |last| self.pieces[last].1);
+        original + inserted
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +102,10 @@ mod tests {
         );
         assert_eq!(erase(&text), "xyz");
         assert!(is_rewritten(&text) && !is_rewritten("xyz"));
+        let shifts = Shifts::new(&text);
+        for (at, byte) in "xyz".bytes().enumerate() {
+            assert_eq!(text.as_bytes()[shifts.rewritten(at as u32) as usize], byte);
+        }
+        assert_eq!(Shifts::new("xyz").rewritten(2), 2);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ptx::ast::{Function, Instruction, Module, Space, Statement};
-use ptx::isa::{self, MemoryKind, SyncOp};
+use ptx::isa::{self, MemoryKind, MemoryOp, SyncOp};
 
 use crate::access::{self, Checked};
 use crate::epoch::{self, Counted};
@@ -24,10 +24,62 @@ pub(crate) struct Facts {
     pub barriers: bool,
     /// It executes barriers of the whole warp, or may.
     pub warp_barriers: bool,
+    /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
+    pub special: Special,
     /// What may order threads unseen by the epochs.
     pub releases: Vec<String>,
-    /// What the check does not follow: the opcode, how often, and the first line.
-    pub not_understood: BTreeMap<String, (u32, u32)>,
+    /// What the check does not follow.
+    pub not_understood: BTreeMap<String, Puzzle>,
+}
+
+/// Accesses of global memory that are more than ordinary loads and stores, and reductions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Special {
+    /// Loads through the read-only path.
+    pub read_only: bool,
+    /// Writes of any kind.
+    pub writes: bool,
+    /// Operations that observe what other threads have written: strong loads, `atom`.
+    pub observes: bool,
+    /// Sizes of the strong ones, in bytes, one bit each.
+    pub strong_sizes: u32,
+}
+
+impl Special {
+    fn add(&mut self, op: &MemoryOp) {
+        self.read_only |= op.nc;
+        self.writes |= op.is_write();
+        if op.is_strong() {
+            self.observes |= matches!(op.kind, MemoryKind::Load | MemoryKind::Rmw);
+            self.strong_sizes |= op.bytes_per_element;
+        }
+    }
+
+    /// What both do.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.read_only |= other.read_only;
+        self.writes |= other.writes;
+        self.observes |= other.observes;
+        self.strong_sizes |= other.strong_sizes;
+    }
+
+    /// True when a cell cannot tell all races of such accesses from what is none: writes to
+    /// read-only data race in spite of barriers, strong accesses of different sizes race with each
+    /// other, and what has been observed is ordered.
+    pub(crate) fn beyond_cells(self) -> bool {
+        (self.read_only && self.writes) || self.observes || self.strong_sizes.count_ones() > 1
+    }
+}
+
+/// What a check does not follow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Puzzle {
+    /// How often it stands in the text.
+    pub count: u32,
+    /// The first line, 0 when it has none.
+    pub line: u32,
+    /// An observer of the simulated device is told of all that it accesses.
+    pub observable: bool,
 }
 
 /// Reads a function. One that is only declared has no facts but its name.
@@ -46,7 +98,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Statement::Instruction(instruction) => instruction,
             Statement::Unknown(span) => {
                 let line = module.line_column(span.start).0;
-                facts.puzzle("a statement", line);
+                facts.puzzle("a statement", line, false);
                 facts.releases.push(format!(
                     "a statement that is not understood at PTX line {line}"
                 ));
@@ -59,13 +111,16 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Checked::Yes { op, .. } => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.checkable += 1;
+                facts.special.add(&op);
                 facts.granule_log2 = facts.granule_log2.min(element);
             }
             Checked::Shared => facts.shared += 1,
             Checked::Private => facts.private += 1,
-            Checked::NotUnderstood => facts.puzzle(&opcode(instruction), line),
+            Checked::NotUnderstood => {
+                facts.puzzle(&opcode(instruction), line, observable(instruction));
+            }
             Checked::NoAccess if isa::lookup(&instruction.opcode).is_none() => {
-                facts.puzzle(&opcode(instruction), line);
+                facts.puzzle(&opcode(instruction), line, false);
             }
             Checked::NoAccess => {}
         }
@@ -84,9 +139,14 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
 }
 
 impl Facts {
-    fn puzzle(&mut self, what: &str, line: u32) {
+    fn puzzle(&mut self, what: &str, line: u32, observable: bool) {
         let known = self.not_understood.entry(what.to_owned());
-        known.or_insert((0, line)).0 += 1;
+        let puzzle = Puzzle {
+            count: 0,
+            line,
+            observable,
+        };
+        known.or_insert(puzzle).count += 1;
     }
 }
 
@@ -97,12 +157,20 @@ fn declared(function: &Function, facts: &mut Facts) {
         // Memory handed from free to malloc is ordered by the allocator.
         "malloc" | "free" => facts.releases.push(format!("a call of {}", function.name)),
         name => {
-            facts.puzzle(&format!("{name}, a function defined elsewhere"), 0);
+            facts.puzzle(&format!("{name}, a function defined elsewhere"), 0, false);
             facts
                 .releases
                 .push(format!("a call of {name}, which is defined elsewhere"));
         }
     }
+}
+
+/// Whether the simulated device tells which bytes an instruction accesses.
+fn observable(instruction: &Instruction) -> bool {
+    isa::memory(instruction).is_some_and(|op| {
+        let copies = matches!(op.kind, MemoryKind::AsyncCopy | MemoryKind::BulkCopy);
+        op.is_plain() || (copies && !instruction.has("tensor"))
+    })
 }
 
 fn opcode(instruction: &Instruction) -> String {

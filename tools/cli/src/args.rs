@@ -55,6 +55,9 @@ pub(crate) struct RunArgs {
     /// Without `off` accesses are checked; with it the program runs as it is, for comparison
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) check: Switch,
+    /// Who decides: precise and full are exact, fast is what a staging run wants
+    #[arg(long, value_enum, default_value_t = ModeChoice::Precise)]
+    pub(crate) mode: ModeChoice,
     /// Memory for the shadow: 12.5%, 512MiB, or bytes
     #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
     pub(crate) shadow_mem: ShadowSize,
@@ -96,6 +99,17 @@ pub(crate) struct RunArgs {
     /// The program and its arguments, or a .ptx file
     #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
+}
+
+/// Who decides what races.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeChoice {
+    /// Cells on the device; what they cannot follow, and shared memory, by happens-before
+    Precise,
+    /// Cells on the device alone; what they cannot follow is a possible race
+    Fast,
+    /// Happens-before over every access; the program runs without checks in its code
+    Full,
 }
 
 /// How to run a kernel of a `.ptx` file.

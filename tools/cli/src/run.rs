@@ -6,9 +6,9 @@ use std::time::{Instant, SystemTime};
 use runtime::report::model::ExitStatus;
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
-use runtime::{Options, ShadowSize, log};
+use runtime::{Mode, Options, ShadowSize, log};
 
-use crate::args::{DeviceChoice, FailOn, NoPtx, RunArgs, Switch, is_ptx};
+use crate::args::{DeviceChoice, FailOn, ModeChoice, NoPtx, RunArgs, Switch, is_ptx};
 use crate::exit::{self, INCOMPLETE, INTERNAL, NO_DEVICE, Stop, USAGE};
 use crate::output::Outputs;
 use crate::{app, kernel, program, toolkit};
@@ -50,6 +50,11 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
     let seed = args.seed.wrapping_add(u64::from(schedule));
     Options {
         check: args.check == Switch::On,
+        mode: match args.mode {
+            ModeChoice::Precise => Mode::Precise,
+            ModeChoice::Fast => Mode::Fast,
+            ModeChoice::Full => Mode::Full,
+        },
         shadow: if args.exact {
             ShadowSize::Exact
         } else {

@@ -287,14 +287,20 @@ fn a_racy_kernel_is_reported_and_its_repair_is_not() {
 }
 
 #[test]
-fn a_fence_makes_a_race_possible_and_no_error() {
+fn a_fence_leaves_the_cells_undecided_and_nobody_else() {
     let place = Place::new();
     let fenced = format!("{PLAIN} membar.gl;");
+    for mode in ["precise", "full"] {
+        place
+            .count(&fenced, &["--mode", mode])
+            .ends(66, &["error[CR003]: inter-block race on global memory"]);
+    }
+    let fast = ["--mode", "fast"];
     place
-        .count(&fenced, &[])
+        .count(&fenced, &fast)
         .ends(0, &["warning[CR003]: possible", "not decided", "membar.gl"]);
     place
-        .count(&fenced, &["--fail-on", "warning"])
+        .count(&fenced, &[&fast[..], &["--fail-on", "warning"]].concat())
         .ends(66, &["possible"]);
 }
 

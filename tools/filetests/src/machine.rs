@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use driver::Device as _;
 use runtime::log::{Event, Writer};
 use runtime::sim::CheckedSim;
-use runtime::{Checker, Options, ShadowSize};
+use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits};
 
 use crate::args::Arg;
@@ -56,6 +56,8 @@ pub struct Outcome {
     pub error: Result<(), Failure>,
     /// What was reported.
     pub races: Vec<Race>,
+    /// Accesses that were not checked, if there are any.
+    pub unchecked: Option<String>,
 }
 
 /// A failed launch.
@@ -90,18 +92,19 @@ pub struct Machine {
 
 impl Machine {
     /// A device with or without checks; seed 0 is round robin.
-    pub fn new(checked: bool, seed: u64) -> Result<Self> {
+    pub fn new(mode: Option<Mode>, seed: u64) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 30,
             ..DeviceConfig::default()
         })?;
         let options = Options {
+            mode: mode.unwrap_or_default(),
             shadow: ShadowSize::Exact,
             seed: (seed != 0).then_some(seed),
             timeout: Some(TIMEOUT.as_secs_f64()),
             ..Options::default()
         };
-        let checker = checked.then(|| Checker::new(options, Writer::Memory(Vec::new())));
+        let checker = mode.map(|_| Checker::new(options, Writer::Memory(Vec::new())));
         Ok(Self {
             sim: CheckedSim::new(device, checker),
         })
@@ -139,6 +142,7 @@ impl Machine {
             contents: contents.collect::<Result<_>>()?,
             error: error.map(drop).map_err(failure),
             races: self.races()?,
+            unchecked: self.unchecked(&kernel),
         })
     }
 
@@ -181,6 +185,21 @@ impl Machine {
         Ok((params, addresses))
     }
 
+    /// What of a kernel the checks leave out.
+    fn unchecked(&self, kernel: &str) -> Option<String> {
+        let events = self.sim.checker().map_or(&[][..], Checker::events);
+        let kernels = events.iter().filter_map(|event| match event {
+            Event::Module(module) => module.kernels.iter().find(|known| known.name == kernel),
+            _ => None,
+        });
+        let known = kernels.last()?;
+        match (known.shared, known.not_understood.first()) {
+            (0, None) => None,
+            (0, Some(what)) => Some(what.clone()),
+            (count, _) => Some(format!("{count} accesses to shared memory")),
+        }
+    }
+
     fn races(&self) -> Result<Vec<Race>> {
         let mut lines = HashMap::new();
         let mut races = Vec::new();
@@ -188,6 +207,9 @@ impl Machine {
             match event {
                 Event::Module(module) => {
                     lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
+                }
+                Event::Sites { sites, .. } => {
+                    lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
                 }
                 Event::Race(race) => {
                     let line = |site| {

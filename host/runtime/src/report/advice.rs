@@ -2,7 +2,7 @@
 
 use super::model::Access;
 use super::source::{Sources, extent};
-use crate::log::Level;
+use crate::log::{self, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
@@ -13,36 +13,50 @@ pub(super) struct Advice {
     pub(super) help: String,
 }
 
-/// Describes a race between two accesses that are so far apart.
-pub(super) fn advise(
-    level: Level,
-    certain: bool,
-    accesses: &[Access; 2],
-    sources: &Sources,
-) -> Advice {
+/// Describes a race between two accesses.
+pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
     let [first, second] = accesses;
+    let (level, why) = (race.level, race.why);
     let strong = first.sem != "weak" && second.sem != "weak";
-    let rule = match (strong, level) {
-        (true, _) => "CR005",
-        (false, Level::Warp) => "CR001",
-        (false, Level::Cta) => "CR002",
-        (false, Level::Grid) => "CR003",
+    let rule = match (why, level) {
+        (Why::Overlap, _) => "CR008",
+        (Why::ReadOnly, _) => "CR009",
+        (Why::Asynchronous, _) => "CR010",
+        (Why::Unordered, _) if strong => "CR005",
+        (Why::Unordered, Level::Warp) => "CR001",
+        (Why::Unordered, Level::Cta) => "CR002",
+        (Why::Unordered, Level::Grid) => "CR003",
     };
     let reach = match level {
         Level::Warp => "intra-warp",
         Level::Cta => "intra-block",
         Level::Grid => "inter-block",
     };
-    let (one, other) = (verb(first), verb(second));
-    let what = match () {
-        () if strong => format!("the scope of {one} does not include the other side's thread"),
-        () if one == other => format!("two {} to the same address are not ordered", plural(one)),
-        () => format!("{one} and {other} of the same address are not ordered"),
+    let memory = match race.space {
+        Space::Global => "global memory",
+        Space::Shared => "shared memory",
     };
-    let message = match certain {
-        true => format!("{reach} race on global memory: {what}"),
+    let (one, other) = (verb(first), verb(second));
+    let what = match why {
+        Why::Overlap => format!("{one} and {other} overlap in part, which no strength repairs"),
+        Why::ReadOnly => {
+            "data read through the read-only path is written in the same launch".to_owned()
+        }
+        Why::Asynchronous => {
+            format!("{one} and {other} meet while an asynchronous copy is under way")
+        }
+        Why::Unordered if strong => {
+            format!("the scope of {one} does not include the other side's thread")
+        }
+        Why::Unordered if one == other => {
+            format!("two {} to the same address are not ordered", plural(one))
+        }
+        Why::Unordered => format!("{one} and {other} of the same address are not ordered"),
+    };
+    let message = match race.decided {
+        true => format!("{reach} race on {memory}: {what}"),
         false => format!(
-            "possible {reach} race on global memory, not decided: {what} by what a shadow cell can follow"
+            "possible {reach} race on {memory}, not decided: {what} by what a shadow cell can follow"
         ),
     };
     let kind = format!("{}-{}", noun(first), noun(second));
@@ -50,7 +64,7 @@ pub(super) fn advise(
         rule,
         kind,
         message,
-        help: help(level, certain, strong, accesses, sources),
+        help: help(race, strong, accesses, sources),
     }
 }
 
@@ -58,6 +72,7 @@ fn verb(access: &Access) -> &'static str {
     match (access.atomic, access.op.as_str()) {
         (true, _) => "an atomic",
         (_, "st") => "a write",
+        (_, "cp") => "an asynchronous copy",
         _ => "a read",
     }
 }
@@ -66,6 +81,7 @@ fn plural(verb: &str) -> &'static str {
     match verb {
         "an atomic" => "atomics",
         "a write" => "writes",
+        "an asynchronous copy" => "asynchronous copies",
         _ => "accesses",
     }
 }
@@ -74,17 +90,13 @@ fn noun(access: &Access) -> &'static str {
     match verb(access) {
         "an atomic" => "atomic",
         "a write" => "write",
+        "an asynchronous copy" => "copy",
         _ => "read",
     }
 }
 
-fn help(
-    level: Level,
-    certain: bool,
-    strong: bool,
-    accesses: &[Access; 2],
-    sources: &Sources,
-) -> String {
+fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Sources) -> String {
+    let level = race.level;
     let place = match level {
         Level::Grid => "blocks are not ordered within a launch",
         Level::Cta => "warps of a block are ordered by barriers only",
@@ -92,7 +104,19 @@ fn help(
             "lanes of a warp are threads of their own, and running together does not order them"
         }
     };
-    if !certain {
+    match race.why {
+        Why::Unordered => {}
+        Why::Overlap => {
+            return "access the data with one size and alignment on both sides".to_owned();
+        }
+        Why::ReadOnly => {
+            return "barriers do not repair this: read with an ordinary load (no `__ldg`, no `const __restrict__` on data that the kernel writes), or write in another launch".to_owned();
+        }
+        Why::Asynchronous => {
+            return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data".to_owned();
+        }
+    }
+    if !race.decided {
         return "the kernel has operations that may order the two; this version does not follow them, so look whether they do".to_owned();
     }
     if strong {
@@ -272,7 +296,12 @@ mod tests {
         let (_folder, sources) = sources("");
         let of = |level, op, sem| {
             let sides = [access("st", sem, 1), access(op, sem, 2)];
-            let advice = advise(level, true, &sides, &sources);
+            let race = log::Race {
+                level,
+                decided: true,
+                ..log::Race::default()
+            };
+            let advice = advise(&race, &sides, &sources);
             (advice.rule, advice.kind, advice.help)
         };
         let (rule, kind, help) = of(Level::Warp, "ld", "weak");
@@ -291,8 +320,7 @@ mod tests {
         assert!(of(Level::Grid, "atom", "weak").2.contains("must be too"));
         assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
         let undecided = advise(
-            Level::Grid,
-            false,
+            &log::Race::default(),
             &[access("st", "weak", 1), access("ld", "weak", 2)],
             &sources,
         );

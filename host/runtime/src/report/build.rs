@@ -101,6 +101,10 @@ impl<'a> Builder<'a> {
                             .map(|site| (site.id, (site, module.module))),
                     );
                 }
+                Event::Sites { module, sites } => {
+                    said.sites
+                        .extend(sites.iter().map(|site| (site.id, (site, *module))));
+                }
                 // A race is written before the launch that had it.
                 Event::Launch(launch) => {
                     said.launches.insert(launch.launch, launch);
@@ -115,6 +119,7 @@ impl<'a> Builder<'a> {
                 Event::Module(module) => self.module(module),
                 Event::Launch(launch) => self.launch(launch),
                 Event::Race(race) => self.race(race, &said),
+                Event::Sites { .. } => {}
                 Event::Note { text } => {
                     if !self.report.notes.contains(text) {
                         self.report.notes.push(text.clone());
@@ -194,6 +199,15 @@ impl<'a> Builder<'a> {
         coverage.cells.undecided += launch.counters.undecided;
         coverage.cells.outside += launch.counters.outside;
         coverage.cells.cleared += u64::from(launch.counters.cleared);
+        if let Some(counted) = &launch.clocks {
+            let clocks = &mut coverage.clocks;
+            clocks.launches += 1;
+            clocks.accesses += counted.accesses;
+            clocks.synchronisations += counted.synchronisations;
+            clocks.warps += counted.warps;
+            clocks.left_converged += counted.left_converged;
+            clocks.sparse += counted.sparse;
+        }
         let stats = &mut self.report.stats;
         stats.warp_instructions += launch.warp_instructions;
         stats.thread_instructions += launch.thread_instructions;
@@ -281,7 +295,7 @@ impl<'a> Builder<'a> {
         });
         accesses[1].thread = Some(race.thread.thread);
         accesses[1].block = Some(race.thread.block);
-        let advice = advise(race.level, race.decided, &accesses, self.sources);
+        let advice = advise(race, &accesses, self.sources);
         let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
         let release_sites = launch
             .and_then(|l| said.modules.get(&l.module))
@@ -297,7 +311,11 @@ impl<'a> Builder<'a> {
                 Level::Warning
             },
             kind: advice.kind,
-            space: "global".to_owned(),
+            space: match race.space {
+                log::Space::Global => "global",
+                log::Space::Shared => "shared",
+            }
+            .to_owned(),
             certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
             message: advice.message,
             help: advice.help,

@@ -109,7 +109,7 @@ pub(super) fn coverage(report: &Report) -> String {
         .flat_map(|k| k.unsupported.iter().cloned())
         .collect();
     for (count, what) in [
-        (shared, "shared-memory accesses not checked yet"),
+        (shared, "shared-memory accesses not checked"),
         (unsupported.len() as u64, "instructions not understood"),
         (
             coverage.unchecked_functions.len() as u64,

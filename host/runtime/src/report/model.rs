@@ -125,6 +125,25 @@ pub struct Coverage {
     pub records: Records,
     /// What the cells could not keep.
     pub cells: Cells,
+    /// What happens-before on the host was asked.
+    pub clocks: Clocks,
+}
+
+/// What happens-before on the host was asked, over all launches, and the formats of its clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Clocks {
+    /// Launches it judged, or the shared memory of.
+    pub launches: u64,
+    /// Accesses of single threads.
+    pub accesses: u64,
+    /// Fences, barriers and the like, by warp.
+    pub synchronisations: u64,
+    /// Warps.
+    pub warps: u64,
+    /// Those whose clocks were ever in another format than CONVERGED.
+    pub left_converged: u64,
+    /// Those whose clocks were ever in the format SPARSEVC.
+    pub sparse: u64,
 }
 
 /// A kernel and how far it was checked.
@@ -163,7 +182,7 @@ pub struct Accesses {
     pub total: u64,
     /// Those with a check.
     pub checked: u64,
-    /// To shared memory, which is not checked yet; not part of the total.
+    /// To shared memory, where that is not checked; not part of the total.
     pub shared: u64,
 }
 
@@ -235,7 +254,7 @@ pub struct Race {
     pub level: Level,
     /// `write-read` and the like, in the order of this run.
     pub kind: String,
-    /// `global`.
+    /// `global` or `shared`.
     pub space: String,
     /// `certain` or `possible`.
     pub certainty: String,
@@ -279,7 +298,7 @@ pub struct KernelLaunch {
 pub struct Access {
     /// `first` or `second`, in the order of this run.
     pub role: String,
-    /// `ld`, `st` or `atom`.
+    /// `ld`, `st`, `atom` or `cp`.
     pub op: String,
     /// Bytes one thread accesses.
     pub width: u32,

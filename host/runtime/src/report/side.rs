@@ -43,6 +43,7 @@ pub(super) fn access(site: &log::Site, origin: &str) -> Access {
         op: match site.op.as_str() {
             "load" => "ld",
             "store" => "st",
+            "copy" => "cp",
             _ => "atom",
         }
         .to_owned(),

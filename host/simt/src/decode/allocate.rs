@@ -363,6 +363,7 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
         | Kind::Trap
         | Kind::ClusterBarrier { .. }
         | Kind::Fence
+        | Kind::Copies
         | Kind::Yield
         | Kind::Nop
         | Kind::Unsupported(_) => {}

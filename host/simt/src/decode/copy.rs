@@ -11,21 +11,24 @@ use crate::code::{Copy, Kind, Mbarrier, MbarrierKind};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let has = |suffix| i.has(suffix);
-    if has("commit_group") || has("wait_group") || has("wait_all") || has("prefetch") {
+    if has("prefetch") {
         return cx.push(Kind::Nop);
+    }
+    if has("commit_group") || has("wait_group") || has("wait_all") {
+        return cx.push(Kind::Copies);
     }
     if has("mbarrier") && has("arrive") {
         // `cp.async.mbarrier.arrive`: the copies are done, so the arrival is due now. Unless
         // `.noinc`, it raises the pending count first, which leaves that as it was.
-        if !has("noinc") {
-            return cx.push(Kind::Nop);
-        }
+        let kind = match has("noinc") {
+            true => MbarrierKind::Arrive {
+                drop: false,
+                expect: false,
+            },
+            false => MbarrierKind::CopyArrive,
+        };
         let address = cx.address(operand(i, 0)?, i.space())?;
         let one = cx.builder.constant(1);
-        let kind = MbarrierKind::Arrive {
-            drop: false,
-            expect: false,
-        };
         return cx.push(Kind::Mbarrier(Box::new(Mbarrier {
             kind,
             address,

@@ -7,7 +7,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::Copy;
 use crate::lanes::WARP;
-use crate::observer::{AccessKind, Observer};
+use crate::observer::{Bytes, Observer};
 
 /// Largest bulk copy, in bytes; shared memory is smaller.
 const MAX_BYTES: u64 = 1 << 24;
@@ -57,12 +57,21 @@ impl<O: Observer> Machine<'_, O> {
             let to_space = spaces(&to_first, &to_others, lane);
             let from_space = spaces(&from_first, &from_others, lane);
             let who = self.who(cta, warp.index, split.pc, 1 << lane);
-            if read > 0 {
-                self.observer
-                    .access(who, AccessKind::Load, from_space, &from, read as u32);
-            }
-            self.observer
-                .access(who, AccessKind::Store, to_space, &to, count as u32);
+            let from_bytes = Bytes {
+                space: from_space,
+                address: from[lane],
+                count: read as u32,
+            };
+            let to_bytes = Bytes {
+                space: to_space,
+                address: to[lane],
+                count: count as u32,
+            };
+            let mbarrier = copy
+                .complete
+                .as_ref()
+                .map(|barrier| self.address_of(warp, split, barrier, lane));
+            self.observer.copy(who, from_bytes, to_bytes, mbarrier);
             for step in (0..count).step_by(4) {
                 let mut value = 0;
                 for byte in step..(step + 4).min(read) {
@@ -73,8 +82,8 @@ impl<O: Observer> Machine<'_, O> {
                 let spot = self.spot(cta, warp, lane, (to_space, to[lane] + step), 4, true)?;
                 self.poke(warp, spot, 4, value);
             }
-            if let Some(barrier) = &copy.complete {
-                self.complete_bytes(cta, warp, split, barrier, lane, count)?;
+            if let Some(barrier) = mbarrier {
+                self.complete_bytes(cta, warp, (who, barrier), lane, count)?;
             }
         }
         Ok(())

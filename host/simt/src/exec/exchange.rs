@@ -53,15 +53,23 @@ impl<O: Observer> Machine<'_, O> {
             lanes: 0,
         };
         self.gather(warp, split, exchange, &mut inputs);
-        self.announce(cta, warp, split, exchange);
+        if exchange.kind == ExchangeKind::Barrier {
+            self.announce(cta, warp, split.pc, &inputs);
+        }
         let (d, p) = compute(exchange.kind, &inputs);
         self.scatter(warp, split, exchange, &d, p);
     }
 
-    fn announce(&mut self, cta: &CtaId, warp: &Warp, split: &Split, exchange: &Exchange) {
-        if exchange.kind == ExchangeKind::Barrier {
-            let who = self.who(cta, warp.index, split.pc, split.mask);
+    /// Tells of a `bar.warp.sync`: lanes that name the same members meet.
+    fn announce(&mut self, cta: &CtaId, warp: &Warp, pc: u32, inputs: &Inputs) {
+        let mut left = inputs.lanes;
+        while left != 0 {
+            let members = inputs.members[left.trailing_zeros() as usize];
+            let same = lanes(left).filter(|&lane| inputs.members[lane] == members);
+            let meet = same.fold(0, |all, lane| all | 1 << lane);
+            let who = self.who(cta, warp.index, pc, meet);
             self.observer.warp_barrier(who);
+            left &= !meet;
         }
     }
 
@@ -78,11 +86,17 @@ impl<O: Observer> Machine<'_, O> {
             };
             let mut group = vec![start];
             let mut there = warp.splits[start].mask;
-            let mut wanted = self.wanted(warp, &warp.splits[start], first) & warp.live;
+            let members = self.wanted(warp, &warp.splits[start], first);
+            let mut wanted = members & warp.live;
             while wanted & !there != 0 {
                 let next = (0..warp.splits.len()).find(|&index| {
                     let split = &warp.splits[index];
-                    let same = exchange_of(split).is_some_and(|other| other.kind == first.kind);
+                    // A barrier is met by those who name the same members.
+                    let same = exchange_of(split).is_some_and(|other| {
+                        other.kind == first.kind
+                            && (other.kind != ExchangeKind::Barrier
+                                || self.wanted(warp, split, other) == members)
+                    });
                     same && split.mask & wanted & !there != 0
                 });
                 let Some(next) = next else { break };
@@ -109,8 +123,7 @@ impl<O: Observer> Machine<'_, O> {
                 }
             }
             if first.kind == ExchangeKind::Barrier {
-                let who = self.who(cta, warp.index, warp.splits[start].pc, inputs.lanes);
-                self.observer.warp_barrier(who);
+                self.announce(cta, warp, warp.splits[start].pc, &inputs);
             }
             let (d, p) = compute(first.kind, &inputs);
             for &index in &group {

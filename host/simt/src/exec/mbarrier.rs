@@ -12,7 +12,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Mbarrier, MbarrierKind};
 use crate::lanes::WARP;
-use crate::observer::Observer;
+use crate::observer::{Executing, Observer};
 
 const COUNT: u64 = (1 << 20) - 1;
 const BYTES: u64 = (1 << 23) - 1;
@@ -108,8 +108,14 @@ impl<O: Observer> Machine<'_, O> {
                             let waited = if parity { a[lane] & 1 } else { a[lane] >> 63 };
                             holds |= u32::from(parts.phase != waited) << lane;
                         }
-                        MbarrierKind::PendingCount => {}
+                        MbarrierKind::PendingCount | MbarrierKind::CopyArrive => {}
                     }
+                    let over = match mbarrier.kind {
+                        MbarrierKind::TestWait { .. } => holds >> lane & 1 == 1,
+                        _ => parts.phase != Parts::unpack(old).phase,
+                    };
+                    let who = self.who(cta, warp.index, split.pc, 1 << lane);
+                    self.observer.mbarrier(who, at[lane], over);
                     // The state an arrival returns is that of the phase it arrived in.
                     result[lane] = old;
                     if parts != Parts::unpack(old) {
@@ -128,22 +134,36 @@ impl<O: Observer> Machine<'_, O> {
         Ok(())
     }
 
+    /// The address in shared memory that one lane means.
+    pub(crate) fn address_of(
+        &self,
+        warp: &Warp,
+        split: &Split,
+        address: &Address,
+        lane: usize,
+    ) -> u64 {
+        let mut at = [0; WARP];
+        self.addresses(warp, split, address, 1 << lane, &mut at);
+        at[lane]
+    }
+
     /// Tells a barrier that the bytes it expects have come.
     pub(crate) fn complete_bytes(
         &mut self,
         cta: &CtaId,
         warp: &mut Warp,
-        split: &Split,
-        barrier: &Address,
+        (who, barrier): (Executing, u64),
         lane: usize,
         bytes: u64,
     ) -> Result<(), Box<Fault>> {
-        let mut at = [0; WARP];
-        self.addresses(warp, split, barrier, 1 << lane, &mut at);
-        let spot = self.spot(cta, warp, lane, (Space::Shared, at[lane]), 8, true)?;
+        let spot = self.spot(cta, warp, lane, (Space::Shared, barrier), 8, true)?;
         let mut parts = Parts::unpack(self.peek(warp, spot, 8));
         parts.bytes = parts.bytes.wrapping_sub(bytes) & BYTES;
-        self.poke(warp, spot, 8, parts.settle().pack());
+        let settled = parts.settle();
+        if settled.phase != parts.phase {
+            self.observer.mbarrier_complete(who, barrier);
+        }
+        self.poke(warp, spot, 8, settled.pack());
         Ok(())
     }
 }

@@ -154,6 +154,9 @@ impl<O: Observer> Machine<'_, O> {
                     split.state = State::Ready;
                     split.turn = clock;
                     split.pc += 1;
+                    let (pc, lanes) = (split.pc - 1, split.mask);
+                    let who = self.who(cta, warp.index, pc, lanes);
+                    self.observer.cluster_wait(who, phase);
                 }
             }
             State::Cta { id, generation } => {
@@ -299,6 +302,10 @@ impl<O: Observer> Machine<'_, O> {
                     let who = self.who(cta, warp.index, split.pc, exec);
                     self.observer.fence(who);
                 }
+                Kind::Copies => {
+                    let who = self.who(cta, warp.index, split.pc, exec);
+                    self.observer.copies(who);
+                }
                 Kind::Nop => {}
                 Kind::Yield => {
                     split.pc += 1;
@@ -376,10 +383,16 @@ impl<O: Observer> Machine<'_, O> {
                         for lane in (0..32).filter(|lane| split.mask >> lane & 1 == 1) {
                             warp.cluster_phase[lane] = phase;
                         }
-                    } else if barrier.phase <= warp.cluster_phase[first] {
+                        let who = self.who(cta, warp.index, split.pc, split.mask);
+                        self.observer.cluster_arrive(who, phase);
+                    } else {
                         let phase = warp.cluster_phase[first];
-                        split.state = State::Cluster { phase };
-                        return Ok(Stop::Blocked);
+                        if barrier.phase <= phase {
+                            split.state = State::Cluster { phase };
+                            return Ok(Stop::Blocked);
+                        }
+                        let who = self.who(cta, warp.index, split.pc, split.mask);
+                        self.observer.cluster_wait(who, phase);
                     }
                 }
             }

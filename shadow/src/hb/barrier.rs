@@ -1,0 +1,329 @@
+//! Barriers: of a CTA, of a warp, of a cluster, and asynchronous ones.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::clock::{Sparse, Times};
+use super::lanes::Lanes;
+use super::place::{Scope, Thread, Warp};
+use super::{Engine, Place, View, each};
+
+/// Who has arrived at a barrier of a CTA.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    /// Lanes that wait, by warp.
+    waiting: Vec<(u32, u32)>,
+    /// Lanes that have gone on, by warp, with what they knew when they arrived.
+    passed: Vec<(u32, u32, Times)>,
+    /// The barrier waits for a number of threads, and not for whoever is left of the CTA.
+    counted: bool,
+}
+
+/// How lanes come to a barrier of their CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Which of the CTA's barriers.
+    pub id: u32,
+    /// They stay until it completes.
+    pub waits: bool,
+    /// It waits for a number of threads, and not for all of the CTA that have not exited.
+    pub counted: bool,
+}
+
+/// The barrier of a cluster: what the arrivals of each phase have published.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cluster {
+    phases: HashMap<u64, Sparse>,
+}
+
+/// What arrivals have published.
+#[derive(Clone, Debug, Default)]
+struct Published {
+    /// Those of cluster scope or wider.
+    wide: Sparse,
+    /// All, by the CTA of the thread that arrived.
+    of_cta: HashMap<u64, Sparse>,
+}
+
+impl Published {
+    fn join(&mut self, other: &Self) {
+        self.wide.join(&other.wide);
+        for (&cta, times) in &other.of_cta {
+            self.of_cta.entry(cta).or_default().join(times);
+        }
+    }
+}
+
+/// An asynchronous barrier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phases {
+    /// The current phase.
+    current: Published,
+    /// The phases before.
+    complete: Published,
+}
+
+impl Engine {
+    /// Lanes arrive at a barrier of their CTA.
+    pub fn arrive(&mut self, warp: Warp, lanes: u32, arrival: Arrival) {
+        let Arrival { id, waits, counted } = arrival;
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        cta.barriers.entry(id).or_default().counted |= counted;
+        if waits {
+            let arrivals = cta.barriers.entry(id).or_default();
+            arrivals.waiting.push((warp.warp, lanes));
+            return;
+        }
+        // Whatever these lanes do from now on is not ordered by the barrier.
+        let mut passed = Vec::new();
+        cta.lanes(warp.warp).update(lanes, |view, mask| {
+            passed.push((warp.warp, mask, view.times.clone()));
+            view.times.own += 1;
+        });
+        cta.barriers.entry(id).or_default().passed.extend(passed);
+        self.classify(warp);
+    }
+
+    /// Barrier `id` of a CTA completes: all that arrived is ordered before all that waited.
+    pub fn complete(&mut self, cta: u64, id: u32) {
+        let shape = self.shape;
+        let Some(state) = self.ctas.get_mut(&cta) else {
+            return;
+        };
+        let Some(arrivals) = state.barriers.remove(&id) else {
+            return;
+        };
+        let everyone = arrivals.passed.is_empty()
+            && (0..shape.warps()).all(|warp| {
+                let of = arrivals.waiting.iter().filter(|(of, _)| *of == warp);
+                let there = of.fold(0, |all, (_, lanes)| all | lanes);
+                let exited = match arrivals.counted {
+                    true => 0,
+                    false => state.exited.get(&warp).copied().unwrap_or(0),
+                };
+                shape.lanes(warp) & !(there | exited) == 0
+            });
+        if everyone {
+            state.synchronise_all(cta);
+            return;
+        }
+        let mut published = Sparse::default();
+        for (warp, lanes, times) in &arrivals.passed {
+            // Their own time went up when they arrived.
+            let whole = *lanes & shape.lanes(*warp) == shape.lanes(*warp);
+            let of = Warp { cta, warp: *warp };
+            times.publish(&mut published, of, *lanes & shape.lanes(*warp), whole);
+        }
+        let mut waiting: Vec<(u32, u32)> = Vec::new();
+        for &(warp, lanes) in &arrivals.waiting {
+            match waiting.iter_mut().find(|(of, _)| *of == warp) {
+                Some((_, all)) => *all |= lanes,
+                None => waiting.push((warp, lanes)),
+            }
+        }
+        for &(warp, lanes) in &waiting {
+            let of = Warp { cta, warp };
+            publish(
+                &mut published,
+                state.lanes(warp),
+                of,
+                lanes,
+                shape.lanes(warp),
+            );
+        }
+        for &(warp, lanes) in &waiting {
+            state.lanes(warp).update(lanes, |view, _| {
+                view.times.rest.join(&published);
+                view.times.own += 1;
+            });
+        }
+        for (warp, _) in waiting {
+            self.classify(Warp { cta, warp });
+        }
+    }
+
+    /// Lanes pass a `bar.warp.sync` together. Lanes of its mask that have exited may be among them.
+    pub fn warp_barrier(&mut self, warp: Warp, lanes: u32) {
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        let existing = self.shape.lanes(warp.warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let clocks = cta.lanes(warp.warp);
+        if existing & !lanes == 0 {
+            let mut joined = Times::default();
+            for (mask, view) in clocks.groups() {
+                if mask & existing != 0 {
+                    let times = &view.times;
+                    joined.own = joined.own.max(times.own);
+                    joined.cta = joined.cta.max(times.cta);
+                    joined.rest.join(&times.rest);
+                }
+            }
+            joined.warp = joined.own;
+            joined.own += 1;
+            clocks.update(lanes, |view, _| view.times = joined.clone());
+        } else {
+            let mut published = Sparse::default();
+            publish(&mut published, clocks, warp, lanes, existing);
+            clocks.update(lanes, |view, _| {
+                view.times.rest.join(&published);
+                view.times.own += 1;
+            });
+        }
+        self.classify(warp);
+    }
+
+    /// Lanes arrive at the barrier of their cluster, in a phase; `relaxed` orders nothing.
+    pub fn cluster_arrive(&mut self, warp: Warp, lanes: u32, phase: u64, relaxed: bool) {
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        if relaxed {
+            return;
+        }
+        let cluster = self.shape.cluster_of(warp.cta);
+        let existing = self.shape.lanes(warp.warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let cluster = self.clusters.entry(cluster).or_default();
+        let published = cluster.phases.entry(phase).or_default();
+        let clocks = cta.lanes(warp.warp);
+        publish(published, clocks, warp, lanes, existing);
+        clocks.update(lanes, |view, _| view.times.own += 1);
+        // Nobody waits for a phase before the last one any more.
+        cluster.phases.retain(|&of, _| of + 2 > phase);
+        self.classify(warp);
+    }
+
+    /// Lanes have waited for a phase of the barrier of their cluster.
+    pub fn cluster_wait(&mut self, warp: Warp, lanes: u32, phase: u64) {
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        let cluster = self.shape.cluster_of(warp.cta);
+        let cluster = self.clusters.get(&cluster);
+        if let Some(published) = cluster.and_then(|cluster| cluster.phases.get(&phase))
+            && let Some(cta) = self.ctas.get_mut(&warp.cta)
+        {
+            let learn = |view: &mut View, _| view.times.rest.join(published);
+            cta.lanes(warp.warp).update(lanes, learn);
+        }
+        self.classify(warp);
+    }
+
+    /// A thread arrives at an asynchronous barrier, with a release of some scope; none orders
+    /// nothing. `completes` when that ends the phase.
+    pub fn mbarrier_arrive(
+        &mut self,
+        me: Thread,
+        at: Place,
+        release: Option<Scope>,
+        completes: bool,
+    ) {
+        self.stats.synchronisations += 1;
+        self.enter(me.warp());
+        let phases = self.mbarriers.entry(at.key()).or_default();
+        if let Some(scope) = release
+            && let Some(cta) = self.ctas.get_mut(&me.cta)
+        {
+            let clocks = cta.lanes(me.warp);
+            let times = &clocks.view(me.lane).times;
+            let mut published = Sparse::default();
+            times.publish(&mut published, me.warp(), 1 << me.lane, false);
+            let current = &mut phases.current;
+            current.of_cta.entry(me.cta).or_default().join(&published);
+            if scope >= Scope::Cluster {
+                current.wide.join(&published);
+            }
+            clocks.update(1 << me.lane, |view, _| view.times.own += 1);
+        }
+        if completes {
+            self.mbarrier_complete(at);
+        }
+        self.classify(me.warp());
+    }
+
+    /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
+    pub fn mbarrier_complete(&mut self, at: Place) {
+        let landed = self.land(at.key());
+        let phases = self.mbarriers.entry(at.key()).or_default();
+        let mut current = core::mem::take(&mut phases.current);
+        for (thread, time) in landed {
+            current.wide.raise(thread, time);
+            let of_cta = current.of_cta.entry(thread.cta).or_default();
+            of_cta.raise(thread, time);
+        }
+        phases.complete.join(&current);
+    }
+
+    /// An asynchronous barrier is made anew.
+    pub fn mbarrier_init(&mut self, at: Place) {
+        self.mbarriers.remove(&at.key());
+    }
+
+    /// A thread has found that a phase of an asynchronous barrier is over, with an acquire of some
+    /// scope; none orders nothing.
+    pub fn mbarrier_wait(&mut self, me: Thread, at: Place, acquire: Option<Scope>) {
+        self.stats.synchronisations += 1;
+        self.enter(me.warp());
+        if let Some(scope) = acquire
+            && let Some(phases) = self.mbarriers.get(&at.key())
+            && let Some(cta) = self.ctas.get_mut(&me.cta)
+        {
+            let complete = &phases.complete;
+            cta.lanes(me.warp).update(1 << me.lane, |view, _| {
+                if let Some(of_cta) = complete.of_cta.get(&me.cta) {
+                    view.times.rest.join(of_cta);
+                }
+                if scope >= Scope::Cluster {
+                    view.times.rest.join(&complete.wide);
+                }
+            });
+        }
+        self.classify(me.warp());
+    }
+}
+
+impl super::Cta {
+    /// A barrier of the whole CTA: everyone knows everyone's time, which makes the clocks short
+    /// again.
+    fn synchronise_all(&mut self, cta: u64) {
+        self.observed.share();
+        let mut joined = self.base.times.clone();
+        for view in self.warps.values().flat_map(|lanes| lanes.groups()) {
+            let times = &view.1.times;
+            joined.own = joined.own.max(times.own);
+            joined.rest.join(&times.rest);
+        }
+        joined.rest.forget(cta);
+        (joined.cta, joined.warp) = (joined.own, joined.own);
+        joined.own += 1;
+        self.base.times = joined.clone();
+        let base = &self.base;
+        self.warps.retain(|_, lanes| {
+            lanes.update(u32::MAX, |view, _| view.times = joined.clone());
+            lanes.single() != Some(base)
+        });
+    }
+}
+
+/// Adds what lanes of a warp know to `into`. Where it can, it gives one time for the whole warp.
+fn publish(into: &mut Sparse, clocks: &Lanes, of: Warp, lanes: u32, existing: u32) {
+    for (mask, view) in clocks.groups() {
+        let mask = mask & lanes & existing;
+        if mask != 0 {
+            view.times.publish(into, of, mask, mask == existing);
+        }
+    }
+}
+
+/// The lanes of a mask.
+pub(crate) fn threads(warp: Warp, lanes: u32) -> impl Iterator<Item = Thread> {
+    each(lanes).map(move |lane| warp.lane(lane))
+}

@@ -1,0 +1,115 @@
+//! The clocks of a warp: one for all lanes while they do the same things, more as they part.
+
+use alloc::vec::Vec;
+
+use super::clock::Times;
+use super::release::{Fence, LogId, Pending};
+
+/// In which of BARRACUDA's formats a warp's clocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// One clock for all lanes, which knows only of the lanes' own warp and CTA.
+    Converged,
+    /// Two sets of lanes with a clock each.
+    Diverged,
+    /// More sets of lanes.
+    NestedDiverged,
+    /// Some lane knows of single threads, or of other CTAs.
+    SparseVc,
+}
+
+/// All that an engine keeps of a thread, without saying whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) times: Times,
+    /// The last release fence of each scope that no later, wider one makes superfluous.
+    pub(crate) fences: Vec<Fence>,
+    /// What strong loads observed, and no acquire has made use of.
+    pub(crate) pending: Vec<Pending>,
+    /// The releases that the thread has last acquired.
+    pub(crate) acquired: Option<(LogId, u32)>,
+}
+
+/// The views of the lanes of a warp. The masks of the groups are disjoint and cover 32 lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    groups: Vec<(u32, View)>,
+}
+
+impl Lanes {
+    pub(crate) fn new(view: View) -> Self {
+        Self {
+            groups: alloc::vec![(u32::MAX, view)],
+        }
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u32, &View)> {
+        self.groups.iter().map(|(mask, view)| (*mask, view))
+    }
+
+    /// The view of a lane.
+    pub(crate) fn view(&self, lane: u32) -> &View {
+        let found = self.groups.iter().find(|(mask, _)| mask >> lane & 1 == 1);
+        // The masks cover all lanes.
+        &found.unwrap_or(&self.groups[0]).1
+    }
+
+    /// The only view, if there is just one.
+    pub(crate) fn single(&self) -> Option<&View> {
+        match &self.groups[..] {
+            [(_, view)] => Some(view),
+            _ => None,
+        }
+    }
+
+    /// Changes the views of some lanes; `change` is called once for each group of them.
+    pub(crate) fn update(&mut self, lanes: u32, mut change: impl FnMut(&mut View, u32)) {
+        let count = self.groups.len();
+        for at in 0..count {
+            let (mask, view) = &mut self.groups[at];
+            let touched = *mask & lanes;
+            if touched == 0 {
+                continue;
+            }
+            if touched == *mask {
+                change(view, touched);
+            } else {
+                *mask &= !touched;
+                let mut parted = view.clone();
+                change(&mut parted, touched);
+                self.groups.push((touched, parted));
+            }
+        }
+        self.merge();
+    }
+
+    /// Puts groups with equal views together again.
+    fn merge(&mut self) {
+        let mut at = 0;
+        while at + 1 < self.groups.len() {
+            let mut other = at + 1;
+            while other < self.groups.len() {
+                if self.groups[at].1 == self.groups[other].1 {
+                    let (mask, _) = self.groups.swap_remove(other);
+                    self.groups[at].0 |= mask;
+                } else {
+                    other += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// `existing` are the lanes that the warp has.
+    pub(crate) fn format(&self, existing: u32) -> Format {
+        let groups = || self.groups.iter().filter(|(mask, _)| mask & existing != 0);
+        if groups().any(|(_, view)| !view.times.rest.is_empty()) {
+            return Format::SparseVc;
+        }
+        match groups().count() {
+            0 | 1 => Format::Converged,
+            2 => Format::Diverged,
+            _ => Format::NestedDiverged,
+        }
+    }
+}

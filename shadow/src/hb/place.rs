@@ -1,0 +1,138 @@
+//! Who does something, and how the threads of a launch are arranged.
+
+/// Threads of a warp.
+pub const LANES: u32 = 32;
+
+/// A warp of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Warp {
+    /// Linear index of the CTA in the grid, x fastest.
+    pub cta: u64,
+    /// Warp in the CTA.
+    pub warp: u32,
+}
+
+impl Warp {
+    /// One of its threads; `lane` is below [`LANES`].
+    pub fn lane(self, lane: u32) -> Thread {
+        Thread {
+            cta: self.cta,
+            warp: self.warp,
+            lane,
+        }
+    }
+}
+
+/// A thread of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Thread {
+    /// Linear index of the CTA in the grid, x fastest.
+    pub cta: u64,
+    /// Warp in the CTA.
+    pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
+}
+
+impl Thread {
+    /// Its warp.
+    pub fn warp(self) -> Warp {
+        Warp {
+            cta: self.cta,
+            warp: self.warp,
+        }
+    }
+}
+
+/// The threads an operation can order: PTX ISA, "Scope".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// The thread's CTA.
+    Cta,
+    /// The thread's cluster.
+    Cluster,
+    /// The thread's GPU.
+    Gpu,
+    /// Every thread of every GPU and the host.
+    Sys,
+}
+
+/// The size of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// CTAs of the grid in x, y and z.
+    pub grid: [u32; 3],
+    /// CTAs of a cluster in x, y and z; `[1, 1, 1]` without clusters.
+    pub cluster: [u32; 3],
+    /// Threads of a CTA.
+    pub threads: u32,
+}
+
+impl Shape {
+    /// A grid of CTAs without clusters.
+    pub fn new(grid: [u32; 3], threads: u32) -> Self {
+        Self {
+            grid,
+            cluster: [1; 3],
+            threads,
+        }
+    }
+
+    /// Warps of a CTA.
+    pub fn warps(&self) -> u32 {
+        self.threads.div_ceil(LANES)
+    }
+
+    /// The lanes that a warp of a CTA has, one bit each.
+    pub fn lanes(&self, warp: u32) -> u32 {
+        match self.threads.saturating_sub(warp * LANES) {
+            0 => 0,
+            left if left >= LANES => u32::MAX,
+            left => (1 << left) - 1,
+        }
+    }
+
+    /// A number for the cluster of a CTA, the same for all its CTAs and for no others.
+    pub fn cluster_of(&self, cta: u64) -> u64 {
+        let (gx, gy) = (
+            u64::from(self.grid[0].max(1)),
+            u64::from(self.grid[1].max(1)),
+        );
+        let at = [cta % gx, cta / gx % gy, cta / gx / gy];
+        let size = self.cluster.map(|n| u64::from(n.max(1)));
+        let (cx, cy) = (gx.div_ceil(size[0]), gy.div_ceil(size[1]));
+        (at[2] / size[2] * cy + at[1] / size[1]) * cx + at[0] / size[0]
+    }
+
+    /// The CTA with another rank in the cluster of `cta`; ranks count x fastest.
+    pub fn peer(&self, cta: u64, rank: u32) -> u64 {
+        let (gx, gy) = (
+            u64::from(self.grid[0].max(1)),
+            u64::from(self.grid[1].max(1)),
+        );
+        let size = self.cluster.map(|n| u64::from(n.max(1)));
+        let at = [cta % gx, cta / gx % gy, cta / gx / gy];
+        let rank = u64::from(rank);
+        let inside = [
+            rank % size[0],
+            rank / size[0] % size[1],
+            rank / size[0] / size[1],
+        ];
+        let [x, y, z] = [0, 1, 2].map(|axis| at[axis] / size[axis] * size[axis] + inside[axis]);
+        (z * gy + y) * gx + x
+    }
+
+    /// True when an operation of `of` with scope `scope` can order `other`.
+    pub fn includes(&self, scope: Scope, of: Thread, other: Thread) -> bool {
+        match scope {
+            Scope::Cta => of.cta == other.cta,
+            Scope::Cluster => self.cluster_of(of.cta) == self.cluster_of(other.cta),
+            Scope::Gpu | Scope::Sys => true,
+        }
+    }
+
+    /// True when each of two operations has the other's thread in its scope.
+    pub fn mutual(&self, a: (Thread, Scope), b: (Thread, Scope)) -> bool {
+        self.includes(a.1, a.0, b.0) && self.includes(b.1, b.0, a.0)
+    }
+}

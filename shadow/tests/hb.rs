@@ -1,0 +1,532 @@
+//! The engine's compressed clocks against plain ones, on random histories.
+//!
+//! The judge below keeps one number per pair of threads and every event that ever happened, and is
+//! written from the definition alone. Engine and judge must agree, for every access and word,
+//! whether it races with an earlier access.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use shadow::hb::{
+    Access, Arrival, Engine, FenceKind, Kind, LANES, Order, Place, Scope, Shape, Strength, Thread,
+    Warp,
+};
+
+const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+/// Four CTAs in clusters of two; the second warp of a CTA has eight lanes.
+const SHAPE: Shape = Shape {
+    grid: [4, 1, 1],
+    cluster: [2, 1, 1],
+    threads: 40,
+};
+const PER_CTA: usize = 40;
+const THREADS: usize = 4 * PER_CTA;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Access(Warp, u32, Access, u64),
+    Fence(Warp, u32, FenceKind, Scope),
+    WarpBarrier(Warp, u32),
+    CtaBarrier(u64),
+    /// Warps of a CTA meet at a named barrier: those that wait, those that do not.
+    Named(u64, u32, u32),
+    /// Arrivals, in a scope, that end the phase or not.
+    Mbarrier(Warp, u32, Scope, bool),
+    MbarrierWait(Warp, u32, Scope),
+    Exit(Warp, u32),
+}
+
+/// A release pattern or a fence: who, in which scope, and what was known.
+#[derive(Clone)]
+struct Head {
+    thread: usize,
+    scope: Scope,
+    clock: Vec<u32>,
+    /// Address and bytes of a release operation.
+    operation: Option<(u64, u32)>,
+}
+
+struct Done {
+    thread: usize,
+    time: u32,
+    access: Access,
+    address: u64,
+    heads: Vec<Head>,
+    /// The writes that come before it in observation order; they come before whatever it comes
+    /// before.
+    observed: Vec<usize>,
+}
+
+struct Judge {
+    clocks: Vec<Vec<u32>>,
+    done: Vec<Done>,
+    /// Releases of each thread: fences and operations.
+    released: Vec<Vec<Head>>,
+    /// What strong reads of each thread have observed: address and heads.
+    observed: Vec<Vec<(u64, Vec<Head>)>>,
+    sc: Vec<Head>,
+    exited: Vec<bool>,
+    /// Writes that each thread has observed, and that all of a CTA have by its barriers.
+    seen: Vec<Vec<usize>>,
+    common: [Vec<usize>; 4],
+    /// Arrivals of the current phase, and of those before.
+    arrivals: [Vec<Head>; 2],
+}
+
+fn index(thread: Thread) -> usize {
+    thread.cta as usize * PER_CTA + (thread.warp * LANES + thread.lane) as usize
+}
+
+fn thread(index: usize) -> Thread {
+    let inside = (index % PER_CTA) as u32;
+    Thread {
+        cta: (index / PER_CTA) as u64,
+        warp: inside / LANES,
+        lane: inside % LANES,
+    }
+}
+
+fn mutual(a: (usize, Scope), b: (usize, Scope)) -> bool {
+    let includes = |scope, of: usize, other: usize| match scope {
+        Scope::Cta => of / PER_CTA == other / PER_CTA,
+        Scope::Cluster => of / PER_CTA / 2 == other / PER_CTA / 2,
+        Scope::Gpu | Scope::Sys => true,
+    };
+    includes(a.1, a.0, b.0) && includes(b.1, b.0, a.0)
+}
+
+fn strength(order: Order) -> Strength {
+    match order {
+        Order::Weak => Strength::Weak,
+        Order::ReadOnly => Strength::ReadOnly,
+        Order::Relaxed(scope)
+        | Order::Acquire(scope)
+        | Order::Release(scope)
+        | Order::AcqRel(scope) => Strength::Strong(scope),
+    }
+}
+
+fn join(into: &mut [u32], from: &[u32]) {
+    into.iter_mut()
+        .zip(from)
+        .for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+fn members(warp: Warp, lanes: u32) -> Vec<usize> {
+    (0..SHAPE.threads)
+        .map(|number| Thread {
+            cta: warp.cta,
+            warp: number / LANES,
+            lane: number % LANES,
+        })
+        .filter(|thread| thread.warp == warp.warp && lanes >> thread.lane & 1 == 1)
+        .map(index)
+        .collect()
+}
+
+impl Judge {
+    fn new() -> Self {
+        Self {
+            clocks: vec![vec![0; THREADS]; THREADS],
+            done: Vec::new(),
+            released: vec![Vec::new(); THREADS],
+            observed: vec![Vec::new(); THREADS],
+            sc: Vec::new(),
+            exited: vec![false; THREADS],
+            seen: vec![Vec::new(); THREADS],
+            common: Default::default(),
+            arrivals: Default::default(),
+        }
+    }
+
+    /// Words of the access that race with an earlier access.
+    fn access(&mut self, me: usize, access: &Access, address: u64) -> Vec<u64> {
+        self.clocks[me][me] += 1;
+        let mut racy: Vec<u64> = Vec::new();
+        let end = address + u64::from(access.bytes);
+        for (number, old) in self.done.iter().enumerate() {
+            let old_end = old.address + u64::from(old.access.bytes);
+            let shared: Vec<u64> = (address.max(old.address)..end.min(old_end)).collect();
+            let writes = |access: &Access| access.kind != Kind::Load;
+            if shared.is_empty() || !(writes(access) || writes(&old.access)) {
+                continue;
+            }
+            let read_only = access.order == Order::ReadOnly || old.access.order == Order::ReadOnly;
+            if !read_only {
+                if old.thread == me || old.time <= self.clocks[me][old.thread] {
+                    continue;
+                }
+                if let (Strength::Strong(a), Strength::Strong(b)) =
+                    (strength(access.order), strength(old.access.order))
+                    && (address, access.bytes) == (old.address, old.access.bytes)
+                    && mutual((me, a), (old.thread, b))
+                {
+                    continue;
+                }
+                if self.seen[me].contains(&number) || self.common[me / PER_CTA].contains(&number) {
+                    continue;
+                }
+            }
+            racy.extend(shared.iter().map(|byte| byte / 4));
+        }
+        racy.sort_unstable();
+        racy.dedup();
+        let before = self.observes(me, access, address);
+        let heads = self.order(me, access, address);
+        let mut observed = Vec::new();
+        if let Some(write) = before.filter(|_| access.kind != Kind::Store) {
+            observed.push(write);
+            if matches!(self.done[write].access.kind, Kind::Rmw | Kind::Reduction) {
+                observed.extend(&self.done[write].observed);
+            }
+            if access.kind != Kind::Reduction {
+                self.seen[me].extend(&observed);
+            }
+        }
+        self.done.push(Done {
+            observed,
+            thread: me,
+            time: self.clocks[me][me],
+            access: *access,
+            address,
+            heads,
+        });
+        racy
+    }
+
+    /// The write that the access observes, if it is morally strong with it.
+    fn observes(&self, me: usize, access: &Access, address: u64) -> Option<usize> {
+        let Strength::Strong(scope) = strength(access.order) else {
+            return None;
+        };
+        let last = |byte: u64| {
+            self.done.iter().rposition(|old| {
+                old.access.kind != Kind::Load
+                    && (old.address..old.address + u64::from(old.access.bytes)).contains(&byte)
+            })
+        };
+        let first = last(address)?;
+        let old = &self.done[first];
+        let whole = (address..address + u64::from(access.bytes)).all(|b| last(b) == Some(first));
+        let same = (old.address, old.access.bytes) == (address, access.bytes);
+        let Strength::Strong(theirs) = strength(old.access.order) else {
+            return None;
+        };
+        let strong = old.thread == me || mutual((old.thread, theirs), (me, scope));
+        (whole && same && strong).then_some(first)
+    }
+
+    fn learn(&mut self, me: usize, scope: Scope, heads: &[Head]) {
+        for head in heads {
+            if mutual((head.thread, head.scope), (me, scope)) {
+                join(&mut self.clocks[me], &head.clock);
+            }
+        }
+    }
+
+    fn order(&mut self, me: usize, access: &Access, address: u64) -> Vec<Head> {
+        let (scope, acquires, releases) = match access.order {
+            Order::Weak | Order::ReadOnly => return Vec::new(),
+            Order::Relaxed(scope) => (scope, false, false),
+            Order::Acquire(scope) => (scope, true, false),
+            Order::Release(scope) => (scope, false, true),
+            Order::AcqRel(scope) => (scope, true, true),
+        };
+        let mut heads = Vec::new();
+        let observed = self.observes(me, access, address);
+        if matches!(access.kind, Kind::Load | Kind::Rmw) {
+            if let Some(old) = observed {
+                let heads = self.done[old].heads.clone();
+                self.observed[me].push((address, heads));
+            }
+            if acquires {
+                let all = self.observed[me].clone();
+                for (_, heads) in all.iter().filter(|(at, _)| *at == address) {
+                    self.learn(me, scope, heads);
+                }
+            }
+        }
+        if access.kind != Kind::Load {
+            if let Some(old) = observed.filter(|_| access.kind != Kind::Store) {
+                heads.extend(self.done[old].heads.iter().cloned());
+            }
+            if releases {
+                let clock = self.clocks[me].clone();
+                self.released[me].push(Head {
+                    thread: me,
+                    scope,
+                    clock,
+                    operation: Some((address, access.bytes)),
+                });
+            }
+            let here = (address, access.bytes);
+            let mine = self.released[me].iter();
+            heads.extend(
+                mine.filter(|head| head.operation.is_none_or(|at| at == here))
+                    .cloned(),
+            );
+        }
+        heads
+    }
+
+    fn fence(&mut self, lanes: &[usize], kind: FenceKind, scope: Scope) {
+        for &me in lanes {
+            self.clocks[me][me] += 1;
+            if kind != FenceKind::Release {
+                for (_, heads) in self.observed[me].clone() {
+                    self.learn(me, scope, &heads);
+                }
+            }
+            if kind == FenceKind::Sc {
+                let sc = self.sc.clone();
+                self.learn(me, scope, &sc);
+            }
+        }
+        for &me in lanes {
+            let head = Head {
+                thread: me,
+                scope,
+                clock: self.clocks[me].clone(),
+                operation: None,
+            };
+            if kind == FenceKind::Sc {
+                self.sc.push(head.clone());
+            }
+            if kind != FenceKind::Acquire {
+                self.released[me].push(head);
+            }
+        }
+    }
+
+    /// A barrier of a whole CTA passes on what its threads have observed.
+    fn share(&mut self, cta: usize) {
+        for thread in cta * PER_CTA..(cta + 1) * PER_CTA {
+            let seen = std::mem::take(&mut self.seen[thread]);
+            self.common[cta].extend(seen);
+        }
+    }
+
+    /// All of `from` is ordered before all of `to`.
+    fn barrier(&mut self, from: &[usize], to: &[usize]) {
+        let mut all = vec![0; THREADS];
+        for &thread in from {
+            self.clocks[thread][thread] += 1;
+            join(&mut all, &self.clocks[thread]);
+        }
+        to.iter().for_each(|&me| join(&mut self.clocks[me], &all));
+    }
+}
+
+fn at(id: u32, waits: bool, counted: bool) -> Arrival {
+    Arrival { id, waits, counted }
+}
+
+/// Runs a history through both.
+fn agree(events: &[Event]) -> Result<(), TestCaseError> {
+    let (mut engine, mut judge) = (Engine::new(SHAPE), Judge::new());
+    for (step, event) in events.iter().enumerate() {
+        let alive = |judge: &Judge, warp: Warp, lanes: u32| {
+            let live = members(warp, lanes & SHAPE.lanes(warp.warp));
+            let live: Vec<usize> = live.into_iter().filter(|&t| !judge.exited[t]).collect();
+            let mask = live.iter().fold(0, |all, &t| all | 1 << thread(t).lane);
+            (live, mask)
+        };
+        match event {
+            Event::Access(warp, lanes, access, address) => {
+                let (live, mask) = alive(&judge, *warp, *lanes);
+                let mut found: Vec<(usize, u64)> = Vec::new();
+                engine.access(
+                    *warp,
+                    mask,
+                    access,
+                    |_| Place::Global(*address),
+                    |race| {
+                        if let Place::Global(at) = race.place {
+                            found.push((index(race.later.thread), at / 4));
+                        }
+                    },
+                );
+                found.sort_unstable();
+                found.dedup();
+                let mut expected = Vec::new();
+                for me in live {
+                    let words = judge.access(me, access, *address);
+                    expected.extend(words.into_iter().map(|word| (me, word)));
+                }
+                prop_assert_eq!(found, expected, "step {}: {:?}", step, event);
+            }
+            Event::Fence(warp, lanes, kind, scope) => {
+                let (live, mask) = alive(&judge, *warp, *lanes);
+                engine.fence(*warp, mask, *kind, *scope);
+                judge.fence(&live, *kind, *scope);
+            }
+            Event::WarpBarrier(warp, lanes) => {
+                let (live, mask) = alive(&judge, *warp, *lanes);
+                engine.warp_barrier(*warp, mask);
+                judge.barrier(&live, &live);
+            }
+            Event::CtaBarrier(cta) => {
+                let mut to = Vec::new();
+                for warp in (0..2).map(|warp| Warp { cta: *cta, warp }) {
+                    let (live, mask) = alive(&judge, warp, u32::MAX);
+                    if mask != 0 {
+                        engine.arrive(warp, mask, at(0, true, false));
+                    }
+                    to.extend(live);
+                }
+                engine.complete(*cta, 0);
+                if !to.is_empty() {
+                    let first = *cta as usize * PER_CTA;
+                    judge.barrier(&(first..first + PER_CTA).collect::<Vec<_>>(), &to);
+                    judge.share(*cta as usize);
+                }
+            }
+            Event::Named(cta, waiting, passing) => {
+                let (mut from, mut to) = (Vec::new(), Vec::new());
+                for warp in 0..2 {
+                    let place = Warp { cta: *cta, warp };
+                    let (live, mask) = alive(&judge, place, u32::MAX);
+                    let waits = waiting >> warp & 1 == 1;
+                    if mask == 0 || !(waits || passing >> warp & 1 == 1) {
+                        continue;
+                    }
+                    engine.arrive(place, mask, at(3, waits, true));
+                    from.extend(&live);
+                    if waits {
+                        to.extend(&live);
+                    }
+                }
+                engine.complete(*cta, 3);
+                judge.barrier(&from, &to);
+                if to.len() == PER_CTA {
+                    judge.share(*cta as usize);
+                }
+            }
+            Event::Mbarrier(warp, lanes, scope, completes) => {
+                for me in alive(&judge, *warp, *lanes).0 {
+                    let place = Place::Global(64);
+                    engine.mbarrier_arrive(thread(me), place, Some(*scope), *completes);
+                    judge.clocks[me][me] += 1;
+                    let clock = judge.clocks[me].clone();
+                    judge.arrivals[0].push(Head {
+                        thread: me,
+                        // Whoever includes it may be in its CTA, or anywhere in its cluster.
+                        scope: *scope,
+                        clock,
+                        operation: None,
+                    });
+                    if *completes {
+                        let current = std::mem::take(&mut judge.arrivals[0]);
+                        judge.arrivals[1].extend(current);
+                    }
+                }
+            }
+            Event::MbarrierWait(warp, lanes, scope) => {
+                for me in alive(&judge, *warp, *lanes).0 {
+                    engine.mbarrier_wait(thread(me), Place::Global(64), Some(*scope));
+                    let heads = judge.arrivals[1].clone();
+                    judge.learn(me, *scope, &heads);
+                }
+            }
+            Event::Exit(warp, lanes) => {
+                let (live, mask) = alive(&judge, *warp, *lanes);
+                // Somebody of every CTA stays, as its clocks are dropped with its last thread.
+                let left = (0..PER_CTA)
+                    .filter(|t| !judge.exited[warp.cta as usize * PER_CTA + t])
+                    .count();
+                if left > live.len() && mask != 0 {
+                    engine.exit(*warp, mask);
+                    live.iter().for_each(|&t| judge.exited[t] = true);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn warps() -> impl Strategy<Value = Warp> {
+    (0..4u64, 0..2u32).prop_map(|(cta, warp)| Warp { cta, warp })
+}
+
+/// Few lanes, so that they meet; sometimes all.
+fn lanes() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        4 => (0..3u32).prop_map(|lane| 1 << lane),
+        1 => Just(0b11),
+        1 => Just(0b110),
+        1 => Just(u32::MAX),
+    ]
+}
+
+fn access() -> impl Strategy<Value = (Access, u64)> {
+    let order = (0..9u32, 0..4usize);
+    // Three words, in pieces of two, four and eight bytes.
+    let place = prop_oneof![
+        6 => (0..3u64).prop_map(|word| (4 * word, 4u32)),
+        1 => (0..2u64).prop_map(|half| (2 * half, 2u32)),
+        1 => Just((0, 8u32)),
+    ];
+    (0..4u32, order, place).prop_map(|(kind, (order, scope), (address, bytes))| {
+        let scope = SCOPES[scope];
+        let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind as usize];
+        let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
+        let order = match (order, kind) {
+            (0..3, _) if !atomic => Order::Weak,
+            (3, Kind::Load) => Order::ReadOnly,
+            (4..6, Kind::Load) => Order::Acquire(scope),
+            (4..6, Kind::Store | Kind::Reduction) => Order::Release(scope),
+            (4, Kind::Rmw) => Order::Acquire(scope),
+            (5, Kind::Rmw) => Order::Release(scope),
+            (6, Kind::Rmw) => Order::AcqRel(scope),
+            _ => Order::Relaxed(scope),
+        };
+        let access = Access {
+            kind,
+            order,
+            bytes,
+            elements: 1,
+            site: 0,
+        };
+        (access, address)
+    })
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    use FenceKind::{AcqRel, Acquire, Release, Sc};
+    prop_oneof![
+        16 => (warps(), lanes(), access()).prop_map(|(warp, lanes, (access, at))| {
+            Event::Access(warp, lanes, access, at)
+        }),
+        4 => (warps(), lanes(), 0..4usize, 0..4usize).prop_map(|(warp, lanes, kind, scope)| {
+            Event::Fence(warp, lanes, [AcqRel, Sc, Acquire, Release][kind], SCOPES[scope])
+        }),
+        2 => (warps(), lanes()).prop_map(|(warp, lanes)| Event::WarpBarrier(warp, lanes)),
+        1 => (0..4u64).prop_map(Event::CtaBarrier),
+        1 => (0..4u64, 0..4u32, 0..4u32).prop_map(|(cta, waiting, passing)| {
+            Event::Named(cta, waiting, passing & !waiting)
+        }),
+        // One barrier, used by the first cluster: its scopes are cta and cluster.
+        1 => (0..2u64, 0..2u32, lanes(), 0..2usize, any::<bool>()).prop_map(
+            |(cta, warp, lanes, scope, completes)| {
+                Event::Mbarrier(Warp { cta, warp }, lanes, SCOPES[scope], completes)
+            }
+        ),
+        1 => (0..2u64, 0..2u32, lanes(), 0..2usize).prop_map(|(cta, warp, lanes, scope)| {
+            Event::MbarrierWait(Warp { cta, warp }, lanes, SCOPES[scope])
+        }),
+        1 => (warps(), lanes()).prop_map(|(warp, lanes)| Event::Exit(warp, lanes)),
+    ]
+}
+
+#[test]
+fn compressed_clocks_agree_with_plain_ones() {
+    let cases = std::env::var("HB_CASES").map_or(3000, |n| n.parse().expect("a number"));
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let histories = prop::collection::vec(events(), 1..80);
+    runner
+        .run(&histories, |events| agree(&events))
+        .expect("engine and judge agree");
+}
