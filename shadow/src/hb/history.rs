@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use super::clock::Time;
 use super::lanes::Lanes;
+use super::observed::Observed;
 use super::place::{Scope, Shape, Thread, Warp};
 
 /// Bytes of a word.
@@ -54,17 +55,6 @@ pub(crate) struct Entry {
     pub(crate) copy: u32,
     /// For a strong write, its place among the writes that can be observed together.
     pub(crate) order: Observed,
-}
-
-/// A place in the observation order of one location: a strong write starts a chain, and each
-/// read-modify-write that observes its last one is the next. Chain 0 is none.
-///
-/// PTX ISA, "Observation Order" and "Causality Order": whatever comes after an operation that has
-/// observed a write comes after that write, though not after what precedes the write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Observed {
-    pub(crate) chain: u32,
-    pub(crate) index: u32,
 }
 
 /// The last strong write of a word.

@@ -16,8 +16,11 @@
 mod barrier;
 mod clock;
 mod copy;
+mod fence;
 mod history;
 mod lanes;
+mod memory;
+mod observed;
 mod place;
 mod release;
 
@@ -31,12 +34,16 @@ use barrier::{Arrivals, Cluster, Phases};
 use clock::Sparse;
 pub use clock::Time;
 pub use copy::Completion;
-use history::{Class, History, Observed, WORD};
+pub use fence::FenceKind;
+use fence::acquire;
+use history::{Class, History, WORD};
 pub use history::{Rule, Strength};
 pub use lanes::Format;
 use lanes::{Lanes, View};
+use memory::Memory;
+use observed::{Observations, Observed};
 pub use place::{LANES, Scope, Shape, Thread, Warp};
-use release::{Fence, Pending, Releases, Write};
+use release::{Pending, Releases, Write};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,19 +86,6 @@ impl Order {
             | Self::AcqRel(scope) => Strength::Strong(scope),
         }
     }
-}
-
-/// Ordering of a fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FenceKind {
-    /// `fence.sc`
-    Sc,
-    /// `fence.acq_rel`
-    AcqRel,
-    /// `fence.acquire`
-    Acquire,
-    /// `fence.release`
-    Release,
 }
 
 /// Where an access goes.
@@ -200,61 +194,12 @@ struct Cta {
     formats: BTreeMap<u32, Format>,
 }
 
-/// How far the threads of a CTA have observed the chains of writes to each location.
-///
-/// It is passed on by barriers of the whole CTA, and by nothing else.
-#[derive(Clone, Debug, Default)]
-struct Observations {
-    /// By warp, lane and chain.
-    by_thread: HashMap<(u32, u32, u32), u32>,
-    /// What all threads know.
-    common: HashMap<u32, u32>,
-}
-
-impl Observations {
-    fn get(&self, me: Thread, chain: u32) -> u32 {
-        let own = self.by_thread.get(&(me.warp, me.lane, chain));
-        let common = self.common.get(&chain);
-        own.max(common).copied().unwrap_or(0)
-    }
-
-    fn enter(&mut self, me: Thread, Observed { chain, index }: Observed) {
-        let known = self.by_thread.entry((me.warp, me.lane, chain)).or_default();
-        *known = index.max(*known);
-    }
-
-    /// All threads learn what any of them knows.
-    fn share(&mut self) {
-        for ((_, _, chain), index) in self.by_thread.drain() {
-            let known = self.common.entry(chain).or_default();
-            *known = index.max(*known);
-        }
-    }
-}
-
 impl Cta {
     fn lanes(&mut self, warp: u32) -> &mut Lanes {
         let base = &self.base;
         self.warps
             .entry(warp)
             .or_insert_with(|| Lanes::new(base.clone()))
-    }
-}
-
-/// Who has accessed what.
-#[derive(Clone, Debug, Default)]
-struct Memory {
-    global: History,
-    /// The shared memory of each CTA.
-    shared: HashMap<u64, History>,
-}
-
-impl Memory {
-    fn of(&mut self, place: Place) -> &mut History {
-        match place {
-            Place::Global(_) => &mut self.global,
-            Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
-        }
     }
 }
 
@@ -494,72 +439,6 @@ impl Engine {
         self.classify(me.warp());
     }
 
-    /// Lanes of a warp execute a fence.
-    pub fn fence(&mut self, warp: Warp, lanes: u32, kind: FenceKind, scope: Scope) {
-        self.stats.synchronisations += 1;
-        self.enter(warp);
-        let cluster = self.shape.cluster_of(warp.cta);
-        let existing = self.shape.lanes(warp.warp);
-        let Self {
-            shape,
-            ctas,
-            releases,
-            ..
-        } = self;
-        let Some(cta) = ctas.get_mut(&warp.cta) else {
-            return;
-        };
-        let mine = cta.lanes(warp.warp);
-        if kind != FenceKind::Release {
-            for unit in units(mine, lanes) {
-                let me = warp.lane(unit.trailing_zeros());
-                mine.update(unit, |view, _| {
-                    acquire(shape, releases, (me, scope), view, |_| true);
-                });
-            }
-        }
-        if kind == FenceKind::Sc {
-            let mut known = self.sc_cta.get(&warp.cta).cloned().unwrap_or_default();
-            if scope >= Scope::Cluster
-                && let Some(more) = self.sc_cluster.get(&cluster)
-            {
-                known.join(more);
-            }
-            if scope >= Scope::Gpu {
-                known.join(&self.sc_gpu);
-            }
-            mine.update(lanes, |view, _| view.times.rest.join(&known));
-            let mut published = Sparse::default();
-            for (mask, view) in mine.groups() {
-                let mask = mask & lanes & existing;
-                if mask != 0 {
-                    view.times
-                        .publish(&mut published, warp, mask, mask == existing);
-                }
-            }
-            self.sc_cta.entry(warp.cta).or_default().join(&published);
-            if scope >= Scope::Cluster {
-                let known = self.sc_cluster.entry(cluster).or_default();
-                known.join(&published);
-            }
-            if scope >= Scope::Gpu {
-                self.sc_gpu.join(&published);
-            }
-        }
-        mine.update(lanes, |view, _| {
-            if kind != FenceKind::Acquire {
-                view.fences.retain(|fence| fence.scope > scope);
-                view.fences.push(Fence {
-                    scope,
-                    times: view.times.clone(),
-                    acquired: view.acquired,
-                });
-            }
-            view.times.own += 1;
-        });
-        self.classify(warp);
-    }
-
     /// Makes sure that a warp is known.
     fn enter(&mut self, warp: Warp) {
         let count = self.ctas.len() as u64 + 1;
@@ -615,20 +494,6 @@ fn each(lanes: u32) -> impl Iterator<Item = u32> {
     (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
-/// Splits lanes into sets that can be treated alike by an acquire: who has observed something may
-/// have observed a release of a lane of the same set.
-fn units(of: &Lanes, lanes: u32) -> Vec<u32> {
-    let mut units = Vec::new();
-    for (mask, view) in of.groups() {
-        let mask = mask & lanes;
-        if mask == 0 || view.pending.is_empty() {
-            continue;
-        }
-        units.extend(each(mask).map(|lane| 1 << lane));
-    }
-    units
-}
-
 /// Enters what a strong read has observed, once per log.
 fn note(pending: &mut Vec<Pending>, seen: Pending, acquired: Option<(u32, u32)>) {
     if acquired.is_some_and(|(log, count)| log == seen.log && count >= seen.count) {
@@ -641,30 +506,4 @@ fn note(pending: &mut Vec<Pending>, seen: Pending, acquired: Option<(u32, u32)>)
         Some(old) => old.count = old.count.max(seen.count),
         None => pending.push(seen),
     }
-}
-
-/// Learns from what was observed at the places that `of` picks.
-fn acquire(
-    shape: &Shape,
-    releases: &Releases,
-    acquirer: (Thread, Scope),
-    view: &mut View,
-    of: impl Fn(&Pending) -> bool,
-) {
-    let View {
-        times,
-        pending,
-        acquired,
-        ..
-    } = view;
-    pending.retain(|seen| {
-        if !of(seen) {
-            return true;
-        }
-        let all = releases.acquire(shape, acquirer, *seen, times);
-        if all {
-            *acquired = Some((seen.log, seen.count));
-        }
-        !all
-    });
 }

@@ -188,11 +188,11 @@ impl Machine {
     /// What of a kernel the checks leave out.
     fn unchecked(&self, kernel: &str) -> Option<String> {
         let events = self.sim.checker().map_or(&[][..], Checker::events);
-        let kernels = events.iter().filter_map(|event| match event {
+        let mut kernels = events.iter().filter_map(|event| match event {
             Event::Module(module) => module.kernels.iter().find(|known| known.name == kernel),
             _ => None,
         });
-        let known = kernels.last()?;
+        let known = kernels.next_back()?;
         match (known.shared, known.not_understood.first()) {
             (0, None) => None,
             (0, Some(what)) => Some(what.clone()),

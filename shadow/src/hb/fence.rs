@@ -1,0 +1,130 @@
+//! Fences, and what acquires learn.
+
+use alloc::vec::Vec;
+
+use super::clock::Sparse;
+use super::lanes::{Lanes, View};
+use super::place::{Scope, Shape, Thread, Warp};
+use super::release::{Fence, Pending, Releases};
+use super::{Engine, each};
+
+/// Ordering of a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FenceKind {
+    /// `fence.sc`
+    Sc,
+    /// `fence.acq_rel`
+    AcqRel,
+    /// `fence.acquire`
+    Acquire,
+    /// `fence.release`
+    Release,
+}
+
+impl Engine {
+    /// Lanes of a warp execute a fence.
+    pub fn fence(&mut self, warp: Warp, lanes: u32, kind: FenceKind, scope: Scope) {
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        let cluster = self.shape.cluster_of(warp.cta);
+        let existing = self.shape.lanes(warp.warp);
+        let Self {
+            shape,
+            ctas,
+            releases,
+            ..
+        } = self;
+        let Some(cta) = ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let mine = cta.lanes(warp.warp);
+        if kind != FenceKind::Release {
+            for unit in units(mine, lanes) {
+                let me = warp.lane(unit.trailing_zeros());
+                mine.update(unit, |view, _| {
+                    acquire(shape, releases, (me, scope), view, |_| true);
+                });
+            }
+        }
+        if kind == FenceKind::Sc {
+            let mut known = self.sc_cta.get(&warp.cta).cloned().unwrap_or_default();
+            if scope >= Scope::Cluster
+                && let Some(more) = self.sc_cluster.get(&cluster)
+            {
+                known.join(more);
+            }
+            if scope >= Scope::Gpu {
+                known.join(&self.sc_gpu);
+            }
+            mine.update(lanes, |view, _| view.times.rest.join(&known));
+            let mut published = Sparse::default();
+            for (mask, view) in mine.groups() {
+                let mask = mask & lanes & existing;
+                if mask != 0 {
+                    view.times
+                        .publish(&mut published, warp, mask, mask == existing);
+                }
+            }
+            self.sc_cta.entry(warp.cta).or_default().join(&published);
+            if scope >= Scope::Cluster {
+                let known = self.sc_cluster.entry(cluster).or_default();
+                known.join(&published);
+            }
+            if scope >= Scope::Gpu {
+                self.sc_gpu.join(&published);
+            }
+        }
+        mine.update(lanes, |view, _| {
+            if kind != FenceKind::Acquire {
+                view.fences.retain(|fence| fence.scope > scope);
+                view.fences.push(Fence {
+                    scope,
+                    times: view.times.clone(),
+                    acquired: view.acquired,
+                });
+            }
+            view.times.own += 1;
+        });
+        self.classify(warp);
+    }
+}
+
+/// Splits lanes into sets that can be treated alike by an acquire: who has observed something may
+/// have observed a release of a lane of the same set.
+fn units(of: &Lanes, lanes: u32) -> Vec<u32> {
+    let mut units = Vec::new();
+    for (mask, view) in of.groups() {
+        let mask = mask & lanes;
+        if mask == 0 || view.pending.is_empty() {
+            continue;
+        }
+        units.extend(each(mask).map(|lane| 1 << lane));
+    }
+    units
+}
+
+/// Learns from what was observed at the places that `of` picks.
+pub(crate) fn acquire(
+    shape: &Shape,
+    releases: &Releases,
+    acquirer: (Thread, Scope),
+    view: &mut View,
+    of: impl Fn(&Pending) -> bool,
+) {
+    let View {
+        times,
+        pending,
+        acquired,
+        ..
+    } = view;
+    pending.retain(|seen| {
+        if !of(seen) {
+            return true;
+        }
+        let all = releases.acquire(shape, acquirer, *seen, times);
+        if all {
+            *acquired = Some((seen.log, seen.count));
+        }
+        !all
+    });
+}
