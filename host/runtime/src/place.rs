@@ -48,6 +48,7 @@ pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Op
         LaunchError::IllegalAddress { at, .. }
         | LaunchError::Misaligned { at, .. }
         | LaunchError::InvalidProgramCounter { at, .. }
+        | LaunchError::InvalidTexture { at, .. }
         | LaunchError::StackOverflow { at }
         | LaunchError::Trap { at }
         | LaunchError::Assert { at, .. } => vec![&mut at.line],

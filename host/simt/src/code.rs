@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     Store(Box<Access>),
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
+    Texture(Box<Texture>),
     Mbarrier(Box<Mbarrier>),
     Branch(u32),
     BranchIndexed {
@@ -237,6 +238,23 @@ pub(crate) struct Copy {
     pub(crate) complete: Option<Address>,
     /// Bulk copies are made of 16-byte pieces.
     pub(crate) bulk: bool,
+}
+
+/// `tex`
+#[derive(Clone, Debug)]
+pub(crate) struct Texture {
+    /// Row of the handle.
+    pub(crate) handle: u32,
+    /// Rows of the coordinates in x, y and z, as far as the geometry has them.
+    pub(crate) at: Vec<u32>,
+    /// Row of the layer, of a layered geometry.
+    pub(crate) layer: Option<u32>,
+    /// True when the coordinates are integers.
+    pub(crate) texels: bool,
+    /// Rows of the four channels.
+    pub(crate) rows: [u32; 4],
+    /// Predicate that says that the texels are in memory, as they always are.
+    pub(crate) resident: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

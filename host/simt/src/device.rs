@@ -11,6 +11,7 @@ use crate::exec::{self, Setup};
 use crate::memory::Memory;
 use crate::module::Loaded;
 use crate::observer::{Observer, Unobserved};
+use crate::texture::Textures;
 
 /// Identity of a loaded module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +22,7 @@ pub struct ModuleId(pub(crate) u32);
 pub struct Device {
     config: DeviceConfig,
     memory: Memory,
+    textures: Textures,
     modules: BTreeMap<ModuleId, Loaded>,
     next_module: u32,
     /// Functions that have been given addresses, over all modules.
@@ -38,6 +40,7 @@ impl Device {
         Ok(Self {
             config,
             memory,
+            textures: Textures::default(),
             modules: BTreeMap::new(),
             next_module: 1,
             functions: 0,
@@ -58,6 +61,16 @@ impl Device {
     /// Its memory, to allocate in and to write to.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.memory
+    }
+
+    /// Its texture objects.
+    pub fn textures(&self) -> &Textures {
+        &self.textures
+    }
+
+    /// Its texture objects, to make and to destroy.
+    pub fn textures_mut(&mut self) -> &mut Textures {
+        &mut self.textures
     }
 
     /// Loads a module: places its variables and remembers its code.
@@ -139,6 +152,7 @@ impl Device {
         }
         let setup = Setup {
             config: &self.config,
+            textures: &self.textures,
             module: &loaded.module,
             kernel,
             program: &program,

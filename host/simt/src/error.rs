@@ -112,6 +112,13 @@ pub enum LaunchError {
         /// The address.
         address: u64,
     },
+    /// A fetch from what is no texture object, or no longer one.
+    InvalidTexture {
+        /// The instruction and thread.
+        at: Place,
+        /// The handle.
+        handle: u64,
+    },
     /// Calls nested deeper than local memory allows.
     StackOverflow {
         /// The instruction and thread.
@@ -201,6 +208,12 @@ impl fmt::Display for LaunchError {
             }
             Self::InvalidProgramCounter { at, address } => {
                 write!(f, "call of {address:#x}, which is no function, in {at}")
+            }
+            Self::InvalidTexture { at, handle } => {
+                write!(
+                    f,
+                    "fetch from {handle:#x}, which is no texture object, in {at}"
+                )
             }
             Self::StackOverflow { at } => write!(f, "stack overflow in {at}"),
             Self::Trap { at } => write!(f, "trap in {at}"),

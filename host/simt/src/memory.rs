@@ -12,8 +12,8 @@ use driver::mem::Mapping;
 
 /// First address of the device's own memory.
 pub const ARENA: u64 = 0x2000_0000_0000;
-/// Allocations start at multiples of this.
-const ALIGNMENT: u64 = 256;
+/// Allocations start at multiples of this, which is what a texture in linear memory needs.
+const ALIGNMENT: u64 = 512;
 
 /// The memory of a device.
 #[derive(Debug)]
@@ -382,7 +382,7 @@ mod tests {
         let mut memory = Memory::new(1 << 20).unwrap();
         let a = memory.alloc(100).unwrap();
         let b = memory.alloc(1000).unwrap();
-        assert_eq!((a % 256, b - a), (0, 256));
+        assert_eq!((a % ALIGNMENT, b - a), (0, ALIGNMENT));
         memory.write(a, &[7; 100]).unwrap();
         memory.free(a).unwrap();
         assert!(memory.read(a, &mut [0]).is_err() && memory.free(a).is_err());

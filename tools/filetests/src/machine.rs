@@ -63,7 +63,7 @@ pub struct Outcome {
 /// A failed launch.
 #[derive(Debug)]
 pub struct Failure {
-    /// `illegal-address`, `misaligned`, `trap`, `assert`, `deadlock`, `timeout` or `other`.
+    /// `illegal-address`, `invalid-texture`, `misaligned`, `trap`, `assert`, `deadlock`, `timeout` or `other`.
     pub kind: &'static str,
     message: String,
 }
@@ -244,6 +244,7 @@ impl Machine {
 fn failure(error: LaunchError) -> Failure {
     let kind = match &error {
         LaunchError::IllegalAddress { .. } => "illegal-address",
+        LaunchError::InvalidTexture { .. } => "invalid-texture",
         LaunchError::Misaligned { .. } => "misaligned",
         LaunchError::Trap { .. } => "trap",
         LaunchError::Assert { .. } => "assert",

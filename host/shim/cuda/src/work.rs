@@ -108,7 +108,9 @@ impl State {
 /// The code of a failed launch, and whether it ends the context.
 fn verdict(error: &LaunchError) -> (CUresult, bool) {
     match error {
-        LaunchError::IllegalAddress { .. } => (CUresult::ILLEGAL_ADDRESS, true),
+        LaunchError::IllegalAddress { .. } | LaunchError::InvalidTexture { .. } => {
+            (CUresult::ILLEGAL_ADDRESS, true)
+        }
         LaunchError::Misaligned { .. } => (CUresult::MISALIGNED_ADDRESS, true),
         LaunchError::InvalidProgramCounter { .. } => (CUresult::INVALID_PC, true),
         LaunchError::StackOverflow { .. } => (CUresult::HARDWARE_STACK_ERROR, true),

@@ -285,6 +285,12 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
                 .iter_mut()
                 .for_each(|address| f(&mut address.base, false));
         }
+        Kind::Texture(texture) => {
+            f(&mut texture.handle, false);
+            texture.at.iter_mut().for_each(|row| f(row, false));
+            texture.layer.iter_mut().for_each(|row| f(row, false));
+            texture.rows.iter_mut().for_each(|row| f(row, true));
+        }
         Kind::Mbarrier(mbarrier) => {
             let Mbarrier {
                 kind,

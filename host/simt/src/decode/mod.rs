@@ -22,6 +22,7 @@ mod moves;
 mod operand;
 mod program;
 mod special;
+mod texture;
 mod warp;
 
 use ptx::ast::{Instruction, Type};
@@ -65,6 +66,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "red" if first != "async" => atomic::decode(cx, i, false),
         "cp" => copy::decode(cx, i),
         "mbarrier" => copy::mbarrier(cx, i),
+        "tex" => texture::decode(cx, i),
         "bra" => control::branch(cx, i),
         "brx" => control::branch_indexed(cx, i),
         "call" => control::call(cx, i),

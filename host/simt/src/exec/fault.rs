@@ -22,6 +22,9 @@ pub(crate) enum FaultKind {
     BadCall {
         address: u64,
     },
+    BadTexture {
+        handle: u64,
+    },
     StackOverflow,
     Trap,
     Assert {
@@ -84,6 +87,7 @@ pub(crate) fn error(fault: Fault, at: Place) -> LaunchError {
         },
         FaultKind::Misaligned { address, bytes } => LaunchError::Misaligned { at, address, bytes },
         FaultKind::BadCall { address } => LaunchError::InvalidProgramCounter { at, address },
+        FaultKind::BadTexture { handle } => LaunchError::InvalidTexture { at, handle },
         FaultKind::StackOverflow => LaunchError::StackOverflow { at },
         FaultKind::Trap => LaunchError::Trap { at },
         FaultKind::Assert {

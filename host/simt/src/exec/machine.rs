@@ -8,6 +8,7 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats};
 use crate::memory::{Memory, Window};
 use crate::observer::{Executing, Observer};
+use crate::texture::Textures;
 
 /// Bytes of shared memory that belong to the system; cooperative groups use them.
 pub(crate) const RESERVED_SHARED: u32 = 1024;
@@ -15,6 +16,7 @@ pub(crate) const RESERVED_SHARED: u32 = 1024;
 /// What a launch runs on.
 pub(crate) struct Setup<'a> {
     pub(crate) config: &'a DeviceConfig,
+    pub(crate) textures: &'a Textures,
     pub(crate) module: &'a Module,
     pub(crate) kernel: &'a str,
     pub(crate) program: &'a Program,

@@ -17,6 +17,7 @@ mod printf;
 mod random;
 mod special;
 mod step;
+mod texture;
 mod warp;
 
 pub(crate) use grid::{occupancy, run};

@@ -1,0 +1,87 @@
+//! `tex` from texture objects.
+//!
+//! Mipmaps there are none, so that the level of detail, where one is given, says nothing.
+
+use ptx::ast::{Instruction, Operand, Type};
+
+use super::Result;
+use super::context::{Decoder, Unsupported, operand};
+use crate::code::{Kind, Texture};
+
+pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let level = i.has("level");
+    let shape: Vec<&str> = i
+        .suffixes
+        .iter()
+        .map(|suffix| suffix.as_str())
+        .filter(|&suffix| !matches!(suffix, "base" | "level"))
+        .collect();
+    let (layered, dimensions) = match shape.first() {
+        Some(&"1d") => (false, 1),
+        Some(&"2d") => (false, 2),
+        Some(&"3d") => (false, 3),
+        Some(&"a1d") => (true, 1),
+        Some(&"a2d") => (true, 2),
+        _ => return Unsupported::because("this instruction"),
+    };
+    let coordinate = match (i.types().as_slice(), shape.len(), i.vector()) {
+        (
+            [
+                Type::F32 | Type::S32 | Type::U32,
+                ty @ (Type::F32 | Type::S32),
+            ],
+            4,
+            4,
+        ) => *ty,
+        _ => return Unsupported::because("this instruction"),
+    };
+    if i.operands.len() != if level { 3 } else { 2 } {
+        return Unsupported::because("offsets or depth comparison");
+    }
+    let (to, resident) = match operand(i, 0)? {
+        Operand::Pair(to, resident) => (&**to, Some(cx.dst_pred(resident)?)),
+        to => (to, None),
+    };
+    let Operand::Vector(to) = to else {
+        return Unsupported::because("a result of this form");
+    };
+    let mut rows = Vec::new();
+    for to in to {
+        rows.push(cx.dst(to)?);
+    }
+    let Ok(rows) = <[u32; 4]>::try_from(rows) else {
+        return Unsupported::because("a result of this form");
+    };
+    let (object, coordinates) = match operand(i, 1)? {
+        Operand::Bracket(parts) => match parts.as_slice() {
+            [Operand::Name { name, .. }, _] if cx.register(name).is_none() => {
+                return Unsupported::because(format!("the texture reference {name}"));
+            }
+            [object, Operand::Vector(coordinates)] => (object, coordinates.as_slice()),
+            [object, coordinate] => (object, std::slice::from_ref(coordinate)),
+            _ => return Unsupported::because("a separate sampler"),
+        },
+        _ => return Unsupported::because("an operand of this form"),
+    };
+    let handle = cx.src(object, Type::B64)?;
+    let (layer, at) = match (layered, coordinates) {
+        (true, [layer, at @ ..]) => (Some(cx.src(layer, Type::U32)?), at),
+        (_, at) => (None, at),
+    };
+    // Three coordinates are written as four; the last one means nothing.
+    if at.len() < dimensions {
+        return Unsupported::because("fewer coordinates than the geometry has");
+    }
+    let mut rows_at = Vec::new();
+    for at in &at[..dimensions] {
+        rows_at.push(cx.src(at, coordinate)?);
+    }
+    cx.push(Kind::Texture(Box::new(Texture {
+        handle,
+        at: rows_at,
+        layer,
+        texels: coordinate == Type::S32,
+        rows,
+        resident,
+    })))
+}

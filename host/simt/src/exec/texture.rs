@@ -1,0 +1,79 @@
+//! Texture fetches, lane by lane.
+//!
+//! Departure: an observer is not told of them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::address::{fetch, lanes};
+use super::fault::{Fault, FaultKind};
+use super::machine::Machine;
+use super::warp::{Split, Warp};
+use crate::code;
+use crate::lanes::WARP;
+use crate::observer::Observer;
+use crate::texture::{Coordinate, Fetch, Texture, sample};
+
+impl<O: Observer> Machine<'_, O> {
+    pub(crate) fn texture(
+        &mut self,
+        warp: &mut Warp,
+        split: &Split,
+        op: &code::Texture,
+        exec: u32,
+    ) -> Result<(), Box<Fault>> {
+        let consts = &self.setup.program.consts;
+        let handles = warp.read(&split.frame, op.handle, consts);
+        let layers = op.layer.map(|row| warp.read(&split.frame, row, consts));
+        let read = |row: &u32| warp.read(&split.frame, *row, consts);
+        let at: Vec<_> = op.at.iter().map(read).collect();
+        let mut out = [[0; WARP]; 4];
+        for lane in lanes(exec) {
+            let handle = handles[lane];
+            let Some(&texture) = self.setup.textures.get(handle) else {
+                let kind = FaultKind::BadTexture { handle };
+                return Err(Fault::new(lane as u32, kind));
+            };
+            let coordinate = |axis: usize| match at.get(axis) {
+                Some(row) if op.texels => Coordinate::Texel(row[lane] as i32),
+                Some(row) => Coordinate::Point(f32::from_bits(row[lane] as u32)),
+                None => Coordinate::Missing,
+            };
+            let place = Fetch {
+                at: [0, 1, 2].map(coordinate),
+                layer: layers.map(|row| row[lane] as u32),
+            };
+            let texel = sample(&texture, &place, |address| {
+                self.texel(lane as u32, &texture, address)
+            })?;
+            for (row, bits) in out.iter_mut().zip(texel) {
+                row[lane] = u64::from(bits);
+            }
+        }
+        let mut rows = warp.rows(&split.frame, consts);
+        for (&row, value) in op.rows.iter().zip(&out) {
+            rows.put(row, exec, value);
+        }
+        if let Some(resident) = op.resident {
+            rows.put_pred(resident, exec, exec);
+        }
+        Ok(())
+    }
+
+    /// The channels of the texel at an address, as they lie in memory.
+    fn texel(
+        &mut self,
+        lane: u32,
+        texture: &Texture,
+        address: u64,
+    ) -> Result<[u32; 4], Box<Fault>> {
+        let bytes = texture.format.bytes();
+        let window = self.locate(lane, address, texture.texel_bytes(), false)?;
+        let words = self.memory.words(window.mapping);
+        let mut channels = [0; 4];
+        for (index, channel) in (0..).zip(channels.iter_mut().take(texture.channels.into())) {
+            let offset = address - window.origin + u64::from(index * bytes);
+            *channel = fetch(bytes, offset, |word| words[word].load(Relaxed)) as u32;
+        }
+        Ok(channels)
+    }
+}
