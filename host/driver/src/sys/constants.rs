@@ -2,7 +2,7 @@
 //!
 //! Source: `cuda.h` of CUDA 13. Attribute ids keep their C names without the common prefix.
 
-use super::{CUdevice_attribute, CUfunction_attribute, CUstream};
+use super::{CUarray_format, CUdevice_attribute, CUfunction_attribute, CUstream};
 
 /// The largest `cudaVersion` a `cuGetProcAddress` of this table answers, and what the simulated
 /// driver calls itself: CUDA 13.0.
@@ -232,6 +232,51 @@ values! {
         DEVICE = 2,
         ARRAY = 3,
         UNIFIED = 4,
+    }
+    /// `CU_AD_FORMAT_…`: the formats of a single channel.
+    mod array_format: CUarray_format {
+        UNSIGNED_INT8 = 0x01,
+        UNSIGNED_INT16 = 0x02,
+        UNSIGNED_INT32 = 0x03,
+        SIGNED_INT8 = 0x08,
+        SIGNED_INT16 = 0x09,
+        SIGNED_INT32 = 0x0a,
+        HALF = 0x10,
+        FLOAT = 0x20,
+    }
+    /// `CUDA_ARRAY3D_…`
+    mod array_flag: u32 {
+        LAYERED = 0x01,
+        SURFACE_LDST = 0x02,
+        CUBEMAP = 0x04,
+        TEXTURE_GATHER = 0x08,
+    }
+    /// `CU_RESOURCE_TYPE_…`
+    mod resource_type: i32 {
+        ARRAY = 0,
+        MIPMAPPED_ARRAY = 1,
+        LINEAR = 2,
+        PITCH2D = 3,
+    }
+    /// `CU_TR_ADDRESS_MODE_…`
+    mod address_mode: i32 {
+        WRAP = 0,
+        CLAMP = 1,
+        MIRROR = 2,
+        BORDER = 3,
+    }
+    /// `CU_TR_FILTER_MODE_…`
+    mod filter_mode: i32 {
+        POINT = 0,
+        LINEAR = 1,
+    }
+    /// `CU_TRSF_…`
+    mod texture_flag: u32 {
+        READ_AS_INTEGER = 0x01,
+        NORMALIZED_COORDINATES = 0x02,
+        SRGB = 0x10,
+        DISABLE_TRILINEAR_OPTIMIZATION = 0x20,
+        SEAMLESS_CUBEMAP = 0x40,
     }
     /// `CU_LIMIT_…`
     mod limit: i32 {

@@ -240,6 +240,20 @@ macro_rules! entry_points {
         cuMemcpy3D: cuMemcpy3D 3020 [cuMemcpy3D_v2, cuMemcpy3D_v2_ptds] (copy: *const CUDA_MEMCPY3D);
         cuMemcpy3DAsync: cuMemcpy3DAsync 3020 [cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz] (
             copy: *const CUDA_MEMCPY3D, stream: CUstream);
+        cuMemcpyHtoA: cuMemcpyHtoA 3020 [cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds] (
+            dst_array: CUarray, dst_offset: usize, src_host: *const c_void, bytes: usize);
+        cuMemcpyAtoH: cuMemcpyAtoH 3020 [cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds] (
+            dst_host: *mut c_void, src_array: CUarray, src_offset: usize, bytes: usize);
+        cuMemcpyDtoA: cuMemcpyDtoA 3020 [cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds] (
+            dst_array: CUarray, dst_offset: usize, src_device: CUdeviceptr, bytes: usize);
+        cuMemcpyAtoD: cuMemcpyAtoD 3020 [cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds] (
+            dst_device: CUdeviceptr, src_array: CUarray, src_offset: usize, bytes: usize);
+        cuMemcpyAtoA: cuMemcpyAtoA 3020 [cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds] (
+            dst_array: CUarray, dst_offset: usize, src_array: CUarray, src_offset: usize, bytes: usize);
+        cuMemcpyHtoAAsync: cuMemcpyHtoAAsync 3020 [cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2_ptsz] (
+            dst_array: CUarray, dst_offset: usize, src_host: *const c_void, bytes: usize, stream: CUstream);
+        cuMemcpyAtoHAsync: cuMemcpyAtoHAsync 3020 [cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz] (
+            dst_host: *mut c_void, src_array: CUarray, src_offset: usize, bytes: usize, stream: CUstream);
         cuMemsetD8: cuMemsetD8 3020 [cuMemsetD8_v2, cuMemsetD8_v2_ptds] (dst_device: CUdeviceptr, value: c_uchar, count: usize);
         cuMemsetD16: cuMemsetD16 3020 [cuMemsetD16_v2, cuMemsetD16_v2_ptds] (dst_device: CUdeviceptr, value: u16, count: usize);
         cuMemsetD32: cuMemsetD32 3020 [cuMemsetD32_v2, cuMemsetD32_v2_ptds] (
@@ -262,6 +276,34 @@ macro_rules! entry_points {
             dst_device: CUdeviceptr, dst_pitch: usize, value: u16, width: usize, height: usize, stream: CUstream);
         cuMemsetD2D32Async: cuMemsetD2D32Async 3020 [cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz] (
             dst_device: CUdeviceptr, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: CUstream);
+        // ---- arrays, textures, surfaces
+        cuArrayCreate: cuArrayCreate 3020 [cuArrayCreate_v2] (
+            array_out: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR);
+        cuArray3DCreate: cuArray3DCreate 3020 [cuArray3DCreate_v2] (
+            array_out: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR);
+        cuArrayGetDescriptor: cuArrayGetDescriptor 3020 [cuArrayGetDescriptor_v2] (
+            descriptor: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray);
+        cuArray3DGetDescriptor: cuArray3DGetDescriptor 3020 [cuArray3DGetDescriptor_v2] (
+            descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray);
+        cuArrayDestroy: cuArrayDestroy 2000 [cuArrayDestroy] (array: CUarray);
+        cuMipmappedArrayCreate: cuMipmappedArrayCreate 5000 [cuMipmappedArrayCreate] (
+            array_out: *mut CUmipmappedArray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, num_mipmap_levels: c_uint);
+        cuMipmappedArrayGetLevel: cuMipmappedArrayGetLevel 5000 [cuMipmappedArrayGetLevel] (
+            level_out: *mut CUarray, array: CUmipmappedArray, level: c_uint);
+        cuMipmappedArrayDestroy: cuMipmappedArrayDestroy 5000 [cuMipmappedArrayDestroy] (array: CUmipmappedArray);
+        cuDeviceGetTexture1DLinearMaxWidth: cuDeviceGetTexture1DLinearMaxWidth 11010 [cuDeviceGetTexture1DLinearMaxWidth] (
+            width_in_elements: *mut usize, format: CUarray_format, num_channels: c_uint, dev: CUdevice);
+        cuTexObjectCreate: cuTexObjectCreate 5000 [cuTexObjectCreate] (
+            texture_out: *mut CUtexObject, resource: *const CUDA_RESOURCE_DESC, texture: *const CUDA_TEXTURE_DESC,
+            view: *const CUDA_RESOURCE_VIEW_DESC);
+        cuTexObjectDestroy: cuTexObjectDestroy 5000 [cuTexObjectDestroy] (texture: CUtexObject);
+        cuTexObjectGetResourceDesc: cuTexObjectGetResourceDesc 5000 [cuTexObjectGetResourceDesc] (
+            resource: *mut CUDA_RESOURCE_DESC, texture: CUtexObject);
+        cuTexObjectGetTextureDesc: cuTexObjectGetTextureDesc 5000 [cuTexObjectGetTextureDesc] (
+            descriptor: *mut CUDA_TEXTURE_DESC, texture: CUtexObject);
+        cuSurfObjectCreate: cuSurfObjectCreate 5000 [cuSurfObjectCreate] (
+            surface_out: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC);
+        cuSurfObjectDestroy: cuSurfObjectDestroy 5000 [cuSurfObjectDestroy] (surface: CUsurfObject);
         // ---- streams and events
         cuStreamCreate: cuStreamCreate 2000 [cuStreamCreate] (stream_out: *mut CUstream, flags: c_uint);
         cuStreamCreateWithPriority: cuStreamCreateWithPriority 5050 [cuStreamCreateWithPriority] (

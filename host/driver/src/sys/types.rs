@@ -34,8 +34,10 @@ handles! {
     CUstream CUstream_st;
     /// An event.
     CUevent CUevent_st;
-    /// An array; only its null value is supported by the simulated driver.
+    /// An array of texels, whose place in memory is the driver's business.
     CUarray CUarray_st;
+    /// An array with levels of detail.
+    CUmipmappedArray CUmipmappedArray_st;
     /// A linker in progress.
     CUlinkState CUlinkState_st;
     /// A memory pool.
@@ -65,6 +67,9 @@ integers! {
     CUfunc_cache: c_int, "Preferred split of cache and shared memory.";
     CUsharedconfig: c_int, "Preferred bank size of shared memory.";
     CUmemorytype: c_int, "1 host, 2 device, 3 array, 4 unified.";
+    CUarray_format: c_int, "Type of a channel of a texel.";
+    CUtexObject: u64, "A texture object; 0 is none.";
+    CUsurfObject: u64, "A surface object; 0 is none.";
     CUmem_advise: c_int, "Advice on managed memory.";
     CUmemAccess_flags: c_int, "0 none, 1 read, 3 read and write.";
     CUjit_option: c_int, "An option of the PTX compiler.";
@@ -173,6 +178,51 @@ layouts! {
         width_in_bytes: usize,
         height: usize,
         depth: usize,
+    }
+    /// A one- or two-dimensional array: texels in a row, and rows, 0 without a second dimension.
+    CUDA_ARRAY_DESCRIPTOR = 24 {
+        width: usize,
+        height: usize,
+        format: CUarray_format,
+        num_channels: c_uint,
+    }
+    /// An array of up to three dimensions, those that are not there being 0, or a layered one.
+    CUDA_ARRAY3D_DESCRIPTOR = 40 {
+        width: usize,
+        height: usize,
+        depth: usize,
+        format: CUarray_format,
+        num_channels: c_uint,
+        flags: c_uint,
+    }
+    /// What a texture object reads. `res` is the union of cuda.h, which begins with an array handle
+    /// or with a device address, a format with its number of channels above it, and sizes: those of
+    /// linear memory in bytes, those of pitched memory as width, height (texels) and pitch (bytes).
+    CUDA_RESOURCE_DESC = 144 { kind: c_int, res: [u64; 16], flags: c_uint, }
+    /// How a texture object reads it.
+    CUDA_TEXTURE_DESC = 104 {
+        address_mode: [c_int; 3],
+        filter_mode: c_int,
+        flags: c_uint,
+        max_anisotropy: c_uint,
+        mipmap_filter_mode: c_int,
+        mipmap_level_bias: f32,
+        min_mipmap_level_clamp: f32,
+        max_mipmap_level_clamp: f32,
+        border_color: [f32; 4],
+        reserved: [c_int; 12],
+    }
+    /// A part of a resource, or another format for it.
+    CUDA_RESOURCE_VIEW_DESC = 112 {
+        format: c_int,
+        width: usize,
+        height: usize,
+        depth: usize,
+        first_mipmap_level: c_uint,
+        last_mipmap_level: c_uint,
+        first_layer: c_uint,
+        last_layer: c_uint,
+        reserved: [c_uint; 16],
     }
     /// One attribute of a launch; `value` is the union of cuda.h.
     CUlaunchAttribute = 72 { id: CUlaunchAttributeID, pad: [c_char; 4], value: [u64; 8], }

@@ -87,6 +87,10 @@ impl State {
         for address in addresses {
             let _ = self.release(address);
         }
+        self.clear_textures(context);
+        for array in self.arrays.take(|array| array.context == context) {
+            let _ = self.release_array(&array);
+        }
         if let Ok(context) = self.contexts.get_mut(context) {
             *context = Context::new(context.primary, context.flags, context.identity);
         }

@@ -1,14 +1,17 @@
 //! Copies and fills, all of them as boxes of rows.
+//!
+//! An array is where its texels are: the handle becomes an address when the copy is asked for.
 
 use std::ffi::{c_uint, c_void};
 
 use driver::sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUctx_st, CUdeviceptr, CUresult, CUstream_st, memory_type,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray_st, CUctx_st, CUdeviceptr, CUresult, CUstream_st,
+    memory_type,
 };
 
 use crate::Answer;
 use crate::pointer::Ptr;
-use crate::state::State;
+use crate::state::{State, with_context};
 use crate::work::{Work, submit};
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.
@@ -60,6 +63,21 @@ impl Side {
         self.address
             .checked_add(slice.checked_mul(self.slice)?)?
             .checked_add(rows)
+    }
+}
+
+impl Side {
+    /// A box of an array: `at` and `size` are bytes in x, rows and slices.
+    fn of_array(array: u64, at: [u64; 3], size: [u64; 3]) -> Result<Side, CUresult> {
+        with_context(|state, _| {
+            let array = state.arrays.get(array)?;
+            Ok(Side {
+                place: Place::Device,
+                address: array.place(at, size)?,
+                pitch: array.image.pitch,
+                slice: array.image.slice,
+            })
+        })
     }
 }
 
@@ -215,6 +233,97 @@ copies! {
     cuMemcpyDtoD cuMemcpyDtoDAsync: Device CUdeviceptr, Device CUdeviceptr;
 }
 
+/// The end of a copy that lies in an array, so many bytes behind its first texel.
+fn in_array(array: Ptr<CUarray_st>, offset: usize, bytes: usize) -> Result<(Place, u64), CUresult> {
+    let address = with_context(|state, _| {
+        let array = state.arrays.get(array.address())?;
+        array.run(offset as u64, bytes as u64)
+    })?;
+    Ok((Place::Device, address))
+}
+
+pub(crate) fn cuMemcpyHtoA(
+    to: Ptr<CUarray_st>,
+    offset: usize,
+    from: Ptr<c_void>,
+    bytes: usize,
+) -> Answer {
+    cuMemcpyHtoAAsync(to, offset, from, bytes, Ptr::NULL)
+}
+
+pub(crate) fn cuMemcpyHtoAAsync(
+    to: Ptr<CUarray_st>,
+    offset: usize,
+    from: Ptr<c_void>,
+    bytes: usize,
+    stream: Ptr<CUstream_st>,
+) -> Answer {
+    let from = (Place::Host, from.address());
+    let copy = line(in_array(to, offset, bytes)?, from, bytes);
+    submit(stream.address(), Work::Copy(copy))
+}
+
+pub(crate) fn cuMemcpyAtoH(
+    to: Ptr<c_void>,
+    from: Ptr<CUarray_st>,
+    offset: usize,
+    bytes: usize,
+) -> Answer {
+    cuMemcpyAtoHAsync(to, from, offset, bytes, Ptr::NULL)
+}
+
+pub(crate) fn cuMemcpyAtoHAsync(
+    to: Ptr<c_void>,
+    from: Ptr<CUarray_st>,
+    offset: usize,
+    bytes: usize,
+    stream: Ptr<CUstream_st>,
+) -> Answer {
+    let to = (Place::Host, to.address());
+    let copy = line(to, in_array(from, offset, bytes)?, bytes);
+    submit(stream.address(), Work::Copy(copy))
+}
+
+pub(crate) fn cuMemcpyDtoA(
+    to: Ptr<CUarray_st>,
+    offset: usize,
+    from: CUdeviceptr,
+    bytes: usize,
+) -> Answer {
+    let from = (Place::Device, from);
+    submit(
+        0,
+        Work::Copy(line(in_array(to, offset, bytes)?, from, bytes)),
+    )
+}
+
+pub(crate) fn cuMemcpyAtoD(
+    to: CUdeviceptr,
+    from: Ptr<CUarray_st>,
+    offset: usize,
+    bytes: usize,
+) -> Answer {
+    let to = (Place::Device, to);
+    submit(
+        0,
+        Work::Copy(line(to, in_array(from, offset, bytes)?, bytes)),
+    )
+}
+
+pub(crate) fn cuMemcpyAtoA(
+    to: Ptr<CUarray_st>,
+    to_offset: usize,
+    from: Ptr<CUarray_st>,
+    from_offset: usize,
+    bytes: usize,
+) -> Answer {
+    let to = in_array(to, to_offset, bytes)?;
+    submit(
+        0,
+        Work::Copy(line(to, in_array(from, from_offset, bytes)?, bytes)),
+    )
+}
+
 pub(crate) fn cuMemcpyPeer(
     to: CUdeviceptr,
     _to_context: Ptr<CUctx_st>,
@@ -242,16 +351,20 @@ fn place(kind: i32, host: u64, device: u64) -> Result<(Place, u64), CUresult> {
         memory_type::HOST => Ok((Place::Host, host)),
         memory_type::DEVICE => Ok((Place::Device, device)),
         memory_type::UNIFIED => Ok((Place::Either, device)),
-        memory_type::ARRAY => Err(CUresult::NOT_SUPPORTED),
         _ => Err(CUresult::INVALID_VALUE),
     }
 }
 
 impl Copy {
     pub(crate) fn from_3d(c: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
-        let side = |kind, host: u64, device, pitch: usize, rows: usize, at: [usize; 3]| {
+        let size = [c.width_in_bytes, c.height, c.depth].map(|size| size as u64);
+        let side = |kind, host: u64, device, array, pitch: usize, rows: usize, at: [usize; 3]| {
+            let at = at.map(|at| at as u64);
+            if kind == memory_type::ARRAY {
+                return Side::of_array(array, at, size);
+            }
             let (place, base) = place(kind, host, device)?;
-            let [x, y, z] = at.map(|at| at as u64);
+            let [x, y, z] = at;
             // A pitch or height of 0 stands for a box without gaps.
             let pitch = if pitch == 0 { c.width_in_bytes } else { pitch } as u64;
             let rows = if rows == 0 { c.height } else { rows } as u64;
@@ -282,6 +395,7 @@ impl Copy {
                 c.src_memory_type,
                 source,
                 c.src_device,
+                c.src_array.addr() as u64,
                 c.src_pitch,
                 c.src_height,
                 from,
@@ -290,6 +404,7 @@ impl Copy {
                 c.dst_memory_type,
                 target,
                 c.dst_device,
+                c.dst_array.addr() as u64,
                 c.dst_pitch,
                 c.dst_height,
                 to,
@@ -307,12 +422,14 @@ impl Copy {
             src_memory_type: c.src_memory_type,
             src_host: c.src_host,
             src_device: c.src_device,
+            src_array: c.src_array,
             src_pitch: c.src_pitch,
             dst_x_in_bytes: c.dst_x_in_bytes,
             dst_y: c.dst_y,
             dst_memory_type: c.dst_memory_type,
             dst_host: c.dst_host,
             dst_device: c.dst_device,
+            dst_array: c.dst_array,
             dst_pitch: c.dst_pitch,
             width_in_bytes: c.width_in_bytes,
             height: c.height,

@@ -7,7 +7,9 @@ use ptx::ast::Item;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, options};
-use simt::{Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink};
+use simt::{
+    Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
+};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
@@ -51,6 +53,10 @@ impl Engine {
 
     pub(crate) fn memory_mut(&mut self) -> &mut Memory {
         self.device.device_mut().memory_mut()
+    }
+
+    pub(crate) fn textures_mut(&mut self) -> &mut Textures {
+        self.device.device_mut().textures_mut()
     }
 
     pub(crate) fn name(&self) -> &str {

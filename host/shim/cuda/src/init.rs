@@ -47,6 +47,8 @@ fn make() -> Result<State, CUresult> {
         streams: Table::new(10, bad),
         events: Table::new(11, bad),
         captures: Table::new(12, bad),
+        arrays: Table::new(16, bad),
+        textures: Default::default(),
         graphs: Table::new(13, CUresult::INVALID_VALUE),
         nodes: Table::new(15, CUresult::INVALID_VALUE),
         execs: Table::new(14, CUresult::INVALID_VALUE),

@@ -8,9 +8,9 @@
 //! 1. Work is done when it is submitted, in issue order over all streams; what a stream promises
 //!    (order within it, events, synchronisation) holds trivially. A fault is still reported as on
 //!    a real device: by the next call that could see it, and by every call after that.
-//! 2. One device, sm_90. Peer access, IPC, arrays, textures, virtual memory management and
-//!    graphics interoperability are not there; asking for them is `CUDA_ERROR_NOT_SUPPORTED` or
-//!    an attribute that reads 0.
+//! 2. One device, sm_90. Peer access, IPC, mipmapped arrays, cubemaps, surfaces, texture references,
+//!    virtual memory management and graphics interoperability are not there; asking for them is
+//!    `CUDA_ERROR_NOT_SUPPORTED` or an attribute that reads 0.
 //! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`) unless it was built with
 //!    line information: then it carries its PTX.
 //! 4. NVIDIA's runtime library is not served: `cuGetExportTable` knows no table.
@@ -22,6 +22,7 @@
     reason = "functions keep their C names, so that cuda.h documents them"
 )]
 
+mod array;
 mod context;
 mod copy;
 mod device;
@@ -35,6 +36,7 @@ mod init;
 mod launch;
 mod link;
 mod memory;
+mod missing;
 mod module;
 mod occupancy;
 mod pointer;
@@ -44,6 +46,7 @@ mod proc_address;
 mod state;
 mod stream;
 mod table;
+mod texture;
 mod work;
 
 pub use exports::EXPORTS;
@@ -53,6 +56,7 @@ type Answer = Result<(), driver::sys::CUresult>;
 
 /// The entry points by their table name, for `exports`.
 mod api {
+    pub(crate) use crate::array::*;
     pub(crate) use crate::context::*;
     pub(crate) use crate::copy::*;
     pub(crate) use crate::device::*;
@@ -69,4 +73,5 @@ mod api {
     pub(crate) use crate::pool::*;
     pub(crate) use crate::proc_address::*;
     pub(crate) use crate::stream::*;
+    pub(crate) use crate::texture::*;
 }

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
 
+use crate::array::Array;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -22,6 +23,7 @@ use crate::module::{Library, Module};
 use crate::pool::Pool;
 use crate::stream::{Capture, Stream};
 use crate::table::Table;
+use crate::texture::TextureObject;
 use crate::work::Work;
 
 /// Everything there is.
@@ -49,6 +51,9 @@ pub(crate) struct State {
     pub(crate) streams: Table<Stream>,
     pub(crate) events: Table<Event>,
     pub(crate) captures: Table<Capture>,
+    pub(crate) arrays: Table<Array>,
+    /// Texture objects by their handles, which are the device's.
+    pub(crate) textures: BTreeMap<u64, TextureObject>,
     /// Graphs under construction, and instantiated ones.
     pub(crate) graphs: Table<Graph>,
     pub(crate) nodes: Table<Work>,

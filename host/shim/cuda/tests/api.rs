@@ -1,51 +1,15 @@
 //! The entry points called from Rust: memory, copies, pools, attributes, images, bad arguments.
-//!
-//! The state is the process's, contexts included, so the tests run one at a time.
 #![allow(non_snake_case, reason = "entry points keep their C names")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod common;
+
+use common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
 use driver::fatbin::MAGIC;
 use driver::sys::*;
-
-/// Calls an entry point of the library.
-macro_rules! cu {
-    ($name:ident($($arg:expr),* $(,)?)) => {{
-        // SAFETY: the tests pass what the documentation of the call asks for.
-        unsafe { $name($($arg),*) }
-    }};
-}
-
-fn ok(result: CUresult) {
-    assert_eq!(result, CUresult::SUCCESS);
-}
-
-/// Initialises the driver and makes the primary context current on this thread.
-fn start() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut context = null_mut();
-    ok(cu!(cuInit(0)));
-    ok(cu!(cuDevicePrimaryCtxRetain(&mut context, 0)));
-    ok(cu!(cuCtxSetCurrent(context)));
-    turn
-}
-
-fn alloc(bytes: usize) -> CUdeviceptr {
-    let mut address = 0;
-    ok(cu!(cuMemAlloc_v2(&mut address, bytes)));
-    address
-}
-
-fn read(address: CUdeviceptr, bytes: usize) -> Vec<u8> {
-    let mut host = vec![0xeeu8; bytes];
-    let to = host.as_mut_ptr().cast();
-    ok(cu!(cuMemcpyDtoH_v2(to, address, bytes)));
-    host
-}
 
 const PTX: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .global .align 4 .u32 word = 77;\n\
@@ -125,7 +89,7 @@ fn boxes_are_copied_row_by_row() {
         src_memory_type: memory_type::ARRAY,
         ..there
     };
-    assert_eq!(cu!(cuMemcpy2D_v2(&array)), CUresult::NOT_SUPPORTED);
+    assert_eq!(cu!(cuMemcpy2D_v2(&array)), CUresult::INVALID_HANDLE);
     let narrow = CUDA_MEMCPY2D {
         dst_pitch: 5,
         ..there

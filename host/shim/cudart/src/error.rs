@@ -16,7 +16,9 @@ impl Error {
     pub(crate) const INVALID_VALUE: Self = Self(1);
     pub(crate) const INITIALIZATION: Self = Self(3);
     pub(crate) const INVALID_CONFIGURATION: Self = Self(9);
+    pub(crate) const INVALID_PITCH_VALUE: Self = Self(12);
     pub(crate) const INVALID_SYMBOL: Self = Self(13);
+    pub(crate) const INVALID_CHANNEL_DESCRIPTOR: Self = Self(20);
     pub(crate) const INVALID_MEMCPY_DIRECTION: Self = Self(21);
     pub(crate) const MISSING_CONFIGURATION: Self = Self(52);
     pub(crate) const INVALID_DEVICE_FUNCTION: Self = Self(98);

@@ -6,7 +6,7 @@
 //! Source: the public headers of CUDA 12.8 and 13.0, and what nvcc's host code calls.
 //!
 //! Departures from NVIDIA's library: one device; streams run in issue order, so `_ptsz` and plain
-//! functions do the same; arrays, textures, interoperability and IPC are stubs that say so.
+//! functions do the same; mipmapped arrays, surfaces, interoperability and IPC are stubs that say so.
 //! Nothing needs to run at exit: the driver writes as things happen.
 #![allow(
     unreachable_pub,
@@ -20,6 +20,7 @@
     reason = "functions keep the names and signatures of the C headers, which document them"
 )]
 
+mod array;
 mod context;
 mod device;
 mod entry;
@@ -31,6 +32,7 @@ mod properties;
 mod registration;
 mod stream;
 mod stubs;
+mod texture;
 
 #[cfg(test)]
 mod tests {
@@ -40,6 +42,7 @@ mod tests {
     #[test]
     fn every_name_of_the_real_library_is_exported() {
         let sources = [
+            include_str!("array.rs"),
             include_str!("device.rs"),
             include_str!("error.rs"),
             include_str!("function.rs"),
@@ -49,6 +52,7 @@ mod tests {
             include_str!("registration.rs"),
             include_str!("stream.rs"),
             include_str!("stubs.rs"),
+            include_str!("texture.rs"),
         ];
         let words: Vec<&str> = sources
             .iter()

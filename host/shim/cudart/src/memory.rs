@@ -3,8 +3,12 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use driver::sys::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdevice, CUdeviceptr, CUmemoryPool, CUstream};
+use driver::sys::{
+    Api, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray, CUdevice, CUdeviceptr, CUmemoryPool, CUstream,
+    memory_type,
+};
 
+use crate::array;
 use crate::context::{context, device, driver};
 use crate::entry::entry;
 use crate::error::{Error, check, out};
@@ -24,19 +28,19 @@ pub struct PitchedPtr {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Xyz {
-    x: usize,
-    y: usize,
-    z: usize,
+    pub(crate) x: usize,
+    pub(crate) y: usize,
+    pub(crate) z: usize,
 }
 
 /// `cudaMemcpy3DParms`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Memcpy3D {
-    from_array: *mut c_void,
+    from_array: CUarray,
     from_position: Xyz,
     from: PitchedPtr,
-    to_array: *mut c_void,
+    to_array: CUarray,
     to_position: Xyz,
     to: PitchedPtr,
     extent: Xyz,
@@ -53,31 +57,6 @@ pub struct PointerAttributes {
     device_pointer: *mut c_void,
     host_pointer: *mut c_void,
 }
-
-/// `cudaChannelFormatDesc`: bits per component, and what they mean.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct ChannelDesc {
-    x: c_int,
-    y: c_int,
-    z: c_int,
-    w: c_int,
-    format: c_int,
-}
-
-/// `cudaCreateChannelDesc` of the CUDA runtime API, which returns no error but the description.
-#[unsafe(no_mangle)]
-pub extern "C" fn cudaCreateChannelDesc(
-    x: c_int,
-    y: c_int,
-    z: c_int,
-    w: c_int,
-    format: c_int,
-) -> ChannelDesc {
-    ChannelDesc { x, y, z, w, format }
-}
-
-const MEMORY_UNIFIED: c_int = 4;
 
 fn at(pointer: *const c_void) -> CUdeviceptr {
     pointer as CUdeviceptr
@@ -228,11 +207,13 @@ entry! {
     }
 
     fn cudaMemcpy3D(parameters: *const Memcpy3D) as cudaMemcpy3D_ptds {
-        check(context()?.cuMemcpy3D(&volume(parameters.as_ref())?))
+        let api = context()?;
+        check(api.cuMemcpy3D(&volume(api, parameters.as_ref())?))
     }
 
     fn cudaMemcpy3DAsync(parameters: *const Memcpy3D, stream: CUstream) as cudaMemcpy3DAsync_ptsz {
-        check(context()?.cuMemcpy3DAsync(&volume(parameters.as_ref())?, stream))
+        let api = context()?;
+        check(api.cuMemcpy3DAsync(&volume(api, parameters.as_ref())?, stream))
     }
 
     fn cudaMemset(to: *mut c_void, value: c_int, bytes: usize) as cudaMemset_ptds {
@@ -446,13 +427,13 @@ fn plane(
         return Err(Error::INVALID_MEMCPY_DIRECTION);
     }
     if width > to_pitch || width > from_pitch {
-        return Err(Error(12));
+        return Err(Error::INVALID_PITCH_VALUE);
     }
     Ok(CUDA_MEMCPY2D {
-        src_memory_type: MEMORY_UNIFIED,
+        src_memory_type: memory_type::UNIFIED,
         src_device: at(from),
         src_pitch: from_pitch,
-        dst_memory_type: MEMORY_UNIFIED,
+        dst_memory_type: memory_type::UNIFIED,
         dst_device: at(to),
         dst_pitch: to_pitch,
         width_in_bytes: width,
@@ -461,27 +442,46 @@ fn plane(
     })
 }
 
-fn volume(parameters: Option<&Memcpy3D>) -> Result<CUDA_MEMCPY3D, Error> {
+/// Where a position counts texels, and with it the extent, there is an array at that end.
+fn volume(api: &Api, parameters: Option<&Memcpy3D>) -> Result<CUDA_MEMCPY3D, Error> {
     let p = parameters.ok_or(Error::INVALID_VALUE)?;
-    if !p.from_array.is_null() || !p.to_array.is_null() {
-        return Err(Error::NOT_SUPPORTED);
+    if !(0..=4).contains(&p.kind) {
+        return Err(Error::INVALID_MEMCPY_DIRECTION);
     }
+    let texel = |array: CUarray| match array.is_null() {
+        true => Ok(None),
+        false => array::describe(api, array).map(|(_, bytes)| Some(bytes)),
+    };
+    let (from_texel, to_texel) = (texel(p.from_array)?, texel(p.to_array)?);
+    if from_texel.is_some_and(|from| to_texel.is_some_and(|to| from != to)) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let kind = |texel: Option<usize>| match texel {
+        Some(_) => memory_type::ARRAY,
+        None => memory_type::UNIFIED,
+    };
+    let bytes = |count: usize, texel: Option<usize>| {
+        let bytes = count.checked_mul(texel.unwrap_or(1));
+        bytes.ok_or(Error::INVALID_VALUE)
+    };
     Ok(CUDA_MEMCPY3D {
-        src_x_in_bytes: p.from_position.x,
+        src_x_in_bytes: bytes(p.from_position.x, from_texel)?,
         src_y: p.from_position.y,
         src_z: p.from_position.z,
-        src_memory_type: MEMORY_UNIFIED,
+        src_memory_type: kind(from_texel),
         src_device: at(p.from.pointer),
+        src_array: p.from_array,
         src_pitch: p.from.pitch,
         src_height: p.from.y_size,
-        dst_x_in_bytes: p.to_position.x,
+        dst_x_in_bytes: bytes(p.to_position.x, to_texel)?,
         dst_y: p.to_position.y,
         dst_z: p.to_position.z,
-        dst_memory_type: MEMORY_UNIFIED,
+        dst_memory_type: kind(to_texel),
         dst_device: at(p.to.pointer),
+        dst_array: p.to_array,
         dst_pitch: p.to.pitch,
         dst_height: p.to.y_size,
-        width_in_bytes: p.extent.x,
+        width_in_bytes: bytes(p.extent.x, from_texel.or(to_texel))?,
         height: p.extent.y,
         depth: p.extent.z,
         ..CUDA_MEMCPY3D::default()
@@ -519,6 +519,5 @@ mod tests {
     #[test]
     fn pointer_attributes_fit_both_versions() {
         assert_eq!(size_of::<PointerAttributes>(), 24);
-        assert_eq!(size_of::<ChannelDesc>(), 20);
     }
 }
