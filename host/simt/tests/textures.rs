@@ -94,7 +94,11 @@ impl Picture {
                     let bits = match format {
                         ChannelFormat::F32 => random.between(-100.0, 100.0).to_bits(),
                         // Numbers between 1/1024 and 1024 of both signs.
-                        ChannelFormat::F16 => (random.next() % 0x5000 + 0x1400) & 0xffff,
+                        ChannelFormat::F16 => {
+                            (random.next() % 0x5000 + 0x1400) | (random.next() & 1) << 15
+                        }
+                        // The lowest signed value every now and then.
+                        _ if random.next().is_multiple_of(4) => 1 << (8 * bytes - 1),
                         _ => random.next() << 1 >> (32 - 8 * bytes),
                     };
                     let place = at + channel * u64::from(bytes);
@@ -306,10 +310,17 @@ fn every_format_reads_as_its_elements_and_as_normalised_floats() {
             let mut picture = Picture::new(&mut rig, format, channels, [9, 4, 1]);
             let (words, places) = points(&picture, 7);
             for normalized_float in [false, true] {
-                picture.texture.sampler.normalized_float = normalized_float;
+                let integers = !format.is_float() && (!normalized_float || format.bytes() == 4);
+                let sampler = &mut picture.texture.sampler;
+                sampler.normalized_float = normalized_float;
+                // Which must not do anything to integers.
+                sampler.filter = if integers {
+                    Filter::Linear
+                } else {
+                    Filter::Point
+                };
                 let texture = rig.device.textures_mut().insert(picture.texture);
                 let got = run(&mut rig, texture, &words).unwrap();
-                let integers = !format.is_float() && (!normalized_float || format.bytes() == 4);
                 for (place, got) in places.iter().zip(&got) {
                     let texel = [0, 1].map(|axis| picture.addressed(axis, place[axis]).unwrap());
                     for channel in 0..channels {
@@ -361,7 +372,8 @@ fn layers_are_chosen_and_clamped() {
 #[test]
 fn linear_memory_is_read_by_index_and_zero_outside() {
     let mut rig = load(&kernel(&fetch("1d", "", "s32.s32")));
-    let picture = Picture::new(&mut rig, ChannelFormat::S16, 2, [100, 1, 1]);
+    let mut picture = Picture::new(&mut rig, ChannelFormat::S16, 2, [100, 1, 1]);
+    picture.texture.sampler.border = [9; 4];
     let texture = rig.device.textures_mut().insert(picture.texture);
     let indices = [0, 1, 99, 100, -1, i32::MAX, i32::MIN];
     let at = indices.map(|index| [index as u32, 0, 0, 0]);
@@ -420,6 +432,7 @@ fn lanes_that_take_no_part_keep_their_registers_and_texels_are_resident() {
         mov.b32 %c0, 7; mov.b32 %c1, 8; mov.b32 %c2, 9; mov.b32 %c3, 10;
         @%p tex.2d.v4.u32.f32 {%c0, _, %c2, %c3}, [%t, {%x, 0f3F800000}];
         @!%p bra end;
+        setp.ne.u32 %p, %i, %i;
         tex.1d.v4.u32.s32 {%c0, %c1, %c2, %c3}|%p, [%t, {%x}];
         selp.b32 %c3, 1, 0, %p;
         end:";

@@ -287,6 +287,11 @@ mod tests {
             1024,
         ];
         assert_eq!(read, expected);
+        let textures = [21, 22, 23, 24, 28, 29, 43, 51, 69, 71].map(attribute);
+        let expected = [
+            131072, 131072, 65536, 16384, 32768, 2048, 2048, 32, 268435456, 65000,
+        ];
+        assert_eq!(textures, expected);
         assert_eq!([17, 18, 20, 88, 100, 101, 9999].map(attribute), [0; 7]);
     }
 }

@@ -369,12 +369,12 @@ fn rows(
         _ => first.min(bytes),
     };
     let (whole, last) = ((bytes - first) / row, (bytes - first) % row);
-    let below = y + usize::from(x > 0);
+    let below = y.saturating_add(usize::from(x > 0));
     let boxes = [
         (in_array(array, x, y), 0, first, 1),
         (in_array(array, 0, below), first, row, whole),
         (
-            in_array(array, 0, below + whole),
+            in_array(array, 0, below.saturating_add(whole)),
             first + whole * row,
             last,
             1,

@@ -132,13 +132,9 @@ fn taps(texture: &Texture, axis: usize, extent: u32, at: Coordinate) -> (Taps, b
     } else {
         1.0
     };
-    // Far outside is as good as infinitely far; what is no number counts as 0.
+    // Far outside is as good as infinitely far; what is no number becomes texel 0.
     let far = 2f64.powi(62);
-    let x = if x.is_nan() {
-        0.0
-    } else {
-        (x * scale).clamp(-far, far)
-    };
+    let x = (x * scale).clamp(-far, far);
     let mixes = texture.reads_floats();
     let taps = if sampler.filter == Filter::Linear && mixes {
         let low = (x - 0.5).floor();
