@@ -112,7 +112,7 @@ pub enum LaunchError {
         /// The address.
         address: u64,
     },
-    /// A fetch from what is no texture object, or no longer one.
+    /// A fetch from what is no texture object, or no longer one: it or its array was destroyed.
     InvalidTexture {
         /// The instruction and thread.
         at: Place,

@@ -230,6 +230,7 @@ pub(crate) fn cuArrayGetDescriptor(
 pub(crate) fn cuArrayDestroy(array: Ptr<CUarray_st>) -> Answer {
     with_context(|state, _| {
         let gone = state.arrays.remove(array.address())?;
+        state.close_textures(array.address());
         state.release_array(&gone)
     })
 }

@@ -162,6 +162,17 @@ impl State {
         self.textures.get(&handle).ok_or(CUresult::INVALID_VALUE)
     }
 
+    /// Lets no kernel read through the texture objects over an array, whose memory may become another
+    /// one's. The program still has to destroy them.
+    pub(crate) fn close_textures(&mut self, array: u64) {
+        for (&handle, object) in &self.textures {
+            let of = &object.resource;
+            if of.kind == resource_type::ARRAY && of.res[0] == array {
+                self.engine.textures_mut().remove(handle);
+            }
+        }
+    }
+
     /// Destroys the texture objects of a context.
     pub(crate) fn clear_textures(&mut self, context: u64) {
         let device = self.engine.textures_mut();

@@ -337,7 +337,7 @@ fn descriptions_that_make_no_texture_are_refused() {
 }
 
 #[test]
-fn a_destroyed_texture_ends_the_context_and_a_reset_frees_arrays_and_textures() {
+fn a_texture_without_its_array_ends_the_context_and_a_reset_frees_arrays_and_textures() {
     let _turn = start();
     let free = || {
         let (mut free, mut total) = (0, 0);
@@ -349,9 +349,16 @@ fn a_destroyed_texture_ends_the_context_and_a_reset_frees_arrays_and_textures() 
     let made = array(1000, 1000, 0, 0).expect("an array");
     assert!(before - free() >= 4_000_000);
     let of = resource(resource_type::ARRAY, &[made.addr() as u64]);
-    let (gone, left) = (texture(&of, &plain()), texture(&of, &plain()));
-    let (gone, left) = (gone.expect("a texture"), left.expect("a texture"));
-    ok(cu!(cuTexObjectDestroy(gone)));
+    let left = texture(&of, &plain()).expect("a texture");
+    // Another array takes the place of the one that goes.
+    let goes = array(1000, 1000, 0, 0).expect("an array");
+    let over = resource(resource_type::ARRAY, &[goes.addr() as u64]);
+    let gone = texture(&over, &plain()).expect("a texture");
+    let other = texture(&over, &plain()).expect("a texture");
+    ok(cu!(cuArrayDestroy(goes)));
+    array(1000, 1000, 0, 0).expect("an array");
+    ok(cu!(cuTexObjectDestroy(other)));
+    assert!(fetch(left).is_ok());
     assert_eq!(fetch(gone), Err(CUresult::ILLEGAL_ADDRESS));
     assert_eq!(cu!(cuArrayDestroy(made)), CUresult::ILLEGAL_ADDRESS);
     ok(cu!(cuDevicePrimaryCtxReset_v2(0)));
