@@ -1,7 +1,7 @@
 // A cooperative launch: every block fills its part, all wait for the whole grid, then read another's part.
 // Racy: without the wait.
 // The clean variant orders by the grid's barrier, which the device alone cannot decide.
-//@ expect(clean): not-decided
+//@ expect(clean): no-race
 //@ expect(racy): race
 #include <cooperative_groups.h>
 #include "app.h"

@@ -1,7 +1,7 @@
 // All lanes of several warps increment one counter under one lock.
 // Racy: the lock lacks its fences, so taking it orders nothing.
 // The clean variant orders by the lock, which the device alone cannot decide.
-//@ expect(clean): not-decided
+//@ expect(clean): no-race
 //@ expect(racy): race
 #include "app.h"
 

@@ -2,7 +2,7 @@
 // An item n > 1 makes two items n - 1.
 // Racy: an item is taken as soon as its slot is reserved, not when it has been written.
 // The clean variant orders by flags and fences, which the device alone cannot decide.
-//@ expect(clean): not-decided
+//@ expect(clean): no-race
 //@ expect(racy): race
 #include "app.h"
 

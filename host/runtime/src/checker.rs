@@ -296,7 +296,8 @@ impl Checker {
                 info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
             begun.scrutiny = match for_host {
                 true => Some(Scrutiny::Everything),
-                false => (info.skipped.shared > 0).then_some(Scrutiny::SharedOnly),
+                false if info.skipped.shared > 0 => Some(Scrutiny::Shared),
+                false => Some(Scrutiny::Barriers),
             };
         }
         let shape = Shape {
@@ -371,7 +372,7 @@ impl Checker {
         launch.unsupported = outcome.unsupported;
         launch.error_frames = outcome.error_frames;
         let mut drained = Drained::default();
-        if launch.checked {
+        if launch.checked && begun.parameter.is_some() {
             match self.shadow.drain(device) {
                 Ok(found) => drained = found,
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
@@ -393,7 +394,7 @@ impl Checker {
             self.write(Event::Race(Box::new(race)));
         }
         if let Some(judged) = judged {
-            launch.clocks = Some(judged.clocks());
+            launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
             launch.counters.conflicts = match settled {
                 true => judged.found.iter().map(|(_, count)| count).sum(),
@@ -411,26 +412,23 @@ impl Checker {
         };
         let (next, named) = (&mut self.next_site, &mut module.named);
         let mut sites = Vec::new();
-        for race in judged.found.iter().map(|(race, _)| race) {
-            for side in [race.earlier, race.later] {
-                named.entry(side.site).or_insert_with(|| {
-                    let id = *next;
-                    *next += 1;
-                    sites.extend(
-                        judged
-                            .instructions
-                            .site(side.site)
-                            .map(|site| log::Site { id, ..site.clone() }),
-                    );
-                    id
-                });
-            }
+        for (number, site) in judged.sites() {
+            named.entry(number).or_insert_with(|| {
+                let id = *next;
+                *next += 1;
+                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
+                id
+            });
         }
-        let races: Vec<log::Race> = judged
+        let races = judged
             .found
             .iter()
-            .map(|(race, count)| reference::race(launch, race, *count, named, &self.allocations))
-            .collect();
+            .map(|(race, count)| reference::race(launch, race, *count, named, &self.allocations));
+        let misuses = judged
+            .misuses
+            .iter()
+            .map(|(&kind, &by)| reference::misuse(launch, kind, by, named));
+        let races: Vec<log::Race> = races.chain(misuses).collect();
         if !sites.is_empty() {
             let module = launch.module;
             self.write(Event::Sites { module, sites });

@@ -244,6 +244,27 @@ pub enum Why {
     ReadOnly,
     /// One is an asynchronous copy that was not waited for.
     Asynchronous,
+    /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
+    /// threads came there.
+    Misuse(Misuse),
+}
+
+/// How a barrier or a warp operation is misused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misuse {
+    /// Lanes of one warp wait by different instructions.
+    Divergent,
+    /// Threads come with different thread counts.
+    Counts,
+    /// A thread count is no multiple of the warp's size.
+    PartOfWarp,
+    /// A thread comes again before the barrier completes.
+    Again,
+    /// Threads have exited without having come to a barrier of their whole CTA.
+    Exited,
+    /// A lane takes part that the mask of members leaves out.
+    NotMember,
 }
 
 /// Which threads conflicted.

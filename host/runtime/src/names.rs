@@ -89,6 +89,15 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
     }
 }
 
+/// A barrier or another operation that accesses no memory.
+pub(crate) fn barrier() -> log::Site {
+    log::Site {
+        op: "barrier".to_owned(),
+        sem: "weak".to_owned(),
+        ..log::Site::default()
+    }
+}
+
 pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
     log::Frame {
         file: frame.file.to_string(),

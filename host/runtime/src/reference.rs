@@ -1,6 +1,6 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ptx::ast::{Instruction, Module, Operand, Space};
@@ -12,7 +12,8 @@ use shadow::hb::{
 use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
 
 use crate::allocations::Allocations;
-use crate::{checker, log, names};
+use crate::log::{self, Misuse};
+use crate::{checker, names};
 
 /// Pairs of sites kept per launch.
 const PAIRS: usize = 4096;
@@ -49,25 +50,27 @@ impl Instructions {
             for (_, instruction) in body.instructions() {
                 let memory = isa::memory(instruction);
                 let sync = isa::sync(instruction);
-                if memory.is_none() && sync.is_none() {
+                // Shuffles, votes and the like can be misused.
+                let exchange = instruction.has("sync");
+                if memory.is_none() && sync.is_none() && !exchange {
                     continue;
                 }
                 let site = all.sites.len() as u32;
-                if let Some(op) = &memory {
-                    let text = module.slice(instruction.span);
-                    let frames = instruction
-                        .loc
-                        .map(|loc| module.inline_frames(body, loc))
-                        .unwrap_or_default();
-                    all.sites.push(log::Site {
-                        id: site,
-                        function: function.name.to_string(),
-                        text: text.split_whitespace().collect::<Vec<_>>().join(" "),
-                        ptx_line: module.line_column(instruction.span.start).0,
-                        frames: frames.iter().map(names::frame).collect(),
-                        ..names::operation(op)
-                    });
-                }
+                let text = module.slice(instruction.span);
+                let frames = instruction
+                    .loc
+                    .map(|loc| module.inline_frames(body, loc))
+                    .unwrap_or_default();
+                all.sites.push(log::Site {
+                    id: site,
+                    function: function.name.to_string(),
+                    text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+                    ptx_line: module.line_column(instruction.span.start).0,
+                    frames: frames.iter().map(names::frame).collect(),
+                    ..memory
+                        .as_ref()
+                        .map_or_else(names::barrier, names::operation)
+                });
                 let meaning = Meaning {
                     access: memory.as_ref().and_then(|op| access(op, site)),
                     site,
@@ -133,13 +136,15 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     })
 }
 
-/// Which spaces the oracle looks at.
+/// What the oracle looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scrutiny {
     /// Everything.
     Everything,
-    /// Shared memory; the cells look after global memory.
-    SharedOnly,
+    /// Shared memory, and how barriers are used; the cells look after global memory.
+    Shared,
+    /// How barriers are used.
+    Barriers,
 }
 
 /// What the oracle has to say about a launch.
@@ -150,19 +155,32 @@ pub(crate) struct Judged {
     pub(crate) found: Vec<(Race, u64)>,
     /// Pairs that found no room.
     pub(crate) dropped: u64,
+    /// What barriers were misused by two sites, by whom first, and how often.
+    pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     /// What the engine has counted.
-    stats: Stats,
+    stats: Option<Stats>,
 }
 
 impl Judged {
-    pub(crate) fn clocks(&self) -> log::Clocks {
-        log::Clocks {
-            accesses: self.stats.accesses,
-            synchronisations: self.stats.synchronisations,
-            warps: self.stats.warps,
-            left_converged: self.stats.left_converged,
-            sparse: self.stats.sparse,
-        }
+    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
+        self.stats.map(|stats| log::Clocks {
+            accesses: stats.accesses,
+            synchronisations: stats.synchronisations,
+            warps: stats.warps,
+            left_converged: stats.left_converged,
+            sparse: stats.sparse,
+        })
+    }
+
+    /// The sites of everything that is to be told, with their numbers.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
+        let races = self.found.iter().map(|(race, _)| race);
+        let pairs = races.map(|race| [race.earlier.site, race.later.site]);
+        let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
+        pairs
+            .chain(misused)
+            .flatten()
+            .map(|number| (number, self.instructions.site(number)))
     }
 }
 
@@ -170,8 +188,11 @@ impl Judged {
 pub(crate) struct Reference {
     instructions: Arc<Instructions>,
     scrutiny: Scrutiny,
-    engine: Engine,
+    shape: Shape,
+    /// None where no accesses are looked at.
+    engine: Option<Engine>,
     pairs: Pairs,
+    misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
 }
 
 /// Races by pair of sites.
@@ -271,29 +292,65 @@ pub(crate) fn race(
     }
 }
 
+/// A misuse in the log's terms.
+pub(crate) fn misuse(
+    launch: &log::Launch,
+    (misuse, before, now): (Misuse, u32, u32),
+    (who, count): (Thread, u64),
+    named: &HashMap<u32, u32>,
+) -> log::Race {
+    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
+    let cta = u32::try_from(who.cta).unwrap_or(u32::MAX);
+    let thread = checker::thread(launch, cta, who.warp * LANES + who.lane);
+    log::Race {
+        launch: launch.launch,
+        decided: true,
+        level: log::Level::Cta,
+        why: log::Why::Misuse(misuse),
+        site: site(now),
+        previous_site: site(before),
+        count,
+        thread,
+        previous_block: Some(thread.block),
+        ..log::Race::default()
+    }
+}
+
 impl Reference {
     pub(crate) fn new(instructions: Arc<Instructions>, scrutiny: Scrutiny, shape: Shape) -> Self {
         Self {
             instructions,
             scrutiny,
-            engine: Engine::new(shape),
+            shape,
+            engine: (scrutiny != Scrutiny::Barriers).then(|| Engine::new(shape)),
             pairs: Pairs::default(),
+            misuses: BTreeMap::new(),
         }
     }
 
     pub(crate) fn finish(self) -> Judged {
         Judged {
-            stats: self.engine.stats(),
+            stats: self.engine.as_ref().map(Engine::stats),
             instructions: self.instructions,
             found: self.pairs.found,
             dropped: self.pairs.dropped,
+            misuses: self.misuses,
+        }
+    }
+
+    fn with(&mut self, tell: impl FnOnce(&mut Engine)) {
+        if let Some(engine) = &mut self.engine {
+            tell(engine);
         }
     }
 
     fn wanted(&self, space: Space) -> bool {
         matches!(
             (self.scrutiny, space),
-            (_, Space::Shared | Space::SharedCluster) | (Scrutiny::Everything, Space::Global)
+            (
+                Scrutiny::Everything | Scrutiny::Shared,
+                Space::Shared | Space::SharedCluster
+            ) | (Scrutiny::Everything, Space::Global)
         )
     }
 
@@ -302,7 +359,7 @@ impl Reference {
     }
 
     fn shared(&self, who: Executing, address: u64) -> Place {
-        shared(self.engine.shape(), who.cta, address)
+        shared(&self.shape, who.cta, address)
     }
 
     fn place(&self, who: Executing, at: Bytes) -> Option<Place> {
@@ -336,27 +393,28 @@ impl Observer for Reference {
         let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
             return;
         };
-        let shape = *self.engine.shape();
+        let shape = self.shape;
         let place = |lane: u32| match (space, addresses[lane as usize]) {
             (Space::Global, address) => Place::Global(address),
             (_, address) => shared(&shape, who.cta, address),
         };
         let pairs = &mut self.pairs;
-        self.engine
-            .access(warp(who), who.lanes, &access, place, |race| {
+        if let Some(engine) = &mut self.engine {
+            engine.access(warp(who), who.lanes, &access, place, |race| {
                 pairs.keep(race);
             });
+        }
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
-        self.engine.arrive(warp(who), who.lanes, arrival);
+        self.with(|engine| engine.arrive(warp(who), who.lanes, arrival));
     }
 
     fn complete(&mut self, cta: u64, id: u32) {
-        self.engine.complete(cta, id);
+        self.with(|engine| engine.complete(cta, id));
     }
 
     fn warp_barrier(&mut self, who: Executing) {
@@ -367,7 +425,7 @@ impl Observer for Reference {
             }) => u32::MAX,
             _ => who.lanes,
         };
-        self.engine.warp_barrier(warp(who), lanes);
+        self.with(|engine| engine.warp_barrier(warp(who), lanes));
     }
 
     fn fence(&mut self, who: Executing) {
@@ -385,7 +443,7 @@ impl Observer for Reference {
             FenceSemantics::Acquire => FenceKind::Acquire,
             FenceSemantics::Release => FenceKind::Release,
         };
-        self.engine.fence(warp(who), who.lanes, kind, scope(within));
+        self.with(|engine| engine.fence(warp(who), who.lanes, kind, scope(within)));
     }
 
     fn copies(&mut self, who: Executing) {
@@ -393,8 +451,8 @@ impl Observer for Reference {
             return;
         };
         match meaning.sync {
-            Some(SyncOp::CommitGroup) => self.engine.commit(warp(who), who.lanes),
-            _ => self.engine.wait(warp(who), who.lanes, meaning.left),
+            Some(SyncOp::CommitGroup) => self.with(|engine| engine.commit(warp(who), who.lanes)),
+            _ => self.with(|engine| engine.wait(warp(who), who.lanes, meaning.left)),
         }
     }
 
@@ -412,12 +470,13 @@ impl Observer for Reference {
         let me = warp(who).lane(who.lanes.trailing_zeros());
         let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
         let sides = ((source, from.count), (target, to.count));
-        self.engine
-            .copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
+        if let Some(engine) = &mut self.engine {
+            engine.copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
                 if everything || is_shared(race.place) {
                     pairs.keep(race);
                 }
             });
+        }
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
@@ -434,18 +493,18 @@ impl Observer for Reference {
         let at = self.shared(who, address);
         let me = warp(who).lane(who.lanes.trailing_zeros());
         match op {
-            MbarrierOp::Init | MbarrierOp::Inval => self.engine.mbarrier_init(at),
+            MbarrierOp::Init | MbarrierOp::Inval => self.with(|engine| engine.mbarrier_init(at)),
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
-                self.engine.mbarrier_arrive(me, at, orders, over);
+                self.with(|engine| engine.mbarrier_arrive(me, at, orders, over));
             }
             MbarrierOp::CopyArrive => {
                 // It arrives when the thread's copies are complete.
-                self.engine.wait(warp(who), who.lanes, None);
-                self.engine.mbarrier_arrive(me, at, Some(Scope::Cta), over);
+                self.with(|engine| engine.wait(warp(who), who.lanes, None));
+                self.with(|engine| engine.mbarrier_arrive(me, at, Some(Scope::Cta), over));
             }
-            MbarrierOp::CompleteTx if over => self.engine.mbarrier_complete(at),
+            MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             MbarrierOp::TestWait | MbarrierOp::TryWait if over => {
-                self.engine.mbarrier_wait(me, at, orders);
+                self.with(|engine| engine.mbarrier_wait(me, at, orders));
             }
             _ => {}
         }
@@ -453,21 +512,38 @@ impl Observer for Reference {
 
     fn mbarrier_complete(&mut self, who: Executing, address: u64) {
         let at = self.shared(who, address);
-        self.engine.mbarrier_complete(at);
+        self.with(|engine| engine.mbarrier_complete(at));
     }
 
     fn cluster_arrive(&mut self, who: Executing, phase: u64) {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
-        self.engine
-            .cluster_arrive(warp(who), who.lanes, phase, relaxed);
+        self.with(|engine| engine.cluster_arrive(warp(who), who.lanes, phase, relaxed));
     }
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.engine.cluster_wait(warp(who), who.lanes, phase);
+        self.with(|engine| engine.cluster_wait(warp(who), who.lanes, phase));
+    }
+
+    fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
+        let site = |offset| self.instructions.by_offset.get(&offset).map(|m| m.site);
+        let Some(here) = site(who.offset) else {
+            return;
+        };
+        let misuse = match misuse {
+            simt::Misuse::Divergent => Misuse::Divergent,
+            simt::Misuse::Counts => Misuse::Counts,
+            simt::Misuse::PartOfWarp => Misuse::PartOfWarp,
+            simt::Misuse::Again => Misuse::Again,
+            simt::Misuse::Exited => Misuse::Exited,
+            simt::Misuse::NotMember => Misuse::NotMember,
+        };
+        let key = (misuse, site(offset).unwrap_or(here), here);
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        self.misuses.entry(key).or_insert((me, 0)).1 += 1;
     }
 
     fn exit(&mut self, who: Executing) {
-        self.engine.exit(warp(who), who.lanes);
+        self.with(|engine| engine.exit(warp(who), who.lanes));
     }
 }

@@ -290,7 +290,7 @@ fn an_undecided_conflict_is_no_error() {
         "{text}"
     );
     assert!(
-        text.contains("SUMMARY: cudarun-check: 1 race (0 errors, 1 possible and not decided)"),
+        text.contains("SUMMARY: cudarun-check: 1 race (0 errors, 1 warning)"),
         "{text}"
     );
     let counting = Context {

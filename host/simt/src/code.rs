@@ -305,6 +305,8 @@ pub(crate) struct Barrier {
     pub(crate) id: u32,
     /// Row of the thread count; none for the whole CTA.
     pub(crate) count: Option<u32>,
+    /// All lanes of a warp must come by the same instruction.
+    pub(crate) aligned: bool,
     /// Row (popc) or predicate of the result.
     pub(crate) d: u32,
     /// Predicate source of a reduction.

@@ -37,6 +37,24 @@ pub struct Bytes {
     pub count: u32,
 }
 
+/// A use of a barrier or a warp operation that the PTX ISA leaves undefined, or that no program
+/// means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Misuse {
+    /// Lanes of one warp wait at one barrier by different instructions, all `.aligned`.
+    Divergent,
+    /// Threads arrive at one barrier with different thread counts.
+    Counts,
+    /// A thread count that is not a multiple of the warp's size.
+    PartOfWarp,
+    /// A thread arrives at a barrier again before that completes.
+    Again,
+    /// A barrier of the whole CTA completes although threads have exited without having come to it.
+    Exited,
+    /// A lane takes part in an operation whose mask of members leaves it out.
+    NotMember,
+}
+
 /// Gets told what the lanes of a launch do, in the order in which they do it.
 ///
 /// Every method has an empty default; what is not overridden costs nothing.
@@ -107,6 +125,12 @@ pub trait Observer {
     /// Lanes have waited until a phase of their cluster's barrier was over.
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
         let _ = (who, phase);
+    }
+
+    /// Lanes misuse a barrier or a warp operation. `offset` is the instruction by which the others
+    /// came there, or their own.
+    fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {
+        let _ = (who, misuse, offset);
     }
 
     /// Lanes end.

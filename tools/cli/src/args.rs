@@ -64,6 +64,10 @@ pub(crate) struct RunArgs {
     /// A shadow cell for every granule, so that none is ever forgotten
     #[arg(long)]
     pub(crate) exact: bool,
+    /// Take lanes of a warp to run in lockstep, as before Volta: what races only because they do
+    /// not is a warning
+    #[arg(long)]
+    pub(crate) assume_lockstep: bool,
     /// End the program after this time (90, 90s, 30m, 2h) and exit with 124
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,

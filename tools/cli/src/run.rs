@@ -68,6 +68,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
 
 fn context(args: &RunArgs) -> Context {
     Context {
+        assume_lockstep: args.assume_lockstep,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         argv: args
             .app

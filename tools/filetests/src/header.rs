@@ -17,6 +17,7 @@ const KEYS: &[&str] = &[
     "expect(full)",
     "expect(precise)",
     "grid",
+    "misuse",
     "kernel",
     "operands",
     "out",

@@ -1,12 +1,12 @@
 //! The simulated device, checked or not, as a test case sees it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use driver::Device as _;
-use runtime::log::{Event, Writer};
+use runtime::log::{Event, Why, Writer};
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits};
@@ -56,6 +56,8 @@ pub struct Outcome {
     pub error: Result<(), Failure>,
     /// What was reported.
     pub races: Vec<Race>,
+    /// Misuses of barriers and warp operations, as the log names them, with their lines.
+    pub misuses: BTreeSet<(String, (u32, u32))>,
     /// Accesses that were not checked, if there are any.
     pub unchecked: Option<String>,
 }
@@ -141,7 +143,16 @@ impl Machine {
         Ok(Outcome {
             contents: contents.collect::<Result<_>>()?,
             error: error.map(drop).map_err(failure),
-            races: self.races()?,
+            races: self
+                .races(false)?
+                .into_iter()
+                .map(|(race, _)| race)
+                .collect(),
+            misuses: self
+                .races(true)?
+                .into_iter()
+                .map(|(race, kind)| (kind, race.lines))
+                .collect(),
             unchecked: self.unchecked(&kernel),
         })
     }
@@ -200,7 +211,8 @@ impl Machine {
         }
     }
 
-    fn races(&self) -> Result<Vec<Race>> {
+    /// The races, or the misuses with what the log calls them.
+    fn races(&self, misuses: bool) -> Result<Vec<(Race, String)>> {
         let mut lines = HashMap::new();
         let mut races = Vec::new();
         for event in self.sim.checker().map_or(&[][..], Checker::events) {
@@ -211,7 +223,7 @@ impl Machine {
                 Event::Sites { sites, .. } => {
                     lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
                 }
-                Event::Race(race) => {
+                Event::Race(race) if matches!(race.why, Why::Misuse(_)) == misuses => {
                     let line = |site| {
                         lines
                             .get(&site)
@@ -219,10 +231,15 @@ impl Machine {
                             .ok_or_else(|| anyhow!("unknown site {site}"))
                     };
                     let (a, b) = (line(race.site)?, line(race.previous_site)?);
-                    races.push(Race {
+                    let kind = match race.why {
+                        Why::Misuse(misuse) => serde_json::to_value(misuse)?,
+                        _ => serde_json::Value::Null,
+                    };
+                    let race = Race {
                         lines: (a.min(b), a.max(b)),
                         decided: race.decided,
-                    });
+                    };
+                    races.push((race, kind.as_str().unwrap_or_default().to_owned()));
                 }
                 Event::Launch(launch) => {
                     if let Some(why) = &launch.why_not {

@@ -132,6 +132,9 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         if let Err(error) = &outcome.error {
             bail!("seed {seed}: the launch failed: {error}");
         }
+        if oracle.mode != Mode::Fast {
+            misuses(case, &outcome).with_context(|| format!("seed {seed}"))?;
+        }
         if outcome.unchecked.is_some() {
             return Ok(Verdict::NotChecked);
         }
@@ -168,6 +171,18 @@ fn once(case: &Case, mode: Mode, seed: u64) -> Result<Outcome> {
     let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
     Machine::new(Some(mode), seed)?.run(&case.text, &Launch::of(case)?, &arguments)
+}
+
+/// Fails unless exactly the misuses that `misuse` lines name were found.
+fn misuses(case: &Case, outcome: &Outcome) -> Result<()> {
+    let found: BTreeSet<&str> = outcome.misuses.iter().map(|(kind, _)| &**kind).collect();
+    let stated: BTreeSet<&str> = case.all("misuse").iter().map(|kind| &**kind).collect();
+    ensure!(
+        found == stated,
+        "misuses {:?}, expected {stated:?}",
+        outcome.misuses
+    );
+    Ok(())
 }
 
 /// Pairs of lines by the label they carry; a label that stands once races with itself.

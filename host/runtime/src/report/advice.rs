@@ -1,5 +1,6 @@
 //! What kind of race it is, and what would order the two accesses.
 
+use super::misuse;
 use super::model::Access;
 use super::source::{Sources, extent};
 use crate::log::{self, Level, Space, Why};
@@ -15,6 +16,9 @@ pub(super) struct Advice {
 
 /// Describes a race between two accesses.
 pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
+    if let Why::Misuse(misuse) = race.why {
+        return misuse::describe(misuse);
+    }
     let [first, second] = accesses;
     let (level, why) = (race.level, race.why);
     let strong = first.sem != "weak" && second.sem != "weak";
@@ -22,6 +26,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Overlap, _) => "CR008",
         (Why::ReadOnly, _) => "CR009",
         (Why::Asynchronous, _) => "CR010",
+        (Why::Misuse(_), _) => misuse::RULE,
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, Level::Warp) => "CR001",
         (Why::Unordered, Level::Cta) => "CR002",
@@ -45,6 +50,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         Why::Asynchronous => {
             format!("{one} and {other} meet while an asynchronous copy is under way")
         }
+        Why::Misuse(_) => String::new(),
         Why::Unordered if strong => {
             format!("the scope of {one} does not include the other side's thread")
         }
@@ -105,7 +111,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         }
     };
     match race.why {
-        Why::Unordered => {}
+        Why::Unordered | Why::Misuse(_) => {}
         Why::Overlap => {
             return "access the data with one size and alignment on both sides".to_owned();
         }

@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::side::{Side, access, frames, side};
 use super::source::Sources;
-use super::{fingerprint, time};
+use super::{fingerprint, misuse, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -42,12 +42,14 @@ pub struct Context {
     pub without_ptx: Vec<String>,
     /// Possible races count as well as certain ones.
     pub warnings_fail: bool,
+    /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
+    pub assume_lockstep: bool,
 }
 
 impl Report {
     /// Builds the report of a run.
     pub fn build(logs: &[Log], context: &Context, sources: &Sources) -> Self {
-        let mut builder = Builder::new(sources);
+        let mut builder = Builder::new(sources, context.assume_lockstep);
         for log in logs {
             builder.log(log);
         }
@@ -57,6 +59,7 @@ impl Report {
 
 struct Builder<'a> {
     sources: &'a Sources,
+    assume_lockstep: bool,
     report: Report,
     kernels: BTreeMap<String, Kernel>,
     /// Index of the race, and the rank of its witness.
@@ -79,9 +82,10 @@ impl Said<'_> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(sources: &'a Sources) -> Self {
+    fn new(sources: &'a Sources, assume_lockstep: bool) -> Self {
         Self {
             sources,
+            assume_lockstep,
             report: Report::default(),
             kernels: BTreeMap::new(),
             races: HashMap::new(),
@@ -295,7 +299,14 @@ impl<'a> Builder<'a> {
         });
         accesses[1].thread = Some(race.thread.thread);
         accesses[1].block = Some(race.thread.block);
-        let advice = advise(race, &accesses, self.sources);
+        let mut advice = advise(race, &accesses, self.sources);
+        // One instruction cannot be ordered with itself by lockstep.
+        let lockstep = self.assume_lockstep
+            && race.level == log::Level::Warp
+            && race.site != race.previous_site;
+        if lockstep {
+            advice.message += ", but by the lockstep that --assume-lockstep assumes";
+        }
         let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
         let release_sites = launch
             .and_then(|l| said.modules.get(&l.module))
@@ -305,15 +316,17 @@ impl<'a> Builder<'a> {
             id,
             fingerprint,
             rule: advice.rule.to_owned(),
-            level: if race.decided {
-                Level::Error
-            } else {
-                Level::Warning
+            level: match race.why {
+                log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
+                log::Why::Unordered if lockstep => Level::Warning,
+                _ if race.decided => Level::Error,
+                _ => Level::Warning,
             },
             kind: advice.kind,
-            space: match race.space {
-                log::Space::Global => "global",
-                log::Space::Shared => "shared",
+            space: match (race.why, race.space) {
+                (log::Why::Misuse(_), _) => "barrier",
+                (_, log::Space::Global) => "global",
+                (_, log::Space::Shared) => "shared",
             }
             .to_owned(),
             certainty: if race.decided { "certain" } else { "possible" }.to_owned(),

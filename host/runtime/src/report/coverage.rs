@@ -12,7 +12,7 @@ pub(super) fn summary(report: &Report) -> String {
     if numbers.races > 0 {
         let possible = match numbers.warnings {
             0 => String::new(),
-            n => format!(", {n} possible and not decided"),
+            n => format!(", {}", counted(n as u64, "warning")),
         };
         let errors = counted(numbers.errors as u64, "error");
         put_in(&mut text, format_args!(" ({errors}{possible})"));

@@ -60,11 +60,14 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
             .line_start(*line);
         found.push(match *span == other.span {
             // Two arrows to the same expression would be one under the other.
-            true => snippet.annotation(
-                AnnotationKind::Primary
-                    .span(span.clone())
-                    .label(format!("{}; {}", labels[0], labels[1])),
-            ),
+            true => {
+                let label = match race.space.as_str() {
+                    // One instruction is one side.
+                    "barrier" => labels[1].replace(" (second)", ""),
+                    _ => format!("{}; {}", labels[0], labels[1]),
+                };
+                snippet.annotation(AnnotationKind::Primary.span(span.clone()).label(label))
+            }
             false => snippet
                 .annotation(annotation(0, span.clone()))
                 .annotation(annotation(1, other.span.clone())),
@@ -121,6 +124,8 @@ fn labels(race: &Race) -> [String; 2] {
         let did = match (access.atomic, access.op.as_str()) {
             (true, _) => "updated",
             (_, "st") => "wrote",
+            (_, "cp") => "copied",
+            (_, "bar") => return format!("{} came here ({})", who(access, race), access.role),
             _ => "read",
         };
         let how = match access.sem.as_str() {
@@ -184,7 +189,7 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
             [] => {
                 let module = &access.ptx.module;
                 let what = format!(
-                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
+                    "the {} side is at line {} of {module}; compile with -lineinfo to see its source",
                     access.role, access.ptx.line
                 );
                 lines.push(("source", what));
@@ -194,7 +199,9 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         }
     }
     lines.dedup();
-    lines.push(("address", address(race)));
+    if race.space != "barrier" {
+        lines.push(("address", address(race)));
+    }
     let launches = race.launches.len() as u64;
     let mut seen = format!(
         "{} in {}",
@@ -254,6 +261,9 @@ fn address(race: &Race) -> String {
                 None => format!("made by {}", a.api),
             }
         ),
+        None if race.space == "shared" => {
+            format!("offset {} in the shared memory of the block", at.value)
+        }
         None => format!(
             "{}, in memory that the program did not allocate by a call we know",
             at.value

@@ -9,6 +9,7 @@ mod coverage;
 mod excerpt;
 mod fingerprint;
 pub(crate) mod function;
+mod misuse;
 pub mod model;
 mod side;
 pub mod source;

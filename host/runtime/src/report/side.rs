@@ -44,6 +44,7 @@ pub(super) fn access(site: &log::Site, origin: &str) -> Access {
             "load" => "ld",
             "store" => "st",
             "copy" => "cp",
+            "barrier" => "bar",
             _ => "atom",
         }
         .to_owned(),

@@ -30,6 +30,7 @@ pub(super) fn barrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         kind: BarrierKind::Sync,
         id: 0,
         count: None,
+        aligned: i.opcode == "bar" || has("aligned"),
         d: SINK,
         predicate: 2 * TRUE,
     };

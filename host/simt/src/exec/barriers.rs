@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use crate::observer::Misuse;
+
 /// Barriers of a CTA.
 pub(crate) const COUNT: usize = 16;
 /// Results of reductions that are kept for threads which have not picked them up.
@@ -28,6 +30,11 @@ struct Barrier {
     again: u32,
     /// Threads that are waited for; none for all.
     expected: Option<u32>,
+    /// The count the first one came with, and by which instruction each warp came.
+    first: Option<(Option<u32>, u32)>,
+    places: Vec<(u32, u32)>,
+    /// See [`Barriers::lacked_threads`].
+    lacked_at: Option<u32>,
     generation: u64,
     reduction: Reduction,
     results: VecDeque<(u64, Reduction)>,
@@ -52,6 +59,10 @@ pub(crate) struct Arrival {
     pub(crate) count: Option<u32>,
     /// Lanes whose predicate holds.
     pub(crate) holds: u32,
+    /// The op by which they come, if all lanes of their warp must come by the same.
+    pub(crate) aligned_at: Option<u32>,
+    /// The op by which they come.
+    pub(crate) at: u32,
 }
 
 impl Barriers {
@@ -90,6 +101,32 @@ impl Barriers {
         self.live.iter().map(|mask| mask.count_ones()).sum()
     }
 
+    /// What is wrong with an arrival that is about to be made, and the op by which the others came.
+    pub(crate) fn misuse(&self, arrival: &Arrival) -> Option<(Misuse, u32)> {
+        let barrier = &self.barriers[usize::from(arrival.id)];
+        if arrival.count.is_some_and(|count| count % 32 != 0) {
+            return Some((Misuse::PartOfWarp, arrival.at));
+        }
+        if barrier.arrived[arrival.warp as usize] & arrival.lanes != 0 {
+            return Some((Misuse::Again, arrival.at));
+        }
+        let mut places = barrier.places.iter();
+        let other = places.find(|&&(warp, at)| warp == arrival.warp && at != arrival.at);
+        if let (Some(_), Some(&(_, at))) = (arrival.aligned_at, other) {
+            return Some((Misuse::Divergent, at));
+        }
+        match barrier.first {
+            Some((count, at)) if count != arrival.count => Some((Misuse::Counts, at)),
+            _ => None,
+        }
+    }
+
+    /// The op by which threads came to a barrier of all threads, if some had exited when it
+    /// completed last.
+    pub(crate) fn lacked_threads(&self, id: u8) -> Option<u32> {
+        self.barriers[usize::from(id)].lacked_at
+    }
+
     /// Lanes arrive. True when that completes the barrier.
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> bool {
         // A count of all threads is no different from none, except that exits do not lower it. One
@@ -97,6 +134,12 @@ impl Barriers {
         let whole = self.threads.next_multiple_of(32);
         let barrier = &mut self.barriers[usize::from(arrival.id)];
         barrier.any = true;
+        barrier.first.get_or_insert((arrival.count, arrival.at));
+        if let Some(at) = arrival.aligned_at
+            && !barrier.places.contains(&(arrival.warp, at))
+        {
+            barrier.places.push((arrival.warp, at));
+        }
         barrier.expected = arrival
             .count
             .filter(|&count| count < whole || count > whole.next_multiple_of(32));
@@ -133,8 +176,15 @@ impl Barriers {
             }
         };
         if done {
+            let live: u32 = self.live.iter().map(|mask| mask.count_ones()).sum();
+            barrier.lacked_at = match barrier.first {
+                Some((None, at)) if live < self.threads => Some(at),
+                _ => None,
+            };
             barrier.arrived.fill(0);
             barrier.any = false;
+            barrier.first = None;
+            barrier.places.clear();
             barrier.again = 0;
             if barrier.results.len() == KEPT {
                 barrier.results.pop_front();
@@ -160,6 +210,8 @@ mod tests {
             lanes,
             count,
             holds: 0b101,
+            aligned_at: Some(7),
+            at: 7,
         }
     }
 

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::warp::{Split, State, Warp};
 use crate::code::{Exchange, ExchangeKind, Kind};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::Observer;
+use crate::observer::{Misuse, Observer};
 
 /// What the lanes bring along.
 struct Inputs {
@@ -53,11 +53,22 @@ impl<O: Observer> Machine<'_, O> {
             lanes: 0,
         };
         self.gather(warp, split, exchange, &mut inputs);
+        self.look_for_strangers(cta, warp, split, &inputs);
         if exchange.kind == ExchangeKind::Barrier {
             self.announce(cta, warp, split.pc, &inputs);
         }
         let (d, p) = compute(exchange.kind, &inputs);
         self.scatter(warp, split, exchange, &d, p);
+    }
+
+    /// Tells of lanes that take part without being members.
+    fn look_for_strangers(&mut self, cta: &CtaId, warp: &Warp, split: &Split, inputs: &Inputs) {
+        let strange = lanes(split.mask).filter(|&lane| inputs.members[lane] >> lane & 1 == 0);
+        let mask = strange.fold(0, |all, lane| all | 1 << lane);
+        if mask != 0 {
+            let who = self.who(cta, warp.index, split.pc, mask);
+            self.observer.misuse(who, Misuse::NotMember, who.offset);
+        }
     }
 
     /// Tells of a `bar.warp.sync`: lanes that name the same members meet.
@@ -120,6 +131,7 @@ impl<O: Observer> Machine<'_, O> {
                 if let Some(exchange) = exchange_of(&warp.splits[index]) {
                     let split = warp.splits[index].clone();
                     self.gather(warp, &split, exchange, &mut inputs);
+                    self.look_for_strangers(cta, warp, &split, &inputs);
                 }
             }
             if first.kind == ExchangeKind::Barrier {

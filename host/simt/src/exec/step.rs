@@ -14,7 +14,7 @@ use super::random::Random;
 use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind};
 use crate::error::LaunchError;
-use crate::observer::Observer;
+use crate::observer::{Misuse, Observer};
 
 /// Ops that a split which could run waits for others, before it gets a turn.
 const PATIENCE: u64 = 16384;
@@ -436,14 +436,25 @@ impl<O: Observer> Machine<'_, O> {
         let waits = barrier.kind != BarrierKind::Arrive;
         let who = self.who(cta, warp.index, split.pc, lanes);
         self.observer.arrive(who, u32::from(id), waits);
-        let done = barriers.arrive(Arrival {
+        let arrival = Arrival {
             id,
             warp: warp.index,
             lanes,
             count: count.map(|count| count as u32),
             holds: warp.pred(&split.frame, barrier.predicate),
-        });
+            aligned_at: barrier.aligned.then_some(split.pc),
+            at: split.pc,
+        };
+        if let Some((misuse, at)) = barriers.misuse(&arrival) {
+            let offset = self.who(cta, warp.index, at, lanes).offset;
+            self.observer.misuse(who, misuse, offset);
+        }
+        let done = barriers.arrive(arrival);
         if done {
+            if let Some(at) = barriers.lacked_threads(id) {
+                let who = self.who(cta, warp.index, at, lanes);
+                self.observer.misuse(who, Misuse::Exited, who.offset);
+            }
             self.observer.complete(cta.linear, u32::from(id));
             ran.wake = true;
         }
@@ -468,6 +479,10 @@ impl<O: Observer> Machine<'_, O> {
         self.observer.exit(who);
         warp.live &= !split.mask;
         for id in barriers.exit(warp.index, split.mask) {
+            if let Some(at) = barriers.lacked_threads(id) {
+                let who = self.who(cta, warp.index, at, split.mask);
+                self.observer.misuse(who, Misuse::Exited, who.offset);
+            }
             self.observer.complete(cta.linear, u32::from(id));
         }
         let cluster = &mut self.clusters[cta.first_slot as usize];

@@ -13,7 +13,7 @@ use super::header::{Pair, Place};
 pub struct Races {
     /// Reported as certain.
     pub certain: BTreeSet<Pair>,
-    /// Reported as possible, not decided.
+    /// Reported as warnings: possible, or harmless.
     pub possible: BTreeSet<Pair>,
 }
 
@@ -24,7 +24,7 @@ struct Report {
 
 #[derive(Deserialize)]
 struct Race {
-    certainty: String,
+    level: String,
     accesses: Vec<Access>,
 }
 
@@ -58,7 +58,7 @@ fn parse(text: &str, sources: &[String]) -> Result<Races> {
         places.sort();
         let [first, second] = <[Place; 2]>::try_from(places)
             .map_err(|places| anyhow::anyhow!("a race with {} accesses", places.len()))?;
-        let kind = if race.certainty == "certain" {
+        let kind = if race.level == "error" {
             &mut races.certain
         } else {
             &mut races.possible
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_innermost_frames_of_the_program_make_an_unordered_pair() {
-        let text = r#"{"races": [{"certainty": "certain", "accesses": [
+        let text = r#"{"races": [{"level": "error", "accesses": [
             {"frames": [{"file": "/a/b/x.cu", "line": 9}, {"file": "y.h", "line": 1}]},
             {"frames": [{"file": "y.h", "line": 3}, {"file": "x.cu", "line": 7}]}]}]}"#;
         let sources = ["x.cu".to_owned()];

@@ -1,0 +1,54 @@
+//! What is wrong with the use of a barrier or a warp operation, and what repairs it.
+
+use super::advice::Advice;
+use crate::log::Misuse;
+
+/// The rule of all of them.
+pub(super) const RULE: &str = "CR007";
+
+/// True when it is told as a warning: devices do what the program meant, though nothing promises it.
+pub(super) fn is_harmless(misuse: Misuse) -> bool {
+    misuse == Misuse::Exited
+}
+
+/// Describes a misuse.
+pub(super) fn describe(misuse: Misuse) -> Advice {
+    let (kind, message, help) = match misuse {
+        Misuse::Divergent => (
+            "divergent",
+            "threads of one warp wait at different barriers",
+            "every thread of a warp must come to the same `__syncthreads()`: move it out of the condition",
+        ),
+        Misuse::Counts => (
+            "mismatched-counts",
+            "threads come to one barrier with different thread counts",
+            "name the same number of threads at every `bar.sync`, `bar.arrive` and `bar.red` of a barrier",
+        ),
+        Misuse::PartOfWarp => (
+            "count",
+            "the thread count of a barrier is not a multiple of 32",
+            "barriers count whole warps: round the number of threads up to a multiple of 32",
+        ),
+        Misuse::Again => (
+            "excess-arrival",
+            "a thread comes to a barrier again before it has completed",
+            "wait for the barrier (`bar.sync`) before the same threads arrive at it again, or use another one",
+        ),
+        Misuse::Exited => (
+            "exit-before-barrier",
+            "threads exit without coming to a barrier that the rest of the block waits at",
+            "let every thread reach `__syncthreads()`: put the early `return` behind the last barrier, or guard the work instead",
+        ),
+        Misuse::NotMember => (
+            "not-a-member",
+            "a thread takes part in a warp operation whose mask leaves it out",
+            "pass a mask that names every thread that calls, such as `__activemask()` taken where they agreed to meet, or 0xffffffff for a whole warp",
+        ),
+    };
+    Advice {
+        rule: RULE,
+        kind: kind.to_owned(),
+        message: format!("synchronisation error: {message}"),
+        help: help.to_owned(),
+    }
+}
