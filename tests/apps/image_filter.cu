@@ -1,10 +1,8 @@
 // Shrinks an image and gives it another palette: one texture over a pitched buffer, one over an array, both mixed
 // linearly, and a table in linear memory.
 // Racy: the blocks add up the brightness without atomics.
-// Texture fetches are not checked, and the report says so.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ says: tex.2d.v4.f32.f32
 #include <cmath>
 #include "app.h"
 

@@ -2,7 +2,6 @@
 // themselves, and textures over them read by points.
 //@ variants: clean
 //@ expect: no-race
-//@ says: tex.a2d.v4.s32.f32
 #include <cstring>
 #include "app.h"
 #pragma nv_diag_suppress 1444  // some of the copies are deprecated

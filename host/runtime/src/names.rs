@@ -67,7 +67,7 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
     };
     log::Site {
         op: match op.kind {
-            MemoryKind::Load => "load",
+            MemoryKind::Load | MemoryKind::Texture => "load",
             MemoryKind::Store => "store",
             MemoryKind::AsyncCopy | MemoryKind::BulkCopy => "copy",
             _ => "atomic",

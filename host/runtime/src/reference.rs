@@ -108,8 +108,18 @@ fn scope(scope: isa::Scope) -> Scope {
     }
 }
 
-/// The access of an instruction that is one scalar or vector per lane.
+/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch the bytes
+/// are not known before it is made, and given as 0.
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
+    if op.kind == MemoryKind::Texture {
+        return Some(Access {
+            kind: Kind::Load,
+            order: Order::ReadOnly,
+            bytes: 0,
+            elements: 1,
+            site,
+        });
+    }
     let kind = match op.kind {
         MemoryKind::Load => Kind::Load,
         MemoryKind::Store => Kind::Store,
@@ -385,14 +395,17 @@ impl Observer for Reference {
         _kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
-        _bytes: u32,
+        bytes: u32,
     ) {
         if !self.wanted(space) {
             return;
         }
-        let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
+        let Some(mut access) = self.meaning(who).and_then(|meaning| meaning.access) else {
             return;
         };
+        if access.bytes == 0 {
+            access.bytes = bytes;
+        }
         let shape = self.shape;
         let place = |lane: u32| match (space, addresses[lane as usize]) {
             (Space::Global, address) => Place::Global(address),

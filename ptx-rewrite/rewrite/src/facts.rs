@@ -169,7 +169,7 @@ fn declared(function: &Function, facts: &mut Facts) {
 fn observable(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
         let copies = matches!(op.kind, MemoryKind::AsyncCopy | MemoryKind::BulkCopy);
-        op.is_plain() || (copies && !instruction.has("tensor"))
+        op.is_plain() || instruction.opcode == "tex" || (copies && !instruction.has("tensor"))
     })
 }
 

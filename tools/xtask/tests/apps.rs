@@ -18,7 +18,12 @@ fn main() -> std::process::ExitCode {
         Ok(trials) => libtest_mimic::run(&Arguments::from_args(), trials).exit_code(),
         Err(error) => {
             let broken = Trial::test("setup", move || Err(Failed::from(format!("{error:#}"))));
-            libtest_mimic::run(&Arguments::from_args(), vec![broken]).exit_code()
+            // No filter must hide it.
+            let all = Arguments {
+                filter: None,
+                ..Arguments::from_args()
+            };
+            libtest_mimic::run(&all, vec![broken]).exit_code()
         }
     }
 }

@@ -277,7 +277,7 @@ impl<O: Observer> Machine<'_, O> {
                     self.atomic(cta, warp, split, atomic, exec)?;
                 }
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
-                Kind::Texture(texture) => self.texture(warp, split, texture, exec)?,
+                Kind::Texture(texture) => self.texture(cta, warp, split, texture, exec)?,
                 Kind::Mbarrier(mbarrier) => {
                     *spent += SPIN;
                     *fuel = fuel.saturating_sub(SPIN_FUEL);

@@ -1,21 +1,23 @@
 //! Texture fetches, lane by lane.
-//!
-//! Departure: an observer is not told of them.
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use ptx::ast::Space;
+
 use super::address::{fetch, lanes};
+use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code;
 use crate::lanes::WARP;
-use crate::observer::Observer;
+use crate::observer::{AccessKind, Executing, Observer};
 use crate::texture::{Coordinate, Fetch, Texture, sample};
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn texture(
         &mut self,
+        cta: &CtaId,
         warp: &mut Warp,
         split: &Split,
         op: &code::Texture,
@@ -42,8 +44,9 @@ impl<O: Observer> Machine<'_, O> {
                 at: [0, 1, 2].map(coordinate),
                 layer: layers.map(|row| row[lane] as u32),
             };
+            let who = self.who(cta, warp.index, split.pc, 1 << lane);
             let texel = sample(&texture, &place, |address| {
-                self.texel(lane as u32, &texture, address)
+                self.texel(who, &texture, address)
             })?;
             for (row, bits) in out.iter_mut().zip(texel) {
                 row[lane] = u64::from(bits);
@@ -62,11 +65,16 @@ impl<O: Observer> Machine<'_, O> {
     /// The channels of the texel at an address, as they lie in memory.
     fn texel(
         &mut self,
-        lane: u32,
+        who: Executing,
         texture: &Texture,
         address: u64,
     ) -> Result<[u32; 4], Box<Fault>> {
         let bytes = texture.format.bytes();
+        let lane = who.lanes.trailing_zeros();
+        let (space, addresses) = (Space::Global, [address; WARP]);
+        let kind = AccessKind::Load;
+        self.observer
+            .access(who, kind, space, &addresses, texture.texel_bytes());
         let window = self.locate(lane, address, texture.texel_bytes(), false)?;
         let words = self.memory.words(window.mapping);
         let mut channels = [0; 4];
