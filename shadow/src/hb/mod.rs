@@ -23,6 +23,7 @@ mod memory;
 mod observed;
 mod place;
 mod release;
+mod sparse;
 
 use alloc::collections::btree_map::{BTreeMap, Entry};
 use alloc::vec::Vec;

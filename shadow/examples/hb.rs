@@ -1,0 +1,66 @@
+//! One kernel on the happens-before engine, with what it costs: events per second, peak memory,
+//! clocks that left [`shadow::hb::Format::Converged`].
+//!
+//! `cargo run --release -p shadow --example hb [-- KERNEL CTAS...]`
+
+#![allow(clippy::print_stdout, reason = "it prints its results")]
+
+use std::time::Instant;
+
+#[path = "../benches/kernels/mod.rs"]
+mod kernels;
+
+#[global_allocator]
+static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let wanted = arguments.next().unwrap_or_else(|| "all".into());
+    let counts: Vec<u64> = arguments
+        .map(|count| count.parse().expect("a number of CTAs"))
+        .collect();
+    let counts = if counts.is_empty() {
+        vec![16, 128, 1024]
+    } else {
+        counts
+    };
+    println!(
+        "{:<20} {:>7} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "kernel",
+        "CTAs",
+        "threads",
+        "events",
+        "events/s",
+        "peak KiB",
+        "warps",
+        "left",
+        "releases",
+        "kept"
+    );
+    for kernel in kernels::KERNELS {
+        if wanted != "all" && wanted != kernel.name {
+            continue;
+        }
+        for &ctas in &counts {
+            MEMORY.reset_peak_usage();
+            let start = Instant::now();
+            let engine = kernel.run(ctas);
+            let seconds = start.elapsed().as_secs_f64();
+            let stats = engine.stats();
+            let events = stats.accesses + stats.synchronisations;
+            println!(
+                "{:<20} {:>7} {:>9} {:>10} {:>9.2}M {:>9} {:>9} {:>9} {:>9} {:>9}",
+                kernel.name,
+                ctas,
+                ctas * u64::from(kernel.threads),
+                events,
+                events as f64 / seconds / 1e6,
+                MEMORY.peak_usage() / 1024,
+                stats.warps,
+                stats.left_converged,
+                stats.releases,
+                stats.kept
+            );
+        }
+    }
+}
