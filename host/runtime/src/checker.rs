@@ -12,12 +12,14 @@ use shadow::plan::Shape;
 use shadow::rule;
 
 use crate::allocations::Allocations;
+use crate::instructions::Instructions;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
-use crate::reference::{self, Instructions, Judged, Reference, Scrutiny};
+use crate::reference::{Judged, Reference, Scrutiny};
 use crate::shadow_memory::{Drained, ShadowMemory};
+use crate::told;
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -397,7 +399,7 @@ impl Checker {
             launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
             launch.counters.conflicts = match settled {
-                true => judged.found.iter().map(|(_, count)| count).sum(),
+                true => judged.found.iter().map(|found| found.count).sum(),
                 false => launch.counters.conflicts,
             };
             self.judged(&launch, &judged);
@@ -423,11 +425,11 @@ impl Checker {
         let races = judged
             .found
             .iter()
-            .map(|(race, count)| reference::race(launch, race, *count, named, &self.allocations));
+            .map(|found| told::race(launch, found, named, &self.allocations));
         let misuses = judged
             .misuses
             .iter()
-            .map(|(&kind, &by)| reference::misuse(launch, kind, by, named));
+            .map(|(&kind, &by)| told::misuse(launch, kind, by, named));
         let races: Vec<log::Race> = races.chain(misuses).collect();
         if !sites.is_empty() {
             let module = launch.module;
@@ -481,6 +483,7 @@ impl Checker {
             count,
             space: log::Space::Global,
             why: log::Why::Unordered,
+            cause: None,
             address: record.address,
             allocation: self.allocations.find(record.address).cloned(),
             thread: thread(launch, record.cta, record.thread),

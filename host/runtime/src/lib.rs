@@ -5,6 +5,7 @@
 
 pub mod allocations;
 pub mod checker;
+mod instructions;
 pub mod log;
 pub mod names;
 pub mod options;
@@ -13,6 +14,7 @@ mod reference;
 pub mod report;
 pub mod shadow_memory;
 pub mod sim;
+mod told;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
 pub use options::{Mode, Options, ShadowSize};

@@ -201,6 +201,9 @@ pub struct Race {
     /// Why it is a race.
     #[serde(default)]
     pub why: Why,
+    /// What comes nearest to ordering the two accesses.
+    #[serde(default)]
+    pub cause: Option<Cause>,
     /// Site of the later access.
     pub site: u32,
     /// Site of the earlier access.
@@ -247,6 +250,33 @@ pub enum Why {
     /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
     /// threads came there.
     Misuse(Misuse),
+}
+
+/// What would have ordered two accesses, had it been right; see `shadow::hb::Cause`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Cause {
+    /// A release whose scope leaves the other side out.
+    NarrowRelease {
+        /// Who released.
+        by: Thread,
+        /// In which scope.
+        scope: String,
+    },
+    /// An acquire whose scope leaves the releasing thread out.
+    NarrowAcquire {
+        /// Who released.
+        by: Thread,
+        /// The acquire's scope.
+        scope: String,
+    },
+    /// A release that was observed without an acquire.
+    NoAcquire {
+        /// Who released.
+        by: Thread,
+    },
+    /// A flag that was observed, and written without a release.
+    NoRelease,
 }
 
 /// How a barrier or a warp operation is misused.

@@ -3,148 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ptx::ast::{Instruction, Module, Operand, Space};
-use ptx::isa::{self, FenceSemantics, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
+use ptx::ast::Space;
+use ptx::isa::{FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Order, Place, Race, Rule, Scope,
-    Shape, Stats, Thread, Warp,
+    Arrival, Cause, Completion, Engine, FenceKind, Place, Race, Scope, Shape, Stats, Thread, Warp,
 };
 use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
 
-use crate::allocations::Allocations;
+use crate::instructions::{Instructions, Meaning, scope};
 use crate::log::{self, Misuse};
-use crate::{checker, names};
 
 /// Pairs of sites kept per launch.
 const PAIRS: usize = 4096;
-
-/// What the instructions of a module mean to the oracle, by their byte offset in the loaded text.
-#[derive(Debug, Default)]
-pub(crate) struct Instructions {
-    by_offset: HashMap<u32, Meaning>,
-    /// The accesses, numbered as [`Access::site`] counts them.
-    sites: Vec<log::Site>,
-}
-
-/// What one instruction means.
-#[derive(Clone, Copy, Debug)]
-struct Meaning {
-    access: Option<Access>,
-    site: u32,
-    sync: Option<SyncOp>,
-    /// A barrier of all lanes.
-    whole_warp: bool,
-    /// For a wait: how many groups may be left; none for all copies.
-    left: Option<u32>,
-}
-
-impl Instructions {
-    /// Reads the original module. `loaded` turns a byte offset in its text into one in the text that
-    /// was loaded.
-    pub(crate) fn new(module: &Module, loaded: impl Fn(u32) -> u32) -> Self {
-        let mut all = Self::default();
-        for function in module.functions() {
-            let Some(body) = &function.body else {
-                continue;
-            };
-            for (_, instruction) in body.instructions() {
-                let memory = isa::memory(instruction);
-                let sync = isa::sync(instruction);
-                // Shuffles, votes and the like can be misused.
-                let exchange = instruction.has("sync");
-                if memory.is_none() && sync.is_none() && !exchange {
-                    continue;
-                }
-                let site = all.sites.len() as u32;
-                let text = module.slice(instruction.span);
-                let frames = instruction
-                    .loc
-                    .map(|loc| module.inline_frames(body, loc))
-                    .unwrap_or_default();
-                all.sites.push(log::Site {
-                    id: site,
-                    function: function.name.to_string(),
-                    text: text.split_whitespace().collect::<Vec<_>>().join(" "),
-                    ptx_line: module.line_column(instruction.span.start).0,
-                    frames: frames.iter().map(names::frame).collect(),
-                    ..memory
-                        .as_ref()
-                        .map_or_else(names::barrier, names::operation)
-                });
-                let meaning = Meaning {
-                    access: memory.as_ref().and_then(|op| access(op, site)),
-                    site,
-                    sync,
-                    whole_warp: isa::sync::is_full_warp_barrier(instruction),
-                    left: left(instruction),
-                };
-                all.by_offset
-                    .insert(loaded(instruction.span.start), meaning);
-            }
-        }
-        all
-    }
-
-    /// An access by its number.
-    pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
-        self.sites.get(number as usize)
-    }
-}
-
-/// `cp.async.wait_group n` leaves `n` groups, `wait_all` none.
-fn left(instruction: &Instruction) -> Option<u32> {
-    match instruction.operands.first() {
-        Some(Operand::Int(count)) if instruction.has("wait_group") => u32::try_from(*count).ok(),
-        _ => None,
-    }
-}
-
-fn scope(scope: isa::Scope) -> Scope {
-    match scope {
-        isa::Scope::Cta => Scope::Cta,
-        isa::Scope::Cluster => Scope::Cluster,
-        isa::Scope::Gpu => Scope::Gpu,
-        isa::Scope::Sys => Scope::Sys,
-    }
-}
-
-/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch the bytes
-/// are not known before it is made, and given as 0.
-fn access(op: &MemoryOp, site: u32) -> Option<Access> {
-    if op.kind == MemoryKind::Texture {
-        return Some(Access {
-            kind: Kind::Load,
-            order: Order::ReadOnly,
-            bytes: 0,
-            elements: 1,
-            site,
-        });
-    }
-    let kind = match op.kind {
-        MemoryKind::Load => Kind::Load,
-        MemoryKind::Store => Kind::Store,
-        MemoryKind::Rmw => Kind::Rmw,
-        MemoryKind::Reduction => Kind::Reduction,
-        _ => return None,
-    };
-    let within = scope(op.scope);
-    let order = match op.sem {
-        Semantics::Weak if op.nc => Order::ReadOnly,
-        Semantics::Weak => Order::Weak,
-        Semantics::Relaxed => Order::Relaxed(within),
-        Semantics::Acquire => Order::Acquire(within),
-        Semantics::Release => Order::Release(within),
-        Semantics::AcqRel => Order::AcqRel(within),
-        Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
-    };
-    (op.bytes_per_element > 0).then_some(Access {
-        kind,
-        order,
-        bytes: op.bytes_per_element,
-        elements: u32::from(op.vector.max(1)),
-        site,
-    })
-}
 
 /// What the oracle looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,8 +31,8 @@ pub(crate) enum Scrutiny {
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) instructions: Arc<Instructions>,
-    /// Pairs of sites that raced, with the first witness and how often.
-    pub(crate) found: Vec<(Race, u64)>,
+    /// Pairs of sites that raced.
+    pub(crate) found: Vec<Found>,
     /// Pairs that found no room.
     pub(crate) dropped: u64,
     /// What barriers were misused by two sites, by whom first, and how often.
@@ -184,7 +54,7 @@ impl Judged {
 
     /// The sites of everything that is to be told, with their numbers.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
-        let races = self.found.iter().map(|(race, _)| race);
+        let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
         let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
         pairs
@@ -205,10 +75,21 @@ pub(crate) struct Reference {
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
 }
 
+/// A pair of sites that raced, with a witness and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) race: Race,
+    pub(crate) count: u64,
+    /// What would have ordered the witness.
+    pub(crate) cause: Option<Cause>,
+}
+
 /// Races by pair of sites.
 #[derive(Debug, Default)]
 struct Pairs {
-    found: Vec<(Race, u64)>,
+    found: Vec<Found>,
+    /// Those whose cause has not been looked for.
+    fresh: Vec<usize>,
     /// Where in `found` a pair is.
     index: HashMap<(u32, u32, bool), usize>,
     dropped: u64,
@@ -225,17 +106,30 @@ impl Pairs {
         };
         match self.index.get(&key) {
             Some(&at) => {
-                self.found[at].1 += 1;
+                self.found[at].count += 1;
                 // What orders threads that are further apart orders the others too.
-                if apart(&race) > apart(&self.found[at].0) {
-                    self.found[at].0 = race;
+                if apart(&race) > apart(&self.found[at].race) {
+                    self.found[at].race = race;
+                    self.fresh.push(at);
                 }
             }
             None if self.found.len() < PAIRS => {
                 self.index.insert(key, self.found.len());
-                self.found.push((race, 1));
+                self.fresh.push(self.found.len());
+                self.found.push(Found {
+                    race,
+                    count: 1,
+                    cause: None,
+                });
             }
             None => self.dropped += 1,
+        }
+    }
+
+    /// Looks for the causes of what was found just now.
+    fn explain(&mut self, engine: &Engine) {
+        for at in self.fresh.drain(..) {
+            self.found[at].cause = engine.cause(&self.found[at].race);
         }
     }
 }
@@ -252,77 +146,6 @@ fn shared(shape: &Shape, cta: u64, address: u64) -> Place {
             rank => shape.peer(cta, rank as u32 - 1),
         },
         offset: (address % SHARED_STEP) as u32,
-    }
-}
-
-/// A race in the log's terms; `named` are the log's numbers of the sites.
-pub(crate) fn race(
-    launch: &log::Launch,
-    race: &Race,
-    count: u64,
-    named: &HashMap<u32, u32>,
-    allocations: &Allocations,
-) -> log::Race {
-    let (now, before) = (race.later.thread, race.earlier.thread);
-    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
-    let indices = |of: Thread| {
-        let cta = u32::try_from(of.cta).unwrap_or(u32::MAX);
-        checker::thread(launch, cta, of.warp * LANES + of.lane)
-    };
-    let (space, address) = match race.place {
-        Place::Global(address) => (log::Space::Global, address),
-        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
-    };
-    log::Race {
-        launch: launch.launch,
-        decided: true,
-        level: match () {
-            () if now.cta != before.cta => log::Level::Grid,
-            () if now.warp != before.warp => log::Level::Cta,
-            () => log::Level::Warp,
-        },
-        space,
-        why: match race.rule {
-            Rule::Unordered | Rule::Scope => log::Why::Unordered,
-            Rule::Overlap => log::Why::Overlap,
-            Rule::ReadOnly => log::Why::ReadOnly,
-            Rule::Asynchronous => log::Why::Asynchronous,
-        },
-        site: site(race.later.site),
-        previous_site: site(race.earlier.site),
-        count,
-        address,
-        allocation: match space {
-            log::Space::Global => allocations.find(address).cloned(),
-            log::Space::Shared => None,
-        },
-        thread: indices(now),
-        previous_thread: Some(indices(before)),
-        previous_block: Some(indices(before).block),
-    }
-}
-
-/// A misuse in the log's terms.
-pub(crate) fn misuse(
-    launch: &log::Launch,
-    (misuse, before, now): (Misuse, u32, u32),
-    (who, count): (Thread, u64),
-    named: &HashMap<u32, u32>,
-) -> log::Race {
-    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
-    let cta = u32::try_from(who.cta).unwrap_or(u32::MAX);
-    let thread = checker::thread(launch, cta, who.warp * LANES + who.lane);
-    log::Race {
-        launch: launch.launch,
-        decided: true,
-        level: log::Level::Cta,
-        why: log::Why::Misuse(misuse),
-        site: site(now),
-        previous_site: site(before),
-        count,
-        thread,
-        previous_block: Some(thread.block),
-        ..log::Race::default()
     }
 }
 
@@ -365,7 +188,7 @@ impl Reference {
     }
 
     fn meaning(&self, who: Executing) -> Option<Meaning> {
-        self.instructions.by_offset.get(&who.offset).copied()
+        self.instructions.at(who.offset)
     }
 
     fn shared(&self, who: Executing, address: u64) -> Place {
@@ -416,6 +239,7 @@ impl Observer for Reference {
             engine.access(warp(who), who.lanes, &access, place, |race| {
                 pairs.keep(race);
             });
+            pairs.explain(engine);
         }
     }
 
@@ -489,6 +313,7 @@ impl Observer for Reference {
                     pairs.keep(race);
                 }
             });
+            pairs.explain(engine);
         }
     }
 
@@ -539,7 +364,7 @@ impl Observer for Reference {
     }
 
     fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
-        let site = |offset| self.instructions.by_offset.get(&offset).map(|m| m.site);
+        let site = |offset| self.instructions.at(offset).map(|meaning| meaning.site);
         let Some(here) = site(who.offset) else {
             return;
         };

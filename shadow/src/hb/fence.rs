@@ -117,11 +117,12 @@ pub(crate) fn acquire(
         acquired,
         ..
     } = view;
-    pending.retain(|seen| {
+    pending.retain_mut(|seen| {
         if !of(seen) {
             return true;
         }
         let all = releases.acquire(shape, acquirer, *seen, times);
+        seen.tried = seen.tried.max(Some(acquirer.1));
         if all {
             *acquired = Some((seen.log, seen.count));
         }

@@ -64,6 +64,7 @@ struct Last {
     start: u8,
     bytes: u8,
     writer: (Thread, Scope),
+    time: Time,
 }
 
 /// The accesses of a word.
@@ -268,21 +269,20 @@ impl Word {
     }
 
     /// The strong write that an access observes.
-    fn observed(&self, shape: &Shape, me: Thread, class: &Class) -> Option<Observed> {
+    fn observed(&self, shape: &Shape, me: Thread, class: &Class) -> Option<&Last> {
         let Strength::Strong(scope) = class.strength else {
             return None;
         };
-        let last = self.last.iter().find(|last| {
+        self.last.iter().find(|last| {
             (last.start, last.bytes) == (class.start, class.bytes)
                 && (last.writer.0 == me || shape.mutual(last.writer, (me, scope)))
-        });
-        last.map(|last| last.order)
+        })
     }
 
     /// Where a write that follows `before`, if any, stands in the observation order.
     fn write(
         &mut self,
-        me: Thread,
+        (me, time): (Thread, Time),
         class: &Class,
         before: Option<Observed>,
         chains: &mut u32,
@@ -313,6 +313,7 @@ impl Word {
             start: class.start,
             bytes: class.bytes,
             writer: (me, scope),
+            time,
         });
         Some(order)
     }
@@ -393,8 +394,9 @@ impl History {
         }
         let class = access.class;
         let before = word.observed(shape, me, &class).filter(|_| continues);
+        let before = before.map(|last| last.order);
         let observed = match class.writes {
-            true => word.write(me, &class, before, &mut chains),
+            true => word.write((me, access.time), &class, before, &mut chains),
             false => before,
         };
         if class.writes {
@@ -405,9 +407,16 @@ impl History {
         observed
     }
 
-    /// True when an access observes a strong write in a word.
-    pub(crate) fn observes(&mut self, shape: &Shape, me: Thread, word: u64, class: &Class) -> bool {
-        self.word(word).observed(shape, me, class).is_some()
+    /// Whose strong write an access observes in a word, and that thread's own time then.
+    pub(crate) fn observes(
+        &mut self,
+        shape: &Shape,
+        me: Thread,
+        word: u64,
+        class: &Class,
+    ) -> Option<(Thread, Time)> {
+        let last = self.word(word).observed(shape, me, class)?;
+        Some((last.writer.0, last.time))
     }
 
     fn word(&mut self, word: u64) -> &mut Word {

@@ -14,6 +14,7 @@
 //! 3. a thread that has exited counts as having arrived at every later barrier of its whole CTA.
 
 mod barrier;
+mod cause;
 mod clock;
 mod copy;
 mod fence;
@@ -32,6 +33,7 @@ use hashbrown::HashMap;
 
 pub use barrier::Arrival;
 use barrier::{Arrivals, Cluster, Phases};
+pub use cause::Cause;
 use clock::Sparse;
 pub use clock::Time;
 pub use copy::Completion;
@@ -158,6 +160,8 @@ pub struct Race {
     pub place: Place,
     /// Why.
     pub rule: Rule,
+    /// The earlier thread's own time when it made its access.
+    pub time: Time,
 }
 
 /// What an engine has seen and keeps.
@@ -334,11 +338,16 @@ impl Engine {
             let history = memory.of(Place::of(key));
             let end = key + u64::from(access.bytes);
             let words = key / WORD..=(end - 1) / WORD;
+            let mut writer = None;
             let continues = reads
                 && matches!(class.strength, Strength::Strong(_))
-                && words
-                    .clone()
-                    .all(|word| history.observes(shape, me, word, &class));
+                && words.clone().all(|word| {
+                    writer = history.observes(shape, me, word, &class);
+                    writer.is_some()
+                });
+            if let Some(writer) = writer.filter(|_| continues) {
+                observed.hear(me, writer);
+            }
             for word in words {
                 let first = key.saturating_sub(word * WORD).min(WORD) as u32;
                 let past = (end - word * WORD).min(WORD) as u32;
@@ -367,6 +376,7 @@ impl Engine {
                         },
                         place: Place::of(word * WORD),
                         rule,
+                        time: old.time,
                     });
                 });
                 if let Some(seen) = seen.filter(|_| matches!(access.kind, Kind::Load | Kind::Rmw)) {
@@ -504,7 +514,8 @@ fn note(pending: &mut Vec<Pending>, seen: Pending, acquired: Option<(u32, u32)>)
         .iter_mut()
         .find(|old| (old.log, old.address) == (seen.log, seen.address))
     {
-        Some(old) => old.count = old.count.max(seen.count),
+        Some(old) if old.count < seen.count => *old = seen,
+        Some(_) => {}
         None => pending.push(seen),
     }
 }

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::clock::Time;
 use super::place::Thread;
 
 /// A place in the observation order of one location: a strong write starts a chain, and each
@@ -24,6 +25,8 @@ pub(crate) struct Observations {
     by_thread: HashMap<(u32, u32, u32), u32>,
     /// What all threads know.
     common: HashMap<u32, u32>,
+    /// By warp and lane, the writer that a thread has observed last, and the writer's own time.
+    writers: HashMap<(u32, u32), (Thread, Time)>,
 }
 
 impl Observations {
@@ -36,6 +39,16 @@ impl Observations {
     pub(crate) fn enter(&mut self, me: Thread, Observed { chain, index }: Observed) {
         let known = self.by_thread.entry((me.warp, me.lane, chain)).or_default();
         *known = index.max(*known);
+    }
+
+    /// A thread observes a write of `writer`.
+    pub(crate) fn hear(&mut self, me: Thread, writer: (Thread, Time)) {
+        self.writers.insert((me.warp, me.lane), writer);
+    }
+
+    /// Whom a thread has heard last.
+    pub(crate) fn heard(&self, me: Thread) -> Option<(Thread, Time)> {
+        self.writers.get(&(me.warp, me.lane)).copied()
     }
 
     /// All threads learn what any of them knows.

@@ -57,6 +57,8 @@ pub(crate) struct Pending {
     pub(crate) log: LogId,
     /// How much of it.
     pub(crate) count: u32,
+    /// The widest acquire that has made use of it and left some of it over.
+    pub(crate) tried: Option<Scope>,
 }
 
 /// The last strong write to a location.
@@ -128,6 +130,7 @@ impl Releases {
             address,
             log: location.log,
             count,
+            tried: None,
         })
     }
 
@@ -258,6 +261,21 @@ impl Releases {
                 covers: covers(write.acquired),
             });
         }
+    }
+
+    /// The release among those observed that would have ordered `earlier`, at a time, before the
+    /// observer.
+    pub(crate) fn would_order(
+        &self,
+        seen: &Pending,
+        (earlier, time): (Thread, Time),
+    ) -> Option<(Thread, Scope)> {
+        let releases = &self.logs[seen.log as usize].releases[..seen.count as usize];
+        let found = releases
+            .iter()
+            .rev()
+            .find(|release| release.times.get(release.thread, earlier) >= time);
+        found.map(|release| (release.thread, release.scope))
     }
 
     /// Lets a thread learn from the releases it has observed by an acquire of some scope. True when

@@ -305,6 +305,45 @@ fn a_fence_leaves_the_cells_undecided_and_nobody_else() {
 }
 
 #[test]
+fn a_report_names_what_is_missing_between_the_two_sides() {
+    let place = Place::new();
+    let kernel = |release: &str, acquire: &str| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n\
+             .visible .entry k(.param .u64 buf) {{\n\
+             .reg .u64 %data, %flag; .reg .u32 %r<3>; .reg .pred %p;\n\
+             ld.param.u64 %data, [buf]; add.u64 %flag, %data, 4;\n\
+             mov.u32 %r0, %ctaid.x; setp.ne.u32 %p, %r0, 0; @%p bra reader;\n\
+             st.global.u32 [%data], 1;\n{release}\nst.relaxed.gpu.global.u32 [%flag], 1;\nret;\n\
+             reader:\nld.relaxed.gpu.global.u32 %r1, [%flag]; setp.eq.u32 %p, %r1, 0; @%p bra reader;\n\
+             {acquire}\nld.global.u32 %r2, [%data];\nret;\n}}\n"
+        )
+    };
+    let arguments = ["--grid", "2", "--block", "1", "--arg", "u32[2]"];
+    for (release, acquire, code, says) in [
+        ("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", 0, "0 races"),
+        ("", "fence.acq_rel.gpu;", 66, "written without a release"),
+        ("fence.acq_rel.gpu;", "", 66, "but has not acquired"),
+        (
+            "fence.acq_rel.cta;",
+            "fence.acq_rel.gpu;",
+            66,
+            "is of block scope",
+        ),
+        (
+            "fence.acq_rel.gpu;",
+            "fence.acq_rel.cta;",
+            66,
+            "at block scope only",
+        ),
+    ] {
+        let file = place.file("mp.ptx", &kernel(release, acquire));
+        let run = place.run(&[&[file.as_str()], &arguments[..]].concat());
+        run.ends(code, &[says]);
+    }
+}
+
+#[test]
 fn exit_codes_and_printing_follow_the_flags() {
     let place = Place::new();
     place.count(PLAIN, &["--error-exitcode", "3"]).ends(3, &[]);

@@ -3,7 +3,8 @@
 use super::misuse;
 use super::model::Access;
 use super::source::{Sources, extent};
-use crate::log::{self, Level, Space, Why};
+use super::words;
+use crate::log::{self, Cause, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
@@ -28,6 +29,10 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Asynchronous, _) => "CR010",
         (Why::Misuse(_), _) => misuse::RULE,
         (Why::Unordered, _) if strong => "CR005",
+        (Why::Unordered, _) if race.cause.is_some() => match race.cause {
+            Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. }) => "CR005",
+            _ => "CR006",
+        },
         (Why::Unordered, Level::Warp) => "CR001",
         (Why::Unordered, Level::Cta) => "CR002",
         (Why::Unordered, Level::Grid) => "CR003",
@@ -59,6 +64,10 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         Why::Unordered => format!("{one} and {other} of the same address are not ordered"),
     };
+    let what = match &race.cause {
+        Some(cause) => format!("{what}: {}", lacking(cause)),
+        None => what,
+    };
     let message = match race.decided {
         true => format!("{reach} race on {memory}: {what}"),
         false => format!(
@@ -71,6 +80,52 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         kind,
         message,
         help: help(race, strong, accesses, sources),
+    }
+}
+
+/// What is not right about what would have ordered the two sides.
+fn lacking(cause: &Cause) -> String {
+    let block = |by: &log::Thread| {
+        let [x, y, z] = by.block;
+        format!("block ({x},{y},{z})")
+    };
+    match cause {
+        Cause::NarrowRelease { by, scope } => format!(
+            "the release by {}, which the second side has observed, is of {} scope",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NarrowAcquire { by, scope } => format!(
+            "the second side has observed a release by {}, and acquired it at {} scope only",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NoAcquire { by } => format!(
+            "the second side has observed a release by {}, but has not acquired",
+            block(by)
+        ),
+        Cause::NoRelease => {
+            "the second side has observed a flag of the first, which was written without a release"
+                .to_owned()
+        }
+    }
+}
+
+/// What makes an order of it.
+fn completion(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::NarrowRelease { .. } => {
+            "release at a scope that has both sides: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device`, `.gpu`"
+        }
+        Cause::NarrowAcquire { .. } => {
+            "acquire at a scope that has both sides: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device`, `.gpu`"
+        }
+        Cause::NoAcquire { .. } => {
+            "acquire before the second access: read the flag with `ld.acquire` or `cuda::memory_order_acquire`, or put `__threadfence()` behind the read that saw it"
+        }
+        Cause::NoRelease => {
+            "release after the first access: put `__threadfence()` before the write of the flag, or write it with `st.release` or `cuda::memory_order_release`"
+        }
     }
 }
 
@@ -111,7 +166,11 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         }
     };
     match race.why {
-        Why::Unordered | Why::Misuse(_) => {}
+        Why::Unordered | Why::Misuse(_) => {
+            if let Some(cause) = &race.cause {
+                return completion(cause).to_owned();
+            }
+        }
         Why::Overlap => {
             return "access the data with one size and alignment on both sides".to_owned();
         }

@@ -5,7 +5,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use super::function;
 use super::model::{Access, FrameAt, Level, Race, Report};
 use super::source::{Sources, extent};
-use super::words::{counted, number, put_in};
+use super::words::{counted, number, put_in, scope};
 
 /// One race, without the newline at its end.
 pub(super) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
@@ -143,16 +143,6 @@ fn labels(race: &Race) -> [String; 2] {
             access.role
         )
     })
-}
-
-/// The scope in CUDA's words.
-fn scope(ptx: &str) -> &str {
-    match ptx {
-        "cta" => "block",
-        "gpu" => "device",
-        "sys" => "system",
-        other => other,
-    }
 }
 
 fn who(access: &Access, race: &Race) -> String {

@@ -46,6 +46,16 @@ pub(super) fn number(value: u64) -> String {
     text
 }
 
+/// The scope in CUDA's words.
+pub(super) fn scope(ptx: &str) -> &str {
+    match ptx {
+        "cta" => "block",
+        "gpu" => "device",
+        "sys" => "system",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,143 @@
+//! What the instructions of a module mean to the reference oracle.
+
+use std::collections::HashMap;
+
+use ptx::ast::{Instruction, Module, Operand};
+use ptx::isa::{self, MemoryKind, MemoryOp, Semantics, SyncOp};
+use shadow::hb::{Access, Kind, Order, Scope};
+
+use crate::{log, names};
+
+/// What the instructions of a module mean to the oracle, by their byte offset in the loaded text.
+#[derive(Debug, Default)]
+pub(crate) struct Instructions {
+    by_offset: HashMap<u32, Meaning>,
+    /// The accesses, numbered as [`Access::site`] counts them.
+    sites: Vec<log::Site>,
+}
+
+/// What one instruction means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
+    pub(crate) access: Option<Access>,
+    pub(crate) site: u32,
+    pub(crate) sync: Option<SyncOp>,
+    /// A barrier of all lanes.
+    pub(crate) whole_warp: bool,
+    /// For a wait: how many groups may be left; none for all copies.
+    pub(crate) left: Option<u32>,
+}
+
+impl Instructions {
+    /// Reads the original module. `loaded` turns a byte offset in its text into one in the text that
+    /// was loaded.
+    pub(crate) fn new(module: &Module, loaded: impl Fn(u32) -> u32) -> Self {
+        let mut all = Self::default();
+        for function in module.functions() {
+            let Some(body) = &function.body else {
+                continue;
+            };
+            for (_, instruction) in body.instructions() {
+                let memory = isa::memory(instruction);
+                let sync = isa::sync(instruction);
+                // Shuffles, votes and the like can be misused.
+                let exchange = instruction.has("sync");
+                if memory.is_none() && sync.is_none() && !exchange {
+                    continue;
+                }
+                let site = all.sites.len() as u32;
+                let text = module.slice(instruction.span);
+                let frames = instruction
+                    .loc
+                    .map(|loc| module.inline_frames(body, loc))
+                    .unwrap_or_default();
+                all.sites.push(log::Site {
+                    id: site,
+                    function: function.name.to_string(),
+                    text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+                    ptx_line: module.line_column(instruction.span.start).0,
+                    frames: frames.iter().map(names::frame).collect(),
+                    ..memory
+                        .as_ref()
+                        .map_or_else(names::barrier, names::operation)
+                });
+                let meaning = Meaning {
+                    access: memory.as_ref().and_then(|op| access(op, site)),
+                    site,
+                    sync,
+                    whole_warp: isa::sync::is_full_warp_barrier(instruction),
+                    left: left(instruction),
+                };
+                all.by_offset
+                    .insert(loaded(instruction.span.start), meaning);
+            }
+        }
+        all
+    }
+
+    /// What the instruction at a byte offset of the loaded text means, if it means anything.
+    pub(crate) fn at(&self, offset: u32) -> Option<Meaning> {
+        self.by_offset.get(&offset).copied()
+    }
+
+    /// An access by its number.
+    pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
+        self.sites.get(number as usize)
+    }
+}
+
+/// `cp.async.wait_group n` leaves `n` groups, `wait_all` none.
+fn left(instruction: &Instruction) -> Option<u32> {
+    match instruction.operands.first() {
+        Some(Operand::Int(count)) if instruction.has("wait_group") => u32::try_from(*count).ok(),
+        _ => None,
+    }
+}
+
+/// A scope in the engine's terms.
+pub(crate) fn scope(scope: isa::Scope) -> Scope {
+    match scope {
+        isa::Scope::Cta => Scope::Cta,
+        isa::Scope::Cluster => Scope::Cluster,
+        isa::Scope::Gpu => Scope::Gpu,
+        isa::Scope::Sys => Scope::Sys,
+    }
+}
+
+/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch the bytes
+/// are not known before it is made, and given as 0.
+fn access(op: &MemoryOp, site: u32) -> Option<Access> {
+    if op.kind == MemoryKind::Texture {
+        return Some(Access {
+            kind: Kind::Load,
+            order: Order::ReadOnly,
+            bytes: 0,
+            elements: 1,
+            site,
+        });
+    }
+    let kind = match op.kind {
+        MemoryKind::Load => Kind::Load,
+        MemoryKind::Store => Kind::Store,
+        MemoryKind::Rmw => Kind::Rmw,
+        MemoryKind::Reduction => Kind::Reduction,
+        _ => return None,
+    };
+    let within = scope(op.scope);
+    let order = match op.sem {
+        Semantics::Weak if op.nc => Order::ReadOnly,
+        Semantics::Weak => Order::Weak,
+        Semantics::Relaxed => Order::Relaxed(within),
+        Semantics::Acquire => Order::Acquire(within),
+        Semantics::Release => Order::Release(within),
+        Semantics::AcqRel => Order::AcqRel(within),
+        Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
+    };
+    (op.bytes_per_element > 0).then_some(Access {
+        kind,
+        order,
+        bytes: op.bytes_per_element,
+        elements: u32::from(op.vector.max(1)),
+        site,
+    })
+}

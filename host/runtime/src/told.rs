@@ -1,0 +1,106 @@
+//! What the reference oracle has found, in the log's terms.
+
+use std::collections::HashMap;
+
+use shadow::hb::{Cause, LANES, Place, Rule, Scope, Thread};
+
+use crate::allocations::Allocations;
+use crate::checker;
+use crate::log::{self, Misuse};
+use crate::reference::Found;
+
+/// A race in the log's terms; `named` are the log's numbers of the sites.
+pub(crate) fn race(
+    launch: &log::Launch,
+    &Found { race, count, cause }: &Found,
+    named: &HashMap<u32, u32>,
+    allocations: &Allocations,
+) -> log::Race {
+    let (now, before) = (race.later.thread, race.earlier.thread);
+    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
+    let indices = |of: Thread| {
+        let cta = u32::try_from(of.cta).unwrap_or(u32::MAX);
+        checker::thread(launch, cta, of.warp * LANES + of.lane)
+    };
+    let (space, address) = match race.place {
+        Place::Global(address) => (log::Space::Global, address),
+        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
+    };
+    log::Race {
+        launch: launch.launch,
+        decided: true,
+        level: match () {
+            () if now.cta != before.cta => log::Level::Grid,
+            () if now.warp != before.warp => log::Level::Cta,
+            () => log::Level::Warp,
+        },
+        space,
+        why: match race.rule {
+            Rule::Unordered | Rule::Scope => log::Why::Unordered,
+            Rule::Overlap => log::Why::Overlap,
+            Rule::ReadOnly => log::Why::ReadOnly,
+            Rule::Asynchronous => log::Why::Asynchronous,
+        },
+        cause: cause.map(|cause| missing(cause, indices)),
+        site: site(race.later.site),
+        previous_site: site(race.earlier.site),
+        count,
+        address,
+        allocation: match space {
+            log::Space::Global => allocations.find(address).cloned(),
+            log::Space::Shared => None,
+        },
+        thread: indices(now),
+        previous_thread: Some(indices(before)),
+        previous_block: Some(indices(before).block),
+    }
+}
+
+/// A cause in the log's terms.
+fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause {
+    let name = |scope| {
+        match scope {
+            Scope::Cta => "cta",
+            Scope::Cluster => "cluster",
+            Scope::Gpu => "gpu",
+            Scope::Sys => "sys",
+        }
+        .to_owned()
+    };
+    match cause {
+        Cause::NarrowRelease { by, scope } => log::Cause::NarrowRelease {
+            by: indices(by),
+            scope: name(scope),
+        },
+        Cause::NarrowAcquire { by, scope } => log::Cause::NarrowAcquire {
+            by: indices(by),
+            scope: name(scope),
+        },
+        Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
+        Cause::NoRelease => log::Cause::NoRelease,
+    }
+}
+
+/// A misuse in the log's terms.
+pub(crate) fn misuse(
+    launch: &log::Launch,
+    (misuse, before, now): (Misuse, u32, u32),
+    (who, count): (Thread, u64),
+    named: &HashMap<u32, u32>,
+) -> log::Race {
+    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
+    let cta = u32::try_from(who.cta).unwrap_or(u32::MAX);
+    let thread = checker::thread(launch, cta, who.warp * LANES + who.lane);
+    log::Race {
+        launch: launch.launch,
+        decided: true,
+        level: log::Level::Cta,
+        why: log::Why::Misuse(misuse),
+        site: site(now),
+        previous_site: site(before),
+        count,
+        thread,
+        previous_block: Some(thread.block),
+        ..log::Race::default()
+    }
+}

@@ -1,0 +1,57 @@
+//! What is missing between two accesses that race: the nearest thing to an order that was there.
+
+use super::place::{Scope, Thread};
+use super::{Engine, Race};
+
+/// What would have ordered the accesses of a race, had it been right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The later thread has observed a release that came after the earlier access, but the scope of
+    /// the release leaves it out.
+    NarrowRelease {
+        /// Who released.
+        by: Thread,
+        /// In which scope.
+        scope: Scope,
+    },
+    /// It has observed such a release, and its acquire is of a scope that leaves the releasing
+    /// thread out.
+    NarrowAcquire {
+        /// Who released.
+        by: Thread,
+        /// The acquire's scope.
+        scope: Scope,
+    },
+    /// It has observed such a release, and has not acquired.
+    NoAcquire {
+        /// Who released.
+        by: Thread,
+    },
+    /// It has observed a later strong write of the earlier thread, which released nothing.
+    NoRelease,
+}
+
+impl Engine {
+    /// What is missing between the accesses of a race that was found just now; none when nothing
+    /// comes near.
+    pub fn cause(&self, race: &Race) -> Option<Cause> {
+        let (me, them) = (race.later.thread, race.earlier.thread);
+        let cta = self.ctas.get(&me.cta)?;
+        let view = match cta.warps.get(&me.warp) {
+            Some(lanes) => lanes.view(me.lane),
+            None => &cta.base,
+        };
+        for seen in &view.pending {
+            let Some((by, scope)) = self.releases.would_order(seen, (them, race.time)) else {
+                continue;
+            };
+            return Some(match seen.tried {
+                _ if !self.shape.includes(scope, by, me) => Cause::NarrowRelease { by, scope },
+                Some(scope) => Cause::NarrowAcquire { by, scope },
+                None => Cause::NoAcquire { by },
+            });
+        }
+        let (writer, time) = cta.observed.heard(me)?;
+        (writer == them && time >= race.time).then_some(Cause::NoRelease)
+    }
+}
