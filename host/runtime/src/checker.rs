@@ -389,7 +389,8 @@ impl Checker {
         // Where the oracle has judged global memory, the cells' conflicts were candidates.
         let settled = begun.scrutiny == Some(Scrutiny::Everything);
         if settled {
-            launch.counters.undecided = 0;
+            let counters = &mut launch.counters;
+            (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let race = self.race(&launch, !begun.release_capable, record, *count);

@@ -363,6 +363,10 @@ impl Observer for Reference {
         self.with(|engine| engine.cluster_wait(warp(who), who.lanes, phase));
     }
 
+    fn allocated(&mut self, address: u64, bytes: u64) {
+        self.with(|engine| engine.allocated(address, bytes));
+    }
+
     fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
         let site = |offset| self.instructions.at(offset).map(|meaning| meaning.site);
         let Some(here) = site(who.offset) else {

@@ -127,6 +127,11 @@ pub trait Observer {
         let _ = (who, phase);
     }
 
+    /// The device's own `malloc` hands out bytes, which may have been freed before.
+    fn allocated(&mut self, address: u64, bytes: u64) {
+        let _ = (address, bytes);
+    }
+
     /// Lanes misuse a barrier or a warp operation. `offset` is the instruction by which the others
     /// came there, or their own.
     fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {

@@ -436,6 +436,15 @@ impl History {
         &mut self.store[index as usize][at]
     }
 
+    /// The words from `first` to `last` are new memory.
+    pub(crate) fn forget(&mut self, first: u64, last: u64) {
+        for word in first..=last {
+            if self.pages.contains_key(&(word / PAGE as u64)) {
+                *self.word(word) = Word::default();
+            }
+        }
+    }
+
     /// A copy is complete: its accesses of `word` are now those of its thread, at `time`.
     pub(crate) fn complete(&mut self, word: u64, copy: u32, time: Time) {
         let word = self.word(word);

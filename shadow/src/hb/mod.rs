@@ -450,6 +450,15 @@ impl Engine {
         self.classify(me.warp());
     }
 
+    /// Bytes of global memory are handed out by an allocator, which orders their former owners
+    /// before the new one.
+    pub fn allocated(&mut self, address: u64, bytes: u64) {
+        if bytes > 0 {
+            let last = (address + bytes - 1) / WORD;
+            self.memory.global.forget(address / WORD, last);
+        }
+    }
+
     /// Makes sure that a warp is known.
     fn enter(&mut self, warp: Warp) {
         let count = self.ctas.len() as u64 + 1;

@@ -72,6 +72,9 @@ impl<O: Observer> Machine<'_, O> {
             Callee::Malloc => {
                 for lane in lanes(split.mask) {
                     result[lane] = self.device_malloc(first[lane]);
+                    if result[lane] != 0 {
+                        self.observer.allocated(result[lane], first[lane]);
+                    }
                 }
             }
             Callee::Free => {
