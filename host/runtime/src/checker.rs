@@ -161,9 +161,15 @@ impl Checker {
         self.write(Event::Module(Box::new(names::module(
             key.0, origin, &rewritten, mode,
         ))));
-        let loaded = match mode {
-            Mode::Full => text.to_owned(),
-            Mode::Precise | Mode::Fast => rewritten.text,
+        // Checks whose verdicts nobody asks for need not run.
+        let bare = match mode {
+            Mode::Full => true,
+            Mode::Precise => rewritten.kernels.iter().all(is_for_host),
+            Mode::Fast => false,
+        };
+        let loaded = match bare {
+            true => text.to_owned(),
+            false => rewritten.text,
         };
         let kernels = rewritten
             .kernels
@@ -198,7 +204,7 @@ impl Checker {
             kernels: module
                 .kernels
                 .values()
-                .map(|info| names::kernel(info, Mode::Fast))
+                .map(|info| names::kernel(info, self.options.mode))
                 .collect(),
             ..log::Module::default()
         };
@@ -275,14 +281,14 @@ impl Checker {
         if !self.options.check {
             return Err("checking is off".into());
         }
-        let known = self
-            .modules
-            .get(&key.0)
-            .and_then(|module| module.kernels.get(kernel));
+        let module = self.modules.get(&key.0);
+        let rewritten = module.is_some_and(|module| module.rewritten);
+        let known = module.and_then(|module| module.kernels.get(kernel));
         let info = known.ok_or("the kernel is not in the module's PTX")?;
         let selected = names::selected(&self.options.kernels, kernel);
         const NOT_SELECTED: &str = "not selected by --kernel-name";
-        if self.options.mode == Mode::Full {
+        let bare = !rewritten || !info.instrumented;
+        if bare && self.options.mode != Mode::Fast {
             if !selected {
                 return Err(NOT_SELECTED.into());
             }
@@ -294,13 +300,11 @@ impl Checker {
         }
         begun.release_capable = info.release_capable;
         if self.options.mode == Mode::Precise && selected {
-            let for_host =
-                info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
-            begun.scrutiny = match for_host {
-                true => Some(Scrutiny::Everything),
-                false if info.skipped.shared > 0 => Some(Scrutiny::Shared),
-                false => Some(Scrutiny::Barriers),
-            };
+            begun.scrutiny = Some(match is_for_host(info) {
+                true => Scrutiny::Everything,
+                false if info.skipped.shared > 0 => Scrutiny::Shared,
+                false => Scrutiny::Barriers,
+            });
         }
         let shape = Shape {
             ctas: extent.grid.iter().map(|&n| u64::from(n)).product(),
@@ -499,6 +503,11 @@ impl Checker {
         // goes on and the missing events show as an incomplete run.
         let _ = self.writer.write(event);
     }
+}
+
+/// True when the cells cannot decide all races of a kernel, so that happens-before has to.
+fn is_for_host(info: &rewrite::KernelInfo) -> bool {
+    info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
 }
 
 /// Indices from linear numbers, x fastest.

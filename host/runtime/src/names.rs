@@ -29,8 +29,8 @@ pub(crate) fn kernel(info: &rewrite::KernelInfo, mode: Mode) -> log::Kernel {
     let observed = mode != Mode::Fast;
     log::Kernel {
         name: info.name.clone(),
-        instrumented: info.instrumented || mode == Mode::Full,
-        why_not: info.why_not.clone().filter(|_| mode != Mode::Full),
+        instrumented: info.instrumented || observed,
+        why_not: info.why_not.clone().filter(|_| !observed),
         accesses: info.accesses,
         checked: if observed {
             info.accesses

@@ -42,7 +42,7 @@ fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
         .flat_map(|v| v.to_le_bytes())
         .collect();
     let count = u32::try_from(rows.len())?;
-    let machine = Machine::new(checked.then_some(Mode::Precise), 0)?;
+    let machine = Machine::new(checked.then_some(Mode::Fast), 0)?;
     let arguments = [
         Arg::Buffer(input),
         Arg::Buffer(vec![0; rows.len() * 8]),
@@ -85,7 +85,7 @@ fn named_types(case: &Case, text: &str) -> String {
 fn kernel(case: &Case, checked: bool) -> Result<()> {
     let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
-    let outcome = Machine::new(checked.then_some(Mode::Precise), 0)?.run(
+    let outcome = Machine::new(checked.then_some(Mode::Fast), 0)?.run(
         &case.text,
         &Launch::of(case)?,
         &arguments,
