@@ -13,10 +13,13 @@
 //! | `__cudarun_warp_barrier(launch, me) -> me` | after a barrier of the whole warp |
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
+//! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
+//! | `__cudarun_compared(launch) -> mask` | likewise |
 //!
-//! `launch` is the address of a [`shadow::layout::LaunchBlock`], `me` the thread's identity (a cell
+//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for the last two, and where the
+//! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
-//! The fast path is not called but pasted: [`Fast`].
+//! The fast paths are not called but pasted: [`Fast`], [`FastShared`].
 
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +57,7 @@ pub fn functions() -> String {
         if !function
             .lines()
             .next()
-            .is_some_and(|line| line.contains(Fast::NAME))
+            .is_some_and(|line| line.contains(Fast::NAME) || line.contains(FastShared::NAME))
         {
             text.push_str(&function);
         }
@@ -64,7 +67,8 @@ pub fn functions() -> String {
 
 /// The word that tells the device what kind of access it checks.
 ///
-/// `bytes` is what one thread accesses, 1 to 128; `granule_log2` is 0, 1 or 2.
+/// `bytes` is what one thread accesses, 1 to 128; `granule_log2` is 0, 1 or 2. For shared memory
+/// comes [`shadow::layout::ACCESS_SHARED`] on top.
 pub const fn access_word(kind: u32, granule_log2: u32, bytes: u32) -> u32 {
     kind | granule_log2 << ACCESS_GRANULE_SHIFT | bytes << ACCESS_BYTES_SHIFT
 }
@@ -101,28 +105,67 @@ pub struct FastArguments<'a> {
     pub kind: u32,
 }
 
-impl Fast {
-    const NAME: &'static str = "__cudarun_fast";
+/// The fast path for shared memory, likewise; the predicate is that of [`Fast`].
+#[derive(Clone, Copy, Debug)]
+pub struct FastShared;
 
-    fn body() -> impl Iterator<Item = &'static str> {
-        let function = PTX
-            .split("\t// .globl")
-            .find(|part| part.contains(".visible .func") && part.contains("__cudarun_fast("))
-            .unwrap_or_default();
-        let body = function.split_once("\n{\n").map_or("", |(_, body)| body);
-        let lines = body
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.starts_with("//"));
-        lines.filter(|line| !matches!(*line, "" | "}" | "ret;"))
+/// What the pasted code for shared memory reads: registers or literals.
+#[derive(Clone, Debug)]
+pub struct FastSharedArguments<'a> {
+    /// Register: what `__cudarun_slot` gave.
+    pub cells: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::index_mask`].
+    pub index_mask: &'a str,
+    /// Register: what `__cudarun_compared` gave.
+    pub compared: &'a str,
+    /// Register: the thread's identity.
+    pub me: &'a str,
+    /// Register: the offset in shared memory.
+    pub address: &'a str,
+    /// log2 of the granule's bytes.
+    pub granule_log2: u32,
+    /// Kind of the access, of gpu scope if it is strong.
+    pub kind: u32,
+}
+
+impl FastShared {
+    const NAME: &'static str = "__cudarun_fast_shared(";
+    const REGISTERS: &'static str = "%crc_f_s_";
+
+    /// Register declarations, to stand once in a function body, behind those of [`Fast`].
+    pub fn declarations() -> String {
+        declarations(Self::NAME, Self::REGISTERS)
     }
+
+    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
+    pub fn paste(arguments: &FastSharedArguments<'_>) -> String {
+        let granule = arguments.granule_log2.to_string();
+        let fresh = rule::classes(arguments.kind).to_string();
+        // As a signed number, which every assembler takes for these 64 bits.
+        let others = (!rule::own(arguments.kind)).cast_signed().to_string();
+        let shared = rule::shared_by_warps(arguments.kind).to_string();
+        let values = [
+            arguments.cells,
+            arguments.index_mask,
+            arguments.compared,
+            arguments.me,
+            arguments.address,
+            &granule,
+            &fresh,
+            &others,
+            &shared,
+        ];
+        paste(Self::NAME, Self::REGISTERS, &values)
+    }
+}
+
+impl Fast {
+    const NAME: &'static str = "__cudarun_fast(";
+    const REGISTERS: &'static str = "%crc_f_";
 
     /// Register declarations, to stand once in a function body.
     pub fn declarations() -> String {
-        let registers = Self::body().filter(|line| line.starts_with(".reg"));
-        let mut text: String = registers.map(|line| rename(line) + "\n").collect();
-        text.push_str(".reg .pred %crc_hit;\n");
-        text
+        declarations(Self::NAME, Self::REGISTERS) + ".reg .pred %crc_hit;\n"
     }
 
     /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
@@ -143,18 +186,40 @@ impl Fast {
             &fresh,
             &shared,
         ];
-        let mut text = String::new();
-        for line in Self::body().filter(|line| !line.starts_with(".reg")) {
-            text.push_str(&substitute(&rename(line), &values));
-            text.push('\n');
-        }
-        text
+        paste(Self::NAME, Self::REGISTERS, &values)
     }
 }
 
-/// Gives the registers names that no other code uses.
-fn rename(line: &str) -> String {
-    line.replace('%', "%crc_f_")
+/// The lines of a function of the device code; `name` is its name with the parenthesis behind it.
+fn body(name: &str) -> impl Iterator<Item = &'static str> {
+    let function = PTX
+        .split("\t// .globl")
+        .find(|part| part.contains(".visible .func") && part.contains(name))
+        .unwrap_or_default();
+    let body = function.split_once("\n{\n").map_or("", |(_, body)| body);
+    let lines = body
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("//"));
+    lines.filter(|line| !matches!(*line, "" | "}" | "ret;"))
+}
+
+/// The function's registers, renamed so that no other code uses them.
+fn declarations(name: &str, registers: &str) -> String {
+    let lines = body(name).filter(|line| line.starts_with(".reg"));
+    lines
+        .map(|line| line.replace('%', registers) + "\n")
+        .collect()
+}
+
+/// The function's code, its parameters replaced by `values`.
+fn paste(name: &str, registers: &str, values: &[&str]) -> String {
+    let mut text = String::new();
+    for line in body(name).filter(|line| !line.starts_with(".reg")) {
+        text.push_str(&substitute(&line.replace('%', registers), values));
+        text.push('\n');
+    }
+    text
 }
 
 /// Turns reading a parameter into a move, and returning a value into setting the predicate.
@@ -162,9 +227,13 @@ fn substitute(line: &str, values: &[&str]) -> String {
     if let Some((_, source)) = line.split_once("[func_retval0],") {
         return format!("setp.ne.u32 %crc_hit,{source} 0;").replace("; 0;", ", 0;");
     }
-    match line.split_once("[__cudarun_fast_param_") {
+    match line.split_once("[__cudarun_fast_") {
         Some((load, rest)) => {
-            let number = rest.split(']').next().and_then(|n| n.parse::<usize>().ok());
+            let number = rest
+                .split(']')
+                .next()
+                .and_then(|name| name.rsplit('_').next());
+            let number = number.and_then(|number| number.parse::<usize>().ok());
             let value = number
                 .and_then(|n| values.get(n))
                 .copied()
@@ -222,7 +291,9 @@ mod tests {
     #[test]
     fn the_fast_path_is_straight_line_and_pastes_completely() {
         assert!(
-            !Fast::body()
+            ![Fast::NAME, FastShared::NAME]
+                .into_iter()
+                .flat_map(body)
                 .any(|line| line.contains("bra") || line.ends_with(':') || line.contains("call"))
         );
         let text = Fast::paste(&FastArguments {
@@ -243,12 +314,40 @@ mod tests {
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
+        let text = FastShared::paste(&FastSharedArguments {
+            cells: "%cells",
+            index_mask: "%mask",
+            compared: "%compared",
+            me: "%me",
+            address: "%address",
+            granule_log2: 2,
+            kind: rule::WEAK_STORE,
+        });
+        assert!(!text.contains("param"), "{text}");
+        for name in [
+            "%cells",
+            "%mask",
+            "%compared",
+            "%me",
+            "%address",
+            "%crc_hit",
+        ] {
+            assert!(text.contains(name), "{name} is missing in\n{text}");
+        }
     }
 
     #[test]
     fn the_called_functions_are_all_there() {
         let text = functions();
-        for name in ["enter", "barrier", "warp_barrier", "slow", "range"] {
+        for name in [
+            "enter",
+            "barrier",
+            "warp_barrier",
+            "slow",
+            "range",
+            "slot",
+            "compared",
+        ] {
             assert!(text.contains(&format!("__cudarun_{name}(")), "{name}");
         }
         assert!(!text.contains("__cudarun_fast") && !text.contains(".visible"));

@@ -6,10 +6,11 @@
 use std::mem::offset_of;
 
 use bytemuck::Zeroable;
-use device::{Fast, FastArguments};
+use device::{Fast, FastArguments, FastShared, FastSharedArguments};
 use driver::Device as _;
 use shadow::layout::{
-    BUSY, Counters, GRID_CLASS_MASK, GRID_MULTI, LaunchBlock, PairSlot, WITNESS_BYTES,
+    ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GRID_CLASS_MASK,
+    GRID_CLASS_SHIFT, GRID_MULTI, LaunchBlock, PairSlot, WARP_MULTI, WITNESS_BYTES,
 };
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
@@ -18,23 +19,36 @@ use simt::{Device, DeviceConfig, Launch};
 /// Cases per kind of access and choice of widths.
 const CASES: usize = 16 * 1024;
 const BLOCK: u32 = 256;
+/// Slots of shared memory, of one cell each.
+const SLOTS: u64 = 4;
 
 /// Each thread checks one access with a launch block, a cell and counters of its own: first by the
 /// fast path, which changes nothing, then by the slow one; then it passes barriers.
-fn kernel(kind: u32) -> String {
-    let fast = Fast::paste(&FastArguments {
-        cells: "%cells",
-        base: "%base",
-        bytes: "%bytes",
-        index_mask: "%mask",
-        index_bits: "%bits",
-        tag_shift: "%tag",
-        me: "%me",
-        address: "%address",
-        granule_log2: 2,
-        kind,
-    });
-    let registers = Fast::declarations();
+fn kernel(kind: u32, shared: bool) -> String {
+    let fast = match shared {
+        false => Fast::paste(&FastArguments {
+            cells: "%cells",
+            base: "%base",
+            bytes: "%bytes",
+            index_mask: "%mask",
+            index_bits: "%bits",
+            tag_shift: "%tag",
+            me: "%me",
+            address: "%address",
+            granule_log2: 2,
+            kind,
+        }),
+        true => FastShared::paste(&FastSharedArguments {
+            cells: "%first",
+            index_mask: "%mask",
+            compared: "%compared",
+            me: "%me",
+            address: "%address",
+            granule_log2: 2,
+            kind,
+        }),
+    };
+    let registers = Fast::declarations() + &FastShared::declarations();
     let [cells, base, bytes, mask, bits, tag] = [
         offset_of!(LaunchBlock, cells),
         offset_of!(LaunchBlock, window_base),
@@ -56,14 +70,14 @@ fn kernel(kind: u32) -> String {
     }}"
         )
     });
-    let access = device::access_word(kind, 2, 4);
+    let access = device::access_word(kind, 2, 4) | if shared { ACCESS_SHARED } else { 0 };
     format!(
         "
 .visible .entry one_access(.param .u64 blocks, .param .u64 identities, .param .u64 addresses, .param .u64 results)
 {{
     .reg .b32 %i, %cta, %size, %bits, %tag, %hit;
     .reg .b64 %block, %me, %address, %slot, %passed, %result;
-    .reg .b64 %cells, %base, %bytes, %mask;
+    .reg .b64 %cells, %base, %bytes, %mask, %first, %compared;
     {registers}
     mov.u32 %i, %tid.x;
     mov.u32 %cta, %ctaid.x;
@@ -88,6 +102,18 @@ fn kernel(kind: u32) -> String {
     ld.global.u64 %mask, [%block+{mask}];
     ld.global.u32 %bits, [%block+{bits}];
     ld.global.u32 %tag, [%block+{tag}];
+    {{
+        .param .b64 p0;
+        .param .b64 p1;
+        .param .b64 r0;
+        .param .b64 r1;
+        st.param.b64 [p0], %block;
+        st.param.b64 [p1], %me;
+        call (r0), __cudarun_slot, (p0, p1);
+        ld.param.b64 %first, [r0];
+        call (r1), __cudarun_compared, (p0);
+        ld.param.b64 %compared, [r1];
+    }}
     {fast}
     selp.u32 %hit, 1, 0, %crc_hit;
     cvt.u64.u32 %passed, %hit;
@@ -176,7 +202,7 @@ fn the_rule_in_rust_equals_the_rule_in_ptx() {
         },
     ] {
         for kind in 0..rule::KINDS {
-            fast_hits += compare(&widths, kind, &mut verdicts);
+            fast_hits += compare(&widths, kind, false, &mut verdicts);
         }
     }
     // Every verdict must have been compared, or the values are no boundary values.
@@ -185,8 +211,51 @@ fn the_rule_in_rust_equals_the_rule_in_ptx() {
     eprintln!("verdicts {verdicts:?}, settled by the fast path {fast_hits}");
 }
 
+#[test]
+#[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]
+fn the_rule_of_shared_memory_in_rust_equals_that_in_ptx() {
+    let (mut verdicts, mut fast_hits) = ([0u32; 6], 0);
+    for widths in [
+        Widths {
+            tag: 4,
+            cta: 12,
+            barrier: 10,
+            warp: 7,
+        },
+        // One CTA: nothing of the identity is above the epochs.
+        Widths {
+            tag: 0,
+            cta: 0,
+            barrier: 23,
+            warp: 10,
+        },
+        Widths {
+            tag: 0,
+            cta: 0,
+            barrier: 0,
+            warp: 33,
+        },
+    ] {
+        // Inside a CTA every scope is wide.
+        for kind in [
+            rule::WEAK_LOAD,
+            rule::STRONG_LOAD_GPU,
+            rule::STRONG_WRITE_GPU,
+            rule::WEAK_STORE,
+        ] {
+            fast_hits += compare(&widths, kind, true, &mut verdicts);
+        }
+    }
+    // CTAs do not race there.
+    assert_eq!(verdicts[rule::CONFLICT_GRID as usize], 0);
+    verdicts[rule::CONFLICT_GRID as usize] = 101;
+    assert!(verdicts.iter().all(|&seen| seen > 100), "{verdicts:?}");
+    assert!(fast_hits > 1000, "{fast_hits}");
+    eprintln!("verdicts {verdicts:?}, settled by the fast path {fast_hits}");
+}
+
 /// Gives how many accesses the fast path settled.
-fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
+fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) -> u32 {
     let mut random = Random(u64::from(kind) + 1);
     let mut device = Device::new(DeviceConfig {
         memory: 1 << 28,
@@ -204,11 +273,16 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
     let (identities, addresses) = (alloc(8 * n), alloc(8 * n));
     let results = alloc(size_of::<Results>() as u64 * n);
 
-    let shifts = widths.shifts();
+    let shifts = match shared {
+        false => widths.shifts(),
+        true => widths.shared_shifts(),
+    };
     let (mut before, mut mine, mut at, mut launches) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for i in 0..n {
-        let me = random.identity(widths);
+        let mut me = random.identity(widths);
+        // Shared memory has only the CTA.
+        me.tag *= u64::from(!shared);
         // The tag comes from the address: granules of 4 bytes, one cell.
         at.push(me.tag * 4);
         mine.push(Identity { tag: 0, ..me }.pack(widths));
@@ -219,7 +293,7 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
             if random.below(4) == 0 {
                 match field {
                     0 => owner.generation = other.generation,
-                    1 => owner.tag = other.tag,
+                    1 => owner.tag = other.tag * u64::from(!shared),
                     2 => owner.cta = other.cta,
                     3 => owner.barrier_epoch = other.barrier_epoch,
                     4 => owner.warp_epoch = other.warp_epoch,
@@ -231,10 +305,15 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
         // Classes and multi bits: everything below the generation but warp, lane and the busy bit.
         let mut state = random.below(1 << 22) & !(31 << 9) & !31;
         // The fast path knows two states of a cell.
-        match random.below(8) {
-            0 => state = rule::classes(kind),
-            1 => state = state & !GRID_CLASS_MASK | rule::shared(kind),
+        match (random.below(8), shared) {
+            (0, _) => state = rule::classes(kind),
+            (1, false) => state = state & !GRID_CLASS_MASK | rule::shared(kind),
+            (1, true) => state = state & !CTA_CLASS_MASK | rule::shared_by_warps(kind),
             _ => {}
+        }
+        if shared {
+            // What only its CTA can access is never of several.
+            state &= !GRID_MULTI;
         }
         // A thread of an earlier launch was killed while it held the cell.
         if owner.generation != me.generation && random.below(2) == 0 {
@@ -246,9 +325,12 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
             owner.pack(widths) | state
         };
         before.push(cell);
+        let slot = if shared { me.cta % SLOTS } else { 0 };
         launches.push(LaunchBlock {
-            cells: cells + 8 * i,
-            witnesses: witnesses + WITNESS_BYTES * i,
+            cells: (cells + 8 * i).wrapping_sub(8 * slot),
+            witnesses: (witnesses + WITNESS_BYTES * i).wrapping_sub(WITNESS_BYTES * slot),
+            slot_mask: if shared { SLOTS - 1 } else { 0 },
+            in_turn: u64::from(shared),
             window_bytes: 1 << 40,
             barrier_shift: shifts.barrier,
             cta_shift: shifts.cta,
@@ -270,7 +352,7 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
     let text = format!(
         ".version 7.0\n.target sm_70\n.address_size 64\n{}{}",
         device::functions(),
-        kernel(kind)
+        kernel(kind, shared)
     );
     let (module, diagnostics) = ptx::parse(&text);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -321,7 +403,15 @@ fn compare(widths: &Widths, kind: u32, verdicts: &mut [u32; 6]) -> u32 {
         // A weak write is never shared without a conflict (`rule::shared`), so no cell has this
         // state; shadow/tests/enumeration.rs holds the fast path to the cells that there are.
         let shared_weak_write = GRID_MULTI | GRID_CLASS_MASK;
-        let exists = before[i] & shared_weak_write != shared_weak_write;
+        let mut exists = before[i] & shared_weak_write != shared_weak_write;
+        if shared {
+            let shared_weak_write = WARP_MULTI | CTA_CLASS_MASK;
+            let of_cta = (before[i] & CTA_CLASS_MASK) >> CTA_CLASS_SHIFT;
+            let of_grid = (before[i] & GRID_CLASS_MASK) >> GRID_CLASS_SHIFT;
+            exists &= before[i] & shared_weak_write != shared_weak_write;
+            // What has happened since the barrier has happened in the launch.
+            exists &= of_cta & !of_grid == 0;
+        }
         if fast == 1 && exists {
             assert_eq!((expected.next, verdict), (before[i], rule::OK), "{case}");
             fast_hits += 1;

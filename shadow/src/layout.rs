@@ -64,6 +64,10 @@ pub const MAX_GENERATION: u32 = 255;
 pub const ACCESS_KIND_MASK: u32 = 15;
 /// Lowest bit of log2 of the granule's bytes.
 pub const ACCESS_GRANULE_SHIFT: u32 = 4;
+/// log2 of the granule's bytes, shifted down.
+pub const ACCESS_GRANULE_MASK: u32 = 7;
+/// The access is to shared memory, and its address an offset there.
+pub const ACCESS_SHARED: u32 = 1 << 7;
 /// Lowest bit of the number of bytes the thread accesses.
 pub const ACCESS_BYTES_SHIFT: u32 = 8;
 
@@ -96,6 +100,9 @@ pub const UNKNOWN: u32 = 0xffff_ffff;
 
 pod! {
 /// One launch's state, in device memory; its address is the hidden last kernel parameter.
+///
+/// A second one follows it at once: the same for shared memory, whose cells every CTA has in a slot
+/// of its own while there are as many slots as CTAs.
 pub struct LaunchBlock {
     /// Address of the cells, 8 bytes each.
     pub cells: u64,
@@ -105,15 +112,15 @@ pub struct LaunchBlock {
     pub window_base: u64,
     /// Bytes that are checked.
     pub window_bytes: u64,
-    /// Number of cells minus 1; a power of two minus 1.
+    /// Number of cells (of a slot) minus 1; a power of two minus 1.
     pub index_mask: u64,
-    /// log2 of the number of cells.
+    /// log2 of the number of cells (of a slot).
     pub index_bits: u32,
     /// Lowest bit of the barrier epoch.
     pub barrier_shift: u32,
     /// Lowest bit of the CTA id.
     pub cta_shift: u32,
-    /// Lowest bit of the tag; 64 when the cells cover the window.
+    /// Lowest bit of the tag; 64 when the cells cover the window, the CTA id's for shared memory.
     pub tag_shift: u32,
     /// 1 to [`MAX_GENERATION`].
     pub generation: u32,
@@ -127,6 +134,11 @@ pub struct LaunchBlock {
     pub record_capacity: u64,
     /// Address of the [`Counters`].
     pub counters: u64,
+    /// Number of slots minus 1, a power of two minus 1; a CTA's slot is its id modulo the number.
+    pub slot_mask: u64,
+    /// 1 when the CTAs that share a slot are to start in the order of their ids, as
+    /// [`Shifts::in_turn`](crate::rule::Shifts::in_turn) says.
+    pub in_turn: u64,
 }
 }
 
@@ -161,7 +173,7 @@ pub struct PairSlot {
 pod! {
 /// The first conflict of a pair of sites, in device memory.
 pub struct Record {
-    /// Address of the granule.
+    /// Address of the granule; its offset where `access` has [`ACCESS_SHARED`].
     pub address: u64,
     /// The cell before the access.
     pub cell: u64,
@@ -179,7 +191,7 @@ pub struct Record {
     pub previous_cta: u32,
     /// Thread of the earlier access in its CTA, or [`UNKNOWN`].
     pub previous_thread: u32,
-    /// The access word: kind, granule, bytes.
+    /// The access word: kind, granule, bytes, and whether it is to shared memory.
     pub access: u32,
     /// `CONFLICT_GRID`, `CONFLICT_CTA` or `CONFLICT_WARP`.
     pub verdict: u32,
@@ -199,7 +211,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 96);
+        assert_eq!(size_of::<LaunchBlock>(), 112);
         assert_eq!(size_of::<Counters>(), 48);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);

@@ -96,6 +96,17 @@ impl Widths {
             barrier,
             cta,
             tag: if self.tag == 0 { 64 } else { cta + self.cta },
+            in_turn: false,
+        }
+    }
+
+    /// Likewise for shared memory, which only its CTA can access.
+    pub fn shared_shifts(&self) -> Shifts {
+        let shifts = self.shifts();
+        Shifts {
+            tag: shifts.cta,
+            in_turn: true,
+            ..shifts
         }
     }
 }

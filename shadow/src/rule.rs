@@ -18,12 +18,17 @@
 //!    then load it weakly, without any race. A shared granule whose accesses differ is *mixed*: a
 //!    conflict that depends on whose access it was is left undecided, and counted.
 //!    Mixed classes use the three patterns that no set of attributes has.
+//! 5. Shared memory is the same with the CTA as the tag: CTAs use one cell in turn, and never race.
+//!    What an exited CTA has left is no loss, and nobody says who has exited. So a CTA takes over
+//!    silently from one with a smaller id, which mostly was there before; an eviction is counted
+//!    where the order is broken. A CTA that lost a cell and comes back finds its followers' (an
+//!    eviction), or an eviction has been counted in between: no loss goes uncounted.
 //!
 //! This file is compiled twice: into this crate, and by `device` with `#![no_core]` into PTX.
 //! Hence only `u32`, `u64`, `bool` and plain functions.
 
 use crate::layout::{
-    CLASS_BITS, CTA_CLASS_MASK, CTA_CLASS_SHIFT, GENERATION_MASK, GRID_CLASS_MASK,
+    BUSY, CLASS_BITS, CTA_CLASS_MASK, CTA_CLASS_SHIFT, GENERATION_MASK, GRID_CLASS_MASK,
     GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, WARP_CLASS_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT,
     WARP_LANE_MULTI, WARP_MASK, WARP_MULTI,
 };
@@ -51,7 +56,8 @@ pub const CONFLICT_GRID: u32 = 1;
 pub const CONFLICT_CTA: u32 = 2;
 /// Conflict with another lane of the same warp.
 pub const CONFLICT_WARP: u32 = 3;
-/// The cell belonged to another granule of this launch, which is now forgotten.
+/// The cell belonged to another granule of this launch, or to another CTA's shared memory, which is
+/// now forgotten.
 pub const EVICTED: u32 = 4;
 /// An epoch counter is saturated, or the class is mixed: whether there is a conflict is not known.
 /// Not reported.
@@ -75,6 +81,8 @@ pub struct Shifts {
     pub cta: u32,
     /// Lowest bit of the tag, 64 when there is none.
     pub tag: u32,
+    /// Who has the larger tag follows whoever has the smaller one, which is no eviction.
+    pub in_turn: bool,
 }
 
 /// What an access does.
@@ -152,6 +160,33 @@ pub const fn shared(kind: u32) -> u64 {
     GRID_MULTI | digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT
 }
 
+/// Class bits that need not be equal for an access of `kind` by a cell's only owner to leave the
+/// cell as it is: it may have done more than that.
+pub const fn own(kind: u32) -> u64 {
+    (GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK) & !classes(kind)
+}
+
+/// The state of a cell of shared memory, shared by several warps in this barrier epoch, that one
+/// more access of `kind` leaves as it is. No cell has that of a weak store, as with [`shared`].
+///
+/// The scope of `kind` must be gpu or wider, as it may be for shared memory: inside a CTA all
+/// scopes include each other.
+pub const fn shared_by_warps(kind: u32) -> u64 {
+    WARP_MULTI | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT
+}
+
+/// The bits of a cell that decide on [`shared_by_warps`].
+pub const fn compared_by_warps(shifts: &Shifts) -> u64 {
+    let since_barrier = !0 << 1u32 << (shifts.barrier - 1);
+    since_barrier | GENERATION_MASK | BUSY | WARP_MULTI | CTA_CLASS_MASK
+}
+
+/// The first cell of a CTA's slot, by its number; slots have `index_mask + 1` cells. `me` is without
+/// tag.
+pub const fn slot(me: u64, shifts: &Shifts, slot_mask: u64, index_mask: u64) -> u64 {
+    (above(me, shifts.cta) & slot_mask) * (index_mask + 1)
+}
+
 /// Whether the field of `me` from `low` to `high` is at its maximum. A field without bits never is.
 const fn saturated(me: u64, low: u32, high: u32) -> bool {
     let mask = above(!0, 64 - (high - low));
@@ -171,9 +206,10 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
         };
     }
     if above(differs, shifts.tag) != 0 {
+        let follows = shifts.in_turn & (above(cell, shifts.tag) < above(me, shifts.tag));
         return Outcome {
             next: fresh,
-            verdict: EVICTED,
+            verdict: if follows { OK } else { EVICTED },
         };
     }
 

@@ -52,6 +52,7 @@ fn shifts(launch: *const LaunchBlock) -> Shifts {
             barrier: (*launch).barrier_shift,
             cta: (*launch).cta_shift,
             tag: (*launch).tag_shift,
+            in_turn: (*launch).in_turn != 0,
         }
     }
 }
@@ -109,6 +110,44 @@ pub unsafe extern "C" fn __cudarun_fast(
     ((offset < bytes) & (mine | everyones)) as u32
 }
 
+/// The address of the first cell of this CTA's shared memory. Here and below, the launch block is
+/// that of shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock, me: u64) -> u64 {
+    unsafe {
+        let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
+        (*launch).cells + (rule::slot(me, &shifts(launch), slots, cells) << 3u32)
+    }
+}
+
+/// The bits that [`__cudarun_fast_shared`] compares.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_compared(launch: *const LaunchBlock) -> u64 {
+    rule::compared_by_warps(&shifts(launch))
+}
+
+/// [`__cudarun_fast`] for shared memory, over the cells of the CTA's slot. An address outside of it
+/// is one where the access fails, so it does not matter which cell is looked at.
+///
+/// `others` is `!rule::own`, and `shared` `rule::shared_by_warps`, of the access's kind.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_fast_shared(
+    cells: u64,
+    index_mask: u64,
+    compared: u64,
+    me: u64,
+    address: u64,
+    granule_log2: u32,
+    fresh: u64,
+    others: u64,
+    shared: u64,
+) -> u32 {
+    let cell = load_relaxed(cells + ((address >> granule_log2 & index_mask) << 3u32));
+    let mine = (cell ^ (me | fresh)) & others == 0;
+    let everyones = (cell ^ (me | shared)) & compared == 0;
+    (mine | everyones) as u32
+}
+
 /// One access to one granule, by the rule. Not inlined: it is the slow path, and large.
 ///
 /// `access` holds the kind, log2 of the granule's bytes and the access's bytes (`layout::ACCESS_*`).
@@ -129,14 +168,15 @@ pub unsafe extern "C" fn __cudarun_slow(
             return;
         }
         count(&raw mut (*counters).slow);
-        let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & 15);
-        let index = granule & (*launch).index_mask;
+        let shifts = shifts(launch);
+        let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
+        let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
+        let index = (granule & cells) + rule::slot(me, &shifts, slots, cells);
         let me = me | up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let cell_at = (*launch).cells + (index << 3u32);
         let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
         let mine = witness(site, cta_in_grid(), thread_in_cta());
         let kind = access & ACCESS_KIND_MASK;
-        let shifts = shifts(launch);
 
         let mut cell = load_cell(cell_at);
         loop {
@@ -164,7 +204,7 @@ pub unsafe extern "C" fn __cudarun_slow(
             }
             // Nobody else touches the witnesses of a busy cell.
             let other = witness::partner(witnesses, outcome.verdict, cell, kind, mine);
-            let stale = (cell ^ me) & GENERATION_MASK != 0;
+            let stale = (cell ^ me) & (GENERATION_MASK | up(!0u64, shifts.tag)) != 0;
             let alone = stale | (outcome.verdict != rule::OK);
             witness::remember(witnesses, outcome.next, kind, mine, alone);
             publish_cell(cell_at, outcome.next);
@@ -183,7 +223,7 @@ pub unsafe extern "C" fn __cudarun_range(
     site: u32,
     access: u32,
 ) {
-    let step = 1u64 << (access >> ACCESS_GRANULE_SHIFT & 15);
+    let step = 1u64 << (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
     let end = address + (access >> ACCESS_BYTES_SHIFT) as u64;
     let mut at = address;
     while at < end {

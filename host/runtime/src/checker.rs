@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use driver::Device;
 use shadow::hb::Shape as HbShape;
-use shadow::layout::{Record, UNKNOWN};
+use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::plan::Shape;
 use shadow::rule;
 
@@ -18,7 +18,7 @@ use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::{Judged, Reference, Scrutiny};
-use crate::shadow_memory::{Drained, ShadowMemory};
+use crate::shadow_memory::{Drained, ShadowMemory, SharedShape};
 use crate::told;
 
 /// Number of a module in the process.
@@ -43,6 +43,8 @@ pub struct Extent {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y and z.
     pub block: [u32; 3],
+    /// Bytes of a CTA's shared memory, whatever the device keeps for itself included.
+    pub shared: u32,
 }
 
 /// What the device tells about a launch that ended.
@@ -154,6 +156,8 @@ impl Checker {
         }
         let config = rewrite::Config {
             first_site: self.next_site,
+            // After a first race a cell may miss others, and happens-before does not.
+            leave_shared: self.options.mode != Mode::Fast,
         };
         let rewritten = rewrite::rewrite(&module, &config);
         self.next_site += rewritten.sites.len() as u32;
@@ -302,7 +306,7 @@ impl Checker {
         if self.options.mode == Mode::Precise && selected {
             begun.scrutiny = Some(match is_for_host(info) {
                 true => Scrutiny::Everything,
-                false if info.skipped.shared > 0 => Scrutiny::Shared,
+                false if info.shared => Scrutiny::Shared,
                 false => Scrutiny::Barriers,
             });
         }
@@ -314,8 +318,13 @@ impl Checker {
             barriers: info.barriers,
             warp_barriers: info.warp_barriers,
         };
+        let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
+            bytes: u64::from(extent.shared),
+            granule_log2,
+        });
         let armed = if selected {
-            self.shadow.arm(device, self.allocations.window(), shape)
+            let window = self.allocations.window();
+            self.shadow.arm(device, window, shared, shape)
         } else {
             Err(NOT_SELECTED.into())
         };
@@ -486,11 +495,17 @@ impl Checker {
             site: record.site,
             previous_site: record.previous_site,
             count,
-            space: log::Space::Global,
+            space: match is_shared(record) {
+                true => log::Space::Shared,
+                false => log::Space::Global,
+            },
             why: log::Why::Unordered,
             cause: None,
             address: record.address,
-            allocation: self.allocations.find(record.address).cloned(),
+            allocation: match is_shared(record) {
+                true => None,
+                false => self.allocations.find(record.address).cloned(),
+            },
             thread: thread(launch, record.cta, record.thread),
             previous_thread: previous,
             previous_block: (record.previous_cta != UNKNOWN)
@@ -508,6 +523,10 @@ impl Checker {
 /// True when the cells cannot decide all races of a kernel, so that happens-before has to.
 fn is_for_host(info: &rewrite::KernelInfo) -> bool {
     info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
+}
+
+fn is_shared(record: &Record) -> bool {
+    record.access & ACCESS_SHARED != 0
 }
 
 /// Indices from linear numbers, x fastest.

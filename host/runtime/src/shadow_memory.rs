@@ -18,6 +18,11 @@ const MIN_INDEX_BITS: u32 = 12;
 /// Granules of 2^35 bytes at most in exact mode.
 const MAX_INDEX_BITS: u32 = 33;
 
+/// Slots for shared memory get this part of the cells that global memory has.
+const SHARED_PART: u64 = 4;
+/// As many cells, but no more, has shared memory at least in exact mode.
+const MAX_SHARED_CELLS: u64 = 1 << 26;
+
 /// The shadow of one device.
 #[derive(Debug)]
 pub struct ShadowMemory {
@@ -31,6 +36,9 @@ pub struct ShadowMemory {
     record_area: u64,
     counters: u64,
     block: u64,
+    /// The cells of shared memory, how many there are, and their witnesses.
+    shared: (u64, u64),
+    shared_witnesses: u64,
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
@@ -42,6 +50,24 @@ pub struct ShadowMemory {
     conflicts: bool,
     /// What to tell about a shadow that is smaller than asked for.
     shrunk: Option<String>,
+}
+
+/// The shared memory of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedShape {
+    /// Bytes of a CTA, from the beginning of its window.
+    pub bytes: u64,
+    /// log2 of the granule's bytes: 0, 1 or 2.
+    pub granule_log2: u32,
+}
+
+/// How the cells of shared memory are divided.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slots {
+    /// log2 of the cells in a slot.
+    index_bits: u32,
+    /// log2 of the number of slots.
+    slot_bits: u32,
 }
 
 /// What a launch found.
@@ -77,6 +103,8 @@ impl ShadowMemory {
             record_area: 0,
             counters: 0,
             block: 0,
+            shared: (0, 0),
+            shared_witnesses: 0,
             idle: 0,
             generation: 0,
             wanted: 0,
@@ -93,11 +121,11 @@ impl ShadowMemory {
 
     /// Bytes of cells and witnesses.
     pub fn bytes(&self) -> u64 {
-        if self.cells == 0 {
-            0
-        } else {
-            BYTES_PER_CELL << self.index_bits
-        }
+        let global = match self.cells {
+            0 => 0,
+            _ => BYTES_PER_CELL << self.index_bits,
+        };
+        global + BYTES_PER_CELL * self.shared.1
     }
 
     /// The hidden parameter of a launch that is not checked.
@@ -108,9 +136,10 @@ impl ShadowMemory {
         if self.idle == 0 {
             // The fast path reads a cell before it knows that nothing is covered, and what lies
             // outside is counted.
-            let bytes = size_of::<LaunchBlock>() + size_of::<Counters>() + 8;
+            let blocks = size_of::<[LaunchBlock; 2]>();
+            let bytes = blocks + size_of::<Counters>() + 8;
             let at = device.alloc(bytes as u64)?;
-            let counters = at + size_of::<LaunchBlock>() as u64;
+            let counters = at + blocks as u64;
             let cells = counters + size_of::<Counters>() as u64;
             let block = LaunchBlock {
                 cells,
@@ -121,13 +150,14 @@ impl ShadowMemory {
                 tag_shift: 64,
                 ..LaunchBlock::zeroed()
             };
-            device.write(at, bytemuck::bytes_of(&block))?;
+            device.write(at, bytemuck::bytes_of(&[block, block]))?;
             self.idle = at;
         }
         Ok(self.idle)
     }
 
-    /// Sets up a checked launch over the window `(base, bytes)`.
+    /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
+    /// accesses shared memory.
     ///
     /// # Errors
     /// Why it cannot be checked.
@@ -135,6 +165,7 @@ impl ShadowMemory {
         &mut self,
         device: &mut dyn Device,
         window: (u64, u64),
+        shared: Option<SharedShape>,
         mut shape: Shape,
     ) -> Result<Armed, String> {
         shape.window_bytes = window.1;
@@ -143,6 +174,10 @@ impl ShadowMemory {
         shape.index_bits = self.index_bits;
         let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
         let shifts = widths.shifts();
+        let slots = match shared {
+            Some(shared) => self.reserve_slots(device, &shape, shared)?,
+            None => Slots::default(),
+        };
         self.generation = self.generation % MAX_GENERATION + 1;
         let block = LaunchBlock {
             cells: self.cells,
@@ -160,6 +195,21 @@ impl ShadowMemory {
             records: self.record_area,
             record_capacity: u64::from(self.records),
             counters: self.counters,
+            slot_mask: 0,
+            in_turn: 0,
+        };
+        let shifts = widths.shared_shifts();
+        let behind = LaunchBlock {
+            cells: self.shared.0,
+            witnesses: self.shared_witnesses,
+            window_base: 0,
+            window_bytes: shared.map_or(0, |shared| shared.bytes),
+            index_mask: (1 << slots.index_bits) - 1,
+            index_bits: slots.index_bits,
+            tag_shift: shifts.tag,
+            slot_mask: (1 << slots.slot_bits) - 1,
+            in_turn: u64::from(shifts.in_turn),
+            ..block
         };
         let set_up = |device: &mut dyn Device| {
             if self.conflicts {
@@ -168,7 +218,7 @@ impl ShadowMemory {
             device.fill(self.counters, 0, size_of::<Counters>() as u64)?;
             let used = self.used_records * size_of::<Record>() as u64;
             device.fill(self.record_area, 0, used)?;
-            device.write(self.block, bytemuck::bytes_of(&block))
+            device.write(self.block, bytemuck::bytes_of(&[block, behind]))
         };
         set_up(device).map_err(|error| error.to_string())?;
         Ok(Armed {
@@ -231,7 +281,7 @@ impl ShadowMemory {
             self.pairs = small(device, bytes(PAIRS, size_of::<PairSlot>()))?;
             self.record_area = small(device, bytes(u64::from(self.records), size_of::<Record>()))?;
             self.counters = small(device, size_of::<Counters>() as u64)?;
-            self.block = small(device, size_of::<LaunchBlock>() as u64)?;
+            self.block = small(device, size_of::<[LaunchBlock; 2]>() as u64)?;
         }
         let wanted = match self.size {
             ShadowSize::Exact => {
@@ -252,7 +302,7 @@ impl ShadowMemory {
         self.wanted = wanted;
         let mut last = String::new();
         for bits in (MIN_INDEX_BITS..=wanted.min(MAX_INDEX_BITS)).rev() {
-            match allocate(device, bits) {
+            match allocate(device, 1 << bits) {
                 Ok((cells, witnesses)) => {
                     (self.cells, self.witnesses, self.index_bits) = (cells, witnesses, bits);
                     if bits < wanted {
@@ -270,12 +320,55 @@ impl ShadowMemory {
         Err(format!("no shadow memory: {last}"))
     }
 
-    fn release_cells(&mut self, device: &mut dyn Device) {
-        for address in [self.cells, self.witnesses].into_iter().filter(|&a| a != 0) {
-            // A failing free costs memory, not correctness.
-            let _ = device.free(address);
+    /// Makes sure that there are cells for shared memory: a slot per CTA, or as many as may be.
+    fn reserve_slots(
+        &mut self,
+        device: &mut dyn Device,
+        shape: &Shape,
+        shared: SharedShape,
+    ) -> Result<Slots, String> {
+        let granules = shared.bytes.max(1).div_ceil(1 << shared.granule_log2);
+        let index_bits = granules.next_power_of_two().trailing_zeros();
+        let part = (1 << self.index_bits) / SHARED_PART;
+        let most = match self.size {
+            ShadowSize::Exact => MAX_SHARED_CELLS.max(part),
+            ShadowSize::Fraction(_) | ShadowSize::Bytes(_) => part,
+        };
+        let mut slot_bits = shape.ctas.max(1).next_power_of_two().trailing_zeros();
+        slot_bits = slot_bits.min(most.max(1).ilog2().saturating_sub(index_bits));
+        loop {
+            let cells = 1 << (index_bits + slot_bits);
+            if cells <= self.shared.1 {
+                break;
+            }
+            self.release_slots(device);
+            match allocate(device, cells) {
+                Ok((at, witnesses)) => {
+                    (self.shared, self.shared_witnesses) = ((at, cells), witnesses);
+                    break;
+                }
+                Err(error) if slot_bits == 0 => {
+                    return Err(format!("no shadow memory for shared memory: {error}"));
+                }
+                Err(_) => slot_bits -= 1,
+            }
         }
+        Ok(Slots {
+            index_bits,
+            slot_bits,
+        })
+    }
+
+    fn release_cells(&mut self, device: &mut dyn Device) {
+        release(device, [self.cells, self.witnesses]);
         (self.cells, self.witnesses) = (0, 0);
+        // Their generations start anew as well.
+        self.release_slots(device);
+    }
+
+    fn release_slots(&mut self, device: &mut dyn Device) {
+        release(device, [self.shared.0, self.shared_witnesses]);
+        (self.shared, self.shared_witnesses) = ((0, 0), 0);
     }
 }
 
@@ -287,9 +380,17 @@ fn fitting(bytes: u64) -> u32 {
         .clamp(MIN_INDEX_BITS, MAX_INDEX_BITS)
 }
 
-fn allocate(device: &mut dyn Device, bits: u32) -> Result<(u64, u64), DeviceError> {
-    let cells = device.alloc(8 << bits)?;
-    match device.alloc(WITNESS_BYTES << bits) {
+fn release(device: &mut dyn Device, addresses: [u64; 2]) {
+    for address in addresses.into_iter().filter(|&a| a != 0) {
+        // A failing free costs memory, not correctness.
+        let _ = device.free(address);
+    }
+}
+
+/// That many cells, and their witnesses.
+fn allocate(device: &mut dyn Device, count: u64) -> Result<(u64, u64), DeviceError> {
+    let cells = device.alloc(8 * count)?;
+    match device.alloc(WITNESS_BYTES * count) {
         Ok(witnesses) => Ok((cells, witnesses)),
         Err(error) => {
             let _ = device.free(cells);

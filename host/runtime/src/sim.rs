@@ -10,6 +10,10 @@ use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
 use crate::reference::Reference;
 
+/// What a CTA's window of shared memory has besides the variables, in bytes, at most: 1 KiB for the
+/// system, and what aligning the dynamic part takes.
+const SHARED_EXTRA: u32 = 2048;
+
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
     device: Device,
@@ -140,14 +144,17 @@ impl CheckedSim {
         let (Some(checker), Some(key)) = (&mut self.checker, key) else {
             return self.device.launch(id, kernel, launch);
         };
+        let info = self.device.kernel(id, kernel).unwrap_or_default();
         let cluster = match launch.cluster {
-            [1, 1, 1] => self.device.kernel(id, kernel).and_then(|info| info.cluster),
+            [1, 1, 1] => info.cluster,
             given => Some(given),
         };
+        let shared = info.static_shared.saturating_add(launch.dynamic_shared);
         let extent = Extent {
             cluster: cluster.unwrap_or_default(),
             grid: launch.grid,
             block: launch.block,
+            shared: shared.saturating_add(SHARED_EXTRA),
         };
         let begun = checker.begin(&mut Reserved(&mut self.device), key, kernel, extent);
         let mut launch = launch.clone();

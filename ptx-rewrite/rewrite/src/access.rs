@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use device::{Fast, FastArguments};
+use device::{Fast, FastArguments, FastShared, FastSharedArguments};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
+use shadow::layout::{ACCESS_SHARED, LaunchBlock};
 use shadow::rule;
 
+use crate::analysis::Granules;
 use crate::names::{Meaning, Names};
 
 /// What becomes of an instruction.
@@ -18,15 +20,36 @@ pub(crate) enum Checked {
     Yes {
         /// What it does.
         op: MemoryOp,
-        /// The rule's kind.
-        kind: u32,
+        /// Where.
+        place: Place,
     },
-    /// Shared memory.
+    /// Shared memory, in a way the check does not follow.
     Shared,
     /// Local memory, parameters, constants.
     Private,
     /// It accesses memory in a way the check does not follow.
     NotUnderstood,
+}
+
+/// Where a checked access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To global memory.
+    Global,
+    /// To shared memory of the thread's own CTA.
+    Shared,
+    /// Its address tells.
+    Generic,
+}
+
+impl Place {
+    pub(crate) fn may_be_global(self) -> bool {
+        self != Self::Shared
+    }
+
+    pub(crate) fn may_be_shared(self) -> bool {
+        self != Self::Global
+    }
 }
 
 /// Decides for the instruction at statement `at`.
@@ -50,22 +73,19 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
         },
         (space, _) => space,
     };
+    let plain =
+        op.is_plain() && op.bytes() != 0 && matches!(address, Some(Operand::Address { .. }));
+    let place = match space {
+        Space::Global => Some(Place::Global),
+        Space::Shared => Some(Place::Shared),
+        Space::Generic => Some(Place::Generic),
+        _ => None,
+    };
     match space {
+        _ if plain && let Some(place) = place => Checked::Yes { op, place },
         // A copy to or from shared memory has a global side too.
-        Space::Shared | Space::SharedCluster if op.source.is_none() && !asynchronous(&op) => {
-            Checked::Shared
-        }
+        Space::Shared if op.source.is_none() && !asynchronous(&op) => Checked::Shared,
         Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
-        Space::Global | Space::Generic
-            if op.is_plain()
-                && op.bytes() != 0
-                && matches!(address, Some(Operand::Address { .. })) =>
-        {
-            Checked::Yes {
-                op,
-                kind: kind(&op),
-            }
-        }
         _ => Checked::NotUnderstood,
     }
 }
@@ -81,9 +101,9 @@ fn asynchronous(op: &MemoryOp) -> bool {
 /// The rule's kind of an access.
 ///
 /// Cluster scope counts as cta scope: it includes no other CTA unless the launch has clusters, and
-/// then the kernel's conflicts are candidates anyway.
-fn kind(op: &MemoryOp) -> u32 {
-    let wide = matches!(op.scope, Scope::Gpu | Scope::Sys);
+/// then the kernel's conflicts are candidates anyway. In shared memory every scope is wide enough.
+pub(crate) fn kind(op: &MemoryOp, shared: bool) -> u32 {
+    let wide = shared || matches!(op.scope, Scope::Gpu | Scope::Sys);
     match op.kind {
         MemoryKind::Load if !op.is_strong() => rule::WEAK_LOAD,
         MemoryKind::Load if wide => rule::STRONG_LOAD_GPU,
@@ -107,8 +127,8 @@ const INLINE_GRANULES: u32 = 4;
 pub(crate) fn check(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
-    (op, kind, site): (&MemoryOp, u32, u32),
-    granule_log2: u32,
+    (op, place, site): (&MemoryOp, Place, u32),
+    granules: Granules,
     label: u32,
 ) -> String {
     let mut text = String::from("\n");
@@ -117,28 +137,71 @@ pub(crate) fn check(
         line(&mut text, format_args!("{}bra {skip};", unless(guard)));
     }
     address(&mut text, names, at, instruction.operands.get(op.address));
-    if op.space == Space::Generic {
+    let either = place == Place::Generic;
+    let shared = granules.shared.filter(|_| place.may_be_shared());
+    if either {
+        let other = match shared {
+            Some(_) => format!("$crc_elsewhere_{label}"),
+            None => skip.clone(),
+        };
         line(
             &mut text,
             format_args!("isspacep.global %crc_global, %crc_address;"),
         );
-        line(&mut text, format_args!("@!%crc_global bra {skip};"));
+        line(&mut text, format_args!("@!%crc_global bra {other};"));
     }
+    if place.may_be_global() {
+        in_one_space(&mut text, (op, site), granules.global, false, &skip);
+    }
+    if let Some(granule_log2) = shared {
+        if either {
+            text.push_str(&format!(
+                "bra {skip};\n$crc_elsewhere_{label}:\nisspacep.shared %crc_global, %crc_address;\n\
+                 @!%crc_global bra {skip};\ncvta.to.shared.u64 %crc_address, %crc_address;\n"
+            ));
+        }
+        in_one_space(&mut text, (op, site), granule_log2, true, &skip);
+    }
+    line(&mut text, format_args!("{skip}:"));
+    text
+}
+
+/// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
+/// left to do.
+fn in_one_space(
+    text: &mut String,
+    (op, site): (&MemoryOp, u32),
+    granule_log2: u32,
+    shared: bool,
+    skip: &str,
+) {
+    let kind = kind(op, shared);
     let granules = op.bytes().div_ceil(1 << granule_log2);
     if granules <= INLINE_GRANULES {
-        fast(&mut text, granules, granule_log2, kind);
-        line(&mut text, format_args!("@%crc_settled bra {skip};"));
+        fast(text, granules, granule_log2, kind, shared);
+        line(text, format_args!("@%crc_settled bra {skip};"));
     }
     let called = if granules == 1 { "slow" } else { "range" };
-    let access = device::access_word(kind, granule_log2, op.bytes());
+    let mut access = device::access_word(kind, granule_log2, op.bytes());
+    let mut launch = "%crc_launch";
+    if shared {
+        access |= ACCESS_SHARED;
+        launch = "%crc_next";
+        line(
+            text,
+            format_args!(
+                "add.s64 {launch}, %crc_launch, {};",
+                size_of::<LaunchBlock>()
+            ),
+        );
+    }
     text.push_str(&format!(
         "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\n.param .b32 crc_3;\n.param .b32 crc_4;\n\
-         st.param.b64 [crc_0], %crc_launch;\nst.param.b64 [crc_1], %crc_me;\nst.param.b64 [crc_2], %crc_address;\n\
+         st.param.b64 [crc_0], {launch};\nst.param.b64 [crc_1], %crc_me;\nst.param.b64 [crc_2], %crc_address;\n\
          st.param.b32 [crc_3], {site};\nst.param.b32 [crc_4], {access};\n\
-         call {}{called}, (crc_0, crc_1, crc_2, crc_3, crc_4);\n}}\n{skip}:\n",
+         call {}{called}, (crc_0, crc_1, crc_2, crc_3, crc_4);\n}}\n",
         device::PREFIX,
     ));
-    text
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
@@ -172,7 +235,7 @@ fn address(text: &mut String, names: &Names<'_>, at: usize, operand: Option<&Ope
 }
 
 /// The pasted fast path over one or several granules; `%crc_settled` tells that all are settled.
-fn fast(text: &mut String, granules: u32, granule_log2: u32, kind: u32) {
+fn fast(text: &mut String, granules: u32, granule_log2: u32, kind: u32, shared: bool) {
     for n in 0..granules {
         let address = if n == 0 { "%crc_address" } else { "%crc_next" };
         if n > 0 {
@@ -182,18 +245,29 @@ fn fast(text: &mut String, granules: u32, granule_log2: u32, kind: u32) {
                 format_args!("add.s64 %crc_next, %crc_address, {offset};"),
             );
         }
-        text.push_str(&Fast::paste(&FastArguments {
-            cells: "%crc_cells",
-            base: "%crc_base",
-            bytes: "%crc_bytes",
-            index_mask: "%crc_index_mask",
-            index_bits: "%crc_index_bits",
-            tag_shift: "%crc_tag_shift",
-            me: "%crc_me",
-            address,
-            granule_log2,
-            kind,
-        }));
+        text.push_str(&match shared {
+            false => Fast::paste(&FastArguments {
+                cells: "%crc_cells",
+                base: "%crc_base",
+                bytes: "%crc_bytes",
+                index_mask: "%crc_index_mask",
+                index_bits: "%crc_index_bits",
+                tag_shift: "%crc_tag_shift",
+                me: "%crc_me",
+                address,
+                granule_log2,
+                kind,
+            }),
+            true => FastShared::paste(&FastSharedArguments {
+                cells: "%crc_slot",
+                index_mask: "%crc_slot_mask",
+                compared: "%crc_compared",
+                me: "%crc_me",
+                address,
+                granule_log2,
+                kind,
+            }),
+        });
         if n == 0 {
             line(text, format_args!("mov.pred %crc_settled, %crc_hit;"));
         } else {

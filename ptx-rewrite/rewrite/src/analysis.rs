@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ptx::ast::{Diagnostic, Function, Item, Module, Space, Span};
 use ptx::callgraph::CallGraph;
 
+use crate::Config;
 use crate::edit;
 use crate::facts::{self, Facts, Puzzle, Special};
 
@@ -19,7 +20,7 @@ const PARAM_LIMIT_LARGE: u32 = 32764;
 /// Accesses that are not checked, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Shared memory: not checked yet.
+    /// Shared memory: a matrix at once, or everything where that is left out.
     pub shared: u32,
     /// Local memory, parameters and constants: private or read-only.
     pub private: u32,
@@ -41,13 +42,17 @@ pub struct KernelInfo {
     pub beyond_cells: bool,
     /// The first few release-capable instructions, `membar.gl at line 12`.
     pub release_sites: Vec<String>,
+    /// It may access shared memory, whether that is checked or not.
+    pub shared: bool,
     /// log2 of the granule: the smallest checked access, at most 4 bytes.
     pub granule_log2: u32,
+    /// Likewise of shared memory; none when nothing there is checked.
+    pub shared_granule_log2: Option<u32>,
     /// It executes barriers of the whole CTA.
     pub barriers: bool,
     /// It executes barriers of the whole warp.
     pub warp_barriers: bool,
-    /// Static accesses to global or generic memory, callees included.
+    /// Static accesses to global, shared or generic memory, callees included.
     pub accesses: u32,
     /// Those with a check.
     pub checked: u32,
@@ -66,16 +71,25 @@ pub struct KernelInfo {
 pub(crate) struct Plan {
     /// The kernels, in text order.
     pub kernels: Vec<KernelInfo>,
-    /// Instrumented functions, kernels included, with log2 of their granule.
-    pub instrumented: BTreeMap<String, u32>,
+    /// Instrumented functions, kernels included, with their granules.
+    pub instrumented: BTreeMap<String, Granules>,
     /// Device functions left alone, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
     /// Why the module is left alone, if it is.
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// log2 of the granules that a function's accesses are divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granules {
+    /// Of global memory.
+    pub global: u32,
+    /// Of shared memory, if there is any to access.
+    pub shared: Option<u32>,
+}
+
 /// Decides for the whole module.
-pub(crate) fn plan(module: &Module) -> Plan {
+pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
     let mut plan = Plan::default();
     let graph = CallGraph::new(module);
     let refused = refuse(module);
@@ -129,20 +143,18 @@ pub(crate) fn plan(module: &Module) -> Plan {
         .collect();
     let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
 
-    // Kernels that share a function share its granule.
-    let mut granules: BTreeMap<&str, u32> = BTreeMap::new();
+    // Kernels that share a function share its granules: global, shared, and 0 there once shared
+    // memory is known to be accessed.
+    let mut granules: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
     for entry in &entries {
         let mut reached = graph.directly_reachable(&entry.name);
         reached.retain(|name| defined.contains(name) && !fixed.contains_key(name));
-        let granule = reached
-            .iter()
-            .filter_map(|name| facts.get(name))
-            .map(|facts| facts.granule_log2)
-            .min();
         for name in &reached {
-            let known = granules.entry(name).or_insert(2);
-            *known = granule.unwrap_or(2).min(*known);
+            if let Some(facts) = facts.get(name) {
+                let (global, shared) = (facts.granule_log2, facts.shared_granule_log2);
+                granules.insert(name, [global, shared, u32::from(!facts.names_shared)]);
+            }
         }
         groups.push((entry, reached));
     }
@@ -150,14 +162,11 @@ pub(crate) fn plan(module: &Module) -> Plan {
     while !settled {
         settled = true;
         for (_, reached) in &groups {
-            let least = reached
-                .iter()
-                .filter_map(|name| granules.get(name))
-                .min()
-                .copied();
+            let all = reached.iter().filter_map(|name| granules.get(name));
+            let least = all.fold([2, 2, 1], |a, b| std::array::from_fn(|n| a[n].min(b[n])));
             for name in reached {
-                if let (Some(known), Some(least)) = (granules.get_mut(name), least)
-                    && *known > least
+                if let Some(known) = granules.get_mut(name)
+                    && *known != least
                 {
                     *known = least;
                     settled = false;
@@ -167,16 +176,22 @@ pub(crate) fn plan(module: &Module) -> Plan {
     }
 
     for (entry, reached) in &groups {
-        let mut info = kernel(&graph, &facts, entry, reached, &fixed);
+        let mut info = kernel(&graph, &facts, (entry, config), reached, &fixed);
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
-        info.granule_log2 = granules.get(entry.name.as_str()).copied().unwrap_or(2);
+        let known = granules.get(entry.name.as_str());
+        let [global, shared, none] = known.copied().unwrap_or([2, 2, 1]);
+        let granules = Granules {
+            global,
+            shared: (none == 0 && !config.leave_shared).then_some(shared),
+        };
+        (info.granule_log2, info.shared_granule_log2) = (granules.global, granules.shared);
+        info.shared &= none == 0;
         if !info.instrumented {
             info.checked = 0;
         } else {
             for name in reached {
-                plan.instrumented
-                    .insert((*name).to_owned(), info.granule_log2);
+                plan.instrumented.insert((*name).to_owned(), granules);
             }
         }
         plan.kernels.push(info);
@@ -229,7 +244,7 @@ fn hidden_offset(entry: &Function) -> u32 {
 fn kernel(
     graph: &CallGraph<'_>,
     facts: &BTreeMap<&str, Facts>,
-    entry: &Function,
+    (entry, config): (&Function, &Config),
     reached: &BTreeSet<&str>,
     fixed: &BTreeMap<&str, &str>,
 ) -> KernelInfo {
@@ -249,10 +264,12 @@ fn kernel(
         };
         info.accesses += facts.checkable;
         special.join(facts.special);
+        let left = u32::from(config.leave_shared) * facts.checkable_shared;
         if reached.contains(name) {
-            info.checked += facts.checkable;
+            info.checked += facts.checkable - left;
         }
-        info.skipped.shared += facts.shared;
+        info.skipped.shared += facts.shared + left;
+        info.shared |= facts.shared + facts.maybe_shared > 0;
         info.skipped.private += facts.private;
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;

@@ -14,9 +14,17 @@ use crate::names::Names;
 pub(crate) struct Facts {
     /// Accesses that can be checked.
     pub checkable: u32,
-    /// log2 of the smallest element among them, at most 2.
+    /// Those of them that are of shared memory for certain.
+    pub checkable_shared: u32,
+    /// Those of them that may be.
+    pub maybe_shared: u32,
+    /// log2 of the smallest element among those that may be of global memory, at most 2.
     pub granule_log2: u32,
-    /// Accesses of shared memory.
+    /// Likewise, of shared memory.
+    pub shared_granule_log2: u32,
+    /// It knows shared memory: without, a generic address is none.
+    pub names_shared: bool,
+    /// Accesses of shared memory that are not checked.
     pub shared: u32,
     /// Accesses of private or constant memory.
     pub private: u32,
@@ -86,6 +94,7 @@ pub(crate) struct Puzzle {
 pub(crate) fn read(module: &Module, function: &Function) -> Facts {
     let mut facts = Facts {
         granule_log2: 2,
+        shared_granule_log2: 2,
         ..Facts::default()
     };
     let Some(body) = &function.body else {
@@ -93,6 +102,9 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         return facts;
     };
     let names = Names::new(module, function, body);
+    let text = module.slice(body.span);
+    let mut variables = module.variables().filter(|v| v.space == Space::Shared);
+    facts.names_shared = variables.any(|variable| text.contains(variable.name.as_str()));
     for (at, statement) in body.statements.iter().enumerate() {
         let instruction = match statement {
             Statement::Instruction(instruction) => instruction,
@@ -104,20 +116,36 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                 ));
                 continue;
             }
+            Statement::Variable(variable) => {
+                facts.names_shared |= variable.space == Space::Shared;
+                continue;
+            }
             _ => continue,
         };
+        facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
         match access::classify(&names, at, instruction) {
-            Checked::Yes { op, .. } => {
+            Checked::Yes { op, place } => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.checkable += 1;
-                facts.special.add(&op);
-                facts.granule_log2 = facts.granule_log2.min(element);
+                if place.may_be_global() {
+                    facts.special.add(&op);
+                    facts.granule_log2 = facts.granule_log2.min(element);
+                }
+                facts.checkable_shared += u32::from(!place.may_be_global());
+                if place.may_be_shared() {
+                    facts.maybe_shared += 1;
+                    facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
+                }
             }
             Checked::Shared => facts.shared += 1,
             Checked::Private => facts.private += 1,
             Checked::NotUnderstood => {
                 facts.puzzle(&opcode(instruction), line, observable(instruction));
+            }
+            // The address of another CTA's shared memory, which no cell is told of.
+            Checked::NoAccess if instruction.opcode == "mapa" => {
+                facts.puzzle(&opcode(instruction), line, true);
             }
             Checked::NoAccess if isa::lookup(&instruction.opcode).is_none() => {
                 facts.puzzle(&opcode(instruction), line, false);

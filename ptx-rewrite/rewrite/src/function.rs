@@ -1,6 +1,6 @@
 //! Walks one function, and what is computed once at its entry.
 
-use device::{Fast, LAUNCH_PARAM, PREFIX};
+use device::{Fast, FastShared, LAUNCH_PARAM, PREFIX};
 use ptx::ast::{Function, Instruction, Module};
 use shadow::layout::LaunchBlock;
 
@@ -22,7 +22,7 @@ pub(crate) fn rewrite(
     rewritten: &mut Rewritten,
     edits: &mut Edits,
 ) -> bool {
-    let Some(&granule_log2) = plan.instrumented.get(function.name.as_str()) else {
+    let Some(&granules) = plan.instrumented.get(function.name.as_str()) else {
         return calls::pass_nothing(module, plan, function, edits);
     };
     calls::extend_parameters(module, function, edits);
@@ -32,21 +32,27 @@ pub(crate) fn rewrite(
     // Only a kernel whose callees are checked keeps its identity in memory.
     let callee = |instruction: &Instruction| calls::checked_callee(plan, instruction);
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
-    edits.insert(body.span.start + 1, prologue(function, state));
     let names = Names::new(module, function, body);
+    let shared = granules.shared.is_some()
+        && body.instructions().any(|(at, instruction)| {
+            matches!(access::classify(&names, at, instruction), Checked::Yes { place, .. } if place.may_be_shared())
+        });
+    edits.insert(body.span.start + 1, prologue(function, state, shared));
     let mut label = 0;
     for (statement, instruction) in body.instructions() {
-        if let Checked::Yes { op, kind } = access::classify(&names, statement, instruction) {
+        if let Checked::Yes { op, place } = access::classify(&names, statement, instruction)
+            && (place.may_be_global() || granules.shared.is_some())
+        {
             let id = config.first_site + rewritten.sites.len() as u32;
-            let about = (id, op, kind);
+            let about = (id, op, access::kind(&op, !place.may_be_global()));
             rewritten
                 .sites
                 .push(Site::new(module, function, body, instruction, about));
             let text = access::check(
                 &names,
                 (statement, instruction),
-                (&op, kind, id),
-                granule_log2,
+                (&op, place, id),
+                granules,
                 label,
             );
             edits.insert(instruction.span.start, text);
@@ -63,9 +69,13 @@ pub(crate) fn rewrite(
 }
 
 /// Declares the registers and fills them.
-fn prologue(function: &Function, state: bool) -> String {
+fn prologue(function: &Function, state: bool, shared: bool) -> String {
     let mut text = String::from("\n");
     text.push_str(&Fast::declarations());
+    if shared {
+        text.push_str(&FastShared::declarations());
+        text.push_str(".reg .b64 %crc_slot, %crc_slot_mask, %crc_compared;\n");
+    }
     text.push_str(
         ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_index_bits, %crc_tag_shift;\n\
          .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next;\n",
@@ -121,6 +131,21 @@ fn prologue(function: &Function, state: bool) -> String {
     } else {
         text.push_str(&format!(
             "ld.param.u64 %crc_state, [{STATE_PARAM}];\nld.local.u64 %crc_me, [%crc_state];\n"
+        ));
+    }
+    if shared {
+        let block = size_of::<LaunchBlock>();
+        text.push_str(&field(
+            "%crc_slot_mask",
+            "u64",
+            block + std::mem::offset_of!(LaunchBlock, index_mask),
+        ));
+        text.push_str(&format!(
+            "add.s64 %crc_next, %crc_launch, {block};\n\
+             {{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\n.param .b64 crc_3;\n\
+             st.param.b64 [crc_0], %crc_next;\nst.param.b64 [crc_1], %crc_me;\n\
+             call (crc_2), {PREFIX}slot, (crc_0, crc_1);\nld.param.b64 %crc_slot, [crc_2];\n\
+             call (crc_3), {PREFIX}compared, (crc_0);\nld.param.b64 %crc_compared, [crc_3];\n}}\n"
         ));
     }
     text

@@ -5,7 +5,7 @@
 //!
 //! What is inserted: the device's functions once per module; a hidden last parameter with the
 //! launch block's address per kernel; at a kernel's entry the thread's identity, in registers; in
-//! front of every global access the check, under the access's predicate; after every full barrier
+//! front of every access to global or shared memory the check, under the access's predicate; after every full barrier
 //! the next epoch.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
 //! a body, [`epoch`] counts barriers, [`calls`] hands the state to device functions and back.
@@ -33,6 +33,8 @@ pub use site::Site;
 pub struct Config {
     /// Id of the module's first site; ids go up by one from there.
     pub first_site: u32,
+    /// Somebody else looks after shared memory: it gets no checks.
+    pub leave_shared: bool,
 }
 
 /// A module with its checks.
@@ -54,7 +56,7 @@ pub struct Rewritten {
 ///
 /// Never fails: what cannot be checked stays as it is, and [`KernelInfo::why_not`] says why.
 pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
-    let plan = analysis::plan(module);
+    let plan = analysis::plan(module, config);
     let mut rewritten = Rewritten {
         unchecked_functions: plan.unchecked_functions.clone(),
         diagnostics: plan.diagnostics.clone(),

@@ -140,7 +140,13 @@ fn show_ptx(text: &str) {
         let (line, column) = module.line_column(diagnostic.span.start);
         println!("    PTX {line}:{column}: {}", diagnostic.message);
     }
-    let rewritten = rewrite::rewrite(&module, &Config { first_site: 1 });
+    let rewritten = rewrite::rewrite(
+        &module,
+        &Config {
+            first_site: 1,
+            ..Config::default()
+        },
+    );
     if rewritten.kernels.is_empty() {
         println!("    no kernels");
         return;

@@ -29,7 +29,13 @@ pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
         let what = format!("{} has been rewritten already", args.input.display());
         return Err(Stop::new(BAD_INPUT, what));
     }
-    let rewritten = rewrite::rewrite(&module, &Config { first_site: 1 });
+    let rewritten = rewrite::rewrite(
+        &module,
+        &Config {
+            first_site: 1,
+            ..Config::default()
+        },
+    );
     for diagnostic in &rewritten.diagnostics {
         let (line, column) = module.line_column(diagnostic.span.start);
         eprintln!(
