@@ -306,7 +306,7 @@ impl Checker {
         if self.options.mode == Mode::Precise && selected {
             begun.scrutiny = Some(match is_for_host(info) {
                 true => Scrutiny::Everything,
-                false if info.shared => Scrutiny::Shared,
+                false if info.may_access_shared => Scrutiny::Shared,
                 false => Scrutiny::Barriers,
             });
         }

@@ -20,7 +20,7 @@ const PARAM_LIMIT_LARGE: u32 = 32764;
 /// Accesses that are not checked, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Shared memory: a matrix at once, or everything where that is left out.
+    /// Shared memory: a matrix at once, or everything where the kernel has no such checks.
     pub shared: u32,
     /// Local memory, parameters and constants: private or read-only.
     pub private: u32,
@@ -42,8 +42,8 @@ pub struct KernelInfo {
     pub beyond_cells: bool,
     /// The first few release-capable instructions, `membar.gl at line 12`.
     pub release_sites: Vec<String>,
-    /// It may access shared memory, whether that is checked or not.
-    pub shared: bool,
+    /// It may access shared memory, by a generic address for instance, checked or not.
+    pub may_access_shared: bool,
     /// log2 of the granule: the smallest checked access, at most 4 bytes.
     pub granule_log2: u32,
     /// Likewise of shared memory; none when nothing there is checked.
@@ -52,10 +52,12 @@ pub struct KernelInfo {
     pub barriers: bool,
     /// It executes barriers of the whole warp.
     pub warp_barriers: bool,
-    /// Static accesses to global, shared or generic memory, callees included.
+    /// Static accesses to global or generic memory, callees included.
     pub accesses: u32,
     /// Those with a check.
     pub checked: u32,
+    /// Static accesses to shared memory, callees included.
+    pub shared_accesses: u32,
     /// Those that need none, or have none yet.
     pub skipped: Skipped,
     /// What accesses or orders memory in a way the check does not follow, one line each.
@@ -186,9 +188,10 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
             shared: (none == 0 && !config.leave_shared).then_some(shared),
         };
         (info.granule_log2, info.shared_granule_log2) = (granules.global, granules.shared);
-        info.shared &= none == 0;
+        info.may_access_shared &= none == 0;
         if !info.instrumented {
             info.checked = 0;
+            info.skipped.shared = info.shared_accesses;
         } else {
             for name in reached {
                 plan.instrumented.insert((*name).to_owned(), granules);
@@ -264,12 +267,15 @@ fn kernel(
         };
         info.accesses += facts.checkable;
         special.join(facts.special);
-        let left = u32::from(config.leave_shared) * facts.checkable_shared;
-        if reached.contains(name) {
-            info.checked += facts.checkable - left;
+        info.shared_accesses += facts.shared + facts.checkable_shared;
+        info.may_access_shared |= facts.shared + facts.checkable_shared + facts.generic > 0;
+        info.skipped.shared += facts.shared;
+        if !reached.contains(name) || config.leave_shared {
+            info.skipped.shared += facts.checkable_shared;
         }
-        info.skipped.shared += facts.shared + left;
-        info.shared |= facts.shared + facts.maybe_shared > 0;
+        if reached.contains(name) {
+            info.checked += facts.checkable;
+        }
         info.skipped.private += facts.private;
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;

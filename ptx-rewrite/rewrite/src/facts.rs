@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, MemoryKind, MemoryOp, SyncOp};
 
-use crate::access::{self, Checked};
+use crate::access::{self, Checked, Place};
 use crate::epoch::{self, Counted};
 use crate::names::Names;
 
 /// The facts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// Accesses that can be checked.
+    /// Accesses of global or generic memory that can be checked.
     pub checkable: u32,
-    /// Those of them that are of shared memory for certain.
+    /// Accesses of shared memory that can be checked.
     pub checkable_shared: u32,
-    /// Those of them that may be.
-    pub maybe_shared: u32,
+    /// Accesses whose address says whether they are of shared memory.
+    pub generic: u32,
     /// log2 of the smallest element among those that may be of global memory, at most 2.
     pub granule_log2: u32,
     /// Likewise, of shared memory.
@@ -127,14 +127,14 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         match access::classify(&names, at, instruction) {
             Checked::Yes { op, place } => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
-                facts.checkable += 1;
+                facts.generic += u32::from(place == Place::Generic);
                 if place.may_be_global() {
+                    facts.checkable += 1;
                     facts.special.add(&op);
                     facts.granule_log2 = facts.granule_log2.min(element);
                 }
-                facts.checkable_shared += u32::from(!place.may_be_global());
+                facts.checkable_shared += u32::from(place == Place::Shared);
                 if place.may_be_shared() {
-                    facts.maybe_shared += 1;
                     facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
                 }
             }

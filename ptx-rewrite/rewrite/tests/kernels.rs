@@ -68,7 +68,9 @@ fn accesses_are_counted_by_what_becomes_of_them() {
         ".shared .u32 s; .local .u32 l; ld.param.u64 %a, [a]; ld.u32 %v, [%a]; ld.shared.u32 %v, [s]; ld.u32 %v, [s]; st.local.u32 [l], %v; red.global.add.u32 [%a], 1;",
     );
     assert_eq!((info.accesses, info.checked), (2, 2));
-    assert_eq!((info.skipped.shared, info.skipped.private), (2, 2));
+    assert_eq!((info.shared_accesses, info.skipped.shared), (2, 0));
+    assert_eq!(info.skipped.private, 2);
+    assert_eq!(info.shared_granule_log2, Some(2));
     assert!(info.not_understood.is_empty(), "{:?}", info.not_understood);
 }
 
@@ -90,7 +92,8 @@ fn what_is_not_modelled_is_told_by_opcode() {
 #[test]
 fn matrices_in_shared_memory_are_shared_accesses() {
     let info = kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%w];");
-    assert_eq!((info.skipped.shared, info.not_understood.len()), (1, 0));
+    assert_eq!((info.skipped.shared, info.shared_accesses), (1, 1));
+    assert!(info.not_understood.is_empty());
     let info = kernel("wmma.load.c.sync.aligned.row.m16n16k16.global.f16 {%v, %v, %v, %v}, [%a];");
     assert_eq!(info.not_understood.len(), 1);
 }
@@ -112,6 +115,58 @@ fn the_smallest_element_of_all_kernels_that_share_a_function_is_the_granule() {
         .map(|kernel| kernel.granule_log2)
         .collect();
     assert_eq!(granules, [0, 0, 1, 2]);
+}
+
+#[test]
+fn the_granule_of_shared_memory_is_chosen_like_that_of_global_memory() {
+    let all = rewritten(
+        ".extern .shared .b8 buffer[];\n\
+         .func f { .reg .u64 %a; .reg .u16 %v; ld.u16 %v, [%a]; ret; }\n\
+         .entry a { .reg .u32 %v; ld.shared.u8 %v, [buffer]; st.global.u32 [8], %v; ret; }\n\
+         .entry b { .reg .u64 %a; mov.u64 %a, buffer; call f; ret; }\n\
+         .entry c { .reg .u64 %a; .reg .u32 %v; ld.u32 %v, [%a]; ret; }",
+    );
+    let granules: Vec<_> = all
+        .kernels
+        .iter()
+        .map(|kernel| (kernel.granule_log2, kernel.shared_granule_log2))
+        .collect();
+    // Without shared memory a generic address is none.
+    assert_eq!(granules, [(2, Some(0)), (1, Some(1)), (2, None)]);
+    let may: Vec<bool> = all.kernels.iter().map(|k| k.may_access_shared).collect();
+    assert_eq!(may, [true, true, false]);
+}
+
+#[test]
+fn shared_memory_of_other_ctas_is_told() {
+    let info = kernel(
+        "mapa.shared::cluster.u32 %w, %v, 1; ld.shared::cluster.u32 %v, [%w]; st.shared.u32 [%v], %w;",
+    );
+    assert_eq!((info.shared_accesses, info.skipped.shared), (1, 0));
+    assert_eq!(
+        info.not_understood,
+        [
+            "ld.shared::cluster.u32 at PTX line 4",
+            "mapa.shared::cluster.u32 at PTX line 4"
+        ]
+    );
+    assert!(info.not_observable.is_empty());
+}
+
+#[test]
+fn shared_memory_can_be_left_out() {
+    let text = format!(
+        "{HEADER}.entry k {{ .reg .u32 %v; .shared .u32 s; st.shared.u32 [s], 1; ld.u32 %v, [8]; ret; }}"
+    );
+    let config = Config {
+        leave_shared: true,
+        ..Config::default()
+    };
+    let all = rewrite(&ptx::parse(&text).0, &config);
+    let info = &all.kernels[0];
+    assert_eq!((info.shared_accesses, info.skipped.shared), (1, 1));
+    assert!(info.may_access_shared && info.shared_granule_log2.is_none());
+    assert_eq!(all.sites.len(), 1);
 }
 
 #[test]

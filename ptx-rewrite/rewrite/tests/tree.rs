@@ -14,7 +14,13 @@ fn checks_can_be_erased_and_parse() {
     let mut checked = 0;
     for (path, text) in files {
         let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(&module, &Config { first_site: 7 });
+        let rewritten = rewrite(
+            &module,
+            &Config {
+                first_site: 7,
+                ..Config::default()
+            },
+        );
         assert!(
             erase(&rewritten.text) == text,
             "{}: erasing",

@@ -179,7 +179,7 @@ fn show_ptx(text: &str) {
                 0
             }
             .to_string(),
-            kernel.skipped.shared.to_string(),
+            kernel.shared_accesses.to_string(),
             match (kernel.barriers, kernel.warp_barriers) {
                 (true, true) => "block, warp",
                 (true, false) => "block",
