@@ -215,32 +215,55 @@ fn declarations(name: &str, registers: &str) -> String {
 /// The function's code, its parameters replaced by `values`.
 fn paste(name: &str, registers: &str, values: &[&str]) -> String {
     let mut text = String::new();
+    // A parameter is read once, into a register that stays: other registers can stand in its place.
+    let mut same: Vec<(&str, &str)> = Vec::new();
     for line in body(name).filter(|line| !line.starts_with(".reg")) {
-        text.push_str(&substitute(&line.replace('%', registers), values));
+        if let Some((register, value)) = parameter(line, values)
+            && value.starts_with('%')
+        {
+            same.push((register, value));
+            continue;
+        }
+        text.push_str(&substitute(line, registers, &same, values));
         text.push('\n');
     }
     text
 }
 
-/// Turns reading a parameter into a move, and returning a value into setting the predicate.
-fn substitute(line: &str, values: &[&str]) -> String {
-    if let Some((_, source)) = line.split_once("[func_retval0],") {
+/// The register that a line reads a parameter into, and what stands for the parameter.
+fn parameter<'a>(line: &'a str, values: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let (register, source) = line.strip_prefix("ld.param.")?.split_once(',')?;
+    let register = register.split_whitespace().nth(1)?;
+    let number = source.trim().strip_suffix("];")?.rsplit('_').next()?;
+    Some((register, values.get(number.parse::<usize>().ok()?)?))
+}
+
+/// Turns reading a parameter into a move, and returning a value into setting the predicate; gives
+/// registers other names.
+fn substitute(line: &str, registers: &str, same: &[(&str, &str)], values: &[&str]) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('%') {
+        let (before, from) = rest.split_at(at);
+        let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric());
+        let (name, behind) = from.split_at(end.map_or(from.len(), |end| end + 1));
+        text.push_str(before);
+        match same.iter().find(|(register, _)| *register == name) {
+            Some((_, value)) => text.push_str(value),
+            None => text.extend([registers, &name[1..]]),
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    if let Some((_, source)) = text.split_once("[func_retval0],") {
         return format!("setp.ne.u32 %crc_hit,{source} 0;").replace("; 0;", ", 0;");
     }
-    match line.split_once("[__cudarun_fast_") {
-        Some((load, rest)) => {
-            let number = rest
-                .split(']')
-                .next()
-                .and_then(|name| name.rsplit('_').next());
-            let number = number.and_then(|number| number.parse::<usize>().ok());
-            let value = number
-                .and_then(|n| values.get(n))
-                .copied()
-                .unwrap_or_default();
+    match parameter(line, values) {
+        Some((_, value)) => {
+            let load = text.split_once('[').map_or("", |(load, _)| load);
             format!("{}{value};", load.replace("ld.param", "mov"))
         }
-        None => line.to_owned(),
+        None => text,
     }
 }
 

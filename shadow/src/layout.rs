@@ -80,13 +80,17 @@ pub const ACCESS_BYTES_SHIFT: u32 = 8;
 pub const WITNESS_BYTES: u64 = 32;
 /// Where a witness's site begins.
 pub const WITNESS_SITE_SHIFT: u32 = 34;
+/// Lowest bit of a witness's thread, and so of its lane.
+pub const WITNESS_LANE_SHIFT: u32 = 24;
 /// The thread of a witness: its index in the CTA, and the lowest 24 bits of the CTA's.
 pub const WITNESS_THREAD_MASK: u64 = (1 << WITNESS_SITE_SHIFT) - 1;
 
 /// Who accessed a granule, and where: site, thread in its CTA, CTA. Site ids start at 1, so 0 is
 /// nobody.
 pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
-    (site as u64) << WITNESS_SITE_SHIFT | ((thread & 1023) as u64) << 24u32 | (cta & 0xff_ffff)
+    (site as u64) << WITNESS_SITE_SHIFT
+        | ((thread & 1023) as u64) << WITNESS_LANE_SHIFT
+        | (cta & 0xff_ffff)
 }
 
 /// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
@@ -155,8 +159,6 @@ pub struct Counters {
     pub undecided: u64,
     /// Accesses outside the window.
     pub outside: u64,
-    /// Checks that changed, or might have changed, a cell.
-    pub slow: u64,
 }
 }
 
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
         assert_eq!(size_of::<LaunchBlock>(), 112);
-        assert_eq!(size_of::<Counters>(), 48);
+        assert_eq!(size_of::<Counters>(), 40);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
         assert_eq!(offset_of!(LaunchBlock, pairs), 64);

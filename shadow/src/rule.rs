@@ -184,7 +184,12 @@ pub const fn compared_by_warps(shifts: &Shifts) -> u64 {
 /// The first cell of a CTA's slot, by its number; slots have `index_mask + 1` cells. `me` is without
 /// tag.
 pub const fn slot(me: u64, shifts: &Shifts, slot_mask: u64, index_mask: u64) -> u64 {
-    (above(me, shifts.cta) & slot_mask) * (index_mask + 1)
+    (cta(me, shifts) & slot_mask) * (index_mask + 1)
+}
+
+/// The CTA of `me`, which is without tag.
+pub const fn cta(me: u64, shifts: &Shifts) -> u64 {
+    above(me, shifts.cta)
 }
 
 /// Whether the field of `me` from `low` to `high` is at its maximum. A field without bits never is.

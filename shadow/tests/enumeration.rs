@@ -95,6 +95,7 @@ impl Walk<'_> {
                         true => passes_fast_shared(cell, me_here, kind, &self.shifts),
                         false => passes_fast(cell, me_here, kind, self.shifts.tag),
                     };
+                    third_lane(cell, me_here, kind, &self.shifts);
                     if settled {
                         assert_eq!((outcome.next, outcome.verdict), (cell, rule::OK));
                     }
@@ -172,6 +173,20 @@ fn passes_fast(cell: u64, me: u64, kind: u32, tag_shift: u32) -> bool {
     let compared = tag | GENERATION_MASK | GRID_MULTI | GRID_CLASS_MASK;
     let mine = cell == me | rule::classes(kind);
     mine || (cell ^ (me | rule::shared(kind))) & compared == 0
+}
+
+/// Where several lanes of a warp do the same, the device enters two of them: after a second without
+/// a finding, the rule finds nothing and changes nothing for a third. (After a finding, the cell
+/// stands for some of the accesses anyway.)
+fn third_lane(cell: u64, me: u64, kind: u32, shifts: &Shifts) {
+    let first = rule::access(cell, me, kind, shifts);
+    // No thread of a walk has these lanes.
+    let second = rule::access(first.next, me ^ 8, kind, shifts);
+    let third = rule::access(second.next, me ^ 16, kind, shifts);
+    if second.verdict == rule::OK {
+        let outcome = (third.next, third.verdict);
+        assert_eq!(outcome, (second.next, rule::OK), "{cell:#x} {me:#x} {kind}");
+    }
 }
 
 /// The device's fast path for shared memory (`__cudarun_fast_shared`).

@@ -164,20 +164,62 @@ pub unsafe extern "C" fn __cudarun_slow(
         let counters = (*launch).counters as *mut Counters;
         let offset = address - (*launch).window_base;
         if offset >= (*launch).window_bytes {
-            count(&raw mut (*counters).outside);
+            count(&raw mut (*counters).outside, 1);
             return;
         }
-        count(&raw mut (*counters).slow);
         let shifts = shifts(launch);
         let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
         let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
         let index = (granule & cells) + rule::slot(me, &shifts, slots, cells);
-        let me = me | up(granule >> (*launch).index_bits, (*launch).tag_shift);
+        let untagged = me;
+        let me = untagged | up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let cell_at = (*launch).cells + (index << 3u32);
         let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
-        let mine = witness(site, cta_in_grid(), thread_in_cta());
-        let kind = access & ACCESS_KIND_MASK;
+        // Lanes that do the same to the same granule do not fight over its cell: the first goes
+        // ahead and enters itself, and one other that stands for all the others: unless that one
+        // finds something, the rule changes nothing for a third. Whatever the others do next, a
+        // barrier waits for the first too.
+        let what = (site as u64) << 32u32 | access as u64;
+        let lanes = peers(cell_at, me & !LANE_MASK, what);
+        if lanes & lanes_below() != 0 {
+            return;
+        }
+        let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
+        let mine = witness(site, rule::cta(untagged, &shifts), thread as u32);
+        let mut by = Access { me, mine, address, access, times: 1 };
+        let mut others = lanes & (lanes - 1);
+        loop {
+            update(launch, &shifts, cell_at, witnesses, &by);
+            if others == 0 {
+                return;
+            }
+            let lane = ones((others & (0 - others)) - 1) as u64;
+            by.me = me & !LANE_MASK | lane;
+            by.mine = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | lane << WITNESS_LANE_SHIFT;
+            by.times = ones(others);
+            others = 0;
+        }
+    }
+}
 
+/// One access, or several alike, to one granule.
+struct Access {
+    /// The thread's identity, tag included.
+    me: u64,
+    /// Its witness.
+    mine: u64,
+    address: u64,
+    /// The access word.
+    access: u32,
+    /// How many it stands for.
+    times: u32,
+}
+
+/// Changes the cell, and its witnesses, as the rule says.
+#[inline(always)]
+unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witnesses: u64, by: &Access) {
+    unsafe {
+        let (me, kind) = (by.me, by.access & ACCESS_KIND_MASK);
         let mut cell = load_cell(cell_at);
         loop {
             // A busy cell of an earlier launch belongs to a thread that was killed.
@@ -185,13 +227,16 @@ pub unsafe extern "C" fn __cudarun_slow(
                 cell = load_cell(cell_at);
                 continue;
             }
-            let outcome = rule::access(cell & !BUSY, me, kind, &shifts);
+            let outcome = rule::access(cell & !BUSY, me, kind, shifts);
             if outcome.next == cell {
+                if outcome.verdict == rule::OK {
+                    return;
+                }
                 // The witnesses are the cell's own unless it changes meanwhile.
-                let other = witness::partner(witnesses, outcome.verdict, cell, kind, mine);
+                let other = witness::partner(witnesses, outcome.verdict, cell, kind, by.mine);
                 let seen = load_cell(cell_at);
                 if seen == cell {
-                    settle(launch, outcome.verdict, cell, me, address, mine, other, access);
+                    settle(launch, outcome.verdict, cell, other, by);
                     return;
                 }
                 cell = seen;
@@ -203,12 +248,16 @@ pub unsafe extern "C" fn __cudarun_slow(
                 continue;
             }
             // Nobody else touches the witnesses of a busy cell.
-            let other = witness::partner(witnesses, outcome.verdict, cell, kind, mine);
+            let other = if outcome.verdict == rule::OK {
+                0
+            } else {
+                witness::partner(witnesses, outcome.verdict, cell, kind, by.mine)
+            };
             let stale = (cell ^ me) & (GENERATION_MASK | up(!0u64, shifts.tag)) != 0;
             let alone = stale | (outcome.verdict != rule::OK);
-            witness::remember(witnesses, outcome.next, kind, mine, alone);
+            witness::remember(witnesses, outcome.next, kind, by.mine, alone);
             publish_cell(cell_at, outcome.next);
-            settle(launch, outcome.verdict, cell, me, address, mine, other, access);
+            settle(launch, outcome.verdict, cell, other, by);
             return;
         }
     }
@@ -233,32 +282,23 @@ pub unsafe extern "C" fn __cudarun_range(
 }
 
 /// Counts and records what the rule said.
-unsafe fn settle(
-    launch: *const LaunchBlock,
-    verdict: u32,
-    cell: u64,
-    me: u64,
-    address: u64,
-    mine: u64,
-    other: u64,
-    access: u32,
-) {
+unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: u64, by: &Access) {
     unsafe {
         let counters = (*launch).counters as *mut Counters;
         if verdict == rule::OK {
             return;
         }
         if verdict == rule::EVICTED {
-            count(&raw mut (*counters).evictions);
+            count(&raw mut (*counters).evictions, by.times);
             return;
         }
         if verdict == rule::UNDECIDED {
-            count(&raw mut (*counters).undecided);
+            count(&raw mut (*counters).undecided, by.times);
             return;
         }
-        count(&raw mut (*counters).conflicts);
-        if record::first_of_pair(launch, verdict, mine, other) {
-            record::write(launch, verdict, cell, me, address, mine, other, access);
+        count(&raw mut (*counters).conflicts, by.times);
+        if record::first_of_pair(launch, verdict, by.mine, other, by.times) {
+            record::write(launch, verdict, cell, by.me, by.address, by.mine, other, by.access);
         }
     }
 }

@@ -13,6 +13,32 @@ pub fn thread_in_cta() -> u32 {
     special!("tid.x") + special!("ntid.x") * (special!("tid.y") + special!("ntid.y") * special!("tid.z"))
 }
 
+/// The lanes that are here with this one, and have the same three values.
+pub fn peers(a: u64, b: u64, c: u64) -> u32 {
+    let (by_a, by_b, by_c): (u32, u32, u32);
+    // In one piece, so that nothing comes between the mask and those who wait for each other by it.
+    unsafe {
+        asm!("{{ .reg .b32 %active; activemask.b32 %active;",
+            "match.any.sync.b64 {0}, {3}, %active;",
+            "match.any.sync.b64 {1}, {4}, %active;",
+            "match.any.sync.b64 {2}, {5}, %active; }}",
+            out(reg32) by_a, out(reg32) by_b, out(reg32) by_c, in(reg64) a, in(reg64) b, in(reg64) c)
+    };
+    by_a & by_b & by_c
+}
+
+/// The lanes below this one, one bit each.
+pub fn lanes_below() -> u32 {
+    special!("lanemask_lt")
+}
+
+/// How many bits are set.
+pub fn ones(bits: u32) -> u32 {
+    let count: u32;
+    unsafe { asm!("popc.b32 {0}, {1};", out(reg32) count, in(reg32) bits) };
+    count
+}
+
 /// The CTA's linear index in the grid, x fastest.
 pub fn cta_in_grid() -> u64 {
     let row = special!("ctaid.y") as u64 + special!("nctaid.y") as u64 * special!("ctaid.z") as u64;
@@ -50,13 +76,16 @@ pub fn store_relaxed(at: u64, value: u64) {
     unsafe { asm!("st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
 }
 
-/// Adds 1 and gives the value before.
-pub fn fetch_increment(at: *mut u64) -> u64 {
+/// Adds `more` and gives the value before.
+pub fn fetch_add(at: *mut u64, more: u32) -> u64 {
     let value: u64;
-    unsafe { asm!("atom.relaxed.gpu.global.add.u64 {0}, [{1}], 1;", out(reg64) value, in(reg64) at as u64) };
+    unsafe {
+        asm!("atom.relaxed.gpu.global.add.u64 {0}, [{1}], {2};",
+            out(reg64) value, in(reg64) at as u64, in(reg64) more as u64)
+    };
     value
 }
 
-pub fn count(at: *mut u64) {
-    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], 1;", in(reg64) at as u64) };
+pub fn count(at: *mut u64, more: u32) {
+    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) more as u64) };
 }

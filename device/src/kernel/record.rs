@@ -14,6 +14,7 @@ pub unsafe fn first_of_pair(
     verdict: u32,
     mine: u64,
     other: u64,
+    times: u32,
 ) -> bool {
     unsafe {
         let key = pair_key(verdict, site(mine), site(other));
@@ -27,7 +28,7 @@ pub unsafe fn first_of_pair(
                 seen = compare_and_swap(at, 0, key);
             }
             if seen == 0 || seen == key {
-                return fetch_increment(&raw mut (*(at as *mut PairSlot)).count) == 0;
+                return fetch_add(&raw mut (*(at as *mut PairSlot)).count, times) == 0;
             }
             slot = slot + 1;
         }
@@ -48,7 +49,7 @@ pub unsafe fn write(
 ) {
     unsafe {
         let counters = (*launch).counters as *mut Counters;
-        let number = fetch_increment(&raw mut (*counters).records);
+        let number = fetch_add(&raw mut (*counters).records, 1);
         if number >= (*launch).record_capacity {
             return;
         }
@@ -59,7 +60,7 @@ pub unsafe fn write(
         (*record).site = site(mine);
         (*record).previous_site = site(other);
         (*record).cta = cta_in_grid() as u32;
-        (*record).thread = thread_in_cta();
+        (*record).thread = (mine >> 24u32 & 1023) as u32;
         (*record).previous_cta = if other == 0 { UNKNOWN } else { (other & 0xff_ffff) as u32 };
         (*record).previous_thread = if other == 0 {
             UNKNOWN

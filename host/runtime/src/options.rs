@@ -51,7 +51,7 @@ pub enum Mode {
     /// host, and for shared memory too.
     #[default]
     Precise,
-    /// The device's cells alone: what they cannot follow is possible, and shared memory unchecked.
+    /// The device's cells alone, for shared memory too: what they cannot follow is possible.
     Fast,
     /// Happens-before on the host over every access. The program runs as it is.
     Full,

@@ -10,9 +10,10 @@ use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
 use crate::reference::Reference;
 
-/// What a CTA's window of shared memory has besides the variables, in bytes, at most: 1 KiB for the
-/// system, and what aligning the dynamic part takes.
-const SHARED_EXTRA: u32 = 2048;
+/// Bytes of a CTA's window of shared memory that a device may keep for itself.
+const SYSTEM_SHARED: u32 = 1024;
+/// Bytes between static and dynamic shared memory, at most.
+const MOST_ALIGNMENT: u32 = 1024;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -149,12 +150,15 @@ impl CheckedSim {
             [1, 1, 1] => info.cluster,
             given => Some(given),
         };
-        let shared = info.static_shared.saturating_add(launch.dynamic_shared);
+        let mut shared = info.static_shared.saturating_add(launch.dynamic_shared);
+        if info.static_shared.min(launch.dynamic_shared) > 0 {
+            shared = shared.saturating_add(MOST_ALIGNMENT);
+        }
         let extent = Extent {
             cluster: cluster.unwrap_or_default(),
             grid: launch.grid,
             block: launch.block,
-            shared: shared.saturating_add(SHARED_EXTRA),
+            shared: shared.saturating_add(SYSTEM_SHARED),
         };
         let begun = checker.begin(&mut Reserved(&mut self.device), key, kernel, extent);
         let mut launch = launch.clone();

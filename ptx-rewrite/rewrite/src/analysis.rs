@@ -214,8 +214,8 @@ fn refuse(module: &Module) -> Option<String> {
     if module.address_size == Some(32) {
         return Some("32-bit addresses are not supported".into());
     }
-    if module.version.is_none_or(|version| version < (6, 0)) {
-        return Some("the PTX version is below 6.0".into());
+    if module.version.is_none_or(|version| version < (6, 2)) {
+        return Some("the PTX version is below 6.2".into());
     }
     let sm = module
         .target

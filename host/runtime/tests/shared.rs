@@ -1,0 +1,117 @@
+//! Shared memory on the device's cells, `fast` mode: slots, and what is said of a race.
+
+use runtime::log::{Event, Launch as Logged, Level, Race, Space, Writer};
+use runtime::sim::CheckedSim;
+use runtime::{Checker, Mode, Options, ShadowSize};
+use simt::{Device, DeviceConfig, Launch};
+
+/// Lane 0 of each warp stores to its word in dynamic shared memory; after a barrier, if there is
+/// one, each warp loads the word of the next.
+fn kernel(barrier: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.extern .shared .align 4 .b8 words[];\n\
+         .visible .entry k() {{ .reg .pred %p; .reg .b32 %t, %lane, %w, %at, %v;\n\
+         .shared .align 4 .b8 pad[64];\n\
+         mov.u32 %v, pad; mov.u32 %t, %tid.x; and.b32 %lane, %t, 31; shr.u32 %w, %t, 5;\n\
+         setp.ne.u32 %p, %lane, 0; mad.lo.u32 %at, %w, 4, words;\n\
+         @!%p st.shared.u32 [%at], %t;\n{barrier}\n\
+         xor.b32 %w, %w, 1; mad.lo.u32 %at, %w, 4, words;\n\
+         @!%p ld.shared.u32 %v, [%at];\n ret; }}"
+    )
+}
+
+/// What is logged of `launches` launches of `grid` CTAs with two warps.
+fn logged(text: &str, options: Options, grid: u32, launches: u32) -> (Vec<Logged>, Vec<Race>) {
+    let options = Options {
+        mode: Mode::Fast,
+        ..options
+    };
+    let device = Device::new(DeviceConfig {
+        memory: 1 << 28,
+        ..DeviceConfig::default()
+    });
+    let checker = Checker::new(options, Writer::Memory(Vec::new()));
+    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
+    let module = sim.load(text, "test").unwrap();
+    for _ in 0..launches {
+        let mut launch = Launch::new([grid, 1, 1], [64, 1, 1], Vec::new());
+        launch.dynamic_shared = 8;
+        sim.launch(module, "k", &launch).unwrap();
+    }
+    let (mut ended, mut races) = (Vec::new(), Vec::new());
+    for event in sim.checker().unwrap().events() {
+        match event {
+            Event::Module(module) => assert_eq!(module.kernels[0].shared, 0),
+            Event::Launch(launch) => ended.push(Logged::clone(launch)),
+            Event::Race(race) => races.push(Race::clone(race)),
+            _ => {}
+        }
+    }
+    assert_eq!(ended.len(), launches as usize);
+    (ended, races)
+}
+
+fn small() -> Options {
+    Options {
+        shadow: ShadowSize::Bytes(1),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn a_race_says_that_it_is_in_shared_memory_and_where() {
+    let (launches, races) = logged(&kernel(""), Options::default(), 3, 1);
+    assert!(launches[0].counters.conflicts > 0);
+    assert!(!races.is_empty());
+    for race in races {
+        assert_eq!((race.space, race.level), (Space::Shared, Level::Cta));
+        assert!(race.decided && race.allocation.is_none());
+        // Behind 64 bytes of static shared memory.
+        assert!([64, 68].contains(&race.address), "{}", race.address);
+        let before = race.previous_thread.unwrap();
+        assert_eq!(before.block, race.thread.block);
+        assert_eq!(before.thread[0] ^ race.thread.thread[0], 32);
+    }
+}
+
+#[test]
+fn with_enough_slots_nothing_is_evicted() {
+    let (launches, races) = logged(&kernel("bar.sync 0;"), Options::default(), 100, 2);
+    for launch in launches {
+        assert_eq!(launch.counters, Default::default());
+    }
+    assert!(races.is_empty(), "{races:?}");
+}
+
+#[test]
+fn ctas_that_share_a_slot_are_counted_and_never_race() {
+    let (launches, races) = logged(&kernel("bar.sync 0;"), small(), 3000, 1);
+    let counters = launches[0].counters;
+    assert!(
+        counters.evictions > 0 && counters.outside == 0,
+        "{counters:?}"
+    );
+    assert!(races.is_empty(), "{races:?}");
+    // What is evicted now and then is still found elsewhere.
+    let (_, races) = logged(&kernel(""), small(), 3000, 1);
+    assert!(!races.is_empty());
+    assert!(races.iter().all(|race| race.level == Level::Cta));
+}
+
+#[test]
+fn cells_are_cleared_when_the_generations_run_out() {
+    let (launches, races) = logged(&kernel("bar.sync 0;"), small(), 2, 300);
+    let cleared = launches.iter().filter(|launch| launch.counters.cleared);
+    assert_eq!(cleared.count(), 1);
+    assert!(races.is_empty(), "{races:?}");
+}
+
+#[test]
+fn a_kernel_that_is_not_selected_runs_unchecked() {
+    let options = Options {
+        kernels: vec!["other".into()],
+        ..Options::default()
+    };
+    let (launches, races) = logged(&kernel(""), options, 3, 1);
+    assert!(!launches[0].checked && races.is_empty());
+}
