@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::clock::{Sparse, Times};
+use super::cta::Cta;
 use super::lanes::Lanes;
 use super::place::{Scope, Thread, Warp};
 use super::{Engine, Place, View, each};
@@ -104,7 +105,7 @@ impl Engine {
                 let there = of.fold(0, |all, (_, lanes)| all | lanes);
                 let exited = match arrivals.counted {
                     true => 0,
-                    false => state.exited.get(&warp).copied().unwrap_or(0),
+                    false => state.exited(warp),
                 };
                 shape.lanes(warp) & !(there | exited) == 0
             });
@@ -290,26 +291,24 @@ impl Engine {
     }
 }
 
-impl super::Cta {
+impl Cta {
     /// A barrier of the whole CTA: everyone knows everyone's time, which makes the clocks short
     /// again.
     fn synchronise_all(&mut self, cta: u64) {
-        self.observed.share();
         let mut joined = self.base.times.clone();
-        for view in self.warps.values().flat_map(|lanes| lanes.groups()) {
-            let times = &view.1.times;
-            joined.own = joined.own.max(times.own);
-            joined.rest.join(&times.rest);
+        for lanes in self.all() {
+            for (_, view) in lanes.groups() {
+                joined.own = joined.own.max(view.times.own);
+                joined.rest.join(&view.times.rest);
+            }
         }
         joined.rest.forget(cta);
         (joined.cta, joined.warp) = (joined.own, joined.own);
         joined.own += 1;
         self.base.times = joined.clone();
-        let base = &self.base;
-        self.warps.retain(|_, lanes| {
+        for lanes in self.all() {
             lanes.update(u32::MAX, |view, _| view.times = joined.clone());
-            lanes.single() != Some(base)
-        });
+        }
     }
 }
 

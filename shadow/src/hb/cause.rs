@@ -37,7 +37,7 @@ impl Engine {
     pub fn cause(&self, race: &Race) -> Option<Cause> {
         let (me, them) = (race.later.thread, race.earlier.thread);
         let cta = self.ctas.get(&me.cta)?;
-        let view = match cta.warps.get(&me.warp) {
+        let view = match cta.known(me.warp) {
             Some(lanes) => lanes.view(me.lane),
             None => &cta.base,
         };
@@ -51,7 +51,7 @@ impl Engine {
                 None => Cause::NoAcquire { by },
             });
         }
-        let (writer, time) = cta.observed.heard(me)?;
+        let &(writer, time) = cta.heard.get(&(me.warp, me.lane))?;
         (writer == them && time >= race.time).then_some(Cause::NoRelease)
     }
 }

@@ -5,7 +5,7 @@
 //! After Peng et al., "BARRACUDA: Binary-level Analysis of Runtime RAces in CUDA programs" (PLDI
 //! 2017): their formats, for lanes that are not in lockstep.
 
-use super::place::Thread;
+use super::place::{Thread, Warp};
 pub(crate) use super::sparse::Sparse;
 
 /// A time of one thread, from 1.
@@ -54,6 +54,15 @@ impl Times {
         time.max(self.rest.get(other))
     }
 
+    /// The lanes of a warp that the owner, of the warp `me`, is not ordered after at a time; the
+    /// owner itself may be among them.
+    pub(crate) fn unordered(&self, me: Warp, of: Warp, lanes: u32, time: Time) -> u32 {
+        if me.cta == of.cta && (time <= self.cta || me.warp == of.warp && time <= self.warp) {
+            return 0;
+        }
+        self.rest.behind(of, lanes, time)
+    }
+
     /// The owner, `me`, learns what `other` knew at a time that `theirs` describes.
     pub(crate) fn learn(&mut self, me: Thread, other: Thread, theirs: &Times) {
         if me == other {
@@ -84,7 +93,7 @@ impl Times {
     /// Adds what the threads `lanes` of a warp know to `into`. `whole` says that these are all the
     /// lanes the warp has, so that their time may be given for the warp as a whole; all of them
     /// must go beyond that time at once.
-    pub(crate) fn publish(&self, into: &mut Sparse, of: super::Warp, lanes: u32, whole: bool) {
+    pub(crate) fn publish(&self, into: &mut Sparse, of: Warp, lanes: u32, whole: bool) {
         if self.cta > 0 {
             into.raise_cta(of.cta, self.cta);
         }

@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
+use super::access::Weak;
 use super::clock::Time;
-use super::history::WORD;
-use super::place::Thread;
-use super::{Access, Engine, Kind, Order, Place, Race, each};
-use super::{Warp, barrier};
+use super::history::{LINE, WORD};
+use super::place::{Thread, Warp};
+use super::row::Run;
+use super::{Engine, Place, Race, barrier, each};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +30,42 @@ struct Copy {
     thread: Thread,
     /// Its thread's time when it was issued; nothing else has that when it ends with a barrier.
     time: Time,
-    words: Vec<(u64, u64)>,
+    words: [Option<(u64, u64)>; 2],
 }
 
 /// Copies under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     count: u32,
+    /// Who issued the last one, by which instruction: the lanes of a warp share a number.
+    last: Option<(Thread, u32)>,
     /// By thread: those not in a group yet, then the groups, oldest first.
     open: HashMap<Thread, Vec<Copy>>,
     groups: HashMap<Thread, Vec<Vec<Copy>>>,
     /// By key of the barrier.
     mbarriers: HashMap<u64, Vec<Copy>>,
+}
+
+impl Copies {
+    fn number(&mut self, me: Thread, site: u32) -> u32 {
+        let together = self.last.is_some_and(|(last, of)| {
+            (last.warp(), of) == (me.warp(), site) && last.lane < me.lane
+        });
+        self.count += u32::from(!together);
+        self.last = Some((me, site));
+        self.count
+    }
+
+    /// Nobody waits any more for the groups of threads that end.
+    pub(crate) fn exit(&mut self, warp: Warp, lanes: u32) {
+        if self.open.is_empty() && self.groups.is_empty() {
+            return;
+        }
+        for me in barrier::threads(warp, lanes) {
+            self.open.remove(&me);
+            self.groups.remove(&me);
+        }
+    }
 }
 
 impl Engine {
@@ -54,8 +79,7 @@ impl Engine {
         mut found: impl FnMut(Race),
     ) {
         self.stats.accesses += 1;
-        self.copies.count += 1;
-        let number = self.copies.count;
+        let number = self.copies.number(me, site);
         self.enter(me.warp());
         let mut time = self.knows(me, me);
         let alone = ends != Completion::Group;
@@ -63,29 +87,22 @@ impl Engine {
             time += 1;
             self.advance(me, time);
         }
-        let mut words = Vec::new();
-        let sides = [(Kind::Load, from, read), (Kind::Store, to, written)];
-        for (kind, place, bytes) in sides.into_iter().filter(|side| side.2 > 0) {
-            let access = Access {
-                kind,
-                order: Order::Weak,
-                bytes,
-                elements: 1,
+        let mut words = [None; 2];
+        let sides = [(false, from, read), (true, to, written)];
+        for (side, (writes, place, bytes)) in sides.into_iter().enumerate() {
+            let (mut key, end) = (place.key(), place.key() + u64::from(bytes));
+            words[side] = (bytes > 0).then(|| (key / WORD, (end - 1) / WORD));
+            let weak = Weak {
+                writes,
+                read_only: false,
                 site,
+                copy: number,
             };
-            let key = place.key();
-            self.check(
-                me.warp(),
-                1 << me.lane,
-                &access,
-                |_| key,
-                number,
-                &mut found,
-            );
-            if kind == Kind::Store {
-                self.releases.weak_write(key, bytes);
+            while key < end {
+                let part = (LINE - key % LINE).min(end - key);
+                self.weak(me.warp(), Run::one(me.lane, key, part), weak, &mut found);
+                key += part;
             }
-            words.push((key / WORD, (key + u64::from(bytes) - 1) / WORD));
         }
         if alone {
             self.advance(me, time + 1);
@@ -142,11 +159,9 @@ impl Engine {
 
     /// From now on the copy's accesses are its thread's own, at `time`.
     fn finish(&mut self, copy: &Copy, time: Time) {
-        for &(first, last) in &copy.words {
-            for word in first..=last {
-                let history = self.memory.of(Place::of(word * WORD));
-                history.complete(word, copy.number, time);
-            }
+        for words in copy.words.into_iter().flatten() {
+            let history = self.memory.of(Place::of(words.0 * WORD));
+            history.complete(words, copy.thread, copy.number, time);
         }
     }
 

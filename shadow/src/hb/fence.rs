@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::clock::Sparse;
 use super::lanes::{Lanes, View};
-use super::place::{Scope, Shape, Thread, Warp};
+use super::place::{Id, Scope, Shape, Thread, Warp};
 use super::release::{Fence, Pending, Releases};
 use super::{Engine, each};
 
@@ -39,7 +39,7 @@ impl Engine {
         };
         let mine = cta.lanes(warp.warp);
         if kind != FenceKind::Release {
-            for unit in units(mine, lanes) {
+            for unit in units(releases, mine, warp, lanes, scope) {
                 let me = warp.lane(unit.trailing_zeros());
                 mine.update(unit, |view, _| {
                     acquire(shape, releases, (me, scope), view, |_| true);
@@ -65,13 +65,16 @@ impl Engine {
                         .publish(&mut published, warp, mask, mask == existing);
                 }
             }
-            self.sc_cta.entry(warp.cta).or_default().join(&published);
-            if scope >= Scope::Cluster {
-                let known = self.sc_cluster.entry(cluster).or_default();
-                known.join(&published);
+            // All of them know what those before have published.
+            let any = !published.is_empty();
+            if any && scope >= Scope::Gpu {
+                self.sc_gpu = published.clone();
             }
-            if scope >= Scope::Gpu {
-                self.sc_gpu.join(&published);
+            if any && scope >= Scope::Cluster {
+                self.sc_cluster.insert(cluster, published.clone());
+            }
+            if any {
+                self.sc_cta.insert(warp.cta, published);
             }
         }
         mine.update(lanes, |view, _| {
@@ -90,15 +93,20 @@ impl Engine {
 }
 
 /// Splits lanes into sets that can be treated alike by an acquire: who has observed something may
-/// have observed a release of a lane of the same set.
-fn units(of: &Lanes, lanes: u32) -> Vec<u32> {
+/// have observed a release of a lane of the same set, of which that one learns nothing.
+fn units(releases: &mut Releases, of: &Lanes, warp: Warp, lanes: u32, scope: Scope) -> Vec<u32> {
     let mut units = Vec::new();
     for (mask, view) in of.groups() {
         let mask = mask & lanes;
         if mask == 0 || view.pending.is_empty() {
             continue;
         }
-        units.extend(each(mask).map(|lane| 1 << lane));
+        let mut pending = view.pending.iter();
+        if pending.all(|seen| releases.alike(Id::of(warp), scope, seen)) {
+            units.push(mask);
+        } else {
+            units.extend(each(mask).map(|lane| 1 << lane));
+        }
     }
     units
 }
@@ -106,7 +114,7 @@ fn units(of: &Lanes, lanes: u32) -> Vec<u32> {
 /// Learns from what was observed at the places that `of` picks.
 pub(crate) fn acquire(
     shape: &Shape,
-    releases: &Releases,
+    releases: &mut Releases,
     acquirer: (Thread, Scope),
     view: &mut View,
     of: impl Fn(&Pending) -> bool,
@@ -121,10 +129,10 @@ pub(crate) fn acquire(
         if !of(seen) {
             return true;
         }
-        let all = releases.acquire(shape, acquirer, *seen, times);
+        let all = releases.acquire(shape, acquirer, seen, times);
         seen.tried = seen.tried.max(Some(acquirer.1));
         if all {
-            *acquired = Some((seen.log, seen.count));
+            *acquired = Some((seen.mark.log, seen.mark.count));
         }
         !all
     });

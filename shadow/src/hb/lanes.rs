@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use super::clock::Times;
-use super::release::{Fence, LogId, Pending};
+use super::log::LogId;
+use super::release::{Fence, Pending};
 
 /// In which of BARRACUDA's formats a warp's clocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,14 +55,6 @@ impl Lanes {
         &found.unwrap_or(&self.groups[0]).1
     }
 
-    /// The only view, if there is just one.
-    pub(crate) fn single(&self) -> Option<&View> {
-        match &self.groups[..] {
-            [(_, view)] => Some(view),
-            _ => None,
-        }
-    }
-
     /// Changes the views of some lanes; `change` is called once for each group of them.
     pub(crate) fn update(&mut self, lanes: u32, mut change: impl FnMut(&mut View, u32)) {
         let count = self.groups.len();
@@ -80,23 +73,25 @@ impl Lanes {
                 self.groups.push((touched, parted));
             }
         }
-        self.merge();
+        if self.groups.len() > 1 {
+            self.merge(lanes);
+        }
     }
 
-    /// Puts groups with equal views together again.
-    fn merge(&mut self) {
+    /// Puts groups of some lanes with others that have equal views; the others all differ.
+    fn merge(&mut self, changed: u32) {
         let mut at = 0;
-        while at + 1 < self.groups.len() {
-            let mut other = at + 1;
-            while other < self.groups.len() {
-                if self.groups[at].1 == self.groups[other].1 {
-                    let (mask, _) = self.groups.swap_remove(other);
-                    self.groups[at].0 |= mask;
-                } else {
-                    other += 1;
+        while at < self.groups.len() {
+            let (mask, view) = &self.groups[at];
+            let mut before = self.groups[..at].iter();
+            let same = before.position(|other| (mask | other.0) & changed != 0 && other.1 == *view);
+            match same {
+                Some(other) => {
+                    let (mask, _) = self.groups.swap_remove(at);
+                    self.groups[other].0 |= mask;
                 }
+                None => at += 1,
             }
-            at += 1;
         }
     }
 

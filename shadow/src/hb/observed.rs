@@ -1,6 +1,6 @@
 //! Which writes a thread has observed, without having been told what precedes them.
 
-use hashbrown::HashMap;
+use alloc::vec::Vec;
 
 use super::clock::Time;
 use super::place::Thread;
@@ -16,46 +16,34 @@ pub(crate) struct Observed {
     pub(crate) index: u32,
 }
 
-/// How far the threads of a CTA have observed the chains of writes to each location.
-///
-/// It is passed on by barriers of the whole CTA, and by nothing else.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Observations {
-    /// By warp, lane and chain.
-    by_thread: HashMap<(u32, u32, u32), u32>,
-    /// What all threads know.
-    common: HashMap<u32, u32>,
-    /// By warp and lane, the writer that a thread has observed last, and the writer's own time.
-    writers: HashMap<(u32, u32), (Thread, Time)>,
+/// A thread has observed the writes of a chain up to a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) thread: Thread,
+    /// The thread's own time.
+    pub(crate) time: Time,
+    pub(crate) order: Observed,
 }
 
-impl Observations {
-    pub(crate) fn get(&self, me: Thread, chain: u32) -> u32 {
-        let own = self.by_thread.get(&(me.warp, me.lane, chain));
-        let common = self.common.get(&chain);
-        own.max(common).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn enter(&mut self, me: Thread, Observed { chain, index }: Observed) {
-        let known = self.by_thread.entry((me.warp, me.lane, chain)).or_default();
-        *known = index.max(*known);
-    }
-
-    /// A thread observes a write of `writer`.
-    pub(crate) fn hear(&mut self, me: Thread, writer: (Thread, Time)) {
-        self.writers.insert((me.warp, me.lane), writer);
-    }
-
-    /// Whom a thread has heard last.
-    pub(crate) fn heard(&self, me: Thread) -> Option<(Thread, Time)> {
-        self.writers.get(&(me.warp, me.lane)).copied()
-    }
-
-    /// All threads learn what any of them knows.
-    pub(crate) fn share(&mut self) {
-        for ((_, _, chain), index) in self.by_thread.drain() {
-            let known = self.common.entry(chain).or_default();
-            *known = index.max(*known);
-        }
+impl Seen {
+    /// Drops what nobody can need any more: chains that are over, threads that have exited, and what
+    /// others of the CTA say. `met` gives the time of the last barrier of a CTA.
+    pub(crate) fn compact(
+        seen: &mut Vec<Self>,
+        alive: impl Fn(u32) -> bool,
+        met: impl Fn(u64) -> Option<Time>,
+    ) {
+        // What all of a CTA know is kept once, in the name of any thread.
+        let common = |of: &Self| met(of.thread.cta).is_some_and(|met| of.time <= met);
+        let key = |of: &Self| {
+            let one = match common(of) {
+                true => (0, 0, 0),
+                false => (of.thread.warp + 1, of.thread.lane, of.time),
+            };
+            (of.order.chain, of.thread.cta, one)
+        };
+        seen.retain(|of| met(of.thread.cta).is_some() && alive(of.order.chain));
+        seen.sort_unstable_by_key(|of| (key(of), core::cmp::Reverse(of.order.index)));
+        seen.dedup_by_key(|of| key(of));
     }
 }

@@ -44,6 +44,28 @@ impl Thread {
     }
 }
 
+/// A warp in eight bytes: histories hold many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id(u64);
+
+impl Id {
+    pub(crate) fn of(warp: Warp) -> Self {
+        Self(warp.cta << 16 | u64::from(warp.warp))
+    }
+
+    pub(crate) fn warp(self) -> Warp {
+        Warp {
+            cta: self.0 >> 16,
+            warp: (self.0 & 0xffff) as u32,
+        }
+    }
+
+    /// The thread of the lowest of some lanes.
+    pub(crate) fn lane_of(self, lanes: u32) -> Thread {
+        self.warp().lane(lanes.trailing_zeros())
+    }
+}
+
 /// The threads an operation can order: PTX ISA, "Scope".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {

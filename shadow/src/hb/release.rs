@@ -6,31 +6,14 @@
 //! write, through read-modify-writes too, and the first operation of the one and the last of the
 //! other include each other's threads in their scopes.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::clock::{Time, Times};
-use super::place::{Scope, Shape, Thread};
-
-/// Which log of releases.
-pub(crate) type LogId = u32;
-
-/// A release pattern, as its observers need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Release {
-    pub(crate) thread: Thread,
-    /// Scope of the pattern's first operation.
-    pub(crate) scope: Scope,
-    /// What the thread had done before that.
-    pub(crate) times: Times,
-    /// A release operation on the location itself: a later strong write of the same thread is part
-    /// of such a pattern again.
-    operation: bool,
-    /// Releases before this one in its log that its thread had acquired, counted from the first:
-    /// whoever acquires this one need not look at them.
-    covers: u32,
-}
+use super::log::{Log, LogId, Mark, Release};
+use super::place::{Id, Scope, Shape, Thread};
 
 /// A release fence and what it published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,22 +24,11 @@ pub(crate) struct Fence {
     pub(crate) acquired: Option<(LogId, u32)>,
 }
 
-/// The releases that are to be observed at a location: a strong write starts a log, every
-/// read-modify-write that observes it adds to it.
-#[derive(Clone, Debug, Default)]
-struct Log {
-    releases: Vec<Release>,
-    /// The fences among them, which one thread may put to use many times: thread and own time.
-    fences: HashSet<(Thread, Time)>,
-}
-
 /// A log that a strong read has observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) address: u64,
-    pub(crate) log: LogId,
-    /// How much of it.
-    pub(crate) count: u32,
+    pub(crate) mark: Arc<Mark>,
     /// The widest acquire that has made use of it and left some of it over.
     pub(crate) tried: Option<Scope>,
 }
@@ -68,19 +40,25 @@ struct Location {
     bytes: u32,
     /// None when something else was written there since.
     writer: Option<(Thread, Scope)>,
-    log: LogId,
+    log: Log,
     /// Last release operation of each thread on the location whose write is no longer observed.
-    dormant: Vec<Release>,
+    dormant: HashMap<Thread, Release>,
 }
 
 /// Bytes that no aligned scalar access crosses.
 const LINE: u64 = 16;
+/// Overwritten logs after which to look for those that nobody has observed.
+const ORPHANS: usize = 64;
 
 /// All locations that something may be observed at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Releases {
     lines: HashMap<u64, Vec<Location>>,
-    logs: Vec<Log>,
+    /// Logs of overwritten locations that somebody has observed, and not made use of yet.
+    orphans: HashMap<LogId, Log>,
+    /// Orphans at which to look for those that are not needed any more.
+    crowd: usize,
+    logs: LogId,
 }
 
 /// A strong write of one thread to one location.
@@ -98,38 +76,30 @@ pub(crate) struct Write<'a> {
 }
 
 impl Releases {
-    /// True when no release can be observed anywhere.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
     /// Releases kept.
     pub(crate) fn len(&self) -> usize {
-        self.logs.iter().map(|log| log.releases.len()).sum()
-    }
-
-    fn find(&self, address: u64, bytes: u32) -> Option<&Location> {
-        let line = self.lines.get(&(address / LINE))?;
-        line.iter()
-            .find(|location| location.address == address && location.bytes == bytes)
+        let locations = self.lines.values().flatten();
+        let there: usize = locations.map(|of| of.log.len() + of.dormant.len()).sum();
+        there + self.orphans.values().map(Log::len).sum::<usize>()
     }
 
     /// What a strong read observes.
     pub(crate) fn observe(
-        &self,
+        &mut self,
         shape: &Shape,
         reader: (Thread, Scope),
         address: u64,
         bytes: u32,
     ) -> Option<Pending> {
-        let location = self.find(address, bytes)?;
+        let line = self.lines.get_mut(&(address / LINE))?;
+        let mut locations = line.iter_mut();
+        let location = locations.find(|of| of.address == address && of.bytes == bytes)?;
         let writer = location.writer?;
         let strong = writer.0 == reader.0 || shape.mutual(writer, reader);
-        let count = self.logs[location.log as usize].releases.len() as u32;
-        (strong && count > 0).then_some(Pending {
+        let mark = location.log.mark().filter(|_| strong)?;
+        Some(Pending {
             address,
-            log: location.log,
-            count,
+            mark,
             tried: None,
         })
     }
@@ -138,20 +108,22 @@ impl Releases {
     pub(crate) fn weak_write(&mut self, address: u64, bytes: u32) {
         let end = address + u64::from(bytes);
         for line in address / LINE..=(end - 1) / LINE {
-            let Some(mut locations) = self.lines.remove(&line) else {
+            let Some(locations) = self.lines.get_mut(&line) else {
                 continue;
             };
-            for location in &mut locations {
+            let mut old = Vec::new();
+            for location in locations.iter_mut() {
                 if location.address < end && location.address + u64::from(location.bytes) > address
                 {
-                    self.put_to_sleep(location);
+                    old.extend(location.put_to_sleep(&mut self.logs));
                     location.writer = None;
                 }
             }
             locations.retain(|location| location.writer.is_some() || !location.dormant.is_empty());
-            if !locations.is_empty() {
-                self.lines.insert(line, locations);
+            if locations.is_empty() {
+                self.lines.remove(&line);
             }
+            old.into_iter().for_each(|log| self.keep(log));
         }
     }
 
@@ -169,22 +141,18 @@ impl Releases {
                 .as_ref()
                 .and_then(|location| location.writer)
                 .is_some_and(|old| old.0 == write.thread || shape.mutual(old, writer));
-        let mut location = match before {
-            Some(location) => location,
-            None => Location {
-                address: write.address,
-                bytes: write.bytes,
-                writer: None,
-                log: self.new_log(),
-                dormant: Vec::new(),
-            },
-        };
-        if !continues {
-            self.put_to_sleep(&mut location);
+        let mut location = before.unwrap_or_else(|| Location {
+            address: write.address,
+            bytes: write.bytes,
+            writer: None,
+            log: Log::new(&mut self.logs),
+            dormant: HashMap::new(),
+        });
+        if !continues && let Some(old) = location.put_to_sleep(&mut self.logs) {
+            self.keep(old);
         }
         location.writer = Some(writer);
-        self.wake(&mut location, write.thread);
-        self.append(location.log, write);
+        location.append(write);
         let line = self.lines.entry(write.address / LINE).or_default();
         line.push(location);
     }
@@ -195,71 +163,30 @@ impl Releases {
         let exact = |location: &Location| location.address == address && location.bytes == bytes;
         let found = locations.iter().position(exact);
         let location = found.map(|at| locations.swap_remove(at));
-        self.weak_write(address, bytes);
+        if !locations.is_empty() {
+            self.weak_write(address, bytes);
+        }
         location
     }
 
-    fn new_log(&mut self) -> LogId {
-        self.logs.push(Log::default());
-        (self.logs.len() - 1) as LogId
-    }
-
-    /// The location's value is overwritten: its releases can no longer be observed, but those who
-    /// have observed them keep the log.
-    fn put_to_sleep(&mut self, location: &mut Location) {
-        if self.logs[location.log as usize].releases.is_empty() {
+    /// Keeps a log that cannot be observed any more, for those who have.
+    fn keep(&mut self, mut log: Log) {
+        if !log.is_observed() {
             return;
         }
-        let log = self.new_log();
-        let old = core::mem::replace(&mut location.log, log);
-        for release in &self.logs[old as usize].releases {
-            if release.operation {
-                location
-                    .dormant
-                    .retain(|other| other.thread != release.thread);
-                location.dormant.push(release.clone());
-            }
+        self.orphans.insert(log.id, log);
+        if self.orphans.len() > self.crowd.max(ORPHANS) {
+            self.orphans.retain(|_, log| log.is_observed());
+            self.crowd = 2 * self.orphans.len();
         }
     }
 
-    /// A thread writes again where it has released before.
-    fn wake(&mut self, location: &mut Location, thread: Thread) {
-        if let Some(at) = location
-            .dormant
-            .iter()
-            .position(|release| release.thread == thread)
-        {
-            let mut release = location.dormant.swap_remove(at);
-            release.covers = 0;
-            self.logs[location.log as usize].releases.push(release);
-        }
-    }
-
-    fn append(&mut self, log: LogId, write: &Write<'_>) {
-        let Log { releases, fences } = &mut self.logs[log as usize];
-        let covers = |acquired| match acquired {
-            Some((of, count)) if of == log => count,
-            _ => 0,
-        };
-        for fence in write.fences {
-            if fences.insert((write.thread, fence.times.own)) {
-                releases.push(Release {
-                    thread: write.thread,
-                    scope: fence.scope,
-                    times: fence.times.clone(),
-                    operation: false,
-                    covers: covers(fence.acquired),
-                });
-            }
-        }
-        if let Some(times) = write.operation {
-            releases.push(Release {
-                thread: write.thread,
-                scope: write.scope,
-                times: times.clone(),
-                operation: true,
-                covers: covers(write.acquired),
-            });
+    fn log(&mut self, seen: &Pending) -> Option<&mut Log> {
+        let line = self.lines.get_mut(&(seen.address / LINE));
+        let mut locations = line.into_iter().flatten();
+        match locations.find(|location| location.log.id == seen.mark.log) {
+            Some(location) => Some(&mut location.log),
+            None => self.orphans.get_mut(&seen.mark.log),
         }
     }
 
@@ -268,39 +195,94 @@ impl Releases {
     pub(crate) fn would_order(
         &self,
         seen: &Pending,
-        (earlier, time): (Thread, Time),
+        earlier: (Thread, Time),
     ) -> Option<(Thread, Scope)> {
-        let releases = &self.logs[seen.log as usize].releases[..seen.count as usize];
-        let found = releases
-            .iter()
-            .rev()
-            .find(|release| release.times.get(release.thread, earlier) >= time);
-        found.map(|release| (release.thread, release.scope))
+        let locations = self.lines.get(&(seen.address / LINE)).into_iter().flatten();
+        let mut logs = locations.map(|location| &location.log);
+        let log = logs.find(|log| log.id == seen.mark.log);
+        let log = log.or_else(|| self.orphans.get(&seen.mark.log))?;
+        log.would_order(seen.mark.count, earlier)
+    }
+
+    /// True when all lanes of a warp learn the same by an acquire of some scope.
+    pub(crate) fn alike(&mut self, warp: Id, scope: Scope, seen: &Pending) -> bool {
+        let log = self.log(seen);
+        log.is_none_or(|log| scope >= Scope::Gpu && log.is_wide(warp, seen.mark.count))
     }
 
     /// Lets a thread learn from the releases it has observed by an acquire of some scope. True when
     /// nothing is left that a wider acquire could learn.
     pub(crate) fn acquire(
-        &self,
+        &mut self,
         shape: &Shape,
         acquirer: (Thread, Scope),
-        seen: Pending,
+        seen: &Pending,
         times: &mut Times,
     ) -> bool {
-        let releases = &self.logs[seen.log as usize].releases[..seen.count as usize];
-        let mut all = true;
-        let mut at = releases.len();
-        let mut end = 0;
-        while at > end {
-            at -= 1;
-            let release = &releases[at];
-            if !shape.mutual((release.thread, release.scope), acquirer) {
-                all = false;
-                continue;
-            }
-            times.learn(acquirer.0, release.thread, &release.times);
-            end = end.max(release.covers as usize);
+        let log = self.log(seen);
+        log.is_none_or(|log| log.acquire(shape, acquirer, seen.mark.count, times))
+    }
+}
+
+impl Location {
+    /// The location's value is overwritten: its releases can no longer be observed, but those who
+    /// have observed them need the log, which is returned.
+    fn put_to_sleep(&mut self, logs: &mut LogId) -> Option<Log> {
+        if self.log.is_empty() {
+            return None;
         }
-        all
+        let old = core::mem::replace(&mut self.log, Log::new(logs));
+        for release in old.operations() {
+            self.dormant
+                .insert(release.warp.lane_of(release.lanes), release.clone());
+        }
+        Some(old)
+    }
+
+    fn append(&mut self, write: &Write<'_>) {
+        // A thread writes again where it has released before.
+        if let Some(mut release) = self.dormant.remove(&write.thread)
+            && !(write.operation.is_some() && write.scope >= release.scope)
+        {
+            release.covers = 0;
+            self.log.push(release);
+        }
+        let id = self.log.id;
+        let covers = |acquired| match acquired {
+            Some((of, count)) if of == id => count,
+            _ => 0,
+        };
+        let release = |scope, times: &Times, operation, acquired| Release {
+            warp: Id::of(write.thread.warp()),
+            lanes: 1 << write.thread.lane,
+            scope,
+            times: times.clone(),
+            operation,
+            covers: covers(acquired),
+            first: 0,
+        };
+        for fence in write.fences {
+            if self.log.is_new(write.thread, fence.times.own) {
+                let release = release(fence.scope, &fence.times, false, fence.acquired);
+                self.log.push(release);
+            }
+        }
+        if let Some(times) = write.operation {
+            let release = release(write.scope, times, true, write.acquired);
+            self.log.push(release);
+        }
+        let dropped = self.log.compact();
+        dropped.into_iter().for_each(|of| self.sleep(of));
+    }
+
+    /// Remembers a release operation until its thread writes again.
+    fn sleep(&mut self, release: Release) {
+        let thread = release.warp.lane_of(release.lanes);
+        match self.dormant.get(&thread) {
+            Some(last) if last.times.own >= release.times.own => {}
+            _ => {
+                self.dormant.insert(thread, release);
+            }
+        }
     }
 }

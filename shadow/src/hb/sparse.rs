@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::clock::Time;
-use super::place::Thread;
+use super::place::{Thread, Warp};
 
 /// Branches of a node, and the bits of a CTA that choose one.
 const FAN: usize = 8;
@@ -387,6 +387,21 @@ impl Sparse {
     pub(crate) fn get(&self, of: Thread) -> Time {
         let times = self.of(of.cta);
         times.map_or(0, |times| times.get(single(of.warp, of.lane)))
+    }
+
+    /// The lanes of a warp that are not known up to `time`.
+    pub(crate) fn behind(&self, of: Warp, lanes: u32, time: Time) -> u32 {
+        let Some(times) = self.of(of.cta) else {
+            return lanes;
+        };
+        if times.warp(of.warp) >= time {
+            return 0;
+        }
+        if times.parts == Parts::None {
+            return lanes;
+        }
+        let behind = super::each(lanes).filter(|&lane| times.part(single(of.warp, lane)) < time);
+        behind.fold(0, |all, lane| all | 1 << lane)
     }
 
     /// The time up to which all lanes of a warp are known.

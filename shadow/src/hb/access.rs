@@ -1,0 +1,283 @@
+//! Accesses to memory: checked against the history, entered there, and what they order.
+
+use alloc::vec::Vec;
+
+use super::fence::acquire;
+use super::history::{LINE, WORD};
+use super::log::LogId;
+use super::observed::Observed;
+use super::place::{Id, LANES, Thread, Warp};
+use super::release::{Pending, Write};
+use super::row::{Row, Run};
+use super::word::{Class, Entry, Hit, Strength, Who};
+use super::{Access, Engine, Kind, Order, Place, Race, Side, each};
+
+/// How lanes come to some bytes each.
+#[derive(Clone, Copy)]
+pub(crate) struct Weak {
+    pub(crate) writes: bool,
+    pub(crate) read_only: bool,
+    pub(crate) site: u32,
+    /// Number of the copies that it belongs to, else 0.
+    pub(crate) copy: u32,
+}
+
+impl Engine {
+    /// The lanes `lanes` of a warp access memory, each at its own place; calls `found` for each
+    /// race with an earlier access, which may be one of an earlier lane.
+    pub fn access(
+        &mut self,
+        warp: Warp,
+        lanes: u32,
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        mut found: impl FnMut(Race),
+    ) {
+        self.stats.accesses += u64::from(lanes.count_ones());
+        self.enter(warp);
+        let mut keys = [0; LANES as usize];
+        each(lanes).for_each(|lane| keys[lane as usize] = places(lane).key());
+        let key = |lane: u32| keys[lane as usize];
+        let bytes = u64::from(access.bytes * access.elements);
+        let weak = Weak {
+            writes: access.kind == Kind::Store,
+            read_only: access.order == Order::ReadOnly,
+            site: access.site,
+            copy: 0,
+        };
+        let plain = matches!(access.order, Order::Weak | Order::ReadOnly)
+            && matches!(access.kind, Kind::Load | Kind::Store);
+        if plain && each(lanes).all(|lane| key(lane) % LINE + bytes <= LINE) {
+            let mut left = lanes;
+            while left != 0 {
+                let run = Run::take(&mut left, bytes, !weak.writes, &key);
+                self.weak(warp, run, weak, &mut found);
+            }
+            return;
+        }
+        let mut changed = false;
+        for lane in each(lanes) {
+            for element in 0..access.elements {
+                let key = key(lane) + u64::from(element * access.bytes);
+                self.check(warp.lane(lane), access, key, &mut found);
+                changed |= self.synchronise(warp.lane(lane), access, key);
+            }
+        }
+        if changed {
+            self.classify(warp);
+        }
+    }
+
+    /// A weak access of lanes at a fixed distance, each within a line.
+    pub(crate) fn weak(&mut self, warp: Warp, run: Run, weak: Weak, found: &mut impl FnMut(Race)) {
+        let Self {
+            shape,
+            ctas,
+            memory,
+            releases,
+            ..
+        } = self;
+        let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
+        let Some(clocks) = ctas.get(&warp.cta).and_then(|cta| cta.known(warp.warp)) else {
+            return;
+        };
+        // Shared memory of another CTA of the cluster belongs to that CTA.
+        let history = memory.of(Place::of(run.first));
+        for (mask, view) in clocks.groups() {
+            let who = Who {
+                shape,
+                warp,
+                met: &met,
+                times: &view.times,
+            };
+            run.lines(mask, |line, lanes, map, words| {
+                let row = Row {
+                    warp: Id::of(warp),
+                    lanes,
+                    time: view.times.own,
+                    site: weak.site,
+                    copy: weak.copy,
+                    words,
+                    map,
+                    read_only: weak.read_only,
+                };
+                let outcome = history.weak(&who, line, (row, weak.writes), &mut |at, hit| {
+                    let word = line * (LINE / WORD) + u64::from(at);
+                    found(race(warp, weak.site, word, &hit));
+                });
+                if outcome.displaced {
+                    for lane in each(lanes) {
+                        let key = line * LINE + u64::from(map.start(lane));
+                        releases.weak_write(key, map.bytes.into());
+                    }
+                }
+            });
+        }
+    }
+
+    /// Checks an access of one thread against the history, and enters it there.
+    fn check(&mut self, me: Thread, access: &Access, key: u64, found: &mut impl FnMut(Race)) {
+        let Self {
+            shape,
+            ctas,
+            memory,
+            releases,
+            ..
+        } = self;
+        let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
+        let Some(clocks) = ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
+            return;
+        };
+        let times = &clocks.view(me.lane).times;
+        let who = Who {
+            shape,
+            warp: me.warp(),
+            met: &met,
+            times,
+        };
+        let class = Class {
+            writes: access.kind != Kind::Load,
+            strength: access.order.strength(),
+            start: (key % 16) as u8,
+            bytes: access.bytes.min(255) as u8,
+        };
+        let history = memory.of(Place::of(key));
+        let end = key + u64::from(access.bytes);
+        let words = key / WORD..=(end - 1) / WORD;
+        let reads = access.kind != Kind::Store && matches!(class.strength, Strength::Strong(_));
+        let continues = reads
+            && words
+                .clone()
+                .all(|word| history.observes(&who, me.lane, word, &class));
+        let writer = match (continues, access.kind) {
+            (true, Kind::Load) => history.writer(&who, me.lane, key / WORD, &class),
+            _ => None,
+        };
+        let observes = matches!(access.kind, Kind::Load | Kind::Rmw);
+        for word in words {
+            let first = key.saturating_sub(word * WORD).min(WORD) as u32;
+            let past = (end - word * WORD).min(WORD) as u32;
+            let entry = Entry {
+                warp: Id::of(me.warp()),
+                lanes: 1 << me.lane,
+                time: times.own,
+                class,
+                mask: ((1 << past) - (1 << first)) as u8,
+                site: access.site,
+                copy: 0,
+                order: Observed::default(),
+            };
+            let sees = (continues, observes);
+            let outcome = history.access(&who, word, entry, sees, &mut |hit| {
+                found(race(me.warp(), access.site, word, &hit));
+            });
+            if outcome.displaced && class.strength == Strength::Weak {
+                releases.weak_write(key, access.bytes);
+            }
+        }
+        if let Some(writer) = writer
+            && let Some(cta) = ctas.get_mut(&me.cta)
+        {
+            cta.heard.insert((me.warp, me.lane), writer);
+        }
+    }
+
+    /// The part of an access that orders others, or is ordered. True if it has changed clocks.
+    fn synchronise(&mut self, me: Thread, access: &Access, key: u64) -> bool {
+        let (scope, acquires, releases) = match access.order {
+            Order::Weak | Order::ReadOnly => return false,
+            Order::Relaxed(scope) => (scope, false, false),
+            Order::Acquire(scope) => (scope, true, false),
+            Order::Release(scope) => (scope, false, true),
+            Order::AcqRel(scope) => (scope, true, true),
+        };
+        let Self {
+            shape,
+            ctas,
+            releases: log,
+            ..
+        } = self;
+        let lanes = ctas.entry(me.cta).or_default().lanes(me.warp);
+        let mut changed = false;
+        let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
+        if reads {
+            let seen = log.observe(shape, (me, scope), key, access.bytes);
+            // An acquire ends the patterns of earlier strong reads of the same location as well.
+            let earlier = acquires
+                && lanes
+                    .view(me.lane)
+                    .pending
+                    .iter()
+                    .any(|pending| pending.address == key);
+            if seen.is_some() || earlier {
+                changed = true;
+                lanes.update(1 << me.lane, |view, _| {
+                    if let Some(seen) = &seen {
+                        note(&mut view.pending, seen, view.acquired);
+                    }
+                    if acquires {
+                        acquire(shape, log, (me, scope), view, |pending| {
+                            pending.address == key
+                        });
+                    }
+                });
+            }
+        }
+        if access.kind != Kind::Load {
+            let view = lanes.view(me.lane);
+            let times = releases.then(|| view.times.clone());
+            let write = Write {
+                thread: me,
+                address: key,
+                bytes: access.bytes,
+                scope,
+                operation: times.as_ref(),
+                fences: &view.fences,
+                acquired: view.acquired,
+            };
+            log.strong_write(shape, &write, access.kind != Kind::Store);
+            if releases {
+                changed = true;
+                lanes.update(1 << me.lane, |view, _| view.times.own += 1);
+            }
+        }
+        changed
+    }
+}
+
+/// A race of a lane of `warp` at a word.
+fn race(warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
+    let Hit {
+        rule,
+        earlier,
+        earlier_lane,
+        lane,
+    } = *hit;
+    Race {
+        later: Side {
+            thread: warp.lane(lane),
+            site,
+        },
+        earlier: Side {
+            thread: earlier.warp.warp().lane(earlier_lane),
+            site: earlier.site,
+        },
+        place: Place::of(word * WORD),
+        rule,
+        time: earlier.time,
+    }
+}
+
+/// Enters what a strong read has observed, once per log.
+fn note(pending: &mut Vec<Pending>, seen: &Pending, acquired: Option<(LogId, u32)>) {
+    let (log, count) = (seen.mark.log, seen.mark.count);
+    if acquired.is_some_and(|acquired| acquired.0 == log && acquired.1 >= count) {
+        return;
+    }
+    let same = |old: &&mut Pending| (old.mark.log, old.address) == (log, seen.address);
+    match pending.iter_mut().find(same) {
+        Some(old) if old.mark.count >= count => {}
+        Some(old) => old.clone_from(seen),
+        None => pending.push(seen.clone()),
+    }
+}

@@ -1,0 +1,126 @@
+//! The CTAs that are running, and the warps in them.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::Engine;
+use super::barrier::Arrivals;
+use super::clock::Time;
+use super::lanes::{Format, Lanes, View};
+use super::place::{Thread, Warp};
+
+/// A CTA with threads that have not exited.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cta {
+    /// The clocks of the warps that have none of their own.
+    pub(crate) base: View,
+    warps: Vec<Member>,
+    pub(crate) barriers: HashMap<u32, Arrivals>,
+    /// By warp and lane: whose strong write a thread's last strong load has observed, and the
+    /// writer's own time.
+    pub(crate) heard: HashMap<(u32, u32), (Thread, Time)>,
+}
+
+/// A warp of a CTA.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    /// None before it does anything.
+    lanes: Option<Lanes>,
+    /// Lanes that have exited.
+    exited: u32,
+    /// The worst format that its clocks have been in.
+    worst: Option<Format>,
+}
+
+impl Cta {
+    fn member(&mut self, warp: u32) -> &mut Member {
+        let at = warp as usize;
+        if self.warps.len() <= at {
+            self.warps.resize(at + 1, Member::default());
+        }
+        &mut self.warps[at]
+    }
+
+    /// The clocks of a warp, to be changed.
+    pub(crate) fn lanes(&mut self, warp: u32) -> &mut Lanes {
+        self.member(warp);
+        let base = &self.base;
+        let lanes = &mut self.warps[warp as usize].lanes;
+        lanes.get_or_insert_with(|| Lanes::new(base.clone()))
+    }
+
+    /// The clocks of a warp that has done something.
+    pub(crate) fn known(&self, warp: u32) -> Option<&Lanes> {
+        self.warps.get(warp as usize)?.lanes.as_ref()
+    }
+
+    /// The clocks of all warps that have done something.
+    pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Lanes> {
+        self.warps.iter_mut().filter_map(|of| of.lanes.as_mut())
+    }
+
+    pub(crate) fn exited(&self, warp: u32) -> u32 {
+        self.warps.get(warp as usize).map_or(0, |of| of.exited)
+    }
+}
+
+impl Engine {
+    /// Makes sure that a warp is known.
+    pub(crate) fn enter(&mut self, warp: Warp) {
+        let count = self.ctas.len() as u64 + 1;
+        let cta = self.ctas.entry(warp.cta).or_default();
+        let member = cta.member(warp.warp);
+        if member.worst.is_none() {
+            member.worst = Some(Format::Converged);
+            self.stats.warps += 1;
+            self.stats.live_ctas = self.stats.live_ctas.max(count);
+        }
+        cta.lanes(warp.warp);
+    }
+
+    /// Takes note of a warp's format.
+    pub(crate) fn classify(&mut self, warp: Warp) {
+        let existing = self.shape.lanes(warp.warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let Member { lanes, worst, .. } = cta.member(warp.warp);
+        let (Some(lanes), false) = (lanes, *worst == Some(Format::SparseVc)) else {
+            return;
+        };
+        let now = Some(lanes.format(existing));
+        if now > *worst {
+            self.stats.left_converged += u64::from(*worst == Some(Format::Converged));
+            self.stats.sparse += u64::from(now == Some(Format::SparseVc));
+            *worst = now;
+        }
+    }
+
+    /// The format that a warp's clocks are in.
+    pub fn format(&self, warp: Warp) -> Format {
+        let cta = self.ctas.get(&warp.cta);
+        let lanes = cta.and_then(|cta| cta.known(warp.warp));
+        lanes.map_or(Format::Converged, |lanes| {
+            lanes.format(self.shape.lanes(warp.warp))
+        })
+    }
+
+    /// Lanes of a warp end.
+    pub fn exit(&mut self, warp: Warp, lanes: u32) {
+        self.enter(warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        cta.member(warp.warp).exited |= lanes;
+        self.copies.exit(warp, lanes);
+        let shape = &self.shape;
+        let over = (0..shape.warps()).all(|warp| shape.lanes(warp) & !cta.exited(warp) == 0);
+        // The shared memory of a CTA of a cluster must not be used after the CTA has exited.
+        if over {
+            self.ctas.remove(&warp.cta);
+            self.sc_cta.remove(&warp.cta);
+            self.memory.shared.remove(&warp.cta);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The releases that are to be observed at a location.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::clock::{Sparse, Time, Times};
+use super::each;
+use super::place::{Id, Scope, Shape, Thread};
+
+/// Which log of releases; no two have the same.
+pub(crate) type LogId = u64;
+
+/// Releases of a log after which to look for those that later ones stand for.
+const CROWD: usize = 64;
+
+/// Release patterns of lanes of a warp that knew the same, as their observers need them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    pub(crate) warp: Id,
+    /// In the order in which they wrote, lowest first.
+    pub(crate) lanes: u32,
+    /// Scope of the pattern's first operation.
+    pub(crate) scope: Scope,
+    /// What the threads had done before that.
+    pub(crate) times: Times,
+    /// A release operation on the location itself, of one thread: a later strong write of the same
+    /// thread is part of such a pattern again.
+    pub(crate) operation: bool,
+    /// Releases before this one in its log that its thread had acquired, counted from the first:
+    /// whoever acquires this one need not look at them.
+    pub(crate) covers: u32,
+    /// Releases before this one in its log.
+    pub(crate) first: u32,
+}
+
+/// How much of a log has been observed. Whoever needs that holds one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) log: LogId,
+    pub(crate) count: u32,
+}
+
+/// What a strong write starts, and every read-modify-write that observes it adds to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) id: LogId,
+    releases: Vec<Release>,
+    /// Releases that there ever were.
+    count: u32,
+    /// The last fences among them, which one thread may put to use many times: their time and lanes.
+    fences: HashMap<Id, (Time, u32)>,
+    /// The observed lengths, ascending.
+    marks: Vec<Arc<Mark>>,
+    /// Releases, and marks, at which to look for those that are not needed.
+    crowd: [usize; 2],
+    /// How many releases from the first are of gpu scope or wider.
+    wide: u32,
+    /// The first ones of those, and what they have published.
+    summed: u32,
+    sum: Sparse,
+    /// Whose releases there are: of one warp, if there is just one.
+    warp: Option<Id>,
+    warps: bool,
+}
+
+impl Release {
+    fn len(&self) -> u32 {
+        self.lanes.count_ones()
+    }
+
+    /// The lanes whose releases are among the first `count` of the log.
+    fn lanes(&self, count: u32) -> u32 {
+        let mut lanes = self.lanes;
+        while self.first + lanes.count_ones() > count {
+            if lanes == 0 || self.first >= count {
+                return 0;
+            }
+            lanes &= !(1 << (31 - lanes.leading_zeros()));
+        }
+        lanes
+    }
+
+    /// Takes in one that follows directly, of another lane that knew the same.
+    fn absorb(&mut self, other: &Self) -> bool {
+        let same = self.warp == other.warp
+            && self.lanes < other.lanes
+            && self.scope == other.scope
+            && !self.operation
+            && !other.operation
+            && self.covers == other.covers
+            && self.first + self.len() == other.first
+            && self.times == other.times;
+        if same {
+            self.lanes |= other.lanes;
+        }
+        same
+    }
+}
+
+impl Log {
+    pub(crate) fn new(logs: &mut LogId) -> Self {
+        *logs += 1;
+        Self {
+            id: *logs,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Releases kept.
+    pub(crate) fn len(&self) -> usize {
+        self.releases.len()
+    }
+
+    /// The last of the first `count` releases that knew of `earlier` at a time.
+    pub(crate) fn would_order(
+        &self,
+        count: u32,
+        (earlier, time): (Thread, Time),
+    ) -> Option<(Thread, Scope)> {
+        self.releases.iter().rev().find_map(|release| {
+            let mut threads = each(release.lanes(count)).map(|lane| release.warp.warp().lane(lane));
+            let knew = threads.find(|&thread| release.times.get(thread, earlier) >= time);
+            knew.map(|thread| (thread, release.scope))
+        })
+    }
+
+    /// The release operations.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = &Release> {
+        self.releases.iter().filter(|release| release.operation)
+    }
+
+    /// All of it is observed; nothing if there is nothing to observe.
+    pub(crate) fn mark(&mut self) -> Option<Arc<Mark>> {
+        if self.count == 0 {
+            return None;
+        }
+        if let Some(last) = self.marks.last().filter(|last| last.count == self.count) {
+            return Some(Arc::clone(last));
+        }
+        if self.marks.len() > self.crowd[1].max(CROWD) {
+            self.is_observed();
+            self.crowd[1] = 2 * self.marks.len();
+        }
+        let mark = Arc::new(Mark {
+            log: self.id,
+            count: self.count,
+        });
+        self.marks.push(Arc::clone(&mark));
+        Some(mark)
+    }
+
+    /// True when somebody has observed it, and not made use of that.
+    pub(crate) fn is_observed(&mut self) -> bool {
+        self.marks.retain(|mark| Arc::strong_count(mark) > 1);
+        !self.marks.is_empty()
+    }
+
+    /// True when a fence of a thread is not known to be in the log.
+    pub(crate) fn is_new(&mut self, thread: Thread, time: Time) -> bool {
+        let known = self.fences.entry(Id::of(thread.warp())).or_default();
+        let lane = 1 << thread.lane;
+        if known.0 != time {
+            *known = (time, 0);
+        }
+        let new = known.1 & lane == 0;
+        known.1 |= lane;
+        new
+    }
+
+    pub(crate) fn push(&mut self, mut release: Release) {
+        release.first = self.count;
+        if self.wide == self.count && release.scope >= Scope::Gpu {
+            self.wide += 1;
+        }
+        self.count += 1;
+        self.warps |= self.warp.is_some_and(|warp| warp != release.warp);
+        self.warp = Some(release.warp);
+        if !self
+            .releases
+            .last_mut()
+            .is_some_and(|last| last.absorb(&release))
+        {
+            self.releases.push(release);
+        }
+    }
+
+    /// Drops releases that later ones stand for, whoever observes or acquires them. Gives the
+    /// release operations among them.
+    pub(crate) fn compact(&mut self) -> Vec<Release> {
+        if self.releases.len() <= self.crowd[0].max(CROWD) {
+            return Vec::new();
+        }
+        self.is_observed();
+        // By CTA and scope: how much of the log a later release covers. By warp: the lanes that
+        // release again, and when. Whoever has observed the one has observed the other unless there
+        // is a mark between them.
+        let mut covered: HashMap<(u64, Scope), u32> = HashMap::new();
+        let mut again: HashMap<(Id, Scope, bool), (u32, Time)> = HashMap::new();
+        let mut marks = self.marks.iter().rev().peekable();
+        let mut dropped = Vec::new();
+        let mut kept = Vec::new();
+        for release in self.releases.drain(..).rev() {
+            let end = release.first + release.len();
+            let mut whole = true;
+            while let Some(mark) = marks.next_if(|mark| mark.count > release.first) {
+                covered.clear();
+                again.clear();
+                whole &= mark.count >= end;
+            }
+            let by = covered
+                .entry((release.warp.warp().cta, release.scope))
+                .or_default();
+            let key = (release.warp, release.scope, release.operation);
+            let again = again.entry(key).or_insert((0, release.times.own));
+            let repeated = release.lanes & !again.0 == 0 && release.times.own <= again.1;
+            if *by < end && !repeated {
+                *by = release.covers.max(*by);
+                if whole {
+                    *again = (again.0 | release.lanes, again.1.min(release.times.own));
+                }
+                kept.push(release);
+            } else if release.operation {
+                dropped.push(release);
+            }
+        }
+        kept.reverse();
+        self.releases = kept;
+        self.crowd[0] = 2 * self.releases.len();
+        dropped
+    }
+
+    /// True when whoever acquires the first `count` releases by an acquire of gpu scope learns from
+    /// all of them, and none is of a thread of `warp`.
+    pub(crate) fn is_wide(&self, warp: Id, count: u32) -> bool {
+        count <= self.wide && (self.warps || self.warp != Some(warp))
+    }
+
+    /// Lets a thread learn from the first `count` releases by an acquire of some scope. True when
+    /// nothing is left that a wider acquire could learn.
+    pub(crate) fn acquire(
+        &mut self,
+        shape: &Shape,
+        acquirer: (Thread, Scope),
+        count: u32,
+        times: &mut Times,
+    ) -> bool {
+        let me = Id::of(acquirer.0.warp());
+        if acquirer.1 >= Scope::Gpu && self.is_wide(me, count) {
+            if self.summed <= count {
+                self.sum_up(count);
+                times.rest.join(&self.sum);
+                return true;
+            }
+            let mut sum = Sparse::default();
+            for (release, lanes) in self.newest(count) {
+                let of = release.warp.warp();
+                release.times.publish(&mut sum, of, lanes, false);
+            }
+            times.rest.join(&sum);
+            return true;
+        }
+        let mut all = true;
+        let mut end = 0;
+        for (release, lanes) in self.newest(count) {
+            if release.first + release.len() <= end {
+                break;
+            }
+            let warp = release.warp.warp();
+            let of = |lane| (warp.lane(lane), release.scope);
+            if !shape.mutual(of(0), acquirer) {
+                all = false;
+                continue;
+            }
+            for lane in each(lanes) {
+                times.learn(acquirer.0, of(lane).0, &release.times);
+            }
+            end = end.max(release.covers);
+        }
+        all
+    }
+
+    /// The first `count` releases, newest first, with the lanes that are among them.
+    fn newest(&self, count: u32) -> impl Iterator<Item = (&Release, u32)> {
+        let all = self.releases.iter().rev();
+        let there = all.map(move |release| (release, release.lanes(count)));
+        there.filter(|(_, lanes)| *lanes != 0)
+    }
+
+    /// Adds up what the first `count` releases have published.
+    fn sum_up(&mut self, count: u32) {
+        let new = self
+            .releases
+            .partition_point(|release| release.first + release.len() <= self.summed);
+        for release in &self.releases[new..] {
+            let lanes = release.lanes(count);
+            if lanes == 0 {
+                break;
+            }
+            let of = release.warp.warp();
+            release.times.publish(&mut self.sum, of, lanes, false);
+        }
+        self.summed = self.summed.max(count);
+    }
+}
