@@ -76,6 +76,14 @@ pub struct Begun {
     started: Instant,
 }
 
+impl Begun {
+    /// Whether the cells judge global memory, and whether the kernel can order threads unseen.
+    pub(crate) fn cells_decide(&self) -> (bool, bool) {
+        let by_cells = self.scrutiny != Some(Scrutiny::Everything);
+        (by_cells, self.release_capable)
+    }
+}
+
 #[derive(Default)]
 struct Module {
     origin: String,
@@ -352,7 +360,16 @@ impl Checker {
         begun: &Begun,
         extent: Extent,
     ) -> Option<Reference> {
-        let scrutiny = begun.scrutiny?;
+        self.oracle(key, begun.scrutiny?, extent)
+    }
+
+    /// An oracle that watches what is in `scrutiny`.
+    pub(crate) fn oracle(
+        &mut self,
+        key: ModuleKey,
+        scrutiny: Scrutiny,
+        extent: Extent,
+    ) -> Option<Reference> {
         let module = self.modules.get_mut(&key.0)?;
         let instructions = module.instructions.get_or_insert_with(|| {
             let shifts = rewrite::edit::Shifts::new(&module.text);
@@ -368,6 +385,28 @@ impl Checker {
             threads: extent.block.iter().product(),
         };
         Some(Reference::new(Arc::clone(instructions), scrutiny, shape))
+    }
+
+    /// Bytes of a granule of the kernel.
+    pub(crate) fn granule(&self, begun: &Begun) -> u32 {
+        let module = self.modules.get(&begun.launch.module);
+        let kernel = module.and_then(|module| module.kernels.get(&begun.launch.kernel));
+        1 << kernel.map_or(2, |kernel| kernel.granule_log2)
+    }
+
+    /// What the cells have recorded in the last launch, whoever judges it.
+    pub(crate) fn recorded(&mut self, device: &dyn Device) -> (Vec<Record>, log::Counters) {
+        let drained = self.shadow.drain(device).unwrap_or_default();
+        let counters = log::Counters {
+            conflicts: drained.counters.conflicts,
+            evictions: drained.counters.evictions,
+            undecided: drained.counters.undecided,
+            outside: drained.counters.outside,
+            dropped: drained.dropped,
+            cleared: false,
+        };
+        let records = drained.records.into_iter().map(|(record, _)| record);
+        (records.collect(), counters)
     }
 
     /// Writes down what a launch found, also when it failed.

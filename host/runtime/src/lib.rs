@@ -4,6 +4,7 @@
 //! [`sim::CheckedSim`] is the simulated device with a checker in front.
 
 pub mod allocations;
+pub mod audit;
 pub mod checker;
 mod instructions;
 pub mod log;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::{FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Arrival, Cause, Completion, Engine, FenceKind, Place, Race, Scope, Shape, Stats, Thread, Warp,
+    Arrival, Cause, Completion, Engine, FenceKind, LANES, Place, Race, Scope, Shape, Stats, Thread,
+    Warp,
 };
 use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
 
+use crate::audit::Conflict;
 use crate::instructions::{Instructions, Meaning, scope};
 use crate::log::{self, Misuse};
 
@@ -93,11 +95,16 @@ struct Pairs {
     /// Where in `found` a pair is.
     index: HashMap<(u32, u32, bool), usize>,
     dropped: u64,
+    /// All races, for an audit.
+    every: Option<Vec<Race>>,
 }
 
 impl Pairs {
     /// Counts a race, and keeps it if it is the first of its pair, or says more than that.
     fn keep(&mut self, race: Race) {
+        if let Some(every) = &mut self.every {
+            every.push(race);
+        }
         let (a, b) = (race.earlier.site, race.later.site);
         let key = (a.min(b), a.max(b), is_shared(race.place));
         let apart = |race: &Race| {
@@ -159,6 +166,34 @@ impl Reference {
             pairs: Pairs::default(),
             misuses: BTreeMap::new(),
         }
+    }
+
+    /// Keeps every race instead of the first of each pair of sites.
+    pub(crate) fn keep_all(mut self) -> Self {
+        self.pairs.every = Some(Vec::new());
+        self
+    }
+
+    /// The races that [`Self::keep_all`] has kept.
+    pub(crate) fn every_race(self) -> Vec<Conflict> {
+        let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
+        let thread = |of: Thread| of.warp * LANES + of.lane;
+        let all = self.pairs.every.iter().flatten();
+        all.map(|race| {
+            let (shared, address) = match race.place {
+                Place::Global(address) => (None, address),
+                Place::Shared { cta, offset } => (Some(cta), u64::from(offset)),
+            };
+            Conflict {
+                line: line(race.later.site),
+                earlier: line(race.earlier.site),
+                thread: thread(race.later.thread),
+                earlier_thread: Some(thread(race.earlier.thread)),
+                shared,
+                address,
+            }
+        })
+        .collect()
     }
 
     pub(crate) fn finish(self) -> Judged {

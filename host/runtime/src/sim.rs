@@ -6,9 +6,10 @@ use std::time::Duration;
 use driver::DeviceError;
 use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule};
 
+use crate::audit::{Audit, Both};
 use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
-use crate::reference::Reference;
+use crate::reference::{Reference, Scrutiny};
 
 /// Bytes of a CTA's window of shared memory that a device may keep for itself.
 const SYSTEM_SHARED: u32 = 1024;
@@ -140,6 +141,31 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
+        self.run(id, kernel, launch, None)
+    }
+
+    /// Runs a kernel and tells what the cells and happens-before say of this very run, whoever of
+    /// them it is that the mode asks.
+    ///
+    /// # Errors
+    /// As the device says; the audit then covers what came before.
+    pub fn audit(
+        &mut self,
+        id: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+        audit: &mut Audit,
+    ) -> Result<LaunchStats, LaunchError> {
+        self.run(id, kernel, launch, Some(audit))
+    }
+
+    fn run(
+        &mut self,
+        id: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+        audit: Option<&mut Audit>,
+    ) -> Result<LaunchStats, LaunchError> {
         let hidden = self.hidden(id, kernel);
         let key = self.modules.get(&id).and_then(|loaded| loaded.key);
         let (Some(checker), Some(key)) = (&mut self.checker, key) else {
@@ -173,9 +199,16 @@ impl CheckedSim {
             launch.params.extend(parameter.to_le_bytes());
         }
         let mut reference = checker.reference(key, &begun, extent);
-        let mut result = match &mut reference {
-            Some(reference) => self.device.launch_observed(id, kernel, &launch, reference),
-            None => self.device.launch(id, kernel, &launch),
+        let everything = || checker.oracle(key, Scrutiny::Everything, extent);
+        let mut watched = audit.is_some().then(everything).flatten();
+        watched = watched.map(Reference::keep_all);
+        let mut result = match (&mut reference, &mut watched) {
+            (reference, Some(watched)) => {
+                let mut both = Both(reference.as_mut(), watched);
+                self.device.launch_observed(id, kernel, &launch, &mut both)
+            }
+            (Some(reference), None) => self.device.launch_observed(id, kernel, &launch, reference),
+            (None, None) => self.device.launch(id, kernel, &launch),
         };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
@@ -193,6 +226,9 @@ impl CheckedSim {
             error_frames,
         };
         let judged = reference.map(Reference::finish);
+        if let Some(audit) = audit {
+            audit.fill(checker, &self.device, &begun, watched);
+        }
         checker.end(&self.device, begun, outcome, judged);
         result
     }

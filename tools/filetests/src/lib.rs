@@ -5,15 +5,19 @@
 //! * [`exec`]: what a kernel computes, against [`reference`] or an expression, on the original and
 //!   on the rewritten text.
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
+//! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
+//! * [`table`]: the verdicts of [`race`], counted.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
 pub mod args;
 pub mod exec;
 pub mod expr;
+pub mod files;
 pub mod header;
 pub mod inputs;
 pub mod machine;
 pub mod race;
-
+pub mod random;
 pub mod reference;
 pub mod syntax;
+pub mod table;

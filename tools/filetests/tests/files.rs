@@ -1,16 +1,16 @@
 //! One test per file and revision under `tests/`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use filetests::{exec, header, race, syntax};
+use filetests::{exec, files, header, race, syntax};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> Result<()> {
     let arguments = Arguments::from_args();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let mut trials = Vec::new();
-    for path in files(&root)? {
+    for path in files::below(&root, "ptx")? {
         let text = std::fs::read_to_string(&path)?;
         let name = path
             .strip_prefix(&root)?
@@ -41,19 +41,4 @@ fn trial(name: String, test: impl FnOnce() -> Result<()> + Send + 'static) -> Tr
     Trial::test(name, move || {
         test().map_err(|error| Failed::from(format!("{error:#}")))
     })
-}
-
-/// Every `.ptx` below `folder`, sorted.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }

@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, demo, device, dist, suite, tidy, toolkit, workspace::Workspace};
+use xtask::{bench, demo, device, dist, oracles, suite, tidy, toolkit, workspace::Workspace};
 
 /// Project automation for cudarun-check.
 #[derive(Parser)]
@@ -42,6 +42,10 @@ enum Command {
     },
     /// Check the layout of the source tree.
     Tidy,
+    /// Hold the oracles against each other on random kernels.
+    Fuzz(oracles::FuzzOptions),
+    /// Count what every oracle says of the files of tests/race.
+    Verdicts,
     /// Measure checked against unchecked runs of the programs of tests/apps.
     Bench(bench::Options),
 }
@@ -67,6 +71,8 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
         Command::Device { check } => device::run(&workspace, check),
         Command::Tidy => tidy::run(&workspace),
+        Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
+        Command::Verdicts => oracles::verdicts(&workspace),
         Command::Bench(options) => bench::run(&workspace, &options),
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn lz4(packed: &[u8], bytes: u64) -> Result<Vec<u8>, FatbinError> {
 /// Unpacks one zstd frame.
 pub(super) fn zstd(packed: &[u8], bytes: u64) -> Result<Vec<u8>, FatbinError> {
     let corrupt = FatbinError::Corrupt("zstd");
-    if bytes > LIMIT {
+    // A block takes four bytes at least and gives 128 KiB at most, so a larger claim is false.
+    let most = (packed.len() as u64).saturating_mul(1 << 15);
+    if bytes > LIMIT.min(most) {
         return Err(corrupt);
     }
     let decoder = ruzstd::decoding::StreamingDecoder::new(packed).map_err(|_| corrupt.clone())?;

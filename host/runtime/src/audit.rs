@@ -1,0 +1,166 @@
+//! What the cells and happens-before say of one and the same launch, side by side.
+//!
+//! For tests of the tool itself. A rewritten program interleaves in another way than the original
+//! under the same seed, so two runs cannot be compared; here one run is judged twice.
+
+use driver::Device;
+use ptx::ast::Space;
+use simt::{AccessKind, Bytes, Executing, Observer};
+
+use crate::checker::{Begun, Checker};
+use crate::log::{self, Event};
+use crate::reference::Reference;
+
+/// Both verdicts of a launch.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    /// Precise mode leaves global memory to the cells.
+    pub cells_decide: bool,
+    /// Why not: something orders threads in ways that the cells do not follow.
+    pub release_capable: bool,
+    /// Bytes of a granule.
+    pub granule: u32,
+    /// What the cells recorded: the first conflict of every pair of witnesses.
+    pub cells: Vec<Conflict>,
+    /// Records that found no room, and what else the cells could not say.
+    pub counters: log::Counters,
+    /// Every race that happens-before over all accesses has found.
+    pub clocks: Vec<Conflict>,
+}
+
+/// Two accesses of which the later one raced, by their lines in the program's own PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Line of the later access.
+    pub line: u32,
+    /// Line of the earlier access.
+    pub earlier: u32,
+    /// Linear thread of the later access in its CTA.
+    pub thread: u32,
+    /// Linear thread of the earlier access in its CTA, as far as it is known.
+    pub earlier_thread: Option<u32>,
+    /// The CTA whose shared memory it is; none for global memory.
+    pub shared: Option<u64>,
+    /// First byte of the granule, or of the engine's word.
+    pub address: u64,
+}
+
+impl Audit {
+    /// Adds what the cells say, before the next launch wipes it.
+    pub(crate) fn fill(
+        &mut self,
+        checker: &mut Checker,
+        device: &dyn Device,
+        begun: &Begun,
+        watched: Option<Reference>,
+    ) {
+        (self.cells_decide, self.release_capable) = begun.cells_decide();
+        self.granule = checker.granule(begun);
+        let sites: std::collections::HashMap<u32, u32> = checker
+            .events()
+            .iter()
+            .filter_map(|event| match event {
+                Event::Module(module) => Some(module.sites.iter().map(|s| (s.id, s.ptx_line))),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        let line = |site| sites.get(&site).copied().unwrap_or(0);
+        let (records, counters) = checker.recorded(device);
+        self.counters = counters;
+        self.cells.extend(records.iter().map(|record| {
+            Conflict {
+                line: line(record.site),
+                earlier: line(record.previous_site),
+                thread: record.thread,
+                earlier_thread: (record.previous_thread != shadow::layout::UNKNOWN)
+                    .then_some(record.previous_thread),
+                shared: None,
+                address: record.address,
+            }
+        }));
+        if let Some(watched) = watched {
+            self.clocks = watched.every_race();
+        }
+    }
+}
+
+/// Tells two oracles of everything.
+pub(crate) struct Both<'a>(
+    pub(crate) Option<&'a mut Reference>,
+    pub(crate) &'a mut Reference,
+);
+
+impl Both<'_> {
+    fn each(&mut self, mut tell: impl FnMut(&mut Reference)) {
+        if let Some(first) = &mut self.0 {
+            tell(first);
+        }
+        tell(self.1);
+    }
+}
+
+impl Observer for Both<'_> {
+    fn access(
+        &mut self,
+        who: Executing,
+        kind: AccessKind,
+        space: Space,
+        addresses: &[u64; 32],
+        bytes: u32,
+    ) {
+        self.each(|to| to.access(who, kind, space, addresses, bytes));
+    }
+
+    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
+        self.each(|to| to.arrive(who, id, waits));
+    }
+
+    fn complete(&mut self, cta: u64, id: u32) {
+        self.each(|to| to.complete(cta, id));
+    }
+
+    fn warp_barrier(&mut self, who: Executing) {
+        self.each(|to| to.warp_barrier(who));
+    }
+
+    fn fence(&mut self, who: Executing) {
+        self.each(|to| to.fence(who));
+    }
+
+    fn copies(&mut self, who: Executing) {
+        self.each(|to| to.copies(who));
+    }
+
+    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        self.each(|oracle| oracle.copy(who, from, to, mbarrier));
+    }
+
+    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        self.each(|to| to.mbarrier(who, address, over));
+    }
+
+    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
+        self.each(|to| to.mbarrier_complete(who, address));
+    }
+
+    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
+        self.each(|to| to.cluster_arrive(who, phase));
+    }
+
+    fn cluster_wait(&mut self, who: Executing, phase: u64) {
+        self.each(|to| to.cluster_wait(who, phase));
+    }
+
+    fn allocated(&mut self, address: u64, bytes: u64) {
+        self.each(|to| to.allocated(address, bytes));
+    }
+
+    fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
+        self.each(|to| to.misuse(who, misuse, offset));
+    }
+
+    fn exit(&mut self, who: Executing) {
+        self.each(|to| to.exit(who));
+    }
+}

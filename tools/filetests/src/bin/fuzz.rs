@@ -1,0 +1,158 @@
+//! `cargo xtask fuzz`: random kernels until the time is up, and what disagrees made small.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool says what it does"
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use filetests::random::{found, judge, make, shrink, tally::Tally, text};
+
+/// Holds the oracles against each other on random kernels.
+#[derive(Parser)]
+struct Options {
+    /// Stop after so long.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Seed of the first kernel; the next ones follow.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop after so many kernels.
+    #[arg(long)]
+    kernels: Option<u64>,
+    /// Schedules per kernel: round robin and seeds from 1 on.
+    #[arg(long, default_value_t = 3)]
+    schedules: u64,
+    /// Threads; as many as there are cores when not given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Stop after so many findings.
+    #[arg(long, default_value_t = 5)]
+    findings: u64,
+    /// Print the kernel of the seed and stop.
+    #[arg(long)]
+    print: bool,
+    /// Where test files of what disagrees go.
+    #[arg(long, default_value = "tests/race/found")]
+    folder: PathBuf,
+}
+
+/// What the threads share.
+struct Work {
+    options: Options,
+    schedules: Vec<u64>,
+    next: AtomicU64,
+    stop: AtomicBool,
+    total: Mutex<(Tally, u64)>,
+    started: Instant,
+}
+
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<bool> {
+    if options.print {
+        print!("{}", text::write(&make::kernel(options.seed)).whole());
+        return Ok(true);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = options.jobs.unwrap_or(cores).max(1);
+    let work = Work {
+        schedules: (0..options.schedules).collect(),
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        total: Mutex::default(),
+        started: Instant::now(),
+        options,
+    };
+    let results: Vec<Result<()>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(|| work.work())).collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| anyhow::bail!("a judge panicked"))
+            })
+            .collect()
+    });
+    results.into_iter().collect::<Result<()>>()?;
+    let total = work.total.lock().ok().context("a judge panicked")?;
+    let (tally, findings) = &*total;
+    let seconds = work.started.elapsed().as_secs();
+    println!(
+        "\n{tally}\nseeds from {}, {} schedules each, {seconds} s, {findings} findings",
+        work.options.seed, work.options.schedules
+    );
+    Ok(*findings == 0)
+}
+
+impl Work {
+    /// Judges kernels until the time is up.
+    fn work(&self) -> Result<()> {
+        let limit = Duration::from_secs(self.options.seconds);
+        while !self.stop.load(Ordering::Relaxed) && self.started.elapsed() < limit {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if self.options.kernels.is_some_and(|most| number >= most) {
+                break;
+            }
+            let kernel = make::kernel(self.options.seed.wrapping_add(number));
+            let judged = judge::judge(&kernel, &self.schedules);
+            let finding = match judged {
+                Ok(tally) => {
+                    self.count(tally)?;
+                    continue;
+                }
+                Err(finding) => finding,
+            };
+            println!("seed {}: {finding}", kernel.seed);
+            let (small, finding) = shrink::shrink(&kernel, finding, &self.schedules);
+            self.write(&small, &finding)?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, tally: Tally) -> Result<()> {
+        let mut total = self.total.lock().ok().context("a judge panicked")?;
+        total.0 += tally;
+        let (done, seconds) = (total.0.kernels, self.started.elapsed().as_secs());
+        if done.is_multiple_of(5000) {
+            println!("{done} kernels, {seconds} s, {} findings", total.1);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        kernel: &filetests::random::kernel::Kernel,
+        finding: &judge::Finding,
+    ) -> Result<()> {
+        let (name, text) = found::file(kernel, finding);
+        std::fs::create_dir_all(&self.options.folder)?;
+        let path = self.options.folder.join(name);
+        std::fs::write(&path, &text).with_context(|| path.display().to_string())?;
+        println!("{}: {finding}\n{text}", path.display());
+        let mut total = self.total.lock().ok().context("a judge panicked")?;
+        total.1 += 1;
+        if total.1 >= self.options.findings {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,429 @@
+//! Runs a random kernel and compares the verdicts of one and the same run.
+//!
+//! 1. Where precise mode leaves global memory to the cells, a granule is reported if and only if
+//!    happens-before knows a race on it; a miss must show in a count.
+//! 2. What precise mode reports is what happens-before over everything finds, in shared memory too.
+//! 3. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
+//!    full mode on the program as it was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use anyhow::{Context, Result, ensure};
+use driver::Device as _;
+use runtime::audit::{Audit, Conflict};
+use runtime::log::{self, Event, Writer};
+use runtime::sim::CheckedSim;
+use runtime::{Checker, Mode, Options, ShadowSize};
+use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule};
+
+use super::kernel::{Act, Kernel, LANES};
+use super::tally::Tally;
+use super::text::{self, ENTRY, Text};
+use super::truth::{self, Byte};
+
+/// Far more than a random kernel needs.
+const MOST_INSTRUCTIONS: u64 = 100_000_000;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wrong {
+    /// The kernel does not load, or faults.
+    Run,
+    /// It does not end.
+    Hang,
+    /// The cells report a granule without a race.
+    FalseAlarm,
+    /// The cells do not report a granule with a race, and nothing is counted.
+    Miss,
+    /// Precise mode and happens-before over everything differ in the same run.
+    Precise,
+    /// Happens-before and the obvious truth differ, on the rewritten text.
+    Truth,
+    /// The same on the original text.
+    Original,
+}
+
+/// A disagreement.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which.
+    pub wrong: Wrong,
+    /// Seed of the schedule, 0 for round robin.
+    pub schedule: u64,
+    /// Where.
+    pub what: String,
+}
+
+impl Wrong {
+    /// As a file name has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Hang => "hang",
+            Self::FalseAlarm => "false_alarm",
+            Self::Miss => "miss",
+            Self::Precise => "precise",
+            Self::Truth => "truth",
+            Self::Original => "original",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, schedule) = (self.wrong.name(), self.schedule);
+        write!(f, "{name} under schedule {schedule}: {}", self.what)
+    }
+}
+
+/// Judges a kernel under some schedules.
+///
+/// # Errors
+/// The first disagreement.
+pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
+    let text = text::write(kernel);
+    let failed = |schedule, error: anyhow::Error| Finding {
+        wrong: match error.downcast_ref() {
+            Some(LaunchError::Deadlock { .. } | LaunchError::Timeout { .. }) => Wrong::Hang,
+            _ => Wrong::Run,
+        },
+        schedule,
+        what: format!("{error:#}"),
+    };
+    let mut total = Tally {
+        kernels: 1,
+        ..Tally::default()
+    };
+    let mut bench = Bench::new(kernel, &text, Mode::Precise).map_err(|error| failed(0, error))?;
+    let mut known = None;
+    for &schedule in schedules {
+        let finding = |(wrong, what)| Finding {
+            wrong,
+            schedule,
+            what,
+        };
+        let run = bench
+            .run(schedule)
+            .map_err(|error| failed(schedule, error))?;
+        total += run.compare(&text).map_err(finding)?;
+        if run.audit.cells_decide
+            && !kernel
+                .acts()
+                .iter()
+                .any(|act| matches!(act, Act::Poll { .. }))
+        {
+            let truth = known.get_or_insert_with(|| truth::races(kernel));
+            total.known += 1;
+            let found = run.racing(&text);
+            differ(truth, &found).map_or(Ok(()), |what| Err(finding((Wrong::Truth, what))))?;
+        }
+    }
+    if let (Some(truth), Some(&schedule)) = (known, schedules.first()) {
+        let original = || Bench::new(kernel, &text, Mode::Full)?.run(schedule);
+        let run = original().map_err(|error| failed(schedule, error))?;
+        if let Some(what) = differ(&truth, &run.racing(&text)) {
+            return Err(Finding {
+                wrong: Wrong::Original,
+                schedule,
+                what,
+            });
+        }
+    }
+    Ok(total)
+}
+
+/// Pairs of lines that race by happens-before on the program as it was written.
+///
+/// # Errors
+/// When the kernel does not run.
+pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32, u32)>> {
+    let mut bench = Bench::new(kernel, &text::write(kernel), Mode::Full)?;
+    let mut pairs = BTreeSet::new();
+    for &schedule in schedules {
+        let run = bench.run(schedule)?;
+        let found = run.audit.clocks.iter();
+        pairs.extend(found.map(|race| (race.line.min(race.earlier), race.line.max(race.earlier))));
+    }
+    Ok(pairs)
+}
+
+fn differ(truth: &BTreeSet<Byte>, found: &BTreeSet<Byte>) -> Option<String> {
+    let missed = truth.difference(found).next();
+    let false_alarm = found.difference(truth).next();
+    (missed.is_some() || false_alarm.is_some()).then(|| {
+        format!(
+            "bytes that race, but not by happens-before: {missed:?}; the other way: {false_alarm:?}"
+        )
+    })
+}
+
+/// A kernel on a device.
+struct Bench {
+    sim: CheckedSim,
+    id: simt::ModuleId,
+    memory: u64,
+    bytes: u64,
+    launch: simt::Launch,
+}
+
+/// What came of one run.
+struct Run {
+    audit: Audit,
+    /// What the mode reported.
+    races: Vec<log::Race>,
+    /// Lines by site in `races`.
+    lines: BTreeMap<u32, u32>,
+    memory: u64,
+}
+
+impl Bench {
+    fn new(kernel: &Kernel, text: &Text, mode: Mode) -> Result<Self> {
+        let device = Device::new(DeviceConfig {
+            memory: 1 << 20,
+            ..DeviceConfig::default()
+        })?;
+        let options = Options {
+            mode,
+            shadow: match kernel.small_shadow {
+                true => ShadowSize::Bytes(1),
+                false => ShadowSize::Exact,
+            },
+            ..Options::default()
+        };
+        let checker = Checker::new(options, Writer::Memory(Vec::new()));
+        let mut sim = CheckedSim::new(device, Some(checker));
+        let id = sim.load(&text.whole(), "random")?;
+        let bytes = u64::from(kernel.bytes());
+        let memory = sim.device_mut().alloc(bytes)?;
+        if let Some(checker) = sim.checker_mut() {
+            checker.allocated(memory, bytes, "memory");
+        }
+        let parameters = memory.to_le_bytes().to_vec();
+        let mut launch =
+            simt::Launch::new([kernel.ctas, 1, 1], [kernel.threads(), 1, 1], parameters);
+        launch.limits = Limits {
+            max_warp_instructions: Some(MOST_INSTRUCTIONS),
+            ..Limits::default()
+        };
+        Ok(Self {
+            sim,
+            id,
+            memory,
+            bytes,
+            launch,
+        })
+    }
+
+    fn run(&mut self, schedule: u64) -> Result<Run> {
+        let events = |sim: &CheckedSim| sim.checker().map_or(0, |checker| checker.events().len());
+        let before = events(&self.sim);
+        self.sim.device_mut().fill(self.memory, 0, self.bytes)?;
+        self.launch.schedule = match schedule {
+            0 => Schedule::RoundRobin,
+            seed => Schedule::Seeded(seed),
+        };
+        let mut audit = Audit::default();
+        self.sim
+            .audit(self.id, ENTRY, &self.launch, &mut audit)
+            .context("the launch failed")?;
+        let all = self.sim.checker().context("no checker")?.events();
+        let mut races = Vec::new();
+        let mut lines = BTreeMap::new();
+        for (number, event) in all.iter().enumerate() {
+            match event {
+                Event::Module(module) => {
+                    lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
+                    let mut puzzles = module.kernels.iter().flat_map(|k| &k.not_understood);
+                    let puzzle = puzzles.next();
+                    ensure!(puzzle.is_none(), "not understood: {puzzle:?}");
+                }
+                Event::Sites { sites, .. } => {
+                    lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
+                }
+                Event::Race(race) if number >= before => races.push((**race).clone()),
+                Event::Launch(launch) => {
+                    ensure!(launch.checked, "not checked: {:?}", launch.why_not);
+                    let counters = launch.counters;
+                    let lost = counters.outside + counters.dropped;
+                    ensure!(lost == 0, "not everything was checked: {counters:?}");
+                }
+                _ => {}
+            }
+        }
+        Ok(Run {
+            audit,
+            races,
+            lines,
+            memory: self.memory,
+        })
+    }
+}
+
+type Disagreement = (Wrong, String);
+
+impl Run {
+    /// Compares what the cells, precise mode and happens-before say of this run.
+    fn compare(&self, text: &Text) -> Result<Tally, Disagreement> {
+        let mut tally = Tally {
+            runs: 1,
+            racy_runs: u64::from(!self.audit.clocks.is_empty()),
+            ..Tally::default()
+        };
+        let racing = self.racing(text);
+        let words: BTreeSet<_> = racing
+            .iter()
+            .filter(|(shared, _)| shared.is_some())
+            .map(|(shared, byte)| (shared, byte / 4))
+            .collect();
+        tally.shared = words.len() as u64;
+        self.precise(&mut tally)?;
+        self.cells(text, &racing, &mut tally)?;
+        Ok(tally)
+    }
+
+    /// The bytes that happens-before knows a race on.
+    fn racing(&self, text: &Text) -> BTreeSet<Byte> {
+        let mut bytes = BTreeSet::new();
+        for conflict in &self.audit.clocks {
+            let overlap = self.overlap(text, conflict);
+            bytes.extend(overlap.map(|byte| (conflict.shared, byte)));
+        }
+        bytes
+    }
+
+    /// What was reported is what happens-before says, where it was asked.
+    fn precise(&self, tally: &mut Tally) -> Result<(), Disagreement> {
+        let by_cells = self.audit.cells_decide;
+        let line = |site| self.lines.get(&site).copied().unwrap_or(0);
+        let pair = |a: u32, b: u32, shared: bool| (shared, a.min(b), a.max(b));
+        let asked = |shared: &bool| *shared || !by_cells;
+        let reported: BTreeSet<_> = self
+            .races
+            .iter()
+            .map(|race| (race, race.space == log::Space::Shared))
+            .filter(|(_, shared)| asked(shared))
+            .map(|(race, shared)| pair(line(race.site), line(race.previous_site), shared))
+            .collect();
+        let found: BTreeSet<_> = self
+            .audit
+            .clocks
+            .iter()
+            .map(|race| pair(race.line, race.earlier, race.shared.is_some()))
+            .filter(|(shared, ..)| asked(shared))
+            .collect();
+        if !by_cells {
+            tally.clocks += 1;
+            tally.clocks_pairs += found.len() as u64;
+        }
+        let undecided = self.races.iter().find(|race| !race.decided);
+        match (reported == found, undecided) {
+            (true, None) => Ok(()),
+            (false, _) => Err((
+                Wrong::Precise,
+                format!("reported {reported:?}, happens-before says {found:?}"),
+            )),
+            (_, Some(race)) => Err((Wrong::Precise, format!("undecided: {race:?}"))),
+        }
+    }
+
+    /// What the cells recorded, against happens-before, granule by granule.
+    fn cells(
+        &self,
+        text: &Text,
+        racing: &BTreeSet<Byte>,
+        tally: &mut Tally,
+    ) -> Result<(), Disagreement> {
+        let audit = &self.audit;
+        let bytes = audit.granule.max(1);
+        let granule = |byte: u32| byte / bytes;
+        let racy: BTreeSet<u32> = racing
+            .iter()
+            .filter(|(shared, _)| shared.is_none())
+            .map(|(_, byte)| granule(*byte))
+            .collect();
+        let reported: BTreeSet<u32> = audit
+            .cells
+            .iter()
+            .map(|conflict| granule((conflict.address - self.memory) as u32))
+            .collect();
+        // Of a pair of accesses only the first granule is recorded.
+        let pairs: BTreeSet<u32> = audit
+            .cells
+            .iter()
+            .flat_map(|conflict| self.possible(text, conflict))
+            .map(granule)
+            .collect();
+        let missed: Vec<u32> = racy
+            .iter()
+            .filter(|granule| !reported.contains(granule) && !pairs.contains(granule))
+            .copied()
+            .collect();
+        let false_alarms: Vec<u32> = reported.difference(&racy).copied().collect();
+        let counted = audit.counters.undecided + audit.counters.evictions > 0;
+        let (missed_counted, missed_silently) = match counted {
+            true => (missed.len() as u64, 0),
+            false => (0, missed.len() as u64),
+        };
+        let found = (racy.len() - missed.len()) as u64;
+        tally.fast_racy += racy.len() as u64;
+        tally.fast_counted += missed_counted;
+        tally.fast_missed += missed_silently;
+        if audit.release_capable {
+            tally.fast_possible += found;
+            tally.fast_doubtful += false_alarms.len() as u64;
+        } else {
+            tally.fast_found += found;
+            tally.fast_false += false_alarms.len() as u64;
+        }
+        if !audit.cells_decide {
+            return Ok(());
+        }
+        tally.cells += 1;
+        tally.cells_racy += racy.len() as u64;
+        tally.cells_found += found;
+        tally.cells_counted += missed_counted;
+        let at = |granule: u32| {
+            let first = granule * bytes;
+            format!("bytes {first}..{}, {:?}", first + bytes, audit.counters)
+        };
+        match (missed_silently, false_alarms.first()) {
+            (_, Some(&granule)) => Err((Wrong::FalseAlarm, at(granule))),
+            (1.., None) => Err((Wrong::Miss, at(missed[0]))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The bytes that two lines both access, by whatever lane.
+    fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
+        let bytes = |line: u32| -> BTreeSet<u32> {
+            let Some(place) = text.places.get(&line) else {
+                return BTreeSet::new();
+            };
+            let ranges = (0..LANES).map(|lane| place.range(lane));
+            ranges
+                .flat_map(|(first, count)| first..first + count)
+                .collect()
+        };
+        let (a, b) = (bytes(conflict.line), bytes(conflict.earlier));
+        a.intersection(&b).copied().collect()
+    }
+
+    /// The bytes of the conflict's word that both accesses touch.
+    fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
+        let range = |line, thread: u32| match text.places.get(&line) {
+            Some(place) => {
+                let (first, bytes) = place.range(thread % LANES);
+                (first, first + bytes)
+            }
+            None => (0, 0),
+        };
+        let a = range(conflict.line, conflict.thread);
+        let b = range(conflict.earlier, conflict.earlier_thread.unwrap_or(0));
+        let word = match conflict.shared {
+            Some(_) => conflict.address as u32,
+            None => (conflict.address - self.memory) as u32,
+        };
+        a.0.max(b.0).max(word)..a.1.min(b.1).min(word + 4)
+    }
+}

@@ -1,0 +1,284 @@
+//! What a random kernel consists of.
+//!
+//! All threads walk through the same steps; in most steps only a role acts. Every barrier is met by
+//! all whom it waits for, in the same order, and loops that wait for a flag give up, so that no
+//! kernel hangs.
+
+use std::collections::BTreeSet;
+
+/// Lanes of a warp.
+pub const LANES: u32 = 32;
+/// Bytes of the hot part of either memory: fixed places, and a row for each lane behind them.
+pub const HOT: u32 = 512;
+/// Distance of places that share a cell of the smallest shadow memory, whatever the granule.
+pub const FAR: u32 = 16384;
+
+/// A kernel and its launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Where it came from.
+    pub seed: u64,
+    /// CTAs of the grid, 1 to 4.
+    pub ctas: u32,
+    /// Warps of a CTA, 1 to 3.
+    pub warps: u32,
+    /// Clusters of two CTAs.
+    pub clusters: bool,
+    /// The smallest shadow memory there is, where places that are [`FAR`] apart share a cell.
+    pub small_shadow: bool,
+    /// Threads that act together.
+    pub roles: Vec<Role>,
+    /// What happens.
+    pub steps: Vec<Step>,
+}
+
+/// The threads of some CTAs, warps and lanes; one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// CTAs of the grid.
+    pub ctas: u32,
+    /// Warps of a CTA.
+    pub warps: u32,
+    /// Lanes of a warp.
+    pub lanes: u32,
+}
+
+/// One step of all threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A role acts, and the others do something else or nothing.
+    Acts {
+        /// Index of the role.
+        role: usize,
+        /// A branch around the acts, instead of a predicate on each.
+        branch: bool,
+        /// What the role does.
+        acts: Vec<Act>,
+        /// What the others do; needs the branch.
+        others: Vec<Act>,
+    },
+    /// A barrier of the whole CTA.
+    Barrier(Whole),
+    /// A barrier of some warps: those in `sync` wait, those in `arrive` do not.
+    Named {
+        /// Its number, used nowhere else.
+        id: u32,
+        /// Warps that wait.
+        sync: u32,
+        /// Warps that arrive only.
+        arrive: u32,
+    },
+    /// `bar.warp.sync`, by the lanes of the mask of every warp.
+    WarpBarrier {
+        /// The lanes.
+        mask: u32,
+        /// The mask stands in a register.
+        register: bool,
+    },
+    /// Arrival at the cluster's barrier.
+    ClusterArrive {
+        /// It orders nothing.
+        relaxed: bool,
+    },
+    /// The wait for it.
+    ClusterWait,
+    /// The same, several times.
+    Loop {
+        /// How often.
+        times: u32,
+        /// What.
+        steps: Vec<Step>,
+    },
+}
+
+/// A way to write a barrier of the whole CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// `bar.sync`
+    Bar,
+    /// `barrier.cta.sync`, which lanes may come to one by one.
+    Unaligned,
+    /// `bar.red`
+    Reduce,
+}
+
+/// What one thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// An access of memory.
+    Access(Access),
+    /// A fence.
+    Fence(&'static str, Scope),
+    /// Looks at a flag until it is set, so many times at most; [`Access::after_flag`] depends on it.
+    Poll {
+        /// The load or atomic that looks.
+        access: Access,
+        /// How often.
+        tries: u32,
+    },
+}
+
+/// An access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// What it does.
+    pub kind: Kind,
+    /// How it orders others.
+    pub order: Order,
+    /// Where.
+    pub place: Place,
+    /// Only if the thread's last poll has seen its flag.
+    pub after_flag: bool,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `ld`
+    Load,
+    /// `st`
+    Store,
+    /// `atom`, with its operation.
+    Atom(&'static str),
+    /// `red`, likewise.
+    Red(&'static str),
+}
+
+/// How an access orders others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing said: weak, or relaxed at gpu scope for an atomic.
+    Plain,
+    /// `ld.global.nc`
+    ReadOnly,
+    /// `.volatile`
+    Volatile,
+    /// `.relaxed`, `.acquire`, `.release` or `.acq_rel` at a scope.
+    Strong(&'static str, Scope),
+}
+
+/// The threads that an operation can order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The CTA.
+    Cta,
+    /// The cluster.
+    Cluster,
+    /// The GPU.
+    Gpu,
+    /// Everything.
+    Sys,
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Shared instead of global memory.
+    pub shared: bool,
+    /// Through a generic address.
+    pub generic: bool,
+    /// First byte.
+    pub offset: u32,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub bytes: u32,
+    /// Elements.
+    pub vector: u32,
+    /// Every lane has its own element, one behind the other.
+    pub by_lane: bool,
+}
+
+impl Place {
+    /// First byte and bytes of what a lane accesses.
+    pub fn range(&self, lane: u32) -> (u32, u32) {
+        let bytes = self.bytes * self.vector;
+        let row = if self.by_lane { lane * bytes } else { 0 };
+        (self.offset + row, bytes)
+    }
+}
+
+impl Scope {
+    /// As PTX writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cta => "cta",
+            Self::Cluster => "cluster",
+            Self::Gpu => "gpu",
+            Self::Sys => "sys",
+        }
+    }
+}
+
+impl Role {
+    /// Whether a thread has it.
+    pub fn has(&self, cta: u32, warp: u32, lane: u32) -> bool {
+        self.ctas >> cta & self.warps >> warp & self.lanes >> lane & 1 == 1
+    }
+}
+
+impl Act {
+    /// The access, if it is one or polls by one.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Self::Access(access) | Self::Poll { access, .. } => Some(access),
+            Self::Fence(..) => None,
+        }
+    }
+
+    /// Cannot be one predicated instruction.
+    pub fn needs_branch(&self) -> bool {
+        match self {
+            Self::Access(access) => access.after_flag,
+            Self::Fence(..) => false,
+            Self::Poll { .. } => true,
+        }
+    }
+}
+
+impl Kernel {
+    /// Threads of a CTA.
+    pub fn threads(&self) -> u32 {
+        self.warps * LANES
+    }
+
+    /// Bytes of global memory.
+    pub fn bytes(&self) -> u32 {
+        let places = self.acts();
+        let mut places = places.iter().filter_map(|act| act.access());
+        match places.any(|access| access.place.offset >= FAR) {
+            true => 2 * FAR,
+            false => HOT,
+        }
+    }
+
+    /// The roles that any step names.
+    pub fn used_roles(&self) -> BTreeSet<usize> {
+        fn collect(steps: &[Step], into: &mut BTreeSet<usize>) {
+            for step in steps {
+                match step {
+                    Step::Acts { role, .. } => drop(into.insert(*role)),
+                    Step::Loop { steps, .. } => collect(steps, into),
+                    _ => {}
+                }
+            }
+        }
+        let mut used = BTreeSet::new();
+        collect(&self.steps, &mut used);
+        used
+    }
+
+    /// Every act.
+    pub fn acts(&self) -> Vec<&Act> {
+        fn collect<'a>(steps: &'a [Step], into: &mut Vec<&'a Act>) {
+            for step in steps {
+                match step {
+                    Step::Acts { acts, others, .. } => into.extend(acts.iter().chain(others)),
+                    Step::Loop { steps, .. } => collect(steps, into),
+                    _ => {}
+                }
+            }
+        }
+        let mut all = Vec::new();
+        collect(&self.steps, &mut all);
+        all
+    }
+}

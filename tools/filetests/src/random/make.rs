@@ -1,0 +1,381 @@
+//! From a seed to a kernel.
+
+use super::Random;
+use super::kernel::{Access, Act, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
+
+const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+
+/// What a kernel is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    /// What the cells decide alone: weak accesses, reductions, strong stores, full barriers.
+    Barriers,
+    /// Everything.
+    Everything,
+    /// Data handed over by flags.
+    Flags,
+}
+
+/// What all parts of one kernel keep to.
+struct Maker {
+    random: Random,
+    flavour: Flavour,
+    /// Sizes of weak accesses.
+    sizes: Vec<u32>,
+    /// Sizes of strong ones.
+    strong: Vec<u32>,
+    /// Fixed places of global memory start at so many multiples of 4.
+    words: u32,
+    /// Shared memory is used, so many times out of a hundred.
+    shared: u32,
+    small_shadow: bool,
+    named: u32,
+}
+
+/// The kernel of a seed.
+pub fn kernel(seed: u64) -> Kernel {
+    let mut random = Random::new(seed);
+    let flavour = match random.below(100) {
+        0..55 => Flavour::Barriers,
+        55..75 => Flavour::Everything,
+        _ => Flavour::Flags,
+    };
+    let sizes = match random.below(10) {
+        0..6 => vec![4],
+        6 => vec![1, 2, 4],
+        7 => vec![1, 4],
+        8 => vec![4, 8],
+        _ => vec![1, 2, 4, 8],
+    };
+    let strong = match random.below(10) {
+        0..7 => vec![4],
+        7 => vec![8],
+        8 => vec![4, 8],
+        _ => vec![1, 2, 4, 8],
+    };
+    let shared = random.pick(&[0, 0, 0, 20, 50]);
+    let words = 1 + random.below(4);
+    let small_shadow = random.percent(8);
+    let (ctas, warps) = (
+        random.pick(&[1, 1, 2, 2, 2, 3, 4]),
+        random.pick(&[1, 1, 2, 2, 3]),
+    );
+    let clusters = ctas % 2 == 0 && random.percent(20);
+    let mut maker = Maker {
+        random,
+        flavour,
+        sizes,
+        strong,
+        words,
+        shared,
+        small_shadow,
+        named: 0,
+    };
+    let roles = (0..1 + maker.random.below(4))
+        .map(|_| maker.role(ctas, warps))
+        .collect();
+    let mut kernel = Kernel {
+        seed,
+        ctas,
+        warps,
+        clusters,
+        small_shadow,
+        roles,
+        steps: Vec::new(),
+    };
+    let count = 2 + maker.random.below(7);
+    kernel.steps = maker.steps(&kernel, count, true);
+    kernel
+}
+
+impl Maker {
+    fn role(&mut self, ctas: u32, warps: u32) -> Role {
+        Role {
+            ctas: self.some(ctas),
+            warps: self.some(warps),
+            lanes: match self.random.below(10) {
+                0..6 => 1 << self.random.pick(&[0, 0, 1, 5, 31]),
+                6 => 0b11,
+                7 => 0xffff,
+                8 => u32::MAX,
+                _ => self.random.number() as u32 | 1 << 7,
+            },
+        }
+    }
+
+    /// One, all, or a few of so many.
+    fn some(&mut self, of: u32) -> u32 {
+        match self.random.below(4) {
+            0 => (1 << of) - 1,
+            1 => (1 + self.random.below((1 << of) - 1)).max(1),
+            _ => 1 << self.random.below(of),
+        }
+    }
+
+    fn steps(&mut self, kernel: &Kernel, count: u32, outside: bool) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while (steps.len() as u32) < count {
+            let barriers_only = self.flavour == Flavour::Barriers;
+            match self.random.below(100) {
+                0..18 => steps.push(Step::Barrier(self.random.pick(&[
+                    Whole::Bar,
+                    Whole::Bar,
+                    Whole::Bar,
+                    Whole::Unaligned,
+                    Whole::Reduce,
+                ]))),
+                18..24 => {
+                    let full = barriers_only || self.random.percent(50);
+                    let mask = match full {
+                        true => u32::MAX,
+                        false => self.random.pick(&[1, 3, 0xff, 0xffff, 0x8000_0021]),
+                    };
+                    let register = !barriers_only && self.random.percent(30);
+                    steps.push(Step::WarpBarrier { mask, register });
+                }
+                24..28 if outside && self.random.percent(70) => {
+                    let steps_inside = 1 + self.random.below(3);
+                    steps.push(Step::Loop {
+                        times: 2 + self.random.below(2),
+                        steps: self.steps(kernel, steps_inside, false),
+                    });
+                }
+                28..34 if !barriers_only && outside && self.named < 8 => {
+                    self.named += 1;
+                    steps.push(Step::Named {
+                        id: self.named,
+                        sync: self.some(kernel.warps),
+                        arrive: match self.random.below(2) {
+                            0 => 0,
+                            _ => self.some(kernel.warps),
+                        },
+                    });
+                }
+                34..40 if !barriers_only && kernel.clusters => {
+                    let relaxed = self.random.percent(20);
+                    steps.push(Step::ClusterArrive { relaxed });
+                    if self.random.percent(30) {
+                        steps.push(self.acts(kernel));
+                    }
+                    steps.push(Step::ClusterWait);
+                }
+                40..70 if self.flavour == Flavour::Flags => self.message(kernel, &mut steps),
+                _ => steps.push(self.acts(kernel)),
+            }
+        }
+        steps
+    }
+
+    /// A role acts, and perhaps the others.
+    fn acts(&mut self, kernel: &Kernel) -> Step {
+        let some = |maker: &mut Self, most| {
+            let count = 1 + maker.random.below(most);
+            (0..count).map(|_| maker.act()).collect::<Vec<_>>()
+        };
+        let acts = some(self, 3);
+        let others = match self.random.percent(15) {
+            true => some(self, 2),
+            false => Vec::new(),
+        };
+        Step::Acts {
+            role: self.random.below(kernel.roles.len() as u32) as usize,
+            branch: self.random.percent(40),
+            acts,
+            others,
+        }
+    }
+
+    fn act(&mut self) -> Act {
+        if self.flavour == Flavour::Barriers {
+            // What only acquires orders nothing by itself.
+            return match self.random.percent(2) {
+                true => Act::Fence("acquire", Scope::Gpu),
+                false => Act::Access(self.simple()),
+            };
+        }
+        match self.random.below(100) {
+            0..12 => self.fence(),
+            12..15 => Act::Poll {
+                access: self.looking(),
+                tries: 1 + self.random.below(20),
+            },
+            15..60 => Act::Access(self.simple()),
+            _ => Act::Access(self.strong()),
+        }
+    }
+
+    fn fence(&mut self) -> Act {
+        let sem = self
+            .random
+            .pick(&["acq_rel", "acq_rel", "sc", "membar", "acquire", "release"]);
+        Act::Fence(sem, self.random.pick(&SCOPES))
+    }
+
+    /// An access that the cells understand.
+    fn simple(&mut self) -> Access {
+        let wide = self
+            .random
+            .pick(&[Scope::Gpu, Scope::Gpu, Scope::Cta, Scope::Sys]);
+        let (kind, order) = match self.random.below(100) {
+            0..42 => (Kind::Load, Order::Plain),
+            42..68 => (Kind::Store, Order::Plain),
+            68..76 => (
+                Kind::Red(self.random.pick(&["add", "or", "max"])),
+                Order::Plain,
+            ),
+            76..90 => (Kind::Red("add"), Order::Strong("relaxed", wide)),
+            90..96 => (Kind::Store, Order::Strong("relaxed", wide)),
+            96..98 => (Kind::Store, Order::Volatile),
+            _ => (Kind::Load, Order::ReadOnly),
+        };
+        self.at_a_place(kind, order)
+    }
+
+    /// A strong access of any kind.
+    fn strong(&mut self) -> Access {
+        let scope = self.random.pick(&SCOPES);
+        let relaxed = Order::Strong("relaxed", scope);
+        let (kind, order) = match self.random.below(100) {
+            0..12 => (Kind::Load, relaxed),
+            12..24 => (Kind::Load, Order::Strong("acquire", scope)),
+            24..30 => (Kind::Load, Order::Volatile),
+            30..42 => (Kind::Store, relaxed),
+            42..54 => (Kind::Store, Order::Strong("release", scope)),
+            54..58 => (Kind::Store, Order::Volatile),
+            58..68 => (Kind::Red("add"), Order::Strong("release", scope)),
+            68..74 => (Kind::Red("or"), relaxed),
+            _ => {
+                let op = self.random.pick(&["add", "exch", "cas", "or", "and"]);
+                let sem = self
+                    .random
+                    .pick(&["relaxed", "acquire", "release", "acq_rel"]);
+                (Kind::Atom(op), Order::Strong(sem, scope))
+            }
+        };
+        self.at_a_place(kind, order)
+    }
+
+    /// A look at a flag; an atomic leaves it as it is.
+    fn looking(&mut self) -> Access {
+        let scope = self.random.pick(&SCOPES);
+        let (kind, order) = match self.random.below(10) {
+            0..4 => (Kind::Load, Order::Strong("acquire", scope)),
+            4..6 => (Kind::Load, Order::Strong("relaxed", scope)),
+            6 => (Kind::Load, Order::Volatile),
+            7 => (Kind::Atom("and"), Order::Strong("acquire", scope)),
+            8 => (Kind::Atom("cas"), Order::Strong("acq_rel", scope)),
+            _ => (Kind::Load, Order::Plain),
+        };
+        let mut access = self.at_a_place(kind, order);
+        access.place = Place {
+            by_lane: false,
+            vector: 1,
+            ..access.place
+        };
+        access
+    }
+
+    fn at_a_place(&mut self, kind: Kind, order: Order) -> Access {
+        let atomic = matches!(kind, Kind::Atom(_) | Kind::Red(_));
+        let weak = matches!(order, Order::Plain | Order::ReadOnly) && !atomic;
+        let sizes = if weak { &self.sizes } else { &self.strong };
+        let mut bytes = self.random.pick(sizes);
+        if atomic {
+            let halves = matches!(kind, Kind::Atom("cas"));
+            bytes = bytes.max(if halves { 2 } else { 4 });
+        }
+        let shared = order != Order::ReadOnly && self.random.percent(self.shared);
+        let vector = if weak && self.random.percent(4) { 2 } else { 1 };
+        // Vectors are aligned as a whole.
+        let unit = bytes * vector;
+        let hot = (self.words * 4).div_ceil(unit);
+        let mut offset = self.random.below(hot) * unit;
+        if self.small_shadow && !shared && self.random.percent(40) {
+            offset += FAR;
+        }
+        Access {
+            kind,
+            order,
+            place: Place {
+                shared,
+                generic: order != Order::ReadOnly && self.random.percent(6),
+                offset,
+                bytes,
+                vector,
+                by_lane: self.random.percent(12),
+            },
+            after_flag: false,
+        }
+    }
+
+    /// One role writes data and sets a flag, another waits for it and reads the data; with parts
+    /// missing now and then.
+    fn message(&mut self, kernel: &Kernel, steps: &mut Vec<Step>) {
+        let role = |maker: &mut Self| maker.random.below(kernel.roles.len() as u32) as usize;
+        let (from, to) = (role(self), role(self));
+        let mut data = self.at_a_place(Kind::Store, Order::Plain);
+        data.order = Order::Plain;
+        let mut flag = self.looking();
+        flag.place.bytes = flag.place.bytes.max(4);
+        // A place of its own, so that the data's race does not hide the flag's order.
+        flag.place.offset = 32 + 8 * self.random.below(3);
+        let scope = self.random.pick(&SCOPES);
+        let (kind, order) = match self.random.below(10) {
+            0..4 => (Kind::Store, Order::Strong("release", scope)),
+            4..6 => (Kind::Store, Order::Strong("relaxed", scope)),
+            6 => (Kind::Red("add"), Order::Strong("release", scope)),
+            7 => (Kind::Atom("exch"), Order::Strong("acq_rel", scope)),
+            8 => (Kind::Store, Order::Volatile),
+            _ => (Kind::Store, Order::Plain),
+        };
+        let set = Access {
+            kind,
+            order,
+            ..flag
+        };
+        let mut acts = vec![Act::Access(data)];
+        if self.random.percent(60) {
+            acts.push(self.fence());
+        }
+        acts.push(Act::Access(set));
+        steps.push(Step::Acts {
+            role: from,
+            branch: true,
+            acts,
+            others: Vec::new(),
+        });
+        let mut acts = vec![Act::Poll {
+            access: flag,
+            tries: 5 + self.random.below(60),
+        }];
+        if self.random.percent(60) {
+            acts.push(self.fence());
+        }
+        let kind = match self.random.percent(70) {
+            true => Kind::Load,
+            false => Kind::Store,
+        };
+        acts.push(Act::Access(Access {
+            kind,
+            after_flag: true,
+            ..data
+        }));
+        // Passed on to a third.
+        if self.random.percent(25) {
+            acts.push(Act::Access(Access {
+                place: Place {
+                    offset: 64,
+                    ..flag.place
+                },
+                after_flag: true,
+                ..set
+            }));
+        }
+        steps.push(Step::Acts {
+            role: to,
+            branch: true,
+            acts,
+            others: Vec::new(),
+        });
+    }
+}

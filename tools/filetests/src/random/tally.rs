@@ -1,0 +1,82 @@
+//! What has been counted over many kernels.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+macro_rules! tally {
+    ($($(#[doc = $text:literal])* $name:ident: $title:literal,)*) => {
+        /// Sums over kernels and schedules.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tally { $($(#[doc = $text])* pub $name: u64,)* }
+
+        impl AddAssign for Tally {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+
+        impl fmt::Display for Tally {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                writeln!(f, "| what | count |\n|---|---:|")?;
+                $(writeln!(f, "| {} | {} |", $title, grouped(self.$name))?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+tally! {
+    /// Different kernels.
+    kernels: "kernels",
+    /// Launches judged.
+    runs: "runs, each judged by cells and happens-before",
+    /// Runs of kernels whose races are known without running.
+    known: "runs of kernels whose races are known without running them",
+    /// Runs in which happens-before found a race.
+    racy_runs: "runs with a race",
+    /// Racy granules of shared memory.
+    shared: "racy words of shared memory",
+    /// Runs whose global memory precise mode leaves to the cells.
+    cells: "**precise**, by cells: runs",
+    /// Racy granules there.
+    cells_racy: "racy granules",
+    /// Reported ones.
+    cells_found: "reported",
+    /// Not reported, but the run counts undecided conflicts or evictions.
+    cells_counted: "missed, with a count that says so",
+    /// Not reported at all.
+    cells_missed: "missed silently",
+    /// Reported granules without a race.
+    cells_false: "false alarms",
+    /// Runs whose global memory precise mode gives to happens-before.
+    clocks: "**precise**, by happens-before: runs",
+    /// Pairs of sites it reported.
+    clocks_pairs: "pairs of lines reported",
+    /// Racy granules in all runs.
+    fast_racy: "**fast**, all runs: racy granules of global memory",
+    /// Reported as races.
+    fast_found: "reported as races",
+    /// Reported as possible.
+    fast_possible: "reported as possible",
+    /// Not reported, with a count.
+    fast_counted: "missed, with a count that says so",
+    /// Not reported at all.
+    fast_missed: "missed silently",
+    /// Reported as races without being any.
+    fast_false: "false alarms",
+    /// Reported as possible without being any.
+    fast_doubtful: "possible ones that are no races",
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,305 @@
+//! A random kernel as PTX, one instruction per line.
+
+use std::collections::BTreeMap;
+
+use super::kernel::{Access, Act, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
+
+/// A kernel's text, and where its accesses stand in it.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// The lines.
+    pub lines: Vec<String>,
+    /// Where the access of a line goes; lines count from 1.
+    pub places: BTreeMap<u32, Place>,
+}
+
+/// The name of the kernel, whose only parameter is the address of its global memory.
+pub const ENTRY: &str = "k";
+
+/// Writes a kernel down.
+pub fn write(kernel: &Kernel) -> Text {
+    let mut writer = Writer {
+        text: Text {
+            lines: Vec::new(),
+            places: BTreeMap::new(),
+        },
+        labels: 0,
+        threads: kernel.threads(),
+    };
+    writer.head(kernel);
+    writer.steps(&kernel.steps);
+    writer.line("ret;");
+    writer.text.lines.push("}".to_owned());
+    writer.text
+}
+
+impl Text {
+    /// All of it.
+    pub fn whole(&self) -> String {
+        self.lines.join("\n") + "\n"
+    }
+}
+
+struct Writer {
+    text: Text,
+    labels: u32,
+    threads: u32,
+}
+
+impl Writer {
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.text.lines.push(format!("    {}", text.as_ref()));
+    }
+
+    fn label(&mut self) -> String {
+        self.labels += 1;
+        format!("$L{}", self.labels)
+    }
+
+    fn place(&mut self, label: &str) {
+        self.text.lines.push(format!("{label}:"));
+    }
+
+    fn head(&mut self, kernel: &Kernel) {
+        for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
+            self.text.lines.push(line.to_owned());
+        }
+        let entry = format!(".visible .entry {ENTRY}(.param .u64 memory)");
+        self.text.lines.push(entry);
+        if kernel.clusters {
+            self.text.lines.push(".reqnctapercluster 2".to_owned());
+        }
+        self.text.lines.push("{".to_owned());
+        let acts = kernel.acts();
+        let places = || acts.iter().filter_map(|act| act.access()).map(|a| a.place);
+        let shared = places().any(|place| place.shared);
+        if shared {
+            self.line(format!(".shared .align 8 .b8 tile[{HOT}];"));
+        }
+        self.line(".reg .pred %p, %q, %got, %role<8>;");
+        self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
+        self.line(".reg .b16 %half, %one16;");
+        self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
+        self.line("ld.param.u64 %global0, [memory];");
+        self.line("mov.u32 %a, %tid.x;");
+        self.line("shr.u32 %warp, %a, 5;");
+        self.line("and.b32 %lane, %a, 31;");
+        self.line("mov.u32 %cta, %ctaid.x;");
+        self.line("mov.u32 %one, 1;");
+        self.line("mov.u16 %one16, 1;");
+        self.line("mov.u64 %wide, 1;");
+        self.line("setp.ne.u32 %got, %one, 1;");
+        if shared {
+            self.line("mov.u64 %shared0, tile;");
+            self.line("cvta.shared.u64 %generic0, %shared0;");
+        }
+        for row in [1, 2, 4, 8, 16] {
+            let by_lane = |place: &Place| place.by_lane && place.bytes * place.vector == row;
+            if places().any(|place| by_lane(&place)) {
+                self.line(format!("mul.wide.u32 %x, %lane, {row};"));
+                self.line(format!("add.s64 %global{row}, %global0, %x;"));
+                if shared {
+                    self.line(format!("add.s64 %shared{row}, %shared0, %x;"));
+                    self.line(format!("add.s64 %generic{row}, %generic0, %x;"));
+                }
+            }
+        }
+        let used = kernel.used_roles();
+        for (number, role) in kernel.roles.iter().enumerate() {
+            if !used.contains(&number) {
+                continue;
+            }
+            let Role { ctas, warps, lanes } = role;
+            self.line(format!("shr.u32 %a, {ctas}, %cta;"));
+            self.line(format!("shr.u32 %b, {warps}, %warp;"));
+            self.line("and.b32 %a, %a, %b;");
+            self.line(format!("shr.u32 %b, {lanes}, %lane;"));
+            self.line("and.b32 %a, %a, %b;");
+            self.line("and.b32 %a, %a, 1;");
+            self.line(format!("setp.ne.u32 %role{number}, %a, 0;"));
+        }
+    }
+
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            self.step(step);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Acts {
+                role,
+                branch,
+                acts,
+                others,
+            } => {
+                let apart = *branch || !others.is_empty() || acts.iter().any(Act::needs_branch);
+                if !apart {
+                    for act in acts {
+                        self.act(act, &format!("@%role{role} "));
+                    }
+                    return;
+                }
+                let (skip, end) = (self.label(), self.label());
+                self.line(format!("@!%role{role} bra {skip};"));
+                acts.iter().for_each(|act| self.act(act, ""));
+                if others.is_empty() {
+                    self.place(&skip);
+                    return;
+                }
+                self.line(format!("bra {end};"));
+                self.place(&skip);
+                others.iter().for_each(|act| self.act(act, ""));
+                self.place(&end);
+            }
+            Step::Barrier(Whole::Bar) => self.line("bar.sync 0;"),
+            Step::Barrier(Whole::Unaligned) => self.line("barrier.cta.sync 0;"),
+            Step::Barrier(Whole::Reduce) => self.line("bar.red.popc.u32 %v, 0, %got;"),
+            Step::Named { id, sync, arrive } => {
+                let existing = (1 << (self.threads / 32)) - 1;
+                let (sync, arrive) = (sync & existing, arrive & !sync & existing);
+                let count = 32 * (sync | arrive).count_ones();
+                for (what, warps) in [("sync", sync), ("arrive", arrive)] {
+                    if warps != 0 {
+                        let skip = self.bit(warps, "%warp");
+                        self.line(format!("barrier.cta.{what} {id}, {count};"));
+                        self.place(&skip);
+                    }
+                }
+            }
+            Step::WarpBarrier { mask, register } => {
+                let skip = (*mask != u32::MAX).then(|| self.bit(*mask, "%lane"));
+                match register {
+                    true => {
+                        self.line(format!("mov.u32 %b, {mask};"));
+                        self.line("bar.warp.sync %b;");
+                    }
+                    false => self.line(format!("bar.warp.sync {mask};")),
+                }
+                if let Some(skip) = skip {
+                    self.place(&skip);
+                }
+            }
+            Step::ClusterArrive { relaxed: true } => self.line("barrier.cluster.arrive.relaxed;"),
+            Step::ClusterArrive { relaxed: false } => self.line("barrier.cluster.arrive;"),
+            Step::ClusterWait => self.line("barrier.cluster.wait;"),
+            Step::Loop { times, steps } => {
+                let again = self.label();
+                // Loops do not nest, so that one counter is enough.
+                self.line("mov.u32 %round0, 0;");
+                self.place(&again);
+                self.steps(steps);
+                self.line("add.u32 %round0, %round0, 1;");
+                self.line(format!("setp.lt.u32 %p, %round0, {times};"));
+                self.line(format!("@%p bra {again};"));
+            }
+        }
+    }
+
+    /// Jumps to the label it gives back unless a bit of `mask` is set.
+    fn bit(&mut self, mask: u32, number: &str) -> String {
+        let skip = self.label();
+        self.line(format!("shr.u32 %a, {mask}, {number};"));
+        self.line("and.b32 %a, %a, 1;");
+        self.line("setp.eq.u32 %p, %a, 0;");
+        self.line(format!("@%p bra {skip};"));
+        skip
+    }
+
+    fn act(&mut self, act: &Act, guard: &str) {
+        match act {
+            Act::Access(access) => {
+                let guard = if access.after_flag { "@%got " } else { guard };
+                self.access(access, guard);
+            }
+            Act::Fence("membar", scope) => {
+                let scope = scope.name().replace("gpu", "gl").replace("cluster", "gl");
+                self.line(format!("{guard}membar.{scope};"));
+            }
+            Act::Fence(sem, scope) => self.line(format!("{guard}fence.{sem}.{};", scope.name())),
+            Act::Poll { access, tries } => {
+                let again = self.label();
+                self.line("mov.u32 %n, 0;");
+                self.place(&again);
+                self.access(access, "");
+                if access.place.bytes == 8 {
+                    self.line("cvt.u32.u64 %v, %w;");
+                }
+                self.line("setp.ne.u32 %got, %v, 0;");
+                self.line("add.u32 %n, %n, 1;");
+                self.line(format!("setp.lt.u32 %q, %n, {tries};"));
+                self.line("not.pred %p, %got;");
+                self.line("and.pred %q, %q, %p;");
+                self.line(format!("@%q bra {again};"));
+            }
+        }
+    }
+
+    fn access(&mut self, access: &Access, guard: &str) {
+        let place = &access.place;
+        let space = match (place.generic, place.shared) {
+            (true, _) => "",
+            (false, true) => ".shared",
+            (false, false) => ".global",
+        };
+        let base = match (place.generic && place.shared, place.shared) {
+            (true, _) => "generic",
+            (false, true) => "shared",
+            (false, false) => "global",
+        };
+        let row = match place.by_lane {
+            true => place.bytes * place.vector,
+            false => 0,
+        };
+        let address = format!("[%{base}{row}+{}]", place.offset);
+        let order = match access.order {
+            Order::Plain => String::new(),
+            Order::ReadOnly => ".nc".to_owned(),
+            Order::Volatile => ".volatile".to_owned(),
+            Order::Strong(sem, scope) => format!(".{sem}.{}", scope.name()),
+        };
+        let bits = place.bytes * 8;
+        let atomic = matches!(access.kind, Kind::Atom(_));
+        let (vector, loaded, stored) = match (place.vector, place.bytes) {
+            (_, 2) if atomic => ("", "%half", "%one16"),
+            (2, 8) => (".v2", "{%w, %t}", "{%wide, %wide}"),
+            (2, _) => (".v2", "{%v, %u}", "{%one, %one}"),
+            (_, 8) => ("", "%w", "%wide"),
+            _ => ("", "%v", "%one"),
+        };
+        // `.nc` follows the space, the other orders stand before it.
+        let text = match access.kind {
+            Kind::Load if access.order == Order::ReadOnly => {
+                format!("ld{space}{order}{vector}.u{bits} {loaded}, {address};")
+            }
+            Kind::Load => format!("ld{order}{space}{vector}.u{bits} {loaded}, {address};"),
+            Kind::Store => format!("st{order}{space}{vector}.u{bits} {address}, {stored};"),
+            Kind::Atom(op) => {
+                let ty = atomic_type(op, bits);
+                let compared = if op == "cas" {
+                    format!("{stored}, ")
+                } else {
+                    String::new()
+                };
+                format!("atom{order}{space}.{op}.{ty} {loaded}, {address}, {compared}{stored};")
+            }
+            Kind::Red(op) => {
+                let ty = atomic_type(op, bits);
+                format!("red{order}{space}.{op}.{ty} {address}, {stored};")
+            }
+        };
+        self.line(format!("{guard}{text}"));
+        let number = self.text.lines.len() as u32;
+        self.text.places.insert(number, *place);
+    }
+}
+
+fn atomic_type(op: &str, bits: u32) -> String {
+    let kind = if matches!(op, "add" | "max" | "inc") {
+        "u"
+    } else {
+        "b"
+    };
+    format!("{kind}{bits}")
+}

@@ -1,0 +1,130 @@
+//! The races of a kernel in which full barriers alone order, read off its steps: the obvious way.
+//!
+//! Neither what runs when nor what a load finds matters then, so every schedule has the same races.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::kernel::{Access, Act, Kernel, Kind, LANES, Order, Scope, Step};
+
+/// A byte: of the shared memory of a CTA, or of global memory.
+pub type Byte = (Option<u64>, u32);
+
+/// One access of one thread.
+struct Event {
+    /// CTA, warp and lane.
+    thread: (u32, u32, u32),
+    /// Barriers of the CTA passed, and of the CTA or warp.
+    epochs: (u32, u32),
+    /// First byte and bytes of one element.
+    element: (u32, u32),
+    writes: bool,
+    scope: Option<Scope>,
+}
+
+/// The bytes that threads race on.
+pub fn races(kernel: &Kernel) -> BTreeSet<Byte> {
+    let mut walk = Walk {
+        kernel,
+        epochs: (0, 0),
+        words: BTreeMap::new(),
+    };
+    walk.steps(&kernel.steps);
+    let mut racing = BTreeSet::new();
+    for ((shared, _), events) in &walk.words {
+        for (number, a) in events.iter().enumerate() {
+            for b in &events[..number] {
+                if race(a, b) {
+                    let first = a.element.0.max(b.element.0);
+                    let end = (a.element.0 + a.element.1).min(b.element.0 + b.element.1);
+                    racing.extend((first..end).map(|byte| (*shared, byte)));
+                }
+            }
+        }
+    }
+    racing
+}
+
+fn race(a: &Event, b: &Event) -> bool {
+    let (same_cta, same_warp) = (
+        a.thread.0 == b.thread.0,
+        (a.thread.0, a.thread.1) == (b.thread.0, b.thread.1),
+    );
+    let apart =
+        a.element.0 >= b.element.0 + b.element.1 || b.element.0 >= a.element.0 + a.element.1;
+    let ordered = a.thread == b.thread
+        || same_cta && a.epochs.0 != b.epochs.0
+        || same_warp && a.epochs.1 != b.epochs.1;
+    let morally_strong = match (a.scope, b.scope) {
+        (Some(one), Some(other)) => {
+            a.element == b.element && (same_cta || one.min(other) > Scope::Cluster)
+        }
+        _ => false,
+    };
+    !apart && !ordered && !morally_strong && (a.writes || b.writes)
+}
+
+struct Walk<'a> {
+    kernel: &'a Kernel,
+    epochs: (u32, u32),
+    /// By memory and 8-byte word.
+    words: BTreeMap<(Option<u64>, u32), Vec<Event>>,
+}
+
+impl Walk<'_> {
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Acts {
+                    role, acts, others, ..
+                } => {
+                    let role = self.kernel.roles[*role];
+                    for cta in 0..self.kernel.ctas {
+                        for thread in 0..self.kernel.threads() {
+                            let who = (cta, thread / LANES, thread % LANES);
+                            let does = match role.has(who.0, who.1, who.2) {
+                                true => acts,
+                                false => others,
+                            };
+                            does.iter().for_each(|act| self.act(act, who));
+                        }
+                    }
+                }
+                Step::Barrier(_) => self.epochs = (self.epochs.0 + 1, self.epochs.1 + 1),
+                Step::WarpBarrier { .. } => self.epochs.1 += 1,
+                Step::Loop { times, steps } => (0..*times).for_each(|_| self.steps(steps)),
+                // These order in ways that are not followed here.
+                Step::Named { .. } | Step::ClusterArrive { .. } | Step::ClusterWait => {}
+            }
+        }
+    }
+
+    fn act(&mut self, act: &Act, thread: (u32, u32, u32)) {
+        let Act::Access(access) = act else { return };
+        let place = access.place;
+        let memory = place.shared.then_some(u64::from(thread.0));
+        for element in 0..place.vector {
+            let first = place.range(thread.2).0 + element * place.bytes;
+            let event = Event {
+                thread,
+                epochs: self.epochs,
+                element: (first, place.bytes),
+                writes: access.kind != Kind::Load,
+                scope: scope(access),
+            };
+            self.words
+                .entry((memory, first / 8))
+                .or_default()
+                .push(event);
+        }
+    }
+}
+
+/// The scope of a strong access.
+fn scope(access: &Access) -> Option<Scope> {
+    match (access.order, access.kind) {
+        (Order::Strong(_, scope), _) => Some(scope),
+        (Order::Volatile, _) => Some(Scope::Sys),
+        (_, Kind::Atom(_) | Kind::Red(_)) => Some(Scope::Gpu),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Random kernels from fixed seeds: the oracles agree. `cargo xtask fuzz` goes on from there.
+
+use filetests::random::kernel::{Act, Step};
+use filetests::random::tally::Tally;
+use filetests::random::{judge, make, text};
+
+const KERNELS: u64 = 2000;
+
+/// Threads, each with its share of the seeds.
+const THREADS: u64 = 4;
+
+#[test]
+fn the_oracles_agree_on_random_kernels() {
+    let share = |first: u64| {
+        let mut total = Tally::default();
+        for seed in (first..KERNELS).step_by(THREADS as usize) {
+            let kernel = make::kernel(seed);
+            match judge::judge(&kernel, &[seed % 5]) {
+                Ok(tally) => total += tally,
+                Err(finding) => panic!("seed {seed}: {finding}; cargo xtask fuzz --seed {seed}"),
+            }
+        }
+        total
+    };
+    let total = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|first| scope.spawn(move || share(first)))
+            .collect();
+        let mut total = Tally::default();
+        for thread in threads {
+            total += thread.join().unwrap();
+        }
+        total
+    });
+    assert_eq!(total.kernels, KERNELS);
+    // Nothing is shown by kernels that all race, or never.
+    assert!(total.racy_runs > KERNELS / 2 && total.racy_runs < KERNELS * 9 / 10);
+    assert!(total.cells_racy > 1000 && total.clocks_pairs > 1000 && total.shared > 100);
+    assert!(total.known > KERNELS / 4, "{total}");
+}
+
+#[test]
+fn the_kernel_of_a_seed_stays_the_same() {
+    for seed in 0..50 {
+        let (one, other) = (make::kernel(seed), make::kernel(seed));
+        assert_eq!(text::write(&one).lines, text::write(&other).lines);
+    }
+}
+
+#[test]
+fn there_is_something_of_everything() {
+    let kernels: Vec<_> = (0..1500).map(make::kernel).collect();
+    let all: String = kernels.iter().map(|k| text::write(k).whole()).collect();
+    for wanted in [
+        "ld.global.nc.",
+        "ld.volatile.",
+        "ld.acquire.cta",
+        "st.release.sys",
+        "atom.acq_rel.",
+        ".cas.b",
+        "red.release.",
+        "fence.sc.",
+        "membar.gl",
+        "fence.acq_rel.cluster",
+        "bar.sync 0",
+        "bar.red.",
+        "barrier.cta.sync 0",
+        "barrier.cta.arrive ",
+        "bar.warp.sync ",
+        "st.shared.u",
+        "cvta.shared",
+        ".reqnctapercluster",
+        "barrier.cluster.arrive.relaxed",
+        ".v2.",
+        ".u8",
+        ".u64",
+        "@%got ",
+    ] {
+        assert!(all.contains(wanted), "no {wanted}");
+    }
+    let has = |wanted: fn(&Step) -> bool| kernels.iter().any(|k| k.steps.iter().any(wanted));
+    assert!(has(|step| matches!(step, Step::Loop { .. })));
+    let polls = |act: &&Act| matches!(act, Act::Poll { .. });
+    assert!(kernels.iter().any(|kernel| kernel.acts().iter().any(polls)));
+}

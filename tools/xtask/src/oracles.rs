@@ -1,0 +1,44 @@
+//! `cargo xtask fuzz` and `cargo xtask verdicts`: programs of `tools/filetests`, built for speed.
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::workspace::Workspace;
+
+/// Command line of `cargo xtask fuzz`.
+#[derive(Args)]
+pub struct FuzzOptions {
+    /// Stop after so long.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Seed of the first kernel; the next ones follow.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop after so many kernels.
+    #[arg(long)]
+    kernels: Option<u64>,
+    /// Print the kernel of the seed and stop.
+    #[arg(long)]
+    print: bool,
+}
+
+/// Judges random kernels; false when the oracles disagree on one.
+pub fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> Result<bool> {
+    let mut arguments = vec![format!("--seed={}", options.seed)];
+    arguments.push(format!("--seconds={}", options.seconds));
+    arguments.extend(options.kernels.map(|count| format!("--kernels={count}")));
+    arguments.extend(options.print.then(|| "--print".to_owned()));
+    run(workspace, "fuzz", &arguments)
+}
+
+/// Prints the table of verdicts.
+pub fn verdicts(workspace: &Workspace) -> Result<bool> {
+    run(workspace, "verdicts", &[])
+}
+
+fn run(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<bool> {
+    let mut cargo = workspace.cargo(&["run", "--quiet", "--release", "--package", "filetests"]);
+    cargo.args(["--bin", program, "--"]).args(arguments);
+    let status = cargo.status().context("cannot start cargo")?;
+    Ok(status.success())
+}
