@@ -23,7 +23,8 @@ const THREADS: usize = 4 * PER_CTA;
 
 #[derive(Clone, Debug)]
 enum Event {
-    Access(Warp, u32, Access, u64),
+    /// Lanes, the address of lane 0, and the bytes from one lane to the next.
+    Access(Warp, u32, Access, (u64, u64)),
     Fence(Warp, u32, FenceKind, Scope),
     WarpBarrier(Warp, u32),
     CtaBarrier(u64),
@@ -322,7 +323,9 @@ fn at(id: u32, waits: bool, counted: bool) -> Arrival {
 
 /// Runs a history through both.
 fn agree(events: &[Event]) -> Result<(), TestCaseError> {
-    let (mut engine, mut judge) = (Engine::new(SHAPE), Judge::new());
+    // It has much to forget if it does so early.
+    let crowd = events.len() as u32 % 3 * 4;
+    let (mut engine, mut judge) = (Engine::with_crowd(SHAPE, crowd), Judge::new());
     for (step, event) in events.iter().enumerate() {
         let alive = |judge: &Judge, warp: Warp, lanes: u32| {
             let live = members(warp, lanes & SHAPE.lanes(warp.warp));
@@ -331,14 +334,15 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
             (live, mask)
         };
         match event {
-            Event::Access(warp, lanes, access, address) => {
+            Event::Access(warp, lanes, access, (first, apart)) => {
+                let address = |lane: u32| first + u64::from(lane) * apart;
                 let (live, mask) = alive(&judge, *warp, *lanes);
                 let mut found: Vec<(usize, u64)> = Vec::new();
                 engine.access(
                     *warp,
                     mask,
                     access,
-                    |_| Place::Global(*address),
+                    |lane| Place::Global(address(lane)),
                     |race| {
                         if let Place::Global(at) = race.place {
                             found.push((index(race.later.thread), at / 4));
@@ -349,9 +353,15 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
                 found.dedup();
                 let mut expected = Vec::new();
                 for me in live {
-                    let words = judge.access(me, access, *address);
-                    expected.extend(words.into_iter().map(|word| (me, word)));
+                    let bytes = u64::from(access.bytes);
+                    for element in 0..u64::from(access.elements) {
+                        let address = address(thread(me).lane) + element * bytes;
+                        let words = judge.access(me, access, address);
+                        expected.extend(words.into_iter().map(|word| (me, word)));
+                    }
                 }
+                expected.sort_unstable();
+                expected.dedup();
                 prop_assert_eq!(found, expected, "step {}: {:?}", step, event);
             }
             Event::Fence(warp, lanes, kind, scope) => {
@@ -457,7 +467,7 @@ fn lanes() -> impl Strategy<Value = u32> {
     ]
 }
 
-fn access() -> impl Strategy<Value = (Access, u64)> {
+fn access() -> impl Strategy<Value = (Access, (u64, u64))> {
     let order = (0..9u32, 0..4usize);
     // Three words, in pieces of two, four and eight bytes.
     let place = prop_oneof![
@@ -465,7 +475,11 @@ fn access() -> impl Strategy<Value = (Access, u64)> {
         1 => (0..2u64).prop_map(|half| (2 * half, 2u32)),
         1 => Just((0, 8u32)),
     ];
-    (0..4u32, order, place).prop_map(|(kind, (order, scope), (address, bytes))| {
+    // All lanes at the same place, side by side, or with room between them.
+    let apart = prop_oneof![4 => Just(0u64), 3 => Just(1), 1 => Just(2), 1 => Just(3)];
+    let shape = (place, apart, 1..3u32);
+    (0..4u32, order, shape).prop_map(|(kind, (order, scope), shape)| {
+        let ((address, bytes), apart, elements) = shape;
         let scope = SCOPES[scope];
         let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind as usize];
         let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
@@ -483,10 +497,10 @@ fn access() -> impl Strategy<Value = (Access, u64)> {
             kind,
             order,
             bytes,
-            elements: 1,
+            elements: if order == Order::Weak { elements } else { 1 },
             site: 0,
         };
-        (access, address)
+        (access, (address, apart * u64::from(bytes)))
     })
 }
 

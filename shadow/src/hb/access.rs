@@ -47,7 +47,11 @@ impl Engine {
         };
         let plain = matches!(access.order, Order::Weak | Order::ReadOnly)
             && matches!(access.kind, Kind::Load | Kind::Store);
-        if plain && each(lanes).all(|lane| key(lane) % LINE + bytes <= LINE) {
+        // A vector is one access to aligned bytes.
+        let whole = |key: u64| {
+            key % LINE + bytes <= LINE && (access.elements == 1 || key.is_multiple_of(bytes))
+        };
+        if plain && each(lanes).all(|lane| whole(key(lane))) {
             let mut left = lanes;
             while left != 0 {
                 let run = Run::take(&mut left, bytes, !weak.writes, &key);
@@ -75,6 +79,7 @@ impl Engine {
             ctas,
             memory,
             releases,
+            crowd,
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
@@ -88,6 +93,7 @@ impl Engine {
                 shape,
                 warp,
                 met: &met,
+                crowd: *crowd,
                 times: &view.times,
             };
             run.lines(mask, |line, lanes, map, words| {
@@ -122,6 +128,7 @@ impl Engine {
             ctas,
             memory,
             releases,
+            crowd,
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
@@ -133,6 +140,7 @@ impl Engine {
             shape,
             warp: me.warp(),
             met: &met,
+            crowd: *crowd,
             times,
         };
         let class = Class {

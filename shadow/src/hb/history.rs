@@ -13,7 +13,7 @@ use super::clock::Time;
 use super::each;
 use super::place::Thread;
 use super::row::Row;
-use super::word::{CROWD, Class, Entry, Found, Hit, NAMED, Outcome, Who, Word};
+use super::word::{Class, Entry, Found, Hit, NAMED, Outcome, Who, Word};
 
 /// Bytes of a word.
 pub(crate) const WORD: u64 = 4;
@@ -125,7 +125,7 @@ impl Line {
         };
         push(rows, row);
         let crowd = &mut self.crowd[usize::from(writes)];
-        if rows.len() as u32 > (*crowd).max(CROWD) {
+        if rows.len() as u32 > (*crowd).max(who.crowd) {
             compact(rows);
             *crowd = 2 * rows.len() as u32;
         }

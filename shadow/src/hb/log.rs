@@ -12,9 +12,6 @@ use super::place::{Id, Scope, Shape, Thread};
 /// Which log of releases; no two have the same.
 pub(crate) type LogId = u64;
 
-/// Releases of a log after which to look for those that later ones stand for.
-const CROWD: usize = 64;
-
 /// Release patterns of lanes of a warp that knew the same, as their observers need them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
@@ -55,6 +52,7 @@ pub(crate) struct Log {
     marks: Vec<Arc<Mark>>,
     /// Releases, and marks, at which to look for those that are not needed.
     crowd: [usize; 2],
+    least: usize,
     /// How many releases from the first are of gpu scope or wider.
     wide: u32,
     /// The first ones of those, and what they have published.
@@ -100,10 +98,12 @@ impl Release {
 }
 
 impl Log {
-    pub(crate) fn new(logs: &mut LogId) -> Self {
+    /// `crowd`: see [`Engine::with_crowd`](super::Engine::with_crowd).
+    pub(crate) fn new(logs: &mut LogId, crowd: usize) -> Self {
         *logs += 1;
         Self {
             id: *logs,
+            least: crowd,
             ..Self::default()
         }
     }
@@ -143,7 +143,7 @@ impl Log {
         if let Some(last) = self.marks.last().filter(|last| last.count == self.count) {
             return Some(Arc::clone(last));
         }
-        if self.marks.len() > self.crowd[1].max(CROWD) {
+        if self.marks.len() > self.crowd[1].max(self.least) {
             self.is_observed();
             self.crowd[1] = 2 * self.marks.len();
         }
@@ -193,7 +193,7 @@ impl Log {
     /// Drops releases that later ones stand for, whoever observes or acquires them. Gives the
     /// release operations among them.
     pub(crate) fn compact(&mut self) -> Vec<Release> {
-        if self.releases.len() <= self.crowd[0].max(CROWD) {
+        if self.releases.len() <= self.crowd[0].max(self.least) {
             return Vec::new();
         }
         self.is_observed();

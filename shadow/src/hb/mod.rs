@@ -186,6 +186,9 @@ pub struct Stats {
     pub kept: u64,
 }
 
+/// Accesses of a place, or releases, after which to look for those that are not needed.
+const CROWD: u32 = 128;
+
 /// Decides which accesses of one launch race.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -201,23 +204,32 @@ pub struct Engine {
     sc_cluster: HashMap<u64, Sparse>,
     sc_cta: HashMap<u64, Sparse>,
     copies: copy::Copies,
+    crowd: u32,
     stats: Stats,
 }
 
 impl Engine {
     /// An engine for one launch.
     pub fn new(shape: Shape) -> Self {
+        Self::with_crowd(shape, CROWD)
+    }
+
+    /// An engine that looks, once there are `crowd` accesses of one place or releases at one
+    /// location, for those that it need not keep, and does so again when they have doubled.
+    /// What it finds does not depend on that.
+    pub fn with_crowd(shape: Shape, crowd: u32) -> Self {
         Self {
             shape,
             ctas: HashMap::new(),
             clusters: HashMap::new(),
             mbarriers: HashMap::new(),
             memory: Memory::default(),
-            releases: Releases::default(),
+            releases: Releases::new(crowd),
             sc_gpu: Sparse::default(),
             sc_cluster: HashMap::new(),
             sc_cta: HashMap::new(),
             copies: copy::Copies::default(),
+            crowd,
             stats: Stats::default(),
         }
     }

@@ -47,8 +47,6 @@ struct Location {
 
 /// Bytes that no aligned scalar access crosses.
 const LINE: u64 = 16;
-/// Overwritten logs after which to look for those that nobody has observed.
-const ORPHANS: usize = 64;
 
 /// All locations that something may be observed at.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +56,7 @@ pub(crate) struct Releases {
     orphans: HashMap<LogId, Log>,
     /// Orphans at which to look for those that are not needed any more.
     crowd: usize,
+    least: usize,
     logs: LogId,
 }
 
@@ -76,6 +75,14 @@ pub(crate) struct Write<'a> {
 }
 
 impl Releases {
+    /// `crowd`: see [`Engine::with_crowd`](super::Engine::with_crowd).
+    pub(crate) fn new(crowd: u32) -> Self {
+        Self {
+            least: crowd as usize,
+            ..Self::default()
+        }
+    }
+
     /// Releases kept.
     pub(crate) fn len(&self) -> usize {
         let locations = self.lines.values().flatten();
@@ -115,7 +122,7 @@ impl Releases {
             for location in locations.iter_mut() {
                 if location.address < end && location.address + u64::from(location.bytes) > address
                 {
-                    old.extend(location.put_to_sleep(&mut self.logs));
+                    old.extend(location.put_to_sleep(&mut self.logs, self.least));
                     location.writer = None;
                 }
             }
@@ -145,10 +152,10 @@ impl Releases {
             address: write.address,
             bytes: write.bytes,
             writer: None,
-            log: Log::new(&mut self.logs),
+            log: Log::new(&mut self.logs, self.least),
             dormant: HashMap::new(),
         });
-        if !continues && let Some(old) = location.put_to_sleep(&mut self.logs) {
+        if !continues && let Some(old) = location.put_to_sleep(&mut self.logs, self.least) {
             self.keep(old);
         }
         location.writer = Some(writer);
@@ -175,7 +182,7 @@ impl Releases {
             return;
         }
         self.orphans.insert(log.id, log);
-        if self.orphans.len() > self.crowd.max(ORPHANS) {
+        if self.orphans.len() > self.crowd.max(self.least) {
             self.orphans.retain(|_, log| log.is_observed());
             self.crowd = 2 * self.orphans.len();
         }
@@ -227,11 +234,11 @@ impl Releases {
 impl Location {
     /// The location's value is overwritten: its releases can no longer be observed, but those who
     /// have observed them need the log, which is returned.
-    fn put_to_sleep(&mut self, logs: &mut LogId) -> Option<Log> {
+    fn put_to_sleep(&mut self, logs: &mut LogId, crowd: usize) -> Option<Log> {
         if self.log.is_empty() {
             return None;
         }
-        let old = core::mem::replace(&mut self.log, Log::new(logs));
+        let old = core::mem::replace(&mut self.log, Log::new(logs, crowd));
         for release in old.operations() {
             self.dormant
                 .insert(release.warp.lane_of(release.lanes), release.clone());

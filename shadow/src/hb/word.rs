@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 
 use super::clock::{Time, Times};
 use super::observed::{Observed, Seen};
-use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
+use super::place::{Id, Scope, Shape, Thread, Warp};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
 /// race is decided by: a report wants to name them.
 pub(crate) const NAMED: usize = 12;
-/// Accesses after which equal ones are looked for.
-pub(crate) const CROWD: u32 = 256;
+/// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
+/// although somebody may have observed the last and not the others.
+const TOO_MANY: usize = 4096;
 
 /// Accesses that a strong write looks at for one that it stands for.
 const RECENT: usize = 4;
@@ -120,6 +121,8 @@ pub(crate) struct Who<'a> {
     pub(crate) warp: Warp,
     /// The time of the last barrier that a whole CTA has passed; none when its threads have exited.
     pub(crate) met: &'a dyn Fn(u64) -> Option<Time>,
+    /// See [`Engine::with_crowd`](super::Engine::with_crowd).
+    pub(crate) crowd: u32,
     /// Of all the lanes that do the access.
     pub(crate) times: &'a Times,
 }
@@ -325,7 +328,7 @@ impl Word {
                 }),
             }
         }
-        if strong.seen.len() as u32 > strong.crowd.max(LANES) {
+        if strong.seen.len() as u32 > strong.crowd.max(who.crowd) {
             let (writes, last) = (&self.writes, &strong.last);
             let alive = |chain: u32| {
                 last.iter().any(|last| last.order.chain == chain)
@@ -369,10 +372,10 @@ impl Word {
                 }
             }
         }
-        self.push(access);
+        self.push(access, who.crowd);
     }
 
-    fn push(&mut self, access: Entry) {
+    fn push(&mut self, access: Entry, crowd: u32) {
         let of = usize::from(access.class.writes);
         let entries = match access.class.writes {
             true => &mut self.writes,
@@ -385,8 +388,11 @@ impl Word {
             entries.reserve_exact(1);
         }
         entries.push(access);
-        if entries.len() as u32 > self.crowd[of].max(CROWD) {
-            compact(entries);
+        if entries.len() as u32 > self.crowd[of].max(crowd) {
+            compact(entries, true);
+            if entries.len() > TOO_MANY {
+                compact(entries, false);
+            }
             self.crowd[of] = 2 * entries.len() as u32;
         }
     }
@@ -394,7 +400,7 @@ impl Word {
     /// Takes in an access that has been checked elsewhere.
     pub(crate) fn enter(&mut self, access: Entry) {
         self.calm = Calm::No;
-        self.push(access);
+        self.push(access, u32::MAX);
     }
 
     /// A copy of a thread is complete: its accesses are now its own, at `time`.
@@ -553,8 +559,8 @@ fn follows(entry: &Entry, access: &Entry) -> bool {
 }
 
 /// Puts accesses together that differ in lanes only, and drops those that a later one of the same
-/// threads stands for.
-fn compact(entries: &mut Vec<Entry>) {
+/// threads stands for; `exactly`, only those that can be observed with it.
+fn compact(entries: &mut Vec<Entry>, exactly: bool) {
     let key = |entry: &Entry| {
         let strength = match entry.class.strength {
             Strength::Weak => 0,
@@ -562,7 +568,8 @@ fn compact(entries: &mut Vec<Entry>) {
             Strength::Strong(scope) => 2 + scope as u32,
         };
         let place = (entry.class.start, entry.class.bytes, entry.mask);
-        (entry.warp, entry.site, strength, place, entry.copy)
+        let chain = if exactly { entry.order.chain } else { 0 };
+        (entry.warp, entry.site, strength, place, entry.copy, chain)
     };
     let latest = |entry: &Entry| core::cmp::Reverse((entry.time, entry.order));
     entries.sort_unstable_by_key(|entry| (key(entry), latest(entry)));
