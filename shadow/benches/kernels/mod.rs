@@ -32,7 +32,7 @@ impl Kernel {
 }
 
 /// All kernels.
-pub(crate) const KERNELS: [Kernel; 16] = [
+pub(crate) const KERNELS: [Kernel; 18] = [
     kernel("streaming", 256, streaming),
     kernel("tiled", 256, tiled),
     kernel("gather", 256, gather),
@@ -51,6 +51,8 @@ pub(crate) const KERNELS: [Kernel; 16] = [
     kernel("grid-barrier-sc", 64, grid_barrier_sc),
     kernel("cp-async", 128, cp_async),
     kernel("producer-consumer", 128, producer_consumer),
+    kernel("rare-releases", 256, rare_releases),
+    kernel("mixed", 32, mixed),
 ];
 
 const fn kernel(name: &'static str, threads: u32, run: fn(&mut Gpu, u64)) -> Kernel {
@@ -448,5 +450,43 @@ fn producer_consumer(gpu: &mut Gpu, ctas: u64) {
             }
         }
         gpu.exit(cta);
+    }
+}
+
+/// Each CTA does 10 000 accesses, of its own memory and of a table, and one release.
+pub(crate) fn rare_releases(gpu: &mut Gpu, ctas: u64) {
+    for cta in 0..ctas {
+        for again in 0..20 {
+            for of in gpu.all(cta) {
+                let first = gpu.number(of, 0);
+                let table = |lane| global(3, again * 32 + u64::from(lane));
+                gpu.access(of, LOAD, 0, table);
+                gpu.access(of, STORE, 1, |lane| global(1, first + u64::from(lane)));
+            }
+        }
+        gpu.barrier(cta);
+        gpu.fence_one(warp(cta, 0), FenceKind::AcqRel);
+        gpu.one(warp(cta, 0), RMW, 2, global(2, 0));
+        gpu.exit(cta);
+    }
+}
+
+/// CTAs of one warp, eight resident at a time: each thread reads and writes a word and counts in
+/// one of eight bins, and each warp publishes that.
+pub(crate) fn mixed(gpu: &mut Gpu, ctas: u64) {
+    for first in (0..ctas).step_by(8) {
+        let resident = first..(first + 8).min(ctas);
+        for me in resident.clone().map(|cta| warp(cta, 0)) {
+            let number = gpu.number(me, 0);
+            gpu.access(me, LOAD, 0, |lane| global(1, number + u64::from(lane)));
+            gpu.access(me, STORE, 1, |lane| global(2, number + u64::from(lane)));
+            gpu.access(me, RMW, 2, |lane| global(3, u64::from(lane % 8)));
+        }
+        for me in resident.clone().map(|cta| warp(cta, 0)) {
+            gpu.engine.warp_barrier(me, u32::MAX);
+            gpu.fence_one(me, FenceKind::Sc);
+            gpu.one(me, RMW, 3, global(4, 0));
+        }
+        resident.for_each(|cta| gpu.exit(cta));
     }
 }

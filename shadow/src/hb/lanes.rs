@@ -97,14 +97,24 @@ impl Lanes {
 
     /// `existing` are the lanes that the warp has.
     pub(crate) fn format(&self, existing: u32) -> Format {
-        let groups = || self.groups.iter().filter(|(mask, _)| mask & existing != 0);
-        if groups().any(|(_, view)| !view.times.rest.is_empty()) {
-            return Format::SparseVc;
+        let groups = self.groups.iter().filter(|(mask, _)| mask & existing != 0);
+        let mut clocks: [Option<&Times>; 2] = [None; 2];
+        let mut format = Format::Converged;
+        for (_, View { times, .. }) in groups {
+            if !times.rest.is_empty() {
+                return Format::SparseVc;
+            }
+            if clocks.contains(&Some(times)) {
+                continue;
+            }
+            match clocks.iter_mut().position(|clock| clock.is_none()) {
+                Some(at) => {
+                    clocks[at] = Some(times);
+                    format = [Format::Converged, Format::Diverged][at];
+                }
+                None => format = Format::NestedDiverged,
+            }
         }
-        match groups().count() {
-            0 | 1 => Format::Converged,
-            2 => Format::Diverged,
-            _ => Format::NestedDiverged,
-        }
+        format
     }
 }
