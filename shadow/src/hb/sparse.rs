@@ -81,14 +81,21 @@ impl Cta {
     }
 
     fn knows(&self, other: &Self) -> bool {
-        self.all >= other.all
-            && match (&self.parts, &other.parts) {
-                (Parts::Many(mine), Parts::Many(theirs)) if Arc::ptr_eq(mine, theirs) => true,
-                (_, theirs) => {
-                    let mut theirs = theirs.as_slice().iter();
-                    theirs.all(|&(part, time)| self.get(part) >= time)
+        if self.all < other.all {
+            return false;
+        }
+        let mut mine = self.parts.as_slice().iter().peekable();
+        let (mut of_warp, mut here) = ((0, 0), (0, 0));
+        other.parts.as_slice().iter().all(|&(part, time)| {
+            while let Some(&known) = mine.next_if(|known| known.0 <= part) {
+                here = known;
+                if known.0 == whole(known.0 >> 6) {
+                    of_warp = known;
                 }
             }
+            let warp = of_warp.0 == whole(part >> 6) && of_warp.1 >= time;
+            self.all >= time || warp || here.0 == part && here.1 >= time
+        })
     }
 
     fn joined(&self, other: &Self) -> Self {
