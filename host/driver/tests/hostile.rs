@@ -2,7 +2,7 @@
 //! bytes can be worth.
 //!
 //! One test alone in its program, because what is allocated is counted for the whole process.
-//! `FUZZ_ROUNDS` says how many damaged files to read, 6000 without it.
+//! `FUZZ_ROUNDS` says how many damaged files to read, 20000 without it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,6 +93,9 @@ fn fatbin(text: &[u8]) -> Vec<u8> {
     whole
 }
 
+/// Name, type, link, size of an entry, contents.
+type Section<'a> = (&'a [u8], u64, u64, u64, &'a [u8]);
+
 /// An ELF file with device code, PTX text, symbols and a dynamic section.
 fn elf_file(device_code: &[u8], text: &[u8]) -> Vec<u8> {
     const NAMES: &[u8] =
@@ -109,7 +112,6 @@ fn elf_file(device_code: &[u8], text: &[u8]) -> Vec<u8> {
     let mut dynamic = vec![0; 32];
     put(&mut dynamic, 0, 1, 8);
     put(&mut dynamic, 8, name(b"libcuda.so.1"), 8);
-    // Name, type, link, size of an entry, contents.
     let sections: [Section<'_>; 6] = [
         (b".nv_fatbin\0", 1, 0, 0, device_code),
         (b".nv_debug_ptx_txt\0", 1, 0, 0, text),
@@ -235,7 +237,7 @@ fn damaged_files_are_read_without_panic_and_within_memory() {
     let rounds = rounds.and_then(|rounds| rounds.parse().ok());
     let mut random = Random(1);
     let mut readable = [0; 2];
-    for round in 0..rounds.unwrap_or(6000) {
+    for round in 0..rounds.unwrap_or(20000) {
         let mut bytes = if round % 2 == 0 {
             code.clone()
         } else {

@@ -28,8 +28,8 @@ struct Options {
     /// Stop after so many kernels.
     #[arg(long)]
     kernels: Option<u64>,
-    /// Schedules per kernel: round robin and seeds from 1 on.
-    #[arg(long, default_value_t = 3)]
+    /// Schedules per kernel: round robin and seeds.
+    #[arg(long, default_value_t = 2)]
     schedules: u64,
     /// Threads; as many as there are cores when not given.
     #[arg(long)]
@@ -48,7 +48,6 @@ struct Options {
 /// What the threads share.
 struct Work {
     options: Options,
-    schedules: Vec<u64>,
     next: AtomicU64,
     stop: AtomicBool,
     total: Mutex<(Tally, u64)>,
@@ -74,7 +73,6 @@ fn run(options: Options) -> Result<bool> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = options.jobs.unwrap_or(cores).max(1);
     let work = Work {
-        schedules: (0..options.schedules).collect(),
         next: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         total: Mutex::default(),
@@ -113,7 +111,8 @@ impl Work {
                 break;
             }
             let kernel = make::kernel(self.options.seed.wrapping_add(number));
-            let judged = judge::judge(&kernel, &self.schedules);
+            let schedules = judge::schedules(&kernel, self.options.schedules);
+            let judged = judge::judge(&kernel, &schedules);
             let finding = match judged {
                 Ok(tally) => {
                     self.count(tally)?;
@@ -122,7 +121,7 @@ impl Work {
                 Err(finding) => finding,
             };
             println!("seed {}: {finding}", kernel.seed);
-            let (small, finding) = shrink::shrink(&kernel, finding, &self.schedules);
+            let (small, finding) = shrink::shrink(&kernel, finding, &schedules);
             self.write(&small, &finding)?;
         }
         Ok(())

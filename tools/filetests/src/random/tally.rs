@@ -32,6 +32,8 @@ tally! {
     runs: "runs, each judged by cells and happens-before",
     /// Runs of kernels whose races are known without running.
     known: "runs of kernels whose races are known without running them",
+    /// Kernels that also ran as they were written.
+    original: "kernels of them that full mode judged as they were written, too",
     /// Runs in which happens-before found a race.
     racy_runs: "runs with a race",
     /// Racy granules of shared memory.
