@@ -284,7 +284,7 @@ impl<O: Observer> Grid<'_, O> {
         }
         let first = cta.id.first_slot as usize;
         let size = self.cluster_size() as usize;
-        if ran.wake_cluster && size > 1 {
+        if ran.wake_cluster {
             self.ctas[first..first + size]
                 .iter_mut()
                 .for_each(Cta::wake);

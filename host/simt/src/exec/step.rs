@@ -388,7 +388,19 @@ impl<O: Observer> Machine<'_, O> {
                         self.observer.cluster_arrive(who, phase);
                     } else {
                         let phase = warp.cluster_phase[first];
-                        if barrier.phase <= phase {
+                        let over = barrier.phase > phase;
+                        // Lanes that have met here may have arrived in different phases.
+                        let later = (0..32).filter(|&lane| warp.cluster_phase[lane] != phase);
+                        let later = split.mask & later.fold(0, |lanes, lane| lanes | 1 << lane);
+                        if later != 0 {
+                            let mut other = split.clone();
+                            other.mask = later;
+                            other.turn = warp.clock + *spent;
+                            split.mask &= !later;
+                            warp.splits.push(other);
+                            contest = Contest::new(warp, split);
+                        }
+                        if !over {
                             split.state = State::Cluster { phase };
                             return Ok(Stop::Blocked);
                         }
