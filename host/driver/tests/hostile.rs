@@ -52,9 +52,6 @@ impl Random {
     }
 }
 
-/// Name, type, link, size of an entry and contents of an ELF section.
-type Section<'a> = (&'a [u8], u64, u64, u64, &'a [u8]);
-
 fn put(bytes: &mut [u8], at: usize, value: u64, width: usize) {
     if let Some(field) = bytes.get_mut(at..at + width) {
         field.copy_from_slice(&value.to_le_bytes()[..width]);
