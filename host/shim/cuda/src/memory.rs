@@ -66,10 +66,10 @@ impl State {
 
     fn remember(&mut self, context: u64, address: u64, bytes: u64, kind: Kind, flags: u32) {
         let call = match kind {
-            Kind::Device => "cuMemAlloc",
-            Kind::Managed => "cuMemAllocManaged",
-            Kind::Host => "cuMemHostAlloc",
-            Kind::Registered => "cuMemHostRegister",
+            Kind::Device => "cudaMalloc or cuMemAlloc",
+            Kind::Managed => "cudaMallocManaged or cuMemAllocManaged",
+            Kind::Host => "cudaHostAlloc or cuMemHostAlloc",
+            Kind::Registered => "cudaHostRegister or cuMemHostRegister",
         };
         self.engine.allocated(address, bytes, call);
         self.allocations += 1;
