@@ -27,6 +27,9 @@ struct Arguments {
     /// Runs of each program with and without checks; the median counts.
     #[arg(long, default_value_t = 3)]
     runs: u32,
+    /// The mode of the runs with checks: precise, fast or full.
+    #[arg(long, default_value = "precise")]
+    mode: String,
     /// Write the figures here as JSON too.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -51,7 +54,12 @@ fn run(arguments: &Arguments) -> Result<()> {
     let mut figures = Vec::new();
     for program in &manifest.programs {
         eprintln!("measuring {}", program.name);
-        let measured = measure::measure(&manifest.tool, program, arguments.runs.max(1));
+        let measured = measure::measure(
+            &manifest.tool,
+            program,
+            &arguments.mode,
+            arguments.runs.max(1),
+        );
         figures.push(measured.with_context(|| format!("cannot measure {}", program.name))?);
     }
     println!("{}", table::render(&figures));

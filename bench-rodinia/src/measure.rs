@@ -57,12 +57,12 @@ struct Report {
 }
 
 /// Alternates between the two ways, so that a drift of the machine's speed meets both.
-pub(crate) fn measure(tool: &Path, program: &Program, runs: u32) -> Result<Figures> {
+pub(crate) fn measure(tool: &Path, program: &Program, mode: &str, runs: u32) -> Result<Figures> {
     let mut unchecked = Vec::new();
     let mut checked = Vec::new();
     for _ in 0..runs {
-        unchecked.push(run(tool, program, "off")?);
-        checked.push(run(tool, program, "on")?);
+        unchecked.push(run(tool, program, mode, "off")?);
+        checked.push(run(tool, program, mode, "on")?);
     }
     Ok(Figures {
         name: program.name.clone(),
@@ -71,11 +71,11 @@ pub(crate) fn measure(tool: &Path, program: &Program, runs: u32) -> Result<Figur
     })
 }
 
-fn run(tool: &Path, program: &Program, check: &str) -> Result<Run> {
+fn run(tool: &Path, program: &Program, mode: &str, check: &str) -> Result<Run> {
     let report = std::env::temp_dir().join(format!("bench-rodinia-{}.json", std::process::id()));
     let mut command = Command::new(tool);
     command
-        .args(["--check", check, "--format"])
+        .args(["--check", check, "--mode", mode, "--format"])
         .arg(format!("json:{}", report.display()));
     command
         .arg("--")

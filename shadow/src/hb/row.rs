@@ -40,6 +40,17 @@ impl Map {
 
     /// The words that some lanes access.
     pub(crate) fn words(&self, lanes: u32) -> u32 {
+        if lanes == 0 {
+            return 0;
+        }
+        let first = lanes.trailing_zeros();
+        let following = (lanes >> first).trailing_ones();
+        if self.stride == 0 {
+            return self.of_lane(first);
+        }
+        if self.stride == self.bytes && following == lanes.count_ones() {
+            return words(self.start(first), following * u32::from(self.bytes));
+        }
         each(lanes).fold(0, |all, lane| all | self.of_lane(lane))
     }
 

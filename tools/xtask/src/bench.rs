@@ -18,8 +18,14 @@ pub struct Options {
     /// Runs of each program, checked and unchecked.
     #[arg(long, default_value_t = 3)]
     runs: u32,
-    /// Only programs whose name contains this.
-    filter: Option<String>,
+    /// The checked runs' mode: precise, fast or full.
+    #[arg(long, default_value = "precise")]
+    mode: String,
+    /// Measure this built tool instead of building one.
+    #[arg(long)]
+    tool: Option<PathBuf>,
+    /// Only programs whose name contains one of these.
+    filter: Vec<String>,
     /// Write the figures here as JSON too.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -48,14 +54,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         folder: workspace.target.join("apps"),
     };
     let mut manifest = Manifest {
-        tool: builder.dist.tool(),
+        tool: options.tool.clone().unwrap_or_else(|| builder.dist.tool()),
         programs: Vec::new(),
     };
     for program in apps::discover(&workspace.root.join("tests/apps"))? {
-        let wanted = options
-            .filter
-            .as_ref()
-            .is_none_or(|part| program.name.contains(part));
+        let mut parts = options.filter.iter();
+        let wanted =
+            options.filter.is_empty() || parts.any(|part| program.name.contains(part.as_str()));
         if !wanted || program.ends_badly() {
             continue;
         }
@@ -81,6 +86,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         "--",
     ]);
     cargo.arg(&path).arg("--runs").arg(options.runs.to_string());
+    cargo.arg("--mode").arg(&options.mode);
     if let Some(json) = &options.json {
         cargo.arg("--json").arg(std::path::absolute(json)?);
     }
