@@ -38,6 +38,7 @@ benches! {
     grid_barrier_sc: "grid-barrier-sc", [16, 128, 1024];
     cp_async: "cp-async", [4, 32, 256];
     producer_consumer: "producer-consumer", [4, 32, 256];
+    shared_histogram: "shared-histogram", [4, 32, 256];
     rare_releases: "rare-releases", [16, 128, 1000];
     mixed: "mixed", [128, 1024, 8192];
 }

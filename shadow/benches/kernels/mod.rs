@@ -32,7 +32,7 @@ impl Kernel {
 }
 
 /// All kernels.
-pub(crate) const KERNELS: [Kernel; 18] = [
+pub(crate) const KERNELS: [Kernel; 19] = [
     kernel("streaming", 256, streaming),
     kernel("tiled", 256, tiled),
     kernel("gather", 256, gather),
@@ -51,6 +51,7 @@ pub(crate) const KERNELS: [Kernel; 18] = [
     kernel("grid-barrier-sc", 64, grid_barrier_sc),
     kernel("cp-async", 128, cp_async),
     kernel("producer-consumer", 128, producer_consumer),
+    kernel("shared-histogram", 256, shared_histogram),
     kernel("rare-releases", 256, rare_releases),
     kernel("mixed", 32, mixed),
 ];
@@ -230,6 +231,34 @@ fn bins(gpu: &mut Gpu, ctas: u64, count: u64, fenced: bool) {
                 let bin = |lane| scatter((number + u64::from(lane)) * 4 + again) % count;
                 gpu.access(of, RMW, 0, |lane| global(1, bin(lane)));
             }
+        }
+        gpu.exit(cta);
+    }
+}
+
+/// Bins in shared memory: emptied, counted in, read and added to those of the grid.
+fn shared_histogram(gpu: &mut Gpu, ctas: u64) {
+    for cta in 0..ctas {
+        let shared = |bin: u32| Place::Shared {
+            cta,
+            offset: 4 * bin,
+        };
+        for of in gpu.all(cta) {
+            gpu.access(of, STORE, 0, |lane| shared(of.warp * LANES + lane));
+        }
+        gpu.barrier(cta);
+        for again in 0..16 {
+            for of in gpu.all(cta) {
+                let number = gpu.number(of, 0);
+                let bin = |lane| scatter((number + u64::from(lane)) * 16 + again) % 256;
+                gpu.access(of, RMW, 1, |lane| shared(bin(lane) as u32));
+            }
+        }
+        gpu.barrier(cta);
+        for of in gpu.all(cta) {
+            gpu.access(of, LOAD, 2, |lane| shared(of.warp * LANES + lane));
+            let bin = |lane| global(1, u64::from(of.warp * LANES + lane));
+            gpu.access(of, RMW, 3, bin);
         }
         gpu.exit(cta);
     }

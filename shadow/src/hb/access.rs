@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
 use super::log::LogId;
@@ -9,7 +10,7 @@ use super::observed::Observed;
 use super::place::{Id, LANES, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
-use super::word::{Class, Entry, Hit, Strength, Who};
+use super::word::Hit;
 use super::{Access, Engine, Kind, Order, Place, Race, Side, each};
 
 /// How lanes come to some bytes each.

@@ -11,9 +11,10 @@ use hashbrown::HashMap;
 
 use super::clock::Time;
 use super::each;
+use super::entry::{Class, Entry, Who};
 use super::place::Thread;
 use super::row::Row;
-use super::word::{Class, Entry, Found, Hit, NAMED, Outcome, Who, Word};
+use super::word::{Found, Hit, NAMED, Outcome, Word};
 
 /// Bytes of a word.
 pub(crate) const WORD: u64 = 4;

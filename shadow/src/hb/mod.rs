@@ -19,6 +19,7 @@ mod cause;
 mod clock;
 mod copy;
 mod cta;
+mod entry;
 mod fence;
 mod history;
 mod lanes;
@@ -40,6 +41,7 @@ use clock::Sparse;
 pub use clock::Time;
 pub use copy::Completion;
 use cta::Cta;
+pub use entry::{Rule, Strength};
 pub use fence::FenceKind;
 use history::History;
 pub use lanes::Format;
@@ -47,7 +49,6 @@ use lanes::View;
 use memory::Memory;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
-pub use word::{Rule, Strength};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@
 
 use super::clock::{Time, Times};
 use super::each;
+use super::entry::{Class, Entry, Strength};
 use super::history::{LINE, WORD};
 use super::place::{Id, Warp};
-use super::word::{Class, Entry, Strength};
 
 /// Which bytes each lane accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

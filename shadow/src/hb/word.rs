@@ -3,57 +3,17 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::clock::{Time, Times};
+use super::clock::Time;
+use super::entry::{Class, Entry, List, Rule, Strength, Who};
 use super::observed::{Observed, Seen};
-use super::place::{Id, Scope, Shape, Thread, Warp};
+use super::place::{Scope, Shape, Thread};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
 /// race is decided by: a report wants to name them.
 pub(crate) const NAMED: usize = 12;
-/// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
-/// although somebody may have observed the last and not the others.
-const TOO_MANY: usize = 4096;
 
 /// Accesses that a strong write looks at for one that it stands for.
 const RECENT: usize = 4;
-
-/// How strong an access is; see PTX ISA, "Strong and Weak Operations".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Strength {
-    /// Ordinary.
-    Weak,
-    /// Relaxed or more, at a scope.
-    Strong(Scope),
-    /// A load of data that is read-only while the kernel runs: `ld.global.nc`, textures.
-    ReadOnly,
-}
-
-/// The part of an access that decides whether others race with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Class {
-    pub(crate) writes: bool,
-    pub(crate) strength: Strength,
-    /// First byte in its 16-byte line, and bytes, of the scalar.
-    pub(crate) start: u8,
-    pub(crate) bytes: u8,
-}
-
-/// Accesses of lanes of one warp, at the same time of each, by one instruction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) warp: Id,
-    pub(crate) lanes: u32,
-    pub(crate) time: Time,
-    pub(crate) class: Class,
-    /// Bytes of the word, one bit each.
-    pub(crate) mask: u8,
-    pub(crate) site: u32,
-    /// Number of the asynchronous copies that it belongs to while they are under way, else 0.
-    pub(crate) copy: u32,
-    /// For strong writes, the highest lane's place among the writes that can be observed together;
-    /// the other lanes have the places before.
-    pub(crate) order: Observed,
-}
 
 /// The last strong write of a word.
 #[derive(Clone, Copy, Debug)]
@@ -74,57 +34,18 @@ struct Strong {
     seen: Vec<Seen>,
     /// Records of `seen` at which to look for those that nobody needs.
     crowd: u32,
+    /// First byte in the line, and bytes, of the accesses of `wide`.
+    at: (u8, u8),
+    /// Loads, and writes, of gpu scope or wider to one place: none of them race with one another.
+    wide: [List; 2],
 }
 
 /// The accesses of a word.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
-    pub(crate) writes: Vec<Entry>,
-    pub(crate) loads: Vec<Entry>,
-    /// Loads, and writes, at which to look for equal ones.
-    crowd: [u32; 2],
+    /// Loads, and writes, but for those kept with `strong`.
+    lists: [List; 2],
     strong: Option<Box<Strong>>,
-    /// Whether all accesses are alike and strong, at gpu scope or wider, so that none can race.
-    calm: Calm,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Calm {
-    /// No access yet.
-    #[default]
-    Untouched,
-    /// First byte in the line, and bytes, of them all.
-    At(u8, u8),
-    /// They differ.
-    No,
-}
-
-/// Why two accesses race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
-    /// At least one is weak, and nothing orders them.
-    Unordered,
-    /// Both are strong, but one's scope leaves the other's thread out.
-    Scope,
-    /// Both are strong, but they overlap in part only.
-    Overlap,
-    /// A write to data that is read as read-only in the same launch.
-    ReadOnly,
-    /// An asynchronous copy that was not waited for.
-    Asynchronous,
-}
-
-/// Who accesses memory, and what they know.
-#[derive(Clone, Copy)]
-pub(crate) struct Who<'a> {
-    pub(crate) shape: &'a Shape,
-    pub(crate) warp: Warp,
-    /// The time of the last barrier that a whole CTA has passed; none when its threads have exited.
-    pub(crate) met: &'a dyn Fn(u64) -> Option<Time>,
-    /// See [`Engine::with_crowd`](super::Engine::with_crowd).
-    pub(crate) crowd: u32,
-    /// Of all the lanes that do the access.
-    pub(crate) times: &'a Times,
 }
 
 /// A race of a lane with an earlier access by another one.
@@ -145,53 +66,6 @@ pub(crate) struct Outcome {
     pub(crate) displaced: bool,
 }
 
-impl Entry {
-    /// The lanes of the entry that are not ordered before threads of `who`, and may be of them.
-    fn unordered(&self, who: &Who<'_>) -> u32 {
-        let of = self.warp.warp();
-        who.times.unordered(who.warp, of, self.lanes, self.time)
-    }
-
-    /// Those of some lanes that have written after a place in the observation order.
-    fn beyond(&self, lanes: u32, place: u32) -> u32 {
-        let later = |lane: u32| (self.lanes >> lane).count_ones() - 1;
-        let beyond = super::each(lanes).filter(|&lane| self.order.index - later(lane) > place);
-        beyond.fold(0, |all, lane| all | 1 << lane)
-    }
-}
-
-impl Class {
-    /// True when whatever races with an access of the class `other` by `them` races with one of
-    /// this class by `me` that is ordered after it.
-    fn covers(&self, me: Warp, other: &Self, them: Warp) -> bool {
-        if other.strength == Strength::ReadOnly || (other.writes && !self.writes) {
-            return false;
-        }
-        match self.strength {
-            Strength::Weak => true,
-            // Whose scope includes the one may leave out the other, unless they share a CTA.
-            Strength::Strong(_) => self == other && me.cta == them.cta,
-            Strength::ReadOnly => false,
-        }
-    }
-
-    /// Why two accesses of overlapping bytes race if nothing orders them.
-    fn against(&self, me: Thread, other: &Self, them: Thread, shape: &Shape) -> Option<Rule> {
-        match (self.strength, other.strength) {
-            (Strength::Strong(mine), Strength::Strong(theirs)) => {
-                if (self.start, self.bytes) != (other.start, other.bytes) {
-                    Some(Rule::Overlap)
-                } else if !shape.mutual((me, mine), (them, theirs)) {
-                    Some(Rule::Scope)
-                } else {
-                    None
-                }
-            }
-            _ => Some(Rule::Unordered),
-        }
-    }
-}
-
 impl Word {
     /// An access of lanes to bytes of the word: checked against what is known, then remembered.
     /// `continues` says that it reads what it observes in all its words; `observes`, that its thread
@@ -204,9 +78,8 @@ impl Word {
         chains: &mut u32,
         found: &mut Found<'_>,
     ) -> Outcome {
-        if !self.stays_calm(&access.class) {
-            self.check(who, &access, found);
-        }
+        let wide = self.is_wide(&access.class);
+        self.check(who, &access, wide, found);
         let me = who.warp.lane(access.lanes.trailing_zeros());
         let class = access.class;
         let before = self.observed(who.shape, me, &class).filter(|_| continues);
@@ -220,18 +93,35 @@ impl Word {
         if let Some(order) = observed.filter(|_| observes) {
             self.see(who, access.lanes, access.time, order);
         }
-        self.remember(who, access);
+        self.remember(who, access, wide);
         outcome
     }
 
+    /// True when the access is one of those that are kept with `strong`.
+    fn is_wide(&mut self, class: &Class) -> bool {
+        if !class.is_wide() {
+            return false;
+        }
+        let strong = self.strong.get_or_insert_default();
+        if strong.wide.iter().all(|list| list.entries.is_empty()) {
+            strong.at = (class.start, class.bytes);
+        }
+        strong.at == (class.start, class.bytes)
+    }
+
     /// Finds what an access races with, calling `found` for each earlier access and lane.
-    fn check(&self, who: &Who<'_>, access: &Entry, found: &mut Found<'_>) {
-        let loads: &[Entry] = if access.class.writes {
-            &self.loads
-        } else {
-            &[]
-        };
-        for entry in self.writes.iter().chain(loads) {
+    fn check(&self, who: &Who<'_>, access: &Entry, wide: bool, found: &mut Found<'_>) {
+        let strong = self.strong.iter().filter(|_| !wide);
+        let kept = [&self.lists]
+            .into_iter()
+            .chain(strong.map(|strong| &strong.wide));
+        // Loads do not conflict with loads.
+        let first = usize::from(!access.class.writes);
+        let entries = kept.flat_map(|[loads, writes]| {
+            let lists = [writes, loads];
+            lists.into_iter().take(2 - first)
+        });
+        for entry in entries.flat_map(|list| &list.entries) {
             if entry.mask & access.mask == 0 {
                 continue;
             }
@@ -329,19 +219,30 @@ impl Word {
             }
         }
         if strong.seen.len() as u32 > strong.crowd.max(who.crowd) {
-            let (writes, last) = (&self.writes, &strong.last);
-            let alive = |chain: u32| {
-                last.iter().any(|last| last.order.chain == chain)
-                    || writes.iter().any(|entry| entry.order.chain == chain)
-            };
+            let last = strong.last.iter().map(|last| last.order);
+            let lists = [&self.lists[1], &strong.wide[1]];
+            let entries = lists.into_iter().flat_map(|list| &list.entries);
+            let mut chains: Vec<u32> = entries
+                .map(|entry| entry.order)
+                .chain(last)
+                .map(|order| order.chain)
+                .collect();
+            chains.sort_unstable();
+            let alive = |chain: u32| chains.binary_search(&chain).is_ok();
             Seen::compact(&mut strong.seen, alive, who.met);
             strong.crowd = 2 * strong.seen.len() as u32;
         }
     }
 
-    fn remember(&mut self, who: &Who<'_>, access: Entry) {
+    /// All lists of accesses.
+    fn all(&mut self) -> impl Iterator<Item = &mut List> {
+        let strong = self.strong.iter_mut().flat_map(|strong| &mut strong.wide);
+        self.lists.iter_mut().chain(strong)
+    }
+
+    fn remember(&mut self, who: &Who<'_>, access: Entry, wide: bool) {
         if access.class.writes && access.copy == 0 {
-            let many = self.writes.len() + self.loads.len() > NAMED;
+            let many = self.len() > NAMED;
             let me = access.lanes;
             let gone = |entry: &Entry| {
                 let own = match entry.warp == access.warp {
@@ -358,96 +259,46 @@ impl Word {
                         || entry.order.chain == access.order.chain)
                     && entry.unordered(who) & !own == 0
             };
-            match access.class.strength {
-                Strength::Weak => {
-                    self.loads.retain(|entry| !gone(entry));
-                    self.writes.retain(|entry| !gone(entry));
-                }
+            if access.class.strength == Strength::Weak {
+                self.all()
+                    .for_each(|list| list.entries.retain(|entry| !gone(entry)));
+            } else {
                 // It stands for few others, if any, and those are recent.
-                _ => {
-                    let recent = self.writes.len().saturating_sub(RECENT);
-                    if let Some(at) = self.writes[recent..].iter().position(gone) {
-                        self.writes.remove(recent + at);
-                    }
+                let entries = &mut self.list(true, wide).entries;
+                let recent = entries.len().saturating_sub(RECENT);
+                if let Some(at) = entries[recent..].iter().position(gone) {
+                    entries.remove(recent + at);
                 }
             }
         }
-        self.push(access, who.crowd);
+        self.list(access.class.writes, wide).push(access, who.crowd);
     }
 
-    fn push(&mut self, access: Entry, crowd: u32) {
-        let of = usize::from(access.class.writes);
-        let entries = match access.class.writes {
-            true => &mut self.writes,
-            false => &mut self.loads,
-        };
-        if merge(entries, &access) {
-            return;
-        }
-        if entries.is_empty() {
-            entries.reserve_exact(1);
-        }
-        entries.push(access);
-        if entries.len() as u32 > self.crowd[of].max(crowd) {
-            compact(entries, true);
-            if entries.len() > TOO_MANY {
-                compact(entries, false);
-            }
-            self.crowd[of] = 2 * entries.len() as u32;
+    fn list(&mut self, writes: bool, wide: bool) -> &mut List {
+        let of = usize::from(writes);
+        match &mut self.strong {
+            Some(strong) if wide => &mut strong.wide[of],
+            _ => &mut self.lists[of],
         }
     }
 
     /// Takes in an access that has been checked elsewhere.
     pub(crate) fn enter(&mut self, access: Entry) {
-        self.calm = Calm::No;
-        self.push(access, u32::MAX);
+        self.list(access.class.writes, false).push(access, u32::MAX);
     }
 
     /// A copy of a thread is complete: its accesses are now its own, at `time`.
     pub(crate) fn complete(&mut self, thread: Thread, copy: u32, time: Time) {
-        for entries in [&mut self.writes, &mut self.loads] {
-            let mut parted = Vec::new();
-            for entry in entries.iter_mut() {
-                let lane = entry.lanes & 1 << thread.lane;
-                if entry.copy != copy || entry.warp.warp() != thread.warp() || lane == 0 {
-                    continue;
-                }
-                entry.lanes &= !lane;
-                parted.push(Entry {
-                    lanes: lane,
-                    copy: 0,
-                    time,
-                    ..*entry
-                });
-            }
-            entries.retain(|entry| entry.lanes != 0);
-            for entry in parted {
-                if !merge(entries, &entry) {
-                    entries.push(entry);
-                }
-            }
+        for list in &mut self.lists {
+            list.complete(thread, copy, time);
         }
     }
 
     /// Accesses kept.
     pub(crate) fn len(&self) -> usize {
-        self.writes.len() + self.loads.len()
-    }
-
-    /// True when the access is like all others of the word, and so strong that none of them race.
-    fn stays_calm(&mut self, class: &Class) -> bool {
-        let Strength::Strong(Scope::Gpu | Scope::Sys) = class.strength else {
-            self.calm = Calm::No;
-            return false;
-        };
-        let at = Calm::At(class.start, class.bytes);
-        if self.calm == Calm::Untouched {
-            self.calm = at;
-        }
-        if self.calm != at {
-            self.calm = Calm::No;
-        }
-        self.calm == at
+        let strong = self.strong.iter().flat_map(|strong| &strong.wide);
+        let lists = self.lists.iter().chain(strong);
+        lists.map(|list| list.entries.len()).sum()
     }
 
     /// The strong write that an access observes.
@@ -528,71 +379,4 @@ impl Word {
         });
         Some(order)
     }
-}
-
-/// Adds an access to one of the last few that differ from it in the lanes only.
-fn merge(entries: &mut [Entry], access: &Entry) -> bool {
-    let same = |entry: &&mut Entry| {
-        entry.warp == access.warp
-            && entry.time == access.time
-            && entry.site == access.site
-            && entry.class == access.class
-            && entry.mask == access.mask
-            && entry.copy == access.copy
-            && follows(entry, access)
-    };
-    match entries.iter_mut().rev().take(4).find(same) {
-        Some(entry) => {
-            entry.lanes |= access.lanes;
-            entry.order = entry.order.max(access.order);
-            true
-        }
-        None => false,
-    }
-}
-
-/// True when the places of both in the observation order can be given by the last one.
-fn follows(entry: &Entry, access: &Entry) -> bool {
-    let (before, now) = (entry.order, access.order);
-    let next = before.index + 1 == now.index && entry.lanes < access.lanes;
-    before.chain == now.chain && (now.chain == 0 || next || entry.lanes == access.lanes)
-}
-
-/// Puts accesses together that differ in lanes only, and drops those that a later one of the same
-/// threads stands for; `exactly`, only those that can be observed with it.
-fn compact(entries: &mut Vec<Entry>, exactly: bool) {
-    let key = |entry: &Entry| {
-        let strength = match entry.class.strength {
-            Strength::Weak => 0,
-            Strength::ReadOnly => 1,
-            Strength::Strong(scope) => 2 + scope as u32,
-        };
-        let place = (entry.class.start, entry.class.bytes, entry.mask);
-        let chain = if exactly { entry.order.chain } else { 0 };
-        (entry.warp, entry.site, strength, place, entry.copy, chain)
-    };
-    let latest = |entry: &Entry| core::cmp::Reverse((entry.time, entry.order));
-    entries.sort_unstable_by_key(|entry| (key(entry), latest(entry)));
-    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-    // Lanes of the current key that have been seen at a later time.
-    let mut later = 0;
-    for entry in entries.iter() {
-        let same = kept.last().is_some_and(|last| key(last) == key(entry));
-        if !same {
-            later = 0;
-        }
-        let lanes = entry.lanes & !later;
-        later |= entry.lanes;
-        let unordered = entry.order.chain == 0;
-        match kept.last_mut() {
-            Some(_) if lanes == 0 => {}
-            Some(last) if same && unordered && last.order.chain == 0 && last.time == entry.time => {
-                last.lanes |= lanes;
-            }
-            // The lanes of a strong write give their places.
-            _ if !unordered => kept.push(*entry),
-            _ => kept.push(Entry { lanes, ..*entry }),
-        }
-    }
-    *entries = kept;
 }

@@ -1,0 +1,253 @@
+//! Accesses as single words remember them, and what decides whether two race.
+
+use alloc::vec::Vec;
+
+use super::clock::{Time, Times};
+use super::observed::Observed;
+use super::place::{Id, Scope, Shape, Thread, Warp};
+
+/// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
+/// although somebody may have observed the last and not the others.
+const TOO_MANY: usize = 4096;
+
+/// How strong an access is; see PTX ISA, "Strong and Weak Operations".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Strength {
+    /// Ordinary.
+    Weak,
+    /// Relaxed or more, at a scope.
+    Strong(Scope),
+    /// A load of data that is read-only while the kernel runs: `ld.global.nc`, textures.
+    ReadOnly,
+}
+
+/// The part of an access that decides whether others race with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) writes: bool,
+    pub(crate) strength: Strength,
+    /// First byte in its 16-byte line, and bytes, of the scalar.
+    pub(crate) start: u8,
+    pub(crate) bytes: u8,
+}
+
+/// Accesses of lanes of one warp, at the same time of each, by one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) warp: Id,
+    pub(crate) lanes: u32,
+    pub(crate) time: Time,
+    pub(crate) class: Class,
+    /// Bytes of the word, one bit each.
+    pub(crate) mask: u8,
+    pub(crate) site: u32,
+    /// Number of the asynchronous copies that it belongs to while they are under way, else 0.
+    pub(crate) copy: u32,
+    /// For strong writes, the highest lane's place among the writes that can be observed together;
+    /// the other lanes have the places before.
+    pub(crate) order: Observed,
+}
+
+/// Accesses, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    pub(crate) entries: Vec<Entry>,
+    /// How many there are when it is time to look for equal ones.
+    crowd: u32,
+}
+
+/// Why two accesses race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// At least one is weak, and nothing orders them.
+    Unordered,
+    /// Both are strong, but one's scope leaves the other's thread out.
+    Scope,
+    /// Both are strong, but they overlap in part only.
+    Overlap,
+    /// A write to data that is read as read-only in the same launch.
+    ReadOnly,
+    /// An asynchronous copy that was not waited for.
+    Asynchronous,
+}
+
+/// Who accesses memory, and what they know.
+#[derive(Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) warp: Warp,
+    /// The time of the last barrier that a whole CTA has passed; none when its threads have exited.
+    pub(crate) met: &'a dyn Fn(u64) -> Option<Time>,
+    /// See [`Engine::with_crowd`](super::Engine::with_crowd).
+    pub(crate) crowd: u32,
+    /// Of all the lanes that do the access.
+    pub(crate) times: &'a Times,
+}
+
+impl Entry {
+    /// The lanes of the entry that are not ordered before threads of `who`, and may be of them.
+    pub(crate) fn unordered(&self, who: &Who<'_>) -> u32 {
+        let of = self.warp.warp();
+        who.times.unordered(who.warp, of, self.lanes, self.time)
+    }
+
+    /// Those of some lanes that have written after a place in the observation order.
+    pub(crate) fn beyond(&self, lanes: u32, place: u32) -> u32 {
+        let later = |lane: u32| (self.lanes >> lane).count_ones() - 1;
+        let beyond = super::each(lanes).filter(|&lane| self.order.index - later(lane) > place);
+        beyond.fold(0, |all, lane| all | 1 << lane)
+    }
+}
+
+impl Class {
+    /// True for those of which none race with one another at the same place.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.strength, Strength::Strong(Scope::Gpu | Scope::Sys))
+    }
+
+    /// True when whatever races with an access of the class `other` by `them` races with one of
+    /// this class by `me` that is ordered after it.
+    pub(crate) fn covers(&self, me: Warp, other: &Self, them: Warp) -> bool {
+        if other.strength == Strength::ReadOnly || (other.writes && !self.writes) {
+            return false;
+        }
+        match self.strength {
+            Strength::Weak => true,
+            // Whose scope includes the one may leave out the other, unless they share a CTA.
+            Strength::Strong(_) => self == other && me.cta == them.cta,
+            Strength::ReadOnly => false,
+        }
+    }
+
+    /// Why two accesses of overlapping bytes race if nothing orders them.
+    pub(crate) fn against(
+        &self,
+        me: Thread,
+        other: &Self,
+        them: Thread,
+        shape: &Shape,
+    ) -> Option<Rule> {
+        match (self.strength, other.strength) {
+            (Strength::Strong(mine), Strength::Strong(theirs)) => {
+                if (self.start, self.bytes) != (other.start, other.bytes) {
+                    Some(Rule::Overlap)
+                } else if !shape.mutual((me, mine), (them, theirs)) {
+                    Some(Rule::Scope)
+                } else {
+                    None
+                }
+            }
+            _ => Some(Rule::Unordered),
+        }
+    }
+}
+
+impl List {
+    /// Adds an access, or lets one of the last few stand for it.
+    pub(crate) fn push(&mut self, access: Entry, crowd: u32) {
+        let entries = &mut self.entries;
+        if merge(entries, &access) {
+            return;
+        }
+        if entries.is_empty() {
+            entries.reserve_exact(1);
+        }
+        entries.push(access);
+        if entries.len() as u32 > self.crowd.max(crowd) {
+            compact(entries, true);
+            if entries.len() > TOO_MANY {
+                compact(entries, false);
+            }
+            self.crowd = 2 * entries.len() as u32;
+        }
+    }
+
+    /// A copy of a thread is complete: its accesses are now its own, at `time`.
+    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, time: Time) {
+        let mut parted = Vec::new();
+        for entry in &mut self.entries {
+            let lane = entry.lanes & 1 << thread.lane;
+            if entry.copy != copy || entry.warp.warp() != thread.warp() || lane == 0 {
+                continue;
+            }
+            entry.lanes &= !lane;
+            parted.push(Entry {
+                lanes: lane,
+                copy: 0,
+                time,
+                ..*entry
+            });
+        }
+        self.entries.retain(|entry| entry.lanes != 0);
+        parted
+            .into_iter()
+            .for_each(|entry| self.push(entry, u32::MAX));
+    }
+}
+
+/// Adds an access to one of the last few that differ from it in the lanes only.
+fn merge(entries: &mut [Entry], access: &Entry) -> bool {
+    let same = |entry: &&mut Entry| {
+        entry.warp == access.warp
+            && entry.time == access.time
+            && entry.site == access.site
+            && entry.class == access.class
+            && entry.mask == access.mask
+            && entry.copy == access.copy
+            && follows(entry, access)
+    };
+    match entries.iter_mut().rev().take(4).find(same) {
+        Some(entry) => {
+            entry.lanes |= access.lanes;
+            entry.order = entry.order.max(access.order);
+            true
+        }
+        None => false,
+    }
+}
+
+/// True when the places of both in the observation order can be given by the last one.
+fn follows(entry: &Entry, access: &Entry) -> bool {
+    let (before, now) = (entry.order, access.order);
+    let next = before.index + 1 == now.index && entry.lanes < access.lanes;
+    before.chain == now.chain && (now.chain == 0 || next || entry.lanes == access.lanes)
+}
+
+/// Puts accesses together that differ in lanes only, and drops those that a later one of the same
+/// threads stands for; `exactly`, only those that can be observed with it.
+fn compact(entries: &mut Vec<Entry>, exactly: bool) {
+    let key = |entry: &Entry| {
+        let strength = match entry.class.strength {
+            Strength::Weak => 0,
+            Strength::ReadOnly => 1,
+            Strength::Strong(scope) => 2 + scope as u32,
+        };
+        let place = (entry.class.start, entry.class.bytes, entry.mask);
+        let chain = if exactly { entry.order.chain } else { 0 };
+        (entry.warp, entry.site, strength, place, entry.copy, chain)
+    };
+    let latest = |entry: &Entry| core::cmp::Reverse((entry.time, entry.order));
+    entries.sort_unstable_by_key(|entry| (key(entry), latest(entry)));
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    // Lanes of the current key that have been seen at a later time.
+    let mut later = 0;
+    for entry in entries.iter() {
+        let same = kept.last().is_some_and(|last| key(last) == key(entry));
+        if !same {
+            later = 0;
+        }
+        let lanes = entry.lanes & !later;
+        later |= entry.lanes;
+        let unordered = entry.order.chain == 0;
+        match kept.last_mut() {
+            Some(_) if lanes == 0 => {}
+            Some(last) if same && unordered && last.order.chain == 0 && last.time == entry.time => {
+                last.lanes |= lanes;
+            }
+            // The lanes of a strong write give their places.
+            _ if !unordered => kept.push(*entry),
+            _ => kept.push(Entry { lanes, ..*entry }),
+        }
+    }
+    *entries = kept;
+}
