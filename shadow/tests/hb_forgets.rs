@@ -226,3 +226,26 @@ fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
     assert!(all(&mut engine, me, 0b10, LOAD, 1, FLAG).is_empty());
     assert!(one(&mut engine, me, LOAD, 1, FLAG));
 }
+
+#[test]
+fn new_memory_has_no_history_and_its_neighbours_keep_theirs() {
+    let mut engine = engine(2, 32);
+    let access = |site| Access {
+        kind: Kind::Store,
+        order: Order::Weak,
+        bytes: 4,
+        elements: 1,
+        site,
+    };
+    let place = |lane: u32| Place::Global(0x1000 + u64::from(lane) * 4);
+    engine.access(warp(0, 0), u32::MAX, &access(0), place, |_| ());
+    one(&mut engine, warp(0, 0), RMW, 1, place(9));
+    engine.allocated(0x1000 + 4 * 4, 4 * 8);
+    let mut racy = Vec::new();
+    engine.access(warp(1, 0), u32::MAX, &access(2), place, |race| {
+        racy.push(race.later.thread.lane);
+    });
+    racy.dedup();
+    let expected: Vec<u32> = (0..4).chain(12..32).collect();
+    assert_eq!(racy, expected);
+}

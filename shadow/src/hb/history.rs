@@ -160,10 +160,29 @@ impl Line {
         }
     }
 
+    /// Some words are new memory.
+    fn forget(&mut self, words: u32) {
+        for rows in [&mut self.writes, &mut self.loads] {
+            rows.iter_mut().for_each(|row| row.words &= !words);
+            rows.retain(|row| row.words != 0);
+        }
+        for at in each(words & self.own) {
+            *self.word(at) = Word::default();
+        }
+    }
+
     fn len(&self) -> usize {
         let words: usize = self.words.iter().map(Word::len).sum();
         self.writes.len() + self.loads.len() + words
     }
+}
+
+/// The words of a line that are not before `first` or after `last`, one bit each.
+fn part(line: u64, first: u64, last: u64) -> u32 {
+    let per_line = LINE / WORD;
+    let start = first.max(line * per_line) % per_line;
+    let end = last.min(line * per_line + per_line - 1) % per_line;
+    u32::MAX >> (31 - (end - start)) << start
 }
 
 /// Adds a row, to one of the last few if that says the same of other lanes or times.
@@ -245,10 +264,11 @@ impl History {
 
     /// The words from `first` to `last` are new memory.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
-        let per_page = PAGE as u64 * LINE / WORD;
-        for word in first..=last {
-            if self.pages.contains_key(&(word / per_page)) {
-                *self.word(word) = Word::default();
+        let per_line = LINE / WORD;
+        for line in first / per_line..=last / per_line {
+            if self.pages.contains_key(&(line / PAGE as u64)) {
+                let words = part(line, first, last);
+                self.line(line).forget(words);
             }
         }
     }
@@ -282,9 +302,7 @@ impl History {
     ) {
         let per_line = LINE / WORD;
         for line in first / per_line..=last / per_line {
-            let start = first.max(line * per_line) % per_line;
-            let end = last.min(line * per_line + per_line - 1) % per_line;
-            let words = u32::MAX >> (31 - (end - start)) << start;
+            let words = part(line, first, last);
             self.line(line).complete(words, thread, copy, time);
         }
     }
