@@ -6,12 +6,14 @@
 //! It is the reference that all cheaper ways are compared with.
 //!
 //! Its clocks take room in proportion to the synchronisation that happens, its history in
-//! proportion to the memory that is accessed.
+//! proportion to the memory that is accessed; docs/happens-before.md says how, with figures.
 //!
 //! What it does not follow:
 //! 1. the accesses of a bulk copy after its completion count as its issuing thread's own;
 //! 2. of lanes that execute one `fence.sc` together, none is ordered before another;
-//! 3. a thread that has exited counts as having arrived at every later barrier of its whole CTA.
+//! 3. a thread that has exited counts as having arrived at every later barrier of its whole CTA;
+//! 4. in a word with more than 4096 accesses that cannot stand for one another, a thread's last
+//!    strong write stands for its earlier ones.
 
 mod access;
 mod barrier;
