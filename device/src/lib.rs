@@ -37,13 +37,17 @@ pub const MARKER: &str =
 /// Every symbol of the device code starts with this.
 pub const PREFIX: &str = "__cudarun_";
 
+/// So do those of the journal.
+const JOURNAL: &str = "__cudarun_journal_";
+
 /// Name of the hidden last kernel parameter, a `.u64` address of the launch block.
 pub const LAUNCH_PARAM: &str = "__cudarun_launch";
 
 /// The functions that are called, ready to stand in any module of sm_70 or later.
 ///
-/// Linkage is dropped, so that modules can be linked together.
-pub fn functions() -> String {
+/// Linkage is dropped, so that modules can be linked together. Those of the journal are there on
+/// request only.
+pub fn functions(journal: bool) -> String {
     let start = PTX.find(".visible").unwrap_or(PTX.len());
     let mut text = String::new();
     for part in PTX[start..]
@@ -54,10 +58,12 @@ pub fn functions() -> String {
             continue;
         };
         let function = part[start..].replace(".visible .func", ".func");
+        let pasted = |line: &str| line.contains(Fast::NAME) || line.contains(FastShared::NAME);
+        let other = |line: &str| !journal && line.contains(JOURNAL);
         if !function
             .lines()
             .next()
-            .is_some_and(|line| line.contains(Fast::NAME) || line.contains(FastShared::NAME))
+            .is_some_and(|line| pasted(line) || other(line))
         {
             text.push_str(&function);
         }
@@ -361,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_called_functions_are_all_there() {
-        let text = functions();
+        let text = functions(true);
         for name in [
             "enter",
             "barrier",

@@ -143,8 +143,105 @@ pub struct LaunchBlock {
     /// 1 when the CTAs that share a slot are to start in the order of their ids, as
     /// [`Shifts::in_turn`](crate::rule::Shifts::in_turn) says.
     pub in_turn: u64,
+    /// Address of the [`Journal`], for kernels that keep one.
+    pub journal: u64,
 }
 }
+
+// Kernels whose order the rule does not follow keep a journal instead: of what orders threads, and
+// of the accesses to granules that more than one thread has accessed. Their cells say who alone has
+// accessed a granule: identity and generation as always, the owner's place in the journal for the
+// barrier epoch, and these bits.
+
+/// The owner has loaded the granule at its place in the journal.
+pub const JOURNAL_LOADED: u64 = 1 << 6;
+/// Likewise, stored.
+pub const JOURNAL_STORED: u64 = 1 << 7;
+/// Several threads have accessed the granule: every access goes to the journal.
+pub const JOURNAL_TOLD: u64 = 1 << 18;
+/// The witnesses of such a cell, site and time of the owner's last store and load.
+pub const JOURNAL_STORE_WITNESS: u64 = 0;
+/// See [`JOURNAL_STORE_WITNESS`]. A load of read-only data has the highest bit, and gives way to
+/// none without: no order makes up for it.
+pub const JOURNAL_LOAD_WITNESS: u64 = 8;
+
+/// An access word of the journal: the access writes.
+pub const JOURNAL_WRITES: u32 = 1;
+/// It must be told whoever owns the granule.
+pub const JOURNAL_FORCED: u32 = 2;
+/// It loads data that is read-only while the kernel runs.
+pub const JOURNAL_READ_ONLY: u32 = 4;
+/// It cannot be made twice.
+pub const JOURNAL_ONCE: u32 = 8;
+
+/// Kinds of a [`JournalEntry`]: a lane has accessed memory.
+pub const ENTRY_ACCESS: u32 = 1;
+/// A lane had accessed memory at a time before.
+pub const ENTRY_EARLIER: u32 = 2;
+/// Lanes come to a barrier of their CTA, `address`.
+pub const ENTRY_ARRIVE: u32 = 3;
+/// They have passed it.
+pub const ENTRY_PASS: u32 = 4;
+/// Lanes execute a fence.
+pub const ENTRY_FENCE: u32 = 5;
+/// Lanes come to a barrier of the lanes `address`.
+pub const ENTRY_WARP_ARRIVE: u32 = 6;
+/// They have passed it.
+pub const ENTRY_WARP_PASS: u32 = 7;
+/// Lanes end.
+pub const ENTRY_EXIT: u32 = 8;
+
+pod! {
+/// A launch's journal, in device memory.
+pub struct Journal {
+    /// Address of the [`JournalEntry`]s.
+    pub entries: u64,
+    /// Number of entries there is room for.
+    pub capacity: u64,
+    /// Entries wanted; those beyond the capacity were dropped.
+    pub count: u64,
+    /// Address of the [`Lock`]s.
+    pub locks: u64,
+    /// Number of locks minus 1; a power of two minus 1.
+    pub lock_mask: u64,
+}
+}
+
+pod! {
+/// Strong accesses to one location are made, and enter the journal, one after the other.
+pub struct Lock {
+    /// Turns that were asked for.
+    pub asked: u64,
+    /// Turns that are over.
+    pub done: u64,
+    /// Writes that were made.
+    pub writes: u64,
+    /// Nothing.
+    pub unused: u64,
+}
+}
+
+pod! {
+/// Something that a lane or lanes of a warp have done. Entries of one thread are in its order.
+pub struct JournalEntry {
+    /// What was accessed, or which barrier.
+    pub address: u64,
+    /// CTA and warp: `cta << 5 | warp`.
+    pub who: u64,
+    /// The instruction, by its byte offset in the module's original text.
+    pub what: u32,
+    /// Of an earlier access: one more than the number of its thread's last entry before it, counted
+    /// from 1.
+    pub time: u32,
+    /// The lanes, one bit each.
+    pub lanes: u32,
+    /// `ENTRY_ACCESS` and on, 0 while it is incomplete; with [`ENTRY_SHARED`] for shared memory.
+    pub kind: u32,
+}
+}
+
+/// The address is an offset in the shared memory of the thread's CTA.
+pub const ENTRY_SHARED: u32 = 1 << 31;
 
 pod! {
 /// What a launch counts, in device memory.
@@ -213,10 +310,13 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 112);
+        assert_eq!(size_of::<LaunchBlock>(), 120);
         assert_eq!(size_of::<Counters>(), 40);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
+        assert_eq!(size_of::<Journal>(), 40);
+        assert_eq!(size_of::<JournalEntry>(), 32);
+        assert_eq!(size_of::<Lock>(), 32);
         assert_eq!(offset_of!(LaunchBlock, pairs), 64);
         assert_eq!(offset_of!(Record, site), 24);
     }

@@ -141,7 +141,7 @@ const fn doubtful(table: u32, class: u64, kind: u32) -> bool {
 }
 
 /// A right shift that may be by 64.
-const fn above(value: u64, shift: u32) -> u64 {
+pub const fn above(value: u64, shift: u32) -> u64 {
     value >> 1 >> (shift - 1)
 }
 
@@ -193,7 +193,7 @@ pub const fn cta(me: u64, shifts: &Shifts) -> u64 {
 }
 
 /// Whether the field of `me` from `low` to `high` is at its maximum. A field without bits never is.
-const fn saturated(me: u64, low: u32, high: u32) -> bool {
+pub const fn saturated(me: u64, low: u32, high: u32) -> bool {
     let mask = above(!0, 64 - (high - low));
     high != low && me >> low & mask == mask
 }

@@ -4,6 +4,9 @@
 //! written from the definition alone. Engine and judge must agree, for every access and word,
 //! whether it races with an earlier access.
 
+mod late;
+
+use late::Late;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
@@ -321,12 +324,20 @@ fn at(id: u32, waits: bool, counted: bool) -> Arrival {
     Arrival { id, waits, counted }
 }
 
-/// Runs a history through both.
-fn agree(events: &[Event]) -> Result<(), TestCaseError> {
+fn told(late: &mut Option<Late>, threads: &[usize], now: u32) {
+    late.iter_mut().for_each(|late| late.told(threads, now));
+}
+
+/// Runs a history through both; with `late`, accesses by a granule's only thread are told late.
+fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> {
     // It has much to forget if it does so early.
     let crowd = events.len() as u32 % 3 * 4;
     let (mut engine, mut judge) = (Engine::with_crowd(SHAPE, crowd), Judge::new());
     for (step, event) in events.iter().enumerate() {
+        let now = step as u32 + 1;
+        if late.is_some() {
+            engine.at(now);
+        }
         let alive = |judge: &Judge, warp: Warp, lanes: u32| {
             let live = members(warp, lanes & SHAPE.lanes(warp.warp));
             let live: Vec<usize> = live.into_iter().filter(|&t| !judge.exited[t]).collect();
@@ -338,17 +349,31 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
                 let address = |lane: u32| first + u64::from(lane) * apart;
                 let (live, mask) = alive(&judge, *warp, *lanes);
                 let mut found: Vec<(usize, u64)> = Vec::new();
-                engine.access(
-                    *warp,
-                    mask,
-                    access,
-                    |lane| Place::Global(address(lane)),
-                    |race| {
-                        if let Place::Global(at) = race.place {
-                            found.push((index(race.later.thread), at / 4));
+                let mut tell = |engine: &mut Engine, mask| {
+                    engine.access(
+                        *warp,
+                        mask,
+                        access,
+                        |lane| Place::Global(address(lane)),
+                        |race| {
+                            if let Place::Global(at) = race.place {
+                                found.push((index(race.later.thread), at / 4));
+                            }
+                        },
+                    );
+                };
+                match &mut late {
+                    None => tell(&mut engine, mask),
+                    Some(late) => {
+                        for lane in (0..LANES).filter(|lane| mask >> lane & 1 == 1) {
+                            let me = warp.lane(lane);
+                            if late.access(&mut engine, me, access, address(lane)) {
+                                tell(&mut engine, 1 << lane);
+                                late.told(&[index(me)], now);
+                            }
                         }
-                    },
-                );
+                    }
+                }
                 found.sort_unstable();
                 found.dedup();
                 let mut expected = Vec::new();
@@ -366,11 +391,13 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
             }
             Event::Fence(warp, lanes, kind, scope) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
+                told(&mut late, &live, now);
                 engine.fence(*warp, mask, *kind, *scope);
                 judge.fence(&live, *kind, *scope);
             }
             Event::WarpBarrier(warp, lanes) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
+                told(&mut late, &live, now);
                 engine.warp_barrier(*warp, mask);
                 judge.barrier(&live, &live);
             }
@@ -383,6 +410,7 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
                     }
                     to.extend(live);
                 }
+                told(&mut late, &to, now);
                 engine.complete(*cta, 0);
                 if !to.is_empty() {
                     let first = *cta as usize * PER_CTA;
@@ -405,6 +433,7 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
                         to.extend(&live);
                     }
                 }
+                told(&mut late, &from, now);
                 engine.complete(*cta, 3);
                 judge.barrier(&from, &to);
                 if to.len() == PER_CTA {
@@ -413,6 +442,7 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
             }
             Event::Mbarrier(warp, lanes, scope, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {
+                    told(&mut late, &[me], now);
                     let place = Place::Global(64);
                     engine.mbarrier_arrive(thread(me), place, Some(*scope), *completes);
                     judge.clocks[me][me] += 1;
@@ -432,6 +462,7 @@ fn agree(events: &[Event]) -> Result<(), TestCaseError> {
             }
             Event::MbarrierWait(warp, lanes, scope) => {
                 for me in alive(&judge, *warp, *lanes).0 {
+                    told(&mut late, &[me], now);
                     engine.mbarrier_wait(thread(me), Place::Global(64), Some(*scope));
                     let heads = judge.arrivals[1].clone();
                     judge.learn(me, *scope, &heads);
@@ -541,6 +572,9 @@ fn compressed_clocks_agree_with_plain_ones() {
     });
     let histories = prop::collection::vec(events(), 1..80);
     runner
-        .run(&histories, |events| agree(&events))
+        .run(&histories, |events| {
+            agree(&events, None)?;
+            agree(&events, Some(Late::new(THREADS)))
+        })
         .expect("engine and judge agree");
 }

@@ -33,6 +33,7 @@ mod layout;
 #[path = "../../../shadow/src/rule.rs"]
 mod rule;
 
+mod journal;
 mod memory;
 mod record;
 mod witness;

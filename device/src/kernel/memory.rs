@@ -32,6 +32,11 @@ pub fn lanes_below() -> u32 {
     special!("lanemask_lt")
 }
 
+/// This lane, as a bit.
+pub fn own_lane() -> u32 {
+    special!("lanemask_eq")
+}
+
 /// How many bits are set.
 pub fn ones(bits: u32) -> u32 {
     let count: u32;
@@ -88,4 +93,25 @@ pub fn fetch_add(at: *mut u64, more: u32) -> u64 {
 
 pub fn count(at: *mut u64, more: u32) {
     unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) more as u64) };
+}
+
+/// What the lane `lane` of `lanes` has, once all of them are here.
+pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
+    let theirs: u32;
+    unsafe {
+        asm!("shfl.sync.idx.b32 {0}, {1}, {2}, 31, {3};",
+            out(reg32) theirs, in(reg32) value, in(reg32) lane, in(reg32) lanes)
+    };
+    theirs
+}
+
+/// Memory of the thread's own.
+pub fn load_local(at: u64) -> u64 {
+    let value: u64;
+    unsafe { asm!("ld.local.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
+    value
+}
+
+pub fn store_local(at: u64, value: u64) {
+    unsafe { asm!("st.local.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
 }

@@ -26,6 +26,8 @@ pub struct Audit {
     pub counters: log::Counters,
     /// Every race that happens-before over all accesses has found.
     pub clocks: Vec<Conflict>,
+    /// Every race that happens-before has found in the journal, if the kernel has kept one.
+    pub journal: Option<Vec<Conflict>>,
 }
 
 /// Two accesses of which the later one raced, by their lines in the program's own PTX.
@@ -52,8 +54,9 @@ impl Audit {
         checker: &mut Checker,
         device: &dyn Device,
         begun: &Begun,
-        watched: Option<Reference>,
+        [watched, journal]: [Option<&Reference>; 2],
     ) {
+        self.journal = journal.map(Reference::every_race);
         (self.cells_decide, self.release_capable) = begun.cells_decide();
         self.granule = checker.granule(begun);
         let sites: std::collections::HashMap<u32, u32> = checker

@@ -1,12 +1,13 @@
 //! One checked process: rewrites modules as they load, arms launches, and writes down what they
 //! found.
 
+mod judge;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use driver::Device;
-use shadow::hb::Shape as HbShape;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::plan::Shape;
 use shadow::rule;
@@ -17,9 +18,8 @@ use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
-use crate::reference::{Judged, Reference, Scrutiny};
+use crate::reference::{Judged, Scrutiny};
 use crate::shadow_memory::{Drained, ShadowMemory, SharedShape};
-use crate::told;
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +71,8 @@ pub struct Begun {
     pub parameter: Option<u64>,
     launch: log::Launch,
     release_capable: bool,
+    /// The kernel keeps a journal, for happens-before to decide.
+    journaled: bool,
     /// What of the launch happens-before on the host is to judge.
     scrutiny: Option<Scrutiny>,
     started: Instant,
@@ -165,18 +167,22 @@ impl Checker {
         let config = rewrite::Config {
             first_site: self.next_site,
             // After a first race a cell may miss others, and happens-before does not.
-            leave_shared: self.options.mode != Mode::Fast,
+            leave_shared: self.listens(),
+            journal: self.options.mode == Mode::Precise && self.options.journal,
         };
         let rewritten = rewrite::rewrite(&module, &config);
         self.next_site += rewritten.sites.len() as u32;
         let mode = self.options.mode;
         self.write(Event::Module(Box::new(names::module(
-            key.0, origin, &rewritten, mode,
+            key.0,
+            origin,
+            &rewritten,
+            self.listens(),
         ))));
         // Checks whose verdicts nobody asks for need not run.
         let bare = match mode {
             Mode::Full => true,
-            Mode::Precise => rewritten.kernels.iter().all(is_for_host),
+            Mode::Precise => self.listens() && rewritten.kernels.iter().all(is_for_host),
             Mode::Fast => false,
         };
         let loaded = match bare {
@@ -201,6 +207,7 @@ impl Checker {
 
     /// The rewritten text was refused: `text`, the original, runs unchecked.
     pub fn give_up(&mut self, key: ModuleKey, text: &str, why: &str) {
+        let listens = self.listens();
         let Some(module) = self.modules.get_mut(&key.0) else {
             return;
         };
@@ -216,7 +223,7 @@ impl Checker {
             kernels: module
                 .kernels
                 .values()
-                .map(|info| names::kernel(info, self.options.mode))
+                .map(|info| names::kernel(info, listens))
                 .collect(),
             ..log::Module::default()
         };
@@ -271,6 +278,7 @@ impl Checker {
                 ..log::Launch::default()
             },
             release_capable: false,
+            journaled: false,
             scrutiny: None,
             started: Instant::now(),
         };
@@ -300,7 +308,7 @@ impl Checker {
         let selected = names::selected(&self.options.kernels, kernel);
         const NOT_SELECTED: &str = "not selected by --kernel-name";
         let bare = !rewritten || !info.instrumented;
-        if bare && self.options.mode != Mode::Fast {
+        if bare && self.listens() {
             if !selected {
                 return Err(NOT_SELECTED.into());
             }
@@ -311,7 +319,8 @@ impl Checker {
             return Err(info.why_not.clone().unwrap_or_default());
         }
         begun.release_capable = info.release_capable;
-        if self.options.mode == Mode::Precise && selected {
+        begun.journaled = info.journaled;
+        if self.options.mode == Mode::Precise && self.listens() && selected {
             begun.scrutiny = Some(match is_for_host(info) {
                 true => Scrutiny::Everything,
                 false if info.may_access_shared => Scrutiny::Shared,
@@ -323,8 +332,9 @@ impl Checker {
             window_bytes: 0,
             index_bits: 0,
             granule_log2: info.granule_log2,
-            barriers: info.barriers,
-            warp_barriers: info.warp_barriers,
+            // Entries of the journal are counted in the place of barriers.
+            barriers: info.barriers || info.journaled,
+            warp_barriers: info.warp_barriers && !info.journaled,
         };
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),
@@ -332,7 +342,8 @@ impl Checker {
         });
         let armed = if selected {
             let window = self.allocations.window();
-            self.shadow.arm(device, window, shared, shape)
+            let journal = info.journaled;
+            self.shadow.arm(device, window, (shared, journal), shape)
         } else {
             Err(NOT_SELECTED.into())
         };
@@ -353,38 +364,13 @@ impl Checker {
         }
     }
 
-    /// The oracle that is to watch a launch, if happens-before on the host judges some of it.
-    pub(crate) fn reference(
-        &mut self,
-        key: ModuleKey,
-        begun: &Begun,
-        extent: Extent,
-    ) -> Option<Reference> {
-        self.oracle(key, begun.scrutiny?, extent)
-    }
-
-    /// An oracle that watches what is in `scrutiny`.
-    pub(crate) fn oracle(
-        &mut self,
-        key: ModuleKey,
-        scrutiny: Scrutiny,
-        extent: Extent,
-    ) -> Option<Reference> {
-        let module = self.modules.get_mut(&key.0)?;
-        let instructions = module.instructions.get_or_insert_with(|| {
-            let shifts = rewrite::edit::Shifts::new(&module.text);
-            let (original, _) = match module.rewritten {
-                true => ptx::parse(&rewrite::erase(&module.text)),
-                false => ptx::parse(&module.text),
-            };
-            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
-        });
-        let shape = HbShape {
-            grid: extent.grid,
-            cluster: extent.cluster.map(|n| n.max(1)),
-            threads: extent.block.iter().product(),
-        };
-        Some(Reference::new(Arc::clone(instructions), scrutiny, shape))
+    /// Whether happens-before listens to the simulated device.
+    fn listens(&self) -> bool {
+        match self.options.mode {
+            Mode::Full => true,
+            Mode::Precise => !self.options.journal,
+            Mode::Fast => false,
+        }
     }
 
     /// Bytes of a granule of the kernel.
@@ -439,8 +425,8 @@ impl Checker {
         launch.counters.outside = counted.outside;
         launch.counters.dropped = drained.dropped;
         // Where the oracle has judged global memory, the cells' conflicts were candidates.
-        let settled = begun.scrutiny == Some(Scrutiny::Everything);
-        if settled {
+        let settled = begun.scrutiny == Some(Scrutiny::Everything) || begun.journaled;
+        if begun.scrutiny == Some(Scrutiny::Everything) {
             let counters = &mut launch.counters;
             (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
@@ -458,39 +444,6 @@ impl Checker {
             self.judged(&launch, &judged);
         }
         self.write(Event::Launch(Box::new(launch)));
-    }
-
-    /// Writes down what the oracle has found.
-    fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
-        let Some(module) = self.modules.get_mut(&launch.module) else {
-            return;
-        };
-        let (next, named) = (&mut self.next_site, &mut module.named);
-        let mut sites = Vec::new();
-        for (number, site) in judged.sites() {
-            named.entry(number).or_insert_with(|| {
-                let id = *next;
-                *next += 1;
-                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
-                id
-            });
-        }
-        let races = judged
-            .found
-            .iter()
-            .map(|found| told::race(launch, found, named, &self.allocations));
-        let misuses = judged
-            .misuses
-            .iter()
-            .map(|(&kind, &by)| told::misuse(launch, kind, by, named));
-        let races: Vec<log::Race> = races.chain(misuses).collect();
-        if !sites.is_empty() {
-            let module = launch.module;
-            self.write(Event::Sites { module, sites });
-        }
-        for race in races {
-            self.write(Event::Race(Box::new(race)));
-        }
     }
 
     /// Tells of memory that the program allocated by `api`, or of a module's variable.

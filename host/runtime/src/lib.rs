@@ -12,6 +12,7 @@ pub mod names;
 pub mod options;
 mod place;
 mod reference;
+mod replay;
 pub mod report;
 pub mod shadow_memory;
 pub mod sim;

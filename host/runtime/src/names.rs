@@ -3,14 +3,13 @@
 use ptx::isa::{MemoryKind, MemoryOp, Scope, Semantics};
 
 use crate::log;
-use crate::options::Mode;
 
-/// Describes a rewritten module.
+/// Describes a rewritten module; `observed` says that happens-before listens to the device.
 pub(crate) fn module(
     key: u32,
     origin: &str,
     rewritten: &rewrite::Rewritten,
-    mode: Mode,
+    observed: bool,
 ) -> log::Module {
     log::Module {
         module: key,
@@ -18,15 +17,14 @@ pub(crate) fn module(
         kernels: rewritten
             .kernels
             .iter()
-            .map(|info| kernel(info, mode))
+            .map(|info| kernel(info, observed))
             .collect(),
         sites: rewritten.sites.iter().map(site).collect(),
         unchecked_functions: rewritten.unchecked_functions.clone(),
     }
 }
 
-pub(crate) fn kernel(info: &rewrite::KernelInfo, mode: Mode) -> log::Kernel {
-    let observed = mode != Mode::Fast;
+pub(crate) fn kernel(info: &rewrite::KernelInfo, observed: bool) -> log::Kernel {
     log::Kernel {
         name: info.name.clone(),
         instrumented: info.instrumented || observed,

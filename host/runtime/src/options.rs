@@ -25,6 +25,9 @@ pub struct Options {
     pub kernels: Vec<String>,
     /// Records per launch that are kept; one is made per pair of sites.
     pub records: u32,
+    /// In precise mode, do not listen to the simulated device: decide from the cells, and from the
+    /// journal that kernels keep whose order cells do not follow, as on a GPU.
+    pub journal: bool,
     /// Wall-clock limit of one launch on the simulated device, in seconds.
     pub timeout: Option<f64>,
 }
@@ -38,6 +41,7 @@ impl Default for Options {
             seed: None,
             kernels: Vec::new(),
             records: 4096,
+            journal: false,
             timeout: None,
         }
     }

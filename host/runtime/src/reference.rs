@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ptx::ast::Space;
-use ptx::isa::{FenceSemantics, MbarrierOp, SyncOp};
+use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Arrival, Cause, Completion, Engine, FenceKind, LANES, Place, Race, Scope, Shape, Stats, Thread,
-    Warp,
+    Access, Arrival, Cause, Completion, Engine, FenceKind, LANES, Place, Race, Scope, Shape, Stats,
+    Thread, Time, Warp,
 };
 use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
 
@@ -75,6 +75,8 @@ pub(crate) struct Reference {
     engine: Option<Engine>,
     pairs: Pairs,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
+    pub(crate) granules: [u32; 2],
 }
 
 /// A pair of sites that raced, with a witness and how often.
@@ -165,6 +167,7 @@ impl Reference {
             engine: (scrutiny != Scrutiny::Barriers).then(|| Engine::new(shape)),
             pairs: Pairs::default(),
             misuses: BTreeMap::new(),
+            granules: [4; 2],
         }
     }
 
@@ -175,7 +178,7 @@ impl Reference {
     }
 
     /// The races that [`Self::keep_all`] has kept.
-    pub(crate) fn every_race(self) -> Vec<Conflict> {
+    pub(crate) fn every_race(&self) -> Vec<Conflict> {
         let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
         let thread = |of: Thread| of.warp * LANES + of.lane;
         let all = self.pairs.every.iter().flatten();
@@ -204,6 +207,52 @@ impl Reference {
             dropped: self.pairs.dropped,
             misuses: self.misuses,
         }
+    }
+
+    /// So many things were not told.
+    pub(crate) fn miss(&mut self, count: u64) {
+        self.pairs.dropped += count;
+    }
+
+    /// What is told from here on happens at `now`; see [`Engine::at`].
+    pub(crate) fn at(&mut self, now: Time) {
+        self.with(|engine| engine.at(now));
+    }
+
+    /// An access by one lane.
+    pub(crate) fn told(&mut self, who: Executing, space: Space, address: u64) {
+        let kind = AccessKind::Load;
+        self.access(who, kind, space, &[address; LANES as usize], 0);
+    }
+
+    /// An access that one lane made at a time before; see [`Engine::earlier`].
+    pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
+        let place = match space {
+            Space::Global => Place::Global(address),
+            _ => self.shared(who, address),
+        };
+        let bytes = self.granules[usize::from(is_shared(place))];
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        if let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) {
+            let access = Access {
+                bytes,
+                elements: 1,
+                ..access
+            };
+            self.with(|engine| engine.earlier(me, time, &access, place));
+        }
+    }
+
+    /// Whether those who execute a barrier of their CTA wait there.
+    pub(crate) fn waits(&self, who: Executing) -> bool {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        !matches!(
+            sync,
+            Some(SyncOp::CtaBarrier {
+                kind: BarrierKind::Arrive,
+                ..
+            })
+        )
     }
 
     fn with(&mut self, tell: impl FnOnce(&mut Engine)) {

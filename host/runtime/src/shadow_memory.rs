@@ -3,7 +3,8 @@
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
 use shadow::layout::{
-    Counters, LaunchBlock, MAX_GENERATION, PairSlot, Record, WITNESS_BYTES, pair_key,
+    Counters, Journal, JournalEntry, LaunchBlock, Lock, MAX_GENERATION, PairSlot, Record,
+    WITNESS_BYTES, pair_key,
 };
 use shadow::plan::{self, Shape};
 
@@ -23,6 +24,11 @@ const SHARED_PART: u64 = 4;
 /// As many cells, but no more, has shared memory at least in exact mode.
 const MAX_SHARED_CELLS: u64 = 1 << 26;
 
+/// Entries of a journal. Memory of the simulated device costs nothing before it is used.
+const JOURNAL_ENTRIES: u64 = 1 << 28;
+/// Locks of a journal; a power of two.
+const LOCKS: u64 = 1 << 12;
+
 /// The shadow of one device.
 #[derive(Debug)]
 pub struct ShadowMemory {
@@ -39,6 +45,11 @@ pub struct ShadowMemory {
     /// The cells of shared memory, how many there are, and their witnesses.
     shared: (u64, u64),
     shared_witnesses: u64,
+    /// The journal, its entries and its locks, and how many entries the last launch has left.
+    journal: u64,
+    entries: u64,
+    locks: u64,
+    used_entries: u64,
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
@@ -105,6 +116,10 @@ impl ShadowMemory {
             block: 0,
             shared: (0, 0),
             shared_witnesses: 0,
+            journal: 0,
+            entries: 0,
+            locks: 0,
+            used_entries: 0,
             idle: 0,
             generation: 0,
             wanted: 0,
@@ -157,7 +172,7 @@ impl ShadowMemory {
     }
 
     /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
-    /// accesses shared memory.
+    /// accesses shared memory; with a journal, if it keeps one.
     ///
     /// # Errors
     /// Why it cannot be checked.
@@ -165,7 +180,7 @@ impl ShadowMemory {
         &mut self,
         device: &mut dyn Device,
         window: (u64, u64),
-        shared: Option<SharedShape>,
+        (shared, journal): (Option<SharedShape>, bool),
         mut shape: Shape,
     ) -> Result<Armed, String> {
         shape.window_bytes = window.1;
@@ -177,6 +192,10 @@ impl ShadowMemory {
         let slots = match shared {
             Some(shared) => self.reserve_slots(device, &shape, shared)?,
             None => Slots::default(),
+        };
+        let journal = match journal {
+            true => self.reserve_journal(device)?,
+            false => 0,
         };
         self.generation = self.generation % MAX_GENERATION + 1;
         let block = LaunchBlock {
@@ -197,6 +216,7 @@ impl ShadowMemory {
             counters: self.counters,
             slot_mask: 0,
             in_turn: 0,
+            journal,
         };
         let shifts = widths.shared_shifts();
         let behind = LaunchBlock {
@@ -262,6 +282,57 @@ impl ShadowMemory {
             records: complete.map(|record| (record, count(&record))).collect(),
             dropped: counters.records - kept,
         })
+    }
+
+    /// Makes a journal ready, and gives its address.
+    fn reserve_journal(&mut self, device: &mut dyn Device) -> Result<u64, String> {
+        let size = size_of::<JournalEntry>() as u64;
+        let locks = LOCKS * size_of::<Lock>() as u64;
+        let mut set_up = || {
+            if self.journal == 0 {
+                self.entries = device.alloc(JOURNAL_ENTRIES * size)?;
+                self.locks = device.alloc(locks)?;
+                self.journal = device.alloc(size_of::<Journal>() as u64)?;
+            }
+            // Whoever was killed may have left a lock taken.
+            device.fill(self.locks, 0, locks)?;
+            device.fill(self.entries, 0, size * self.used_entries)?;
+            let journal = Journal {
+                entries: self.entries,
+                capacity: JOURNAL_ENTRIES,
+                count: 0,
+                locks: self.locks,
+                lock_mask: LOCKS - 1,
+            };
+            device.write(self.journal, bytemuck::bytes_of(&journal))
+        };
+        set_up().map_err(|error: DeviceError| format!("no memory for a journal: {error}"))?;
+        Ok(self.journal)
+    }
+
+    /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
+    /// dropped.
+    ///
+    /// # Errors
+    /// When the device cannot be read.
+    pub fn read_journal(
+        &mut self,
+        device: &dyn Device,
+        mut each: impl FnMut(&JournalEntry),
+    ) -> Result<u64, DeviceError> {
+        let mut journal = Journal::zeroed();
+        device.read(self.journal, bytemuck::bytes_of_mut(&mut journal))?;
+        let kept = journal.count.min(journal.capacity);
+        self.used_entries = kept;
+        let size = size_of::<JournalEntry>() as u64;
+        let mut piece = [JournalEntry::zeroed(); 1024];
+        for first in (0..kept).step_by(piece.len()) {
+            let count = (kept - first).min(piece.len() as u64) as usize;
+            let at = self.entries + first * size;
+            device.read(at, bytemuck::cast_slice_mut(&mut piece[..count]))?;
+            piece[..count].iter().for_each(&mut each);
+        }
+        Ok(journal.count - kept)
     }
 
     /// Makes sure that there are cells. Fresh ones are zero, which clears old generations.

@@ -225,10 +225,13 @@ impl CheckedSim {
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
             error_frames,
         };
-        let judged = reference.map(Reference::finish);
+        let keep_all = audit.is_some();
+        let journal = checker.journal(&self.device, &begun, key, extent, keep_all);
         if let Some(audit) = audit {
-            audit.fill(checker, &self.device, &begun, watched);
+            let oracles = [watched.as_ref(), journal.as_ref()];
+            audit.fill(checker, &self.device, &begun, oracles);
         }
+        let judged = reference.or(journal).map(Reference::finish);
         checker.end(&self.device, begun, outcome, judged);
         result
     }

@@ -210,7 +210,7 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 /// Puts the address into `%crc_address`.
-fn address(text: &mut String, names: &Names<'_>, at: usize, operand: Option<&Operand>) {
+pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: Option<&Operand>) {
     let Some(Operand::Address { base, offset }) = operand else {
         return;
     };

@@ -64,6 +64,8 @@ pub struct KernelInfo {
     pub not_understood: Vec<String>,
     /// Those of them that an observer of the simulated device is not told of either.
     pub not_observable: Vec<String>,
+    /// It keeps a journal, from which happens-before decides.
+    pub journaled: bool,
     /// Offset of the hidden parameter, in bytes.
     pub param_bytes: u32,
 }
@@ -75,6 +77,8 @@ pub(crate) struct Plan {
     pub kernels: Vec<KernelInfo>,
     /// Instrumented functions, kernels included, with their granules.
     pub instrumented: BTreeMap<String, Granules>,
+    /// Those of them that keep a journal.
+    pub journaled: BTreeSet<String>,
     /// Device functions left alone, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
     /// Why the module is left alone, if it is.
@@ -177,8 +181,14 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         }
     }
 
+    // Nobody passes state to what is left alone, nor journals to what it calls.
+    let all = fixed.is_empty() && entries.iter().all(|entry| why_not(entry).is_none());
+    if config.journal && all {
+        plan.journaled = journaled(&graph, &facts, &groups);
+    }
     for (entry, reached) in &groups {
         let mut info = kernel(&graph, &facts, (entry, config), reached, &fixed);
+        info.journaled = plan.journaled.contains(entry.name.as_str());
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         let known = granules.get(entry.name.as_str());
@@ -204,6 +214,49 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         .map(|(name, why)| (name.to_owned(), why.to_owned()))
         .collect();
     plan
+}
+
+/// The functions that keep a journal: those of kernels whose order the cells do not follow, and
+/// of kernels that share functions with these, unless one of them does what no journal tells.
+fn journaled(
+    graph: &CallGraph<'_>,
+    facts: &BTreeMap<&str, Facts>,
+    groups: &[(&Function, BTreeSet<&str>)],
+) -> BTreeSet<String> {
+    let mut connected: Vec<BTreeSet<&str>> = Vec::new();
+    for (_, reached) in groups {
+        let (with, apart) = connected
+            .into_iter()
+            .partition::<Vec<_>, _>(|other| !other.is_disjoint(reached));
+        connected = apart;
+        connected.push(
+            with.into_iter()
+                .flatten()
+                .chain(reached.iter().copied())
+                .collect(),
+        );
+    }
+    let told = |functions: &BTreeSet<&str>| {
+        let mut special = Special::default();
+        let mut releases = false;
+        for name in functions {
+            let calls = graph.calls(name);
+            if calls.is_some_and(|calls| !calls.indirect.is_empty()) {
+                return false;
+            }
+            let called = graph.reachable(name);
+            for facts in called.iter().filter_map(|name| facts.get(name)) {
+                if facts.beyond_journal {
+                    return false;
+                }
+                special.join(facts.special);
+                releases |= !facts.releases.is_empty();
+            }
+        }
+        releases || special.beyond_cells()
+    };
+    let wanted = connected.into_iter().filter(told);
+    wanted.flatten().map(str::to_owned).collect()
 }
 
 /// Why nothing of this module can be checked.

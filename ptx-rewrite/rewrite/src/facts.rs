@@ -7,6 +7,7 @@ use ptx::isa::{self, MemoryKind, MemoryOp, SyncOp};
 
 use crate::access::{self, Checked, Place};
 use crate::epoch::{self, Counted};
+use crate::journal;
 use crate::names::Names;
 
 /// The facts.
@@ -38,6 +39,8 @@ pub(crate) struct Facts {
     pub releases: Vec<String>,
     /// What the check does not follow.
     pub not_understood: BTreeMap<String, Puzzle>,
+    /// It does something that a journal cannot tell.
+    pub beyond_journal: bool,
 }
 
 /// Accesses of global memory that are more than ordinary loads and stores, and reductions.
@@ -138,7 +141,10 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                     facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
                 }
             }
-            Checked::Shared => facts.shared += 1,
+            Checked::Shared => {
+                facts.shared += 1;
+                facts.beyond_journal = true;
+            }
             Checked::Private => facts.private += 1,
             Checked::NotUnderstood => {
                 facts.puzzle(&opcode(instruction), line, observable(instruction));
@@ -157,6 +163,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Some(Counted::Warp | Counted::WarpIfFull(_)) => facts.warp_barriers = true,
             None => {}
         }
+        facts.beyond_journal |= journal::is_beyond(instruction);
         if orders(instruction) {
             let text = module.slice(instruction.span);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -168,6 +175,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
 
 impl Facts {
     fn puzzle(&mut self, what: &str, line: u32, observable: bool) {
+        self.beyond_journal = true;
         let known = self.not_understood.entry(what.to_owned());
         let puzzle = Puzzle {
             count: 0,
@@ -183,7 +191,10 @@ fn declared(function: &Function, facts: &mut Facts) {
     match function.name.as_str() {
         "vprintf" | "__assertfail" => {}
         // Memory handed from free to malloc is ordered by the allocator.
-        "malloc" | "free" => facts.releases.push(format!("a call of {}", function.name)),
+        "malloc" | "free" => {
+            facts.releases.push(format!("a call of {}", function.name));
+            facts.beyond_journal = true;
+        }
         name => {
             facts.puzzle(&format!("{name}, a function defined elsewhere"), 0, false);
             facts

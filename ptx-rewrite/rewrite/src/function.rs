@@ -9,6 +9,7 @@ use crate::analysis::Plan;
 use crate::calls::{self, STATE_PARAM};
 use crate::edit::Edits;
 use crate::epoch;
+use crate::journal;
 use crate::names::Names;
 use crate::site::Site;
 use crate::{Config, Rewritten};
@@ -25,6 +26,10 @@ pub(crate) fn rewrite(
     let Some(&granules) = plan.instrumented.get(function.name.as_str()) else {
         return calls::pass_nothing(module, plan, function, edits);
     };
+    if plan.journaled.contains(function.name.as_str()) {
+        journal::rewrite(module, plan, function, granules, edits);
+        return true;
+    }
     calls::extend_parameters(module, function, edits);
     let Some(body) = &function.body else {
         return true;

@@ -9,6 +9,7 @@
 //! the next epoch.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
 //! a body, [`epoch`] counts barriers, [`calls`] hands the state to device functions and back.
+//! [`journal`] does for kernels that keep a journal what the others do for cells.
 
 mod access;
 mod analysis;
@@ -18,6 +19,7 @@ pub mod edit;
 mod epoch;
 mod facts;
 mod function;
+mod journal;
 mod names;
 mod site;
 pub mod stats;
@@ -35,6 +37,9 @@ pub struct Config {
     pub first_site: u32,
     /// Somebody else looks after shared memory: it gets no checks.
     pub leave_shared: bool,
+    /// Kernels whose order the cells do not follow keep a journal, if it can tell all there is to
+    /// know.
+    pub journal: bool,
 }
 
 /// A module with its checks.
@@ -68,7 +73,8 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
         inserted |= function::rewrite(module, &plan, function, config, &mut rewritten, &mut edits);
     }
     if inserted && let Some(at) = first_definition(module) {
-        edits.insert(at, device::functions() + calls::NO_LAUNCH);
+        let journal = !plan.journaled.is_empty();
+        edits.insert(at, device::functions(journal) + calls::NO_LAUNCH);
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

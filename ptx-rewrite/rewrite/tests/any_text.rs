@@ -64,7 +64,9 @@ proptest! {
             text.replace_range(start..end, piece);
         }
         let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(&module, &Config::default());
-        prop_assert!(erase(&rewritten.text) == text);
+        for journal in [false, true] {
+            let config = Config { journal, ..Config::default() };
+            prop_assert!(erase(&rewrite(&module, &config).text) == text);
+        }
     }
 }

@@ -24,7 +24,7 @@ fn each_pass_inserts_what_is_expected() {
             "{}: {diagnostics:?}",
             input.display()
         );
-        let rewritten = rewrite(&module, &Config::default());
+        let rewritten = rewrite(&module, &config(&input));
         assert!(
             erase(&rewritten.text) == text,
             "{}: erasing",
@@ -58,7 +58,7 @@ fn inputs_and_outputs_assemble() {
     for input in inputs() {
         let text = fs::read_to_string(&input).unwrap();
         let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(&module, &Config::default()).text;
+        let rewritten = rewrite(&module, &config(&input)).text;
         let [before, after] = [text, rewritten].map(|text| {
             let result = stats::assemble(&assembler, &text, "sm_75");
             result.unwrap_or_else(|error| panic!("{}: {error}", input.display()))
@@ -71,12 +71,24 @@ fn inputs_and_outputs_assemble() {
     }
 }
 
+/// The folder `journal` is for what keeps one.
+fn config(input: &Path) -> Config {
+    Config {
+        journal: input.parent().is_some_and(|pass| pass.ends_with("journal")),
+        ..Config::default()
+    }
+}
+
 /// The text without the parts that belong to `device`.
 fn folded(text: &str) -> String {
-    let text = text.replace(
-        &device::functions(),
-        "\n// the functions of device/check.ptx\n",
-    );
+    let text = [true, false]
+        .iter()
+        .fold(text.to_owned(), |text, &journal| {
+            text.replace(
+                &device::functions(journal),
+                "\n// the functions of device/check.ptx\n",
+            )
+        });
     let mut out = String::new();
     let mut fast = false;
     for line in text.lines() {

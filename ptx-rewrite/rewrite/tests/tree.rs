@@ -9,15 +9,16 @@ const ARCHITECTURES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
 
 #[test]
 fn checks_can_be_erased_and_parse() {
-    let files = files();
-    assert!(files.len() > 20, "only {} files found", files.len());
+    let files = files().len();
+    assert!(files > 20, "only {files} files found");
     let mut checked = 0;
-    for (path, text) in files {
+    for (path, text, journal) in with_journal() {
         let (module, _) = ptx::parse(&text);
         let rewritten = rewrite(
             &module,
             &Config {
                 first_site: 7,
+                journal,
                 ..Config::default()
             },
         );
@@ -59,9 +60,15 @@ fn the_assembler_takes_what_we_emit() {
         );
         return;
     };
-    for (path, text) in files() {
+    for (path, text, journal) in with_journal() {
         let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(&module, &Config::default());
+        let rewritten = rewrite(
+            &module,
+            &Config {
+                journal,
+                ..Config::default()
+            },
+        );
         let target = text
             .lines()
             .find(|line| line.starts_with(".target"))
@@ -82,6 +89,22 @@ fn the_assembler_takes_what_we_emit() {
             );
         }
     }
+}
+
+/// The files, and once more those that have kernels that can keep a journal.
+fn with_journal() -> impl Iterator<Item = (PathBuf, String, bool)> {
+    let keeps = |text: &str| {
+        let config = Config {
+            journal: true,
+            ..Config::default()
+        };
+        let kernels = rewrite(&ptx::parse(text).0, &config).kernels;
+        kernels.iter().any(|kernel| kernel.journaled)
+    };
+    files().into_iter().flat_map(move |(path, text)| {
+        let again = keeps(&text).then(|| (path.clone(), text.clone(), true));
+        [(path, text, false)].into_iter().chain(again)
+    })
 }
 
 /// The files under `tests/` without `${…}` placeholders.

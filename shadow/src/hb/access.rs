@@ -204,9 +204,13 @@ impl Engine {
             shape,
             ctas,
             releases: log,
+            now,
             ..
         } = self;
         let lanes = ctas.entry(me.cta).or_default().lanes(me.warp);
+        if releases {
+            lanes.raise(1 << me.lane, *now);
+        }
         let mut changed = false;
         let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
         if reads {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
-use super::clock::{Sparse, Times};
+use super::clock::{Sparse, Time, Times};
 use super::cta::Cta;
 use super::lanes::Lanes;
 use super::place::{Scope, Thread, Warp};
@@ -82,6 +82,7 @@ impl Engine {
         }
         // Whatever these lanes do from now on is not ordered by the barrier.
         let mut passed = Vec::new();
+        cta.lanes(warp.warp).raise(lanes, self.now);
         cta.lanes(warp.warp).update(lanes, |view, mask| {
             passed.push((warp.warp, mask, view.times.clone()));
             view.times.own += 1;
@@ -92,7 +93,7 @@ impl Engine {
 
     /// Barrier `id` of a CTA completes: all that arrived is ordered before all that waited.
     pub fn complete(&mut self, cta: u64, id: u32) {
-        let shape = self.shape;
+        let (shape, now) = (self.shape, self.now);
         let Some(state) = self.ctas.get_mut(&cta) else {
             return;
         };
@@ -110,7 +111,7 @@ impl Engine {
                 shape.lanes(warp) & !(there | exited) == 0
             });
         if everyone {
-            state.synchronise_all(cta);
+            state.synchronise_all(cta, now);
             return;
         }
         let mut published = Sparse::default();
@@ -129,6 +130,7 @@ impl Engine {
         }
         for &(warp, lanes) in &waiting {
             let of = Warp { cta, warp };
+            state.lanes(warp).raise(lanes, now);
             publish(
                 &mut published,
                 state.lanes(warp),
@@ -157,6 +159,7 @@ impl Engine {
             return;
         };
         let clocks = cta.lanes(warp.warp);
+        clocks.raise(lanes, self.now);
         if existing & !lanes == 0 {
             let mut joined = Times::default();
             for (mask, view) in clocks.groups() {
@@ -196,6 +199,7 @@ impl Engine {
         let cluster = self.clusters.entry(cluster).or_default();
         let published = cluster.phases.entry(phase).or_default();
         let clocks = cta.lanes(warp.warp);
+        clocks.raise(lanes, self.now);
         publish(published, clocks, warp, lanes, existing);
         clocks.update(lanes, |view, _| view.times.own += 1);
         // Nobody waits for a phase before the last one any more.
@@ -234,6 +238,7 @@ impl Engine {
             && let Some(cta) = self.ctas.get_mut(&me.cta)
         {
             let clocks = cta.lanes(me.warp);
+            clocks.raise(1 << me.lane, self.now);
             let times = &clocks.view(me.lane).times;
             let mut published = Sparse::default();
             times.publish(&mut published, me.warp(), 1 << me.lane, false);
@@ -294,8 +299,9 @@ impl Engine {
 impl Cta {
     /// A barrier of the whole CTA: everyone knows everyone's time, which makes the clocks short
     /// again.
-    fn synchronise_all(&mut self, cta: u64) {
+    fn synchronise_all(&mut self, cta: u64, now: Time) {
         let mut joined = self.base.times.clone();
+        joined.own = joined.own.max(now);
         for lanes in self.all() {
             for (_, view) in lanes.groups() {
                 joined.own = joined.own.max(view.times.own);

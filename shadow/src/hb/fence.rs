@@ -32,12 +32,14 @@ impl Engine {
             shape,
             ctas,
             releases,
+            now,
             ..
         } = self;
         let Some(cta) = ctas.get_mut(&warp.cta) else {
             return;
         };
         let mine = cta.lanes(warp.warp);
+        mine.raise(lanes, *now);
         if kind != FenceKind::Release {
             for unit in units(releases, mine, warp, lanes, scope) {
                 let me = warp.lane(unit.trailing_zeros());

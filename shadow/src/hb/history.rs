@@ -244,6 +244,11 @@ impl History {
         outcome
     }
 
+    /// Enters an access to a word that need not be checked.
+    pub(crate) fn enter(&mut self, word: u64, access: Entry) {
+        self.word(word).enter(access);
+    }
+
     /// True when an access observes a strong write in a word.
     pub(crate) fn observes(&mut self, who: &Who<'_>, lane: u32, word: u64, class: &Class) -> bool {
         let me = who.warp.lane(lane);

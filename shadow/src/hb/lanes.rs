@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::clock::Times;
+use super::clock::{Time, Times};
 use super::log::LogId;
 use super::release::{Fence, Pending};
 
@@ -75,6 +75,13 @@ impl Lanes {
         }
         if self.groups.len() > 1 {
             self.merge(lanes);
+        }
+    }
+
+    /// The own time of some lanes is at least `now`, which 0 leaves as it is.
+    pub(crate) fn raise(&mut self, lanes: u32, now: Time) {
+        if now != 0 {
+            self.update(lanes, |view, _| view.times.own = view.times.own.max(now));
         }
     }
 

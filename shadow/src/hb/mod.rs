@@ -21,6 +21,7 @@ mod cause;
 mod clock;
 mod copy;
 mod cta;
+mod earlier;
 mod entry;
 mod fence;
 mod history;
@@ -209,6 +210,8 @@ pub struct Engine {
     copies: copy::Copies,
     crowd: u32,
     stats: Stats,
+    /// See [`Engine::at`].
+    now: Time,
 }
 
 impl Engine {
@@ -234,7 +237,17 @@ impl Engine {
             copies: copy::Copies::default(),
             crowd,
             stats: Stats::default(),
+            now: 0,
         }
+    }
+
+    /// What is told from here on happens at `now`, which must not go down.
+    ///
+    /// Without this, a thread's own time counts what it has published, and an access is told when
+    /// it is made. With it, a thread's time goes on with `now` whenever it publishes anything, so
+    /// that an access can be told later: see [`Engine::earlier`].
+    pub fn at(&mut self, now: Time) {
+        self.now = self.now.max(now);
     }
 
     /// The launch.

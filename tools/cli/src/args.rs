@@ -58,6 +58,10 @@ pub(crate) struct RunArgs {
     /// Who decides: precise and full are exact, fast is what a staging run wants
     #[arg(long, value_enum, default_value_t = ModeChoice::Precise)]
     pub(crate) mode: ModeChoice,
+    /// In precise mode, decide as a GPU must: from cells, and from the journal that kernels keep
+    /// whose order cells do not follow, instead of from what the simulated device tells (slower)
+    #[arg(long)]
+    pub(crate) journal: bool,
     /// Memory for the shadow: 12.5%, 512MiB, or bytes
     #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
     pub(crate) shadow_mem: ShadowSize,

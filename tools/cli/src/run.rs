@@ -16,6 +16,12 @@ use crate::{app, kernel, program, toolkit};
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     choose_device(args.device)?;
+    if args.journal && args.mode != ModeChoice::Precise {
+        return Err(Stop::new(
+            USAGE,
+            "--journal is for --mode precise".to_owned(),
+        ));
+    }
     let ran = match is_ptx(&args.app[0]) {
         true => ran_kernel(args)?,
         false => ran_program(args)?,
@@ -61,6 +67,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             args.shadow_mem
         },
         seed: (seed != 0).then_some(seed),
+        journal: args.journal,
         kernels: args.kernel_name.clone(),
         ..Options::default()
     }

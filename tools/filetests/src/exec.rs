@@ -1,7 +1,7 @@
 //! `tests/exec/`: what a kernel computes.
 //!
-//! Every case runs twice, as written and rewritten with the race checks: both must give the
-//! expected result, which also shows that rewriting changes nothing.
+//! Every case runs as written, and rewritten with the race checks, with cells and with a journal:
+//! all must give the expected result, which also shows that rewriting changes nothing.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -10,25 +10,36 @@ use runtime::Mode;
 use crate::args::{self, Arg};
 use crate::header::{Case, bits};
 use crate::inputs;
-use crate::machine::{Launch, Machine};
+use crate::machine::{Checks, Launch, Machine};
 use crate::reference;
 
 /// Runs one case on the original and on the rewritten text.
 pub fn run(case: &Case) -> Result<()> {
-    for checked in [false, true] {
-        let which = if checked { "rewritten" } else { "original" };
+    let cells = Checks::by(Mode::Fast);
+    let journal = Checks {
+        mode: Mode::Precise,
+        journal: true,
+    };
+    let ways = [
+        ("as written", None),
+        ("with cells", Some(cells)),
+        ("with a journal", Some(journal)),
+    ];
+    for (which, checks) in ways {
         let result = match case.get("reference") {
-            Some(opcode) => scalar(case, opcode, checked),
-            None => kernel(case, checked),
+            // One instruction of one thread has nothing to tell a journal.
+            Some(_) if checks == Some(journal) => continue,
+            Some(opcode) => scalar(case, opcode, checks),
+            None => kernel(case, checks),
         };
-        result.with_context(|| format!("{which} text"))?;
+        result.with_context(|| which)?;
     }
     Ok(())
 }
 
 /// A template for one scalar instruction: `in` holds rows of 64-bit slots with the operands, `out`
 /// one slot per row.
-fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
+fn scalar(case: &Case, opcode: &str, checks: Option<Checks>) -> Result<()> {
     const BLOCK: u32 = 128;
     let operands = case
         .get("operands")
@@ -42,7 +53,7 @@ fn scalar(case: &Case, opcode: &str, checked: bool) -> Result<()> {
         .flat_map(|v| v.to_le_bytes())
         .collect();
     let count = u32::try_from(rows.len())?;
-    let machine = Machine::new(checked.then_some(Mode::Fast), 0)?;
+    let machine = Machine::new(checks, 0)?;
     let arguments = [
         Arg::Buffer(input),
         Arg::Buffer(vec![0; rows.len() * 8]),
@@ -82,14 +93,10 @@ fn named_types(case: &Case, text: &str) -> String {
 }
 
 /// A whole kernel with literal arguments and expected buffers or an expected error.
-fn kernel(case: &Case, checked: bool) -> Result<()> {
+fn kernel(case: &Case, checks: Option<Checks>) -> Result<()> {
     let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
-    let outcome = Machine::new(checked.then_some(Mode::Fast), 0)?.run(
-        &case.text,
-        &Launch::of(case)?,
-        &arguments,
-    )?;
+    let outcome = Machine::new(checks, 0)?.run(&case.text, &Launch::of(case)?, &arguments)?;
     match (case.get("error"), outcome.error) {
         (None, error) => error?,
         (Some(expected), Ok(())) => bail!("the launch succeeded, expected error `{expected}`"),

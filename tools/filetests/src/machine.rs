@@ -87,6 +87,25 @@ pub struct Race {
     pub decided: bool,
 }
 
+/// How to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Who decides.
+    pub mode: Mode,
+    /// From the device's own journal, as on a GPU.
+    pub journal: bool,
+}
+
+impl Checks {
+    /// By `mode`, as on the simulated device.
+    pub const fn by(mode: Mode) -> Self {
+        Self {
+            mode,
+            journal: false,
+        }
+    }
+}
+
 /// A fresh device.
 pub struct Machine {
     sim: CheckedSim,
@@ -94,19 +113,21 @@ pub struct Machine {
 
 impl Machine {
     /// A device with or without checks; seed 0 is round robin.
-    pub fn new(mode: Option<Mode>, seed: u64) -> Result<Self> {
+    pub fn new(checks: Option<Checks>, seed: u64) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 30,
             ..DeviceConfig::default()
         })?;
+        let how = checks.unwrap_or(Checks::by(Mode::default()));
         let options = Options {
-            mode: mode.unwrap_or_default(),
+            mode: how.mode,
+            journal: how.journal,
             shadow: ShadowSize::Exact,
             seed: (seed != 0).then_some(seed),
             timeout: Some(TIMEOUT.as_secs_f64()),
             ..Options::default()
         };
-        let checker = mode.map(|_| Checker::new(options, Writer::Memory(Vec::new())));
+        let checker = checks.map(|_| Checker::new(options, Writer::Memory(Vec::new())));
         Ok(Self {
             sim: CheckedSim::new(device, checker),
         })

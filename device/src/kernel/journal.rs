@@ -1,0 +1,400 @@
+//! The journal: what the host needs in order to decide by happens-before.
+//!
+//! Everything that orders threads is told, in an order that agrees with that of each thread and of
+//! each location. Of the other accesses only those are told whose granule a second thread has
+//! accessed; the first thread's last accesses are told with its first.
+//!
+//! A thread's state lies in its local memory: its identity, whose barrier epoch counts its entries;
+//! the number of its last entry; and the strong load that this was, if it was one, so that a thread
+//! that polls a location tells it once per value.
+//!
+//! A launch block without a journal is one of a launch that is not checked.
+
+use crate::layout::*;
+use crate::memory::*;
+use crate::rule;
+use crate::{shifts, up};
+
+/// Offsets in a thread's state.
+const ME: u64 = 0;
+const LAST: u64 = 8;
+/// The load that the last entry told, if it told one: address, site, and the lock's count of writes.
+const POLLED: u64 = 16;
+const POLLED_WHAT: u64 = 24;
+const POLLED_WRITES: u64 = 32;
+/// The thread's turn at the lock that it waits for, or has; 0 if there is none.
+const TURN: u64 = 40;
+
+/// A witness of a load of read-only data.
+const READ_ONLY: u64 = 1 << 63;
+
+/// An access by this thread.
+struct Access {
+    address: u64,
+    what: u32,
+    /// The access word: flags, granule and bytes.
+    word: u32,
+}
+
+impl Access {
+    fn is(&self, flag: u32) -> bool {
+        self.word & flag != 0
+    }
+}
+
+/// Prepares the state of a thread at the kernel's entry.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, state: u64) {
+    store_local(state + ME, unsafe { crate::__cudarun_enter(launch) });
+    store_local(state + LAST, 0);
+    store_local(state + POLLED_WHAT, 0);
+    store_local(state + TURN, 0);
+}
+
+/// A weak access, before it is made.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_access(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+) {
+    let access = Access { address, what, word };
+    unsafe {
+        if (*launch).journal != 0 && touch(launch, state, &access) {
+            tell(launch, state, &access);
+        }
+    }
+}
+
+/// Before a strong access is made: 1 when it is this thread's turn at the lock of the location.
+///
+/// Turns are in the order of asking, so that nobody who polls keeps others away. Who polls what has
+/// not been written since may go ahead without the lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_lock(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+) -> u32 {
+    let access = Access { address, what, word };
+    unsafe {
+        if (*launch).journal == 0 {
+            return 1;
+        }
+        let lock = lock(launch, state, &access);
+        let mut turn = load_local(state + TURN);
+        if turn == 0 {
+            if polls(lock, state, &access) {
+                return 1;
+            }
+            turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
+            store_local(state + TURN, turn);
+        }
+        (load_cell(&raw const (*lock).done as u64) + 1 == turn) as u32
+    }
+}
+
+/// After a strong access has been made: tells it and gives the lock back. 1 when it has to be made
+/// again, because the thread went ahead and cannot know what it has seen.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_strong(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+) -> u32 {
+    let access = Access { address, what, word };
+    unsafe {
+        if (*launch).journal == 0 {
+            return 0;
+        }
+        let lock = lock(launch, state, &access);
+        let turn = load_local(state + TURN);
+        if turn == 0 {
+            if polls(lock, state, &access) {
+                return 0;
+            }
+            // From now on it is no poll.
+            store_local(state + POLLED_WHAT, 0);
+            return 1;
+        }
+        store_local(state + TURN, 0);
+        let writes = &raw const (*lock).writes as u64;
+        if access.is(JOURNAL_WRITES) {
+            store_relaxed(writes, load_relaxed(writes) + 1);
+        }
+        if !is_known(lock, state, &access) {
+            touch(launch, state, &access);
+            tell(launch, state, &access);
+            if !access.is(JOURNAL_WRITES) {
+                store_local(state + POLLED, address);
+                store_local(state + POLLED_WHAT, what as u64);
+                store_local(state + POLLED_WRITES, load_relaxed(writes));
+            }
+        }
+        publish_cell(&raw const (*lock).done as u64, turn);
+        0
+    }
+}
+
+/// The thread's last entry told the same load of the same value.
+unsafe fn is_known(lock: *const Lock, state: u64, access: &Access) -> bool {
+    unsafe {
+        !access.is(JOURNAL_WRITES)
+            && load_local(state + POLLED_WHAT) == access.what as u64
+            && load_local(state + POLLED) == access.address
+            && load_local(state + POLLED_WRITES) == load_relaxed(&raw const (*lock).writes as u64)
+    }
+}
+
+/// Likewise, and nobody who may write has the lock.
+unsafe fn polls(lock: *const Lock, state: u64, access: &Access) -> bool {
+    unsafe {
+        let done = load_cell(&raw const (*lock).done as u64);
+        !access.is(JOURNAL_ONCE)
+            && load_cell(&raw const (*lock).asked as u64) == done
+            && is_known(lock, state, access)
+    }
+}
+
+/// Something that orders threads, by all lanes that are here and say the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_event(
+    launch: *const LaunchBlock,
+    state: u64,
+    kind: u32,
+    what: u32,
+    about: u64,
+) {
+    unsafe {
+        if (*launch).journal == 0 {
+            return;
+        }
+        let lanes = peers(about, (what as u64) << 32u32 | kind as u64, 0);
+        let first = ones((lanes & (0 - lanes)) - 1);
+        let mut number = 0;
+        if lanes & lanes_below() == 0 {
+            number = append(launch, state, kind, lanes, (about, what, 0));
+        }
+        // Nobody goes on before the entry has its number.
+        told(launch, state, of_lane(lanes, first, number));
+    }
+}
+
+unsafe fn is_shared(word: u32) -> bool {
+    word & ACCESS_SHARED != 0
+}
+
+/// The address of a location's lock.
+unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
+    unsafe {
+        let journal = (*launch).journal as *const Journal;
+        // Accesses that overlap lie in one piece of 16 bytes.
+        let mut place = access.address >> 4u32;
+        if is_shared(access.word) {
+            place = place + (rule::cta(load_local(state + ME), &shifts(launch)) << 32u32);
+        }
+        let number = place * 0x9e37_79b9_7f4a_7c15 >> 32u32;
+        ((*journal).locks + ((number & (*journal).lock_mask) << 5u32)) as *mut Lock
+    }
+}
+
+/// An access by one thread.
+unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
+    unsafe {
+        let mut kind = ENTRY_ACCESS;
+        if is_shared(access.word) {
+            kind = kind | ENTRY_SHARED;
+        }
+        let number = append(launch, state, kind, own_lane(), (access.address, access.what, 0));
+        told(launch, state, number);
+    }
+}
+
+/// The thread goes on to its next place in the journal.
+unsafe fn told(launch: *const LaunchBlock, state: u64, number: u32) {
+    let me = load_local(state + ME);
+    store_local(state + ME, rule::pass_barrier(me, &unsafe { shifts(launch) }));
+    store_local(state + LAST, number as u64);
+    store_local(state + POLLED_WHAT, 0);
+}
+
+/// Adds an entry about lanes of this warp; gives its number, from 1.
+unsafe fn append(
+    launch: *const LaunchBlock,
+    state: u64,
+    kind: u32,
+    lanes: u32,
+    what: (u64, u32, u32),
+) -> u32 {
+    unsafe {
+        let me = load_local(state + ME);
+        write(launch, who(me, launch), kind, lanes, what)
+    }
+}
+
+/// CTA and warp of an identity without tag.
+unsafe fn who(me: u64, launch: *const LaunchBlock) -> u64 {
+    rule::cta(me, &unsafe { shifts(launch) }) << 5u32 | (me & WARP_MASK) >> WARP_SHIFT
+}
+
+/// Adds an entry: address, instruction and time of what somebody has done.
+unsafe fn write(
+    launch: *const LaunchBlock,
+    who: u64,
+    kind: u32,
+    lanes: u32,
+    what: (u64, u32, u32),
+) -> u32 {
+    unsafe {
+        let journal = (*launch).journal as *mut Journal;
+        let number = fetch_add(&raw mut (*journal).count, 1);
+        if number < (*journal).capacity {
+            let at = (*journal).entries + (number << 5u32);
+            store_relaxed(at, what.0);
+            store_relaxed(at + 8, who);
+            store_relaxed(at + 16, what.1 as u64 | (what.2 as u64) << 32u32);
+            publish_cell(at + 24, lanes as u64 | (kind as u64) << 32u32);
+        }
+        (number + 1) as u32
+    }
+}
+
+/// Enters an access in the cells of its granules. True if it has to be told.
+unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
+    unsafe {
+        let granule_log2 = access.word >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK;
+        let end = access.address + (access.word >> ACCESS_BYTES_SHIFT) as u64;
+        let mut tell = access.is(JOURNAL_FORCED);
+        let mut at = access.address;
+        while at < end {
+            let offset = at - (*launch).window_base;
+            if offset >= (*launch).window_bytes {
+                count(&raw mut (*((*launch).counters as *mut Counters)).outside, 1);
+                return tell;
+            }
+            tell = tell | enter(launch, state, access, (at, offset >> granule_log2));
+            at = at + (1u64 << granule_log2);
+        }
+        tell
+    }
+}
+
+/// Enters an access in the cell of one granule. True if it has to be told.
+unsafe fn enter(
+    launch: *const LaunchBlock,
+    state: u64,
+    access: &Access,
+    (address, granule): (u64, u64),
+) -> bool {
+    unsafe {
+        let shifts = shifts(launch);
+        let untagged = load_local(state + ME);
+        let tag = up(granule >> (*launch).index_bits, (*launch).tag_shift);
+        let me = untagged | tag;
+        let cells = (*launch).index_mask;
+        let index = (granule & cells) + rule::slot(untagged, &shifts, (*launch).slot_mask, cells);
+        let cell_at = (*launch).cells + (index << 3u32);
+        let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
+        let writes = access.is(JOURNAL_WRITES);
+        let mine = if writes { JOURNAL_STORED } else { JOURNAL_LOADED };
+        let mut cell = load_cell(cell_at);
+        loop {
+            let old = (cell ^ me) & GENERATION_MASK != 0;
+            if cell & BUSY != 0 && !old {
+                cell = load_cell(cell_at);
+                continue;
+            }
+            let apart = rule::above(cell ^ me, shifts.tag) != 0;
+            let empty = old | apart;
+            if !empty && cell & JOURNAL_TOLD != 0 {
+                return true;
+            }
+            let everything = !(JOURNAL_LOADED | JOURNAL_STORED | BUSY);
+            let place = up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta);
+            let owned = !empty && (cell ^ me) & everything & !place == 0;
+            let lost = rule::saturated(me, shifts.barrier, shifts.cta);
+            let same = owned && (cell ^ me) & place == 0 && !lost;
+            if same && cell & mine != 0 && !access.is(JOURNAL_FORCED | JOURNAL_READ_ONLY) {
+                return false;
+            }
+            let seen = compare_and_swap(cell_at, cell, cell & !GENERATION_MASK | me & GENERATION_MASK | BUSY);
+            if seen != cell {
+                cell = seen;
+                continue;
+            }
+            // Nobody else touches a busy cell.
+            if apart && !old && !(shifts.in_turn && rule::above(cell, shifts.tag) < rule::above(me, shifts.tag)) {
+                count(&raw mut (*((*launch).counters as *mut Counters)).evictions, 1);
+            }
+            let (stored, loaded) = if empty {
+                (0, 0)
+            } else {
+                let stored = load_relaxed(witnesses + JOURNAL_STORE_WITNESS);
+                (stored, load_relaxed(witnesses + JOURNAL_LOAD_WITNESS))
+            };
+            // A thread's own write to what it reads as read-only is a race as well.
+            let against = if writes {
+                loaded & READ_ONLY != 0
+            } else {
+                access.is(JOURNAL_READ_ONLY) && stored != 0
+            };
+            if (empty | owned) & !access.is(JOURNAL_FORCED) & !against {
+                let mut done = mine;
+                if same {
+                    done = done | cell & (JOURNAL_LOADED | JOURNAL_STORED);
+                }
+                let mut witness = (access.what as u64) << 32u32 | load_local(state + LAST) + 1;
+                if access.is(JOURNAL_READ_ONLY) {
+                    witness = witness | READ_ONLY;
+                }
+                if writes {
+                    store_relaxed(witnesses + JOURNAL_STORE_WITNESS, witness);
+                    store_relaxed(witnesses + JOURNAL_LOAD_WITNESS, loaded);
+                } else {
+                    let keep = loaded & !witness & READ_ONLY != 0;
+                    store_relaxed(witnesses + JOURNAL_STORE_WITNESS, stored);
+                    store_relaxed(witnesses + JOURNAL_LOAD_WITNESS, if keep { loaded } else { witness });
+                }
+                publish_cell(cell_at, me | done);
+                return false;
+            }
+            if !empty {
+                // The cell is its owner's, with the same tag.
+                let owner = cell ^ tag;
+                let by = who(owner, launch);
+                earlier(launch, by, owner, access, (address, stored));
+                earlier(launch, by, owner, access, (address, loaded));
+            }
+            publish_cell(cell_at, me & !(LANE_MASK | WARP_MASK) | JOURNAL_TOLD);
+            return true;
+        }
+    }
+}
+
+/// Tells what the owner of a granule has done there, if it has.
+unsafe fn earlier(
+    launch: *const LaunchBlock,
+    by: u64,
+    owner: u64,
+    access: &Access,
+    (address, witness): (u64, u64),
+) {
+    if witness == 0 {
+        return;
+    }
+    unsafe {
+        let mut kind = ENTRY_EARLIER;
+        if is_shared(access.word) {
+            kind = kind | ENTRY_SHARED;
+        }
+        let lanes = 1u32 << (owner & LANE_MASK) as u32;
+        let what = ((witness & !READ_ONLY) >> 32u32) as u32;
+        write(launch, by, kind, lanes, (address, what, witness as u32));
+    }
+}

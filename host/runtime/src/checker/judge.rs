@@ -1,0 +1,120 @@
+//! What a checker asks happens-before, and what becomes of the answer.
+
+use std::sync::Arc;
+
+use driver::Device;
+use shadow::hb::Shape;
+
+use super::{Begun, Checker, Extent, ModuleKey};
+use crate::instructions::Instructions;
+use crate::log::{self, Event};
+use crate::reference::{Judged, Reference, Scrutiny};
+use crate::replay::Replay;
+use crate::told;
+
+impl Checker {
+    /// The oracle that is to watch a launch, if happens-before on the host judges some of it.
+    pub(crate) fn reference(
+        &mut self,
+        key: ModuleKey,
+        begun: &Begun,
+        extent: Extent,
+    ) -> Option<Reference> {
+        self.oracle(key, begun.scrutiny?, extent)
+    }
+
+    /// An oracle that watches what is in `scrutiny`.
+    pub(crate) fn oracle(
+        &mut self,
+        key: ModuleKey,
+        scrutiny: Scrutiny,
+        extent: Extent,
+    ) -> Option<Reference> {
+        let module = self.modules.get_mut(&key.0)?;
+        let instructions = module.instructions.get_or_insert_with(|| {
+            let shifts = rewrite::edit::Shifts::new(&module.text);
+            let (original, _) = match module.rewritten {
+                true => ptx::parse(&rewrite::erase(&module.text)),
+                false => ptx::parse(&module.text),
+            };
+            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
+        });
+        let instructions = Arc::clone(instructions);
+        Some(Reference::new(instructions, scrutiny, shape(extent)))
+    }
+
+    /// The oracle that has read the journal of a launch, if that has kept one; for an audit it
+    /// keeps every race.
+    pub(crate) fn journal(
+        &mut self,
+        device: &dyn Device,
+        begun: &Begun,
+        key: ModuleKey,
+        extent: Extent,
+        keep_all: bool,
+    ) -> Option<Reference> {
+        if !(begun.journaled && begun.launch.checked) {
+            return None;
+        }
+        let mut oracle = self.oracle(key, Scrutiny::Everything, extent)?;
+        let module = self.modules.get(&key.0)?;
+        let info = module.kernels.get(&begun.launch.kernel)?;
+        let shared = info.shared_granule_log2.unwrap_or(2);
+        if keep_all {
+            oracle = oracle.keep_all();
+        }
+        oracle.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
+        let shifts = rewrite::edit::Shifts::new(&module.text);
+        let loaded = |at| shifts.rewritten(at);
+        let mut replay = Replay::new(oracle, shape(extent), &loaded);
+        let dropped = self
+            .shadow
+            .read_journal(device, |entry| replay.entry(entry))
+            .unwrap_or_else(|error| {
+                self.note(format!("cannot read the journal: {error}"));
+                1
+            });
+        Some(replay.finish(dropped))
+    }
+
+    /// Writes down what the oracle has found.
+    pub(super) fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
+        let Some(module) = self.modules.get_mut(&launch.module) else {
+            return;
+        };
+        let (next, named) = (&mut self.next_site, &mut module.named);
+        let mut sites = Vec::new();
+        for (number, site) in judged.sites() {
+            named.entry(number).or_insert_with(|| {
+                let id = *next;
+                *next += 1;
+                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
+                id
+            });
+        }
+        let races = judged
+            .found
+            .iter()
+            .map(|found| told::race(launch, found, named, &self.allocations));
+        let misuses = judged
+            .misuses
+            .iter()
+            .map(|(&kind, &by)| told::misuse(launch, kind, by, named));
+        let races: Vec<log::Race> = races.chain(misuses).collect();
+        if !sites.is_empty() {
+            let module = launch.module;
+            self.write(Event::Sites { module, sites });
+        }
+        for race in races {
+            self.write(Event::Race(Box::new(race)));
+        }
+    }
+}
+
+fn shape(extent: Extent) -> Shape {
+    Shape {
+        grid: extent.grid,
+        cluster: extent.cluster.map(|n| n.max(1)),
+        threads: extent.block.iter().product(),
+    }
+}

@@ -1,0 +1,137 @@
+//! The device's journal, told to the oracle as if it had listened.
+
+use std::collections::HashMap;
+
+use ptx::ast::Space;
+use shadow::hb::{Shape, Warp};
+use shadow::layout::{
+    ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_EARLIER, ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_SHARED,
+    ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry,
+};
+use simt::{Executing, Observer};
+
+use crate::reference::Reference;
+
+/// Reads a journal from its first entry to its last.
+pub(crate) struct Replay<'a> {
+    reference: Reference,
+    /// Turns a byte offset in the module's original text into one in the text that was loaded.
+    loaded: &'a dyn Fn(u32) -> u32,
+    shape: Shape,
+    /// The number of the entry, from 1.
+    now: u32,
+    /// By CTA and barrier.
+    barriers: HashMap<(u64, u32), Meeting>,
+    /// By warp and mask.
+    warp_barriers: HashMap<(Warp, u32), Meeting>,
+}
+
+/// Those who come to a barrier. Who has passed it may come again before others have told that they
+/// have passed.
+#[derive(Default)]
+struct Meeting {
+    /// How often it has completed.
+    completed: u64,
+    /// Those who wait, by warp: lanes, and the completion that they wait for.
+    waiting: Vec<(u32, u32, u64)>,
+}
+
+impl Meeting {
+    fn wait(&mut self, warp: u32, lanes: u32) {
+        self.waiting.push((warp, lanes, self.completed));
+    }
+
+    /// Lanes of a warp have passed. True if they are the first.
+    fn pass(&mut self, warp: u32, lanes: u32) -> bool {
+        let theirs = |of: &&mut (u32, u32, u64)| of.0 == warp && of.1 & lanes != 0;
+        let Some(found) = self.waiting.iter_mut().find(theirs) else {
+            return false;
+        };
+        let first = found.2 == self.completed;
+        self.completed += u64::from(first);
+        found.1 &= !lanes;
+        self.waiting.retain(|of| of.1 != 0);
+        first
+    }
+
+    /// The lanes of a warp that wait for the current completion.
+    fn lanes(&self) -> u32 {
+        let current = self.waiting.iter().filter(|of| of.2 == self.completed);
+        current.fold(0, |all, of| all | of.1)
+    }
+}
+
+impl<'a> Replay<'a> {
+    pub(crate) fn new(reference: Reference, shape: Shape, loaded: &'a dyn Fn(u32) -> u32) -> Self {
+        Self {
+            reference,
+            loaded,
+            shape,
+            now: 0,
+            barriers: HashMap::new(),
+            warp_barriers: HashMap::new(),
+        }
+    }
+
+    /// The oracle; so many entries were not told to it.
+    pub(crate) fn finish(mut self, dropped: u64) -> Reference {
+        self.reference.miss(dropped);
+        self.reference
+    }
+
+    /// The next entry. One that its thread could not finish, because the launch was killed, says
+    /// nothing.
+    pub(crate) fn entry(&mut self, entry: &JournalEntry) {
+        self.now = self.now.saturating_add(1);
+        self.reference.at(self.now);
+        let warp = (entry.who & 31) as u32;
+        let who = Executing {
+            cta: entry.who >> 5,
+            warp,
+            offset: (self.loaded)(entry.what),
+            lanes: entry.lanes,
+        };
+        let of = Warp { cta: who.cta, warp };
+        let space = match entry.kind & ENTRY_SHARED {
+            0 => Space::Global,
+            _ => Space::Shared,
+        };
+        let about = entry.address as u32;
+        match entry.kind & !ENTRY_SHARED {
+            ENTRY_ACCESS => self.reference.told(who, space, entry.address),
+            ENTRY_EARLIER => {
+                let (address, time) = (entry.address, entry.time);
+                self.reference.earlier(who, space, address, time);
+            }
+            ENTRY_ARRIVE => {
+                let waits = self.reference.waits(who);
+                self.reference.arrive(who, about, waits);
+                if waits {
+                    let meeting = self.barriers.entry((who.cta, about)).or_default();
+                    meeting.wait(warp, who.lanes);
+                }
+            }
+            ENTRY_PASS => {
+                let meeting = self.barriers.entry((who.cta, about)).or_default();
+                if meeting.pass(warp, who.lanes) {
+                    self.reference.complete(who.cta, about);
+                }
+            }
+            ENTRY_FENCE => self.reference.fence(who),
+            ENTRY_WARP_ARRIVE => {
+                let meeting = self.warp_barriers.entry((of, about)).or_default();
+                meeting.wait(warp, who.lanes);
+            }
+            ENTRY_WARP_PASS => {
+                let meeting = self.warp_barriers.entry((of, about)).or_default();
+                let lanes = meeting.lanes();
+                if meeting.pass(warp, who.lanes) {
+                    let lanes = lanes & self.shape.lanes(warp);
+                    self.reference.warp_barrier(Executing { lanes, ..who });
+                }
+            }
+            ENTRY_EXIT => self.reference.exit(who),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Precise mode from the device's own journal: what is told, and when there is none.
+
+use driver::Device as _;
+use runtime::log::{Event, Launch as Logged, Writer};
+use runtime::sim::CheckedSim;
+use runtime::{Checker, Mode, Options};
+use simt::{Device, DeviceConfig, Launch};
+
+const THREADS: u32 = 64;
+const CTAS: u32 = 8;
+
+/// Every thread adds to its own word `rounds` times; then one thread of each CTA counts it with a
+/// release. With `early`, it does not wait for the others, and reads the last one's word.
+fn kernel(rounds: u32, early: bool) -> String {
+    let barrier = if early { "" } else { "bar.sync 0;" };
+    let read = if early {
+        "@!%p ld.global.u32 %v, [%o];"
+    } else {
+        ""
+    };
+    let last = THREADS * CTAS * 4 - 4;
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+         .visible .entry k(.param .u64 words, .param .u64 counter) {{\n\
+         .reg .pred %p, %q; .reg .b32 %t, %c, %n, %v; .reg .b64 %w, %a, %o;\n\
+         ld.param.u64 %w, [words]; ld.param.u64 %a, [counter];\n\
+         mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; setp.ne.u32 %p, %t, 0;\n\
+         add.u64 %o, %w, {last};\n\
+         mad.lo.u32 %n, %c, {THREADS}, %t; mad.wide.u32 %w, %n, 4, %w; mov.u32 %n, {rounds};\n\
+         again: ld.global.u32 %v, [%w]; add.u32 %v, %v, 1; st.global.u32 [%w], %v;\n\
+         sub.u32 %n, %n, 1; setp.ne.u32 %q, %n, 0; @%q bra again;\n\
+         {barrier}\n{read}\n@!%p red.release.gpu.global.add.u32 [%a], 1; ret; }}"
+    )
+}
+
+/// What is logged of some launches, and the words and the counter afterwards.
+fn run(text: &str, options: Options, launches: u32) -> (Vec<Logged>, usize, Vec<u32>) {
+    let options = Options {
+        mode: Mode::Precise,
+        journal: true,
+        ..options
+    };
+    let device = Device::new(DeviceConfig {
+        memory: 1 << 28,
+        ..DeviceConfig::default()
+    });
+    let checker = Checker::new(options, Writer::Memory(Vec::new()));
+    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
+    let module = sim.load(text, "test").unwrap();
+    let bytes = u64::from(THREADS * CTAS) * 4 + 4;
+    let words = sim.device_mut().alloc(bytes).unwrap();
+    sim.checker_mut().unwrap().allocated(words, bytes, "test");
+    let counter = words + bytes - 4;
+    let params = [words.to_le_bytes(), counter.to_le_bytes()].concat();
+    for _ in 0..launches {
+        let launch = Launch::new([CTAS, 1, 1], [THREADS, 1, 1], params.clone());
+        sim.launch(module, "k", &launch).unwrap();
+    }
+    let mut left = vec![0; bytes as usize];
+    sim.device().read(words, &mut left).unwrap();
+    let left = left
+        .chunks(4)
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let events = sim.checker().unwrap().events();
+    let ended = events.iter().filter_map(|event| match event {
+        Event::Launch(launch) => Some(Logged::clone(launch)),
+        _ => None,
+    });
+    let races = events
+        .iter()
+        .filter(|event| matches!(event, Event::Race(_)));
+    (ended.collect(), races.count(), left.collect())
+}
+
+/// Accesses that the engine was told of, by launch.
+fn accesses(launches: &[Logged]) -> Vec<u64> {
+    let clocks = launches.iter().filter_map(|launch| launch.clocks);
+    clocks.map(|clocks| clocks.accesses).collect()
+}
+
+#[test]
+fn what_a_thread_has_for_itself_is_not_told() {
+    let told = [3, 300].map(|rounds| {
+        let (launches, races, left) = run(&kernel(rounds, false), Options::default(), 2);
+        assert_eq!(races, 0);
+        assert!(
+            left[..left.len() - 1]
+                .iter()
+                .all(|&word| word == 2 * rounds)
+        );
+        assert_eq!(left.last(), Some(&(2 * CTAS)));
+        accesses(&launches)
+    });
+    // The counter's additions, and nothing else.
+    assert_eq!(told, [vec![u64::from(CTAS); 2], vec![u64::from(CTAS); 2]]);
+}
+
+#[test]
+fn every_launch_has_a_journal_of_its_own() {
+    let (launches, races, _) = run(&kernel(1, true), Options::default(), 3);
+    let conflicts: Vec<u64> = launches
+        .iter()
+        .map(|launch| launch.counters.conflicts)
+        .collect();
+    // Thread 0 of every CTA against the last thread, which stores and loads; its own CTA's too.
+    assert!(conflicts.iter().all(|&count| count > 0), "{conflicts:?}");
+    assert!(races >= 3);
+    assert!(
+        launches
+            .iter()
+            .all(|launch| launch.checked && launch.counters.dropped == 0)
+    );
+}
+
+#[test]
+fn a_kernel_that_is_not_selected_runs_without_a_journal() {
+    let options = Options {
+        kernels: vec!["kne=other".to_owned()],
+        ..Options::default()
+    };
+    let (launches, races, left) = run(&kernel(2, true), options, 1);
+    assert!(!launches[0].checked && races == 0);
+    assert_eq!(left.last(), Some(&CTAS));
+}

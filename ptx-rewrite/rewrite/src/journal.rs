@@ -1,0 +1,299 @@
+//! Functions that keep a journal, for kernels whose order the cells do not follow.
+//!
+//! Weak accesses are told in front, if they have to be told at all. Strong ones are made under the
+//! lock of their location, so that the journal has them in the location's order: lanes try in turn,
+//! and the access stands inside that loop, so that no lane waits for another that it keeps from
+//! going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
+
+use device::{LAUNCH_PARAM, PREFIX};
+use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
+use ptx::isa::{self, BarrierKind, MemoryKind, MemoryOp, Semantics, SyncOp};
+use shadow::layout::{
+    ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE,
+    ENTRY_WARP_PASS, JOURNAL_FORCED, JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
+};
+
+use crate::access::{self, Checked, Place, unless};
+use crate::analysis::{Granules, Plan};
+use crate::calls::{self, STATE_PARAM};
+use crate::edit::Edits;
+use crate::names::Names;
+
+/// Adds the edits of a function.
+pub(crate) fn rewrite(
+    module: &Module,
+    plan: &Plan,
+    function: &Function,
+    granules: Granules,
+    edits: &mut Edits,
+) {
+    calls::extend_parameters(module, function, edits);
+    let Some(body) = &function.body else {
+        return;
+    };
+    edits.insert(body.span.start + 1, prologue(function));
+    let names = Names::new(module, function, body);
+    for (at, instruction) in body.instructions() {
+        if let Checked::Yes { op, place } = access::classify(&names, at, instruction) {
+            access(&names, (at, instruction), (&op, place), granules, edits);
+        }
+        if let Some(event) = event(function, instruction) {
+            tell(instruction, at, event, edits);
+        }
+        if calls::checked_callee(plan, instruction) {
+            calls::pass_state(module, instruction, at, edits);
+        }
+    }
+    if function.entry {
+        let end = Event {
+            kind: ENTRY_EXIT,
+            behind: None,
+            about: None,
+        };
+        edits.insert(
+            body.span.end - 1,
+            format!("\n{}", end.text(end.kind, body.span.end)),
+        );
+    }
+}
+
+/// Declares the registers and fills them.
+fn prologue(function: &Function) -> String {
+    let mut text = format!(
+        "\n.reg .pred %crc_global, %crc_guard, %crc_todo;\n.reg .b32 %crc_word, %crc_got;\n\
+         .reg .b64 %crc_launch, %crc_me, %crc_state, %crc_address, %crc_block;\n\
+         ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"
+    );
+    if function.entry {
+        text.push_str(".local .align 8 .b8 __cudarun_me[48];\nmov.u64 %crc_state, __cudarun_me;\n");
+        text.push_str(&call(
+            "journal_enter",
+            None,
+            &[("b64", "%crc_launch"), ("b64", "%crc_state")],
+        ));
+    } else {
+        text.push_str(&format!("ld.param.u64 %crc_state, [{STATE_PARAM}];\n"));
+    }
+    text
+}
+
+/// A call of a device function, with what to do with its result.
+fn call(name: &str, result: Option<&str>, arguments: &[(&str, &str)]) -> String {
+    let mut text = String::from("{\n");
+    for (n, (ty, value)) in arguments.iter().enumerate() {
+        text.push_str(&format!(
+            ".param .{ty} crc_{n};\nst.param.{ty} [crc_{n}], {value};\n"
+        ));
+    }
+    let names: Vec<String> = (0..arguments.len()).map(|n| format!("crc_{n}")).collect();
+    let names = names.join(", ");
+    match result {
+        Some(register) => text.push_str(&format!(
+            ".param .b32 crc_result;\ncall (crc_result), {PREFIX}{name}, ({names});\n\
+             ld.param.b32 {register}, [crc_result];\n}}\n"
+        )),
+        None => text.push_str(&format!("call {PREFIX}{name}, ({names});\n}}\n")),
+    }
+    text
+}
+
+/// Adds what an access needs.
+fn access(
+    names: &Names<'_>,
+    (at, instruction): (usize, &Instruction),
+    (op, place): (&MemoryOp, Place),
+    granules: Granules,
+    edits: &mut Edits,
+) {
+    let strong = op.is_strong();
+    let skip = match strong {
+        true => format!("$crc_run_{at}"),
+        false => format!("$crc_told_{at}"),
+    };
+    let mut text = String::from("\n");
+    if strong {
+        text.push_str("setp.ne.u32 %crc_todo, 0, 0;\n");
+    }
+    if let Some(guard) = &instruction.guard {
+        text.push_str(&format!("{}bra {skip};\n", unless(guard)));
+    }
+    access::address(&mut text, names, at, instruction.operands.get(op.address));
+    let mut word = op.bytes() << shadow::layout::ACCESS_BYTES_SHIFT;
+    if op.kind != MemoryKind::Load {
+        word |= JOURNAL_WRITES;
+    }
+    word |= if strong { JOURNAL_FORCED } else { 0 };
+    word |= if op.nc { JOURNAL_READ_ONLY } else { 0 };
+    word |= if is_once(op, instruction) {
+        JOURNAL_ONCE
+    } else {
+        0
+    };
+    let global = word | granules.global << shadow::layout::ACCESS_GRANULE_SHIFT;
+    let granule = granules.shared.unwrap_or(2);
+    let shared = word | granule << shadow::layout::ACCESS_GRANULE_SHIFT | ACCESS_SHARED;
+    let in_global = format!("mov.u64 %crc_block, %crc_launch;\nmov.u32 %crc_word, {global};\n");
+    let in_shared = format!(
+        "add.s64 %crc_block, %crc_launch, {};\nmov.u32 %crc_word, {shared};\n",
+        size_of::<LaunchBlock>()
+    );
+    match place {
+        Place::Global => text.push_str(&in_global),
+        Place::Shared => text.push_str(&in_shared),
+        Place::Generic => text.push_str(&format!(
+            "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
+             isspacep.shared %crc_global, %crc_address;\n@!%crc_global bra {skip};\n\
+             cvta.to.shared.u64 %crc_address, %crc_address;\n{in_shared}$crc_known_{at}:\n"
+        )),
+    }
+    let what = instruction.span.start.to_string();
+    let arguments = [
+        ("b64", "%crc_block"),
+        ("b64", "%crc_state"),
+        ("b64", "%crc_address"),
+        ("b32", &*what),
+        ("b32", "%crc_word"),
+    ];
+    if !strong {
+        text.push_str(&call("journal_access", None, &arguments));
+        text.push_str(&format!("{skip}:\n"));
+        edits.insert(instruction.span.start, text);
+        return;
+    }
+    text.push_str(&format!(
+        "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
+         @%crc_global bra $crc_again_{at};\n{skip}:\n",
+        call("journal_lock", Some("%crc_got"), &arguments)
+    ));
+    edits.insert(instruction.span.start, text);
+    edits.insert(
+        instruction.span.end,
+        format!(
+            "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
+             $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
+            call("journal_strong", Some("%crc_got"), &arguments)
+        ),
+    );
+}
+
+/// True of a load that cannot be made twice: it has effects, or overwrites its own address.
+fn is_once(op: &MemoryOp, instruction: &Instruction) -> bool {
+    let address = match instruction.operands.get(op.address) {
+        Some(Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        }) => Some(name.as_str()),
+        _ => None,
+    };
+    let mut once = op.sem == Semantics::Mmio;
+    isa::register_writes(instruction, |name| once |= address == Some(name));
+    once
+}
+
+/// Something to be told that is not an access.
+struct Event<'a> {
+    /// What is told in front.
+    kind: u32,
+    /// What is told behind, of what waits.
+    behind: Option<u32>,
+    /// Operand with the barrier or the mask.
+    about: Option<&'a Operand>,
+}
+
+impl Event<'_> {
+    fn text(&self, kind: u32, what: u32) -> String {
+        let about = match self.about {
+            Some(Operand::Int(value)) => {
+                format!("mov.u64 %crc_address, {};\n", *value as u32)
+            }
+            Some(Operand::Name { name, .. }) => format!("cvt.u64.u32 %crc_address, {name};\n"),
+            _ => "mov.u64 %crc_address, 0;\n".to_owned(),
+        };
+        let (kind, what) = (kind.to_string(), what.to_string());
+        let arguments = [
+            ("b64", "%crc_launch"),
+            ("b64", "%crc_state"),
+            ("b32", &*kind),
+            ("b32", &*what),
+            ("b64", "%crc_address"),
+        ];
+        about + &call("journal_event", None, &arguments)
+    }
+}
+
+/// What an instruction that is not an access has to tell.
+fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<'a>> {
+    let ends = match instruction.opcode.as_str() {
+        "exit" => true,
+        "ret" => function.entry,
+        _ => false,
+    };
+    if ends {
+        return Some(Event {
+            kind: ENTRY_EXIT,
+            behind: None,
+            about: None,
+        });
+    }
+    let operand = |at: usize| instruction.operands.get(at);
+    match isa::sync(instruction)? {
+        SyncOp::Fence { proxy: false, .. } => Some(Event {
+            kind: ENTRY_FENCE,
+            behind: None,
+            about: None,
+        }),
+        SyncOp::CtaBarrier { kind, id, .. } => Some(Event {
+            kind: ENTRY_ARRIVE,
+            behind: (kind != BarrierKind::Arrive).then_some(ENTRY_PASS),
+            about: operand(id),
+        }),
+        SyncOp::WarpBarrier { mask } => Some(Event {
+            kind: ENTRY_WARP_ARRIVE,
+            behind: Some(ENTRY_WARP_PASS),
+            about: operand(mask),
+        }),
+        _ => None,
+    }
+}
+
+/// True when a function does something that orders threads and that the journal does not tell.
+pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
+    let sync = isa::sync(instruction);
+    let told = matches!(
+        sync,
+        None | Some(
+            SyncOp::Fence { proxy: false, .. }
+                | SyncOp::CtaBarrier { .. }
+                | SyncOp::WarpBarrier { .. }
+        )
+    );
+    !told || isa::lookup(&instruction.opcode).is_none()
+}
+
+/// Adds what is told in front of an instruction and behind it.
+fn tell(instruction: &Instruction, at: usize, event: Event<'_>, edits: &mut Edits) {
+    let mut before = String::from("\n");
+    let mut guard = instruction.guard.clone();
+    if let Some(guard) = &mut guard {
+        // `@p bar.red.or.pred p, …` leaves something else in its guard.
+        let mut overwritten = false;
+        isa::register_writes(instruction, |name| overwritten |= name == guard.predicate);
+        if overwritten {
+            before.push_str(&format!("mov.pred %crc_guard, {};\n", guard.predicate));
+            guard.predicate = "%crc_guard".into();
+        }
+    }
+    let guarded = |kind: u32, label: &str| {
+        let text = event.text(kind, instruction.span.start);
+        match &guard {
+            Some(guard) => format!("{}bra {label};\n{text}{label}:\n", unless(guard)),
+            None => text,
+        }
+    };
+    before.push_str(&guarded(event.kind, &format!("$crc_before_{at}")));
+    edits.insert(instruction.span.start, before);
+    if let Some(kind) = event.behind {
+        let text = guarded(kind, &format!("$crc_behind_{at}"));
+        edits.insert(instruction.span.end, format!("\n{text}"));
+    }
+}
