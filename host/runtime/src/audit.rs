@@ -7,7 +7,7 @@ use driver::Device;
 use ptx::ast::Space;
 use simt::{AccessKind, Bytes, Executing, Observer};
 
-use crate::checker::{Begun, Checker};
+use crate::checker::{self, Begun, Checker};
 use crate::log::{self, Event};
 use crate::reference::Reference;
 
@@ -18,8 +18,8 @@ pub struct Audit {
     pub cells_decide: bool,
     /// Why not: something orders threads in ways that the cells do not follow.
     pub release_capable: bool,
-    /// Bytes of a granule.
-    pub granule: u32,
+    /// Bytes of a granule of global, and of shared memory.
+    pub granules: (u32, u32),
     /// What the cells recorded: the first conflict of every pair of witnesses.
     pub cells: Vec<Conflict>,
     /// Records that found no room, and what else the cells could not say.
@@ -45,6 +45,8 @@ pub struct Conflict {
     pub shared: Option<u64>,
     /// First byte of the granule, or of the engine's word.
     pub address: u64,
+    /// The rule that makes it a race, as far as it is known.
+    pub why: log::Why,
 }
 
 impl Audit {
@@ -58,7 +60,7 @@ impl Audit {
     ) {
         self.journal = journal.map(Reference::every_race);
         (self.cells_decide, self.release_capable) = begun.cells_decide();
-        self.granule = checker.granule(begun);
+        self.granules = checker.granules(begun);
         let sites: std::collections::HashMap<u32, u32> = checker
             .events()
             .iter()
@@ -68,7 +70,7 @@ impl Audit {
             })
             .flatten()
             .collect();
-        let line = |site| sites.get(&site).copied().unwrap_or(0);
+        let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
         let (records, counters) = checker.recorded(device);
         self.counters = counters;
         self.cells.extend(records.iter().map(|record| {
@@ -78,8 +80,9 @@ impl Audit {
                 thread: record.thread,
                 earlier_thread: (record.previous_thread != shadow::layout::UNKNOWN)
                     .then_some(record.previous_thread),
-                shared: None,
+                shared: checker::is_shared(record).then_some(u64::from(record.cta)),
                 address: record.address,
+                why: log::Why::Unordered,
             }
         }));
         if let Some(watched) = watched {

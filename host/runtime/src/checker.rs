@@ -373,11 +373,13 @@ impl Checker {
         }
     }
 
-    /// Bytes of a granule of the kernel.
-    pub(crate) fn granule(&self, begun: &Begun) -> u32 {
+    /// Bytes of the kernel's granules of global and of shared memory.
+    pub(crate) fn granules(&self, begun: &Begun) -> (u32, u32) {
         let module = self.modules.get(&begun.launch.module);
         let kernel = module.and_then(|module| module.kernels.get(&begun.launch.kernel));
-        1 << kernel.map_or(2, |kernel| kernel.granule_log2)
+        let global = kernel.map_or(2, |kernel| kernel.granule_log2);
+        let shared = kernel.and_then(|kernel| kernel.shared_granule_log2);
+        (1 << global, 1 << shared.unwrap_or(2))
     }
 
     /// What the cells have recorded in the last launch, whoever judges it.
@@ -517,7 +519,7 @@ fn is_for_host(info: &rewrite::KernelInfo) -> bool {
     info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
 }
 
-fn is_shared(record: &Record) -> bool {
+pub(crate) fn is_shared(record: &Record) -> bool {
     record.access & ACCESS_SHARED != 0
 }
 

@@ -14,6 +14,7 @@ use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
 use crate::audit::Conflict;
 use crate::instructions::{Instructions, Meaning, scope};
 use crate::log::{self, Misuse};
+use crate::told;
 
 /// Pairs of sites kept per launch.
 const PAIRS: usize = 4096;
@@ -194,6 +195,7 @@ impl Reference {
                 earlier_thread: Some(thread(race.earlier.thread)),
                 shared,
                 address,
+                why: told::why(race.rule),
             }
         })
         .collect()

@@ -35,12 +35,7 @@ pub(crate) fn race(
             () => log::Level::Warp,
         },
         space,
-        why: match race.rule {
-            Rule::Unordered | Rule::Scope => log::Why::Unordered,
-            Rule::Overlap => log::Why::Overlap,
-            Rule::ReadOnly => log::Why::ReadOnly,
-            Rule::Asynchronous => log::Why::Asynchronous,
-        },
+        why: why(race.rule),
         cause: cause.map(|cause| missing(cause, indices)),
         site: site(race.later.site),
         previous_site: site(race.earlier.site),
@@ -53,6 +48,16 @@ pub(crate) fn race(
         thread: indices(now),
         previous_thread: Some(indices(before)),
         previous_block: Some(indices(before).block),
+    }
+}
+
+/// A rule in the log's terms.
+pub(crate) fn why(rule: Rule) -> log::Why {
+    match rule {
+        Rule::Unordered | Rule::Scope => log::Why::Unordered,
+        Rule::Overlap => log::Why::Overlap,
+        Rule::ReadOnly => log::Why::ReadOnly,
+        Rule::Asynchronous => log::Why::Asynchronous,
     }
 }
 

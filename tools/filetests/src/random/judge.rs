@@ -3,7 +3,8 @@
 //! 1. Where precise mode leaves global memory to the cells, a granule is reported if and only if
 //!    happens-before knows a race on it; a miss must show in a count.
 //! 2. What precise mode reports is what happens-before over everything finds, in shared memory too.
-//! 3. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
+//! 3. Fast mode misses without a count only what races by size or as read-only data.
+//! 4. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
 //!    full mode on the program as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule};
 
-use super::kernel::{Act, Kernel, LANES};
+use super::kernel::{Act, Kernel, Kind, LANES, Order};
 use super::tally::Tally;
 use super::text::{self, ENTRY, Text};
 use super::truth::{self, Byte};
@@ -45,6 +46,13 @@ pub enum Wrong {
     Truth,
     /// The same on the original text.
     Original,
+}
+
+/// Whose verdict the cells' records are taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judge {
+    Precise,
+    Fast,
 }
 
 /// A disagreement.
@@ -105,6 +113,10 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         ..Tally::default()
     };
     let mut bench = Bench::new(kernel, &text, Mode::Precise).map_err(|error| failed(0, error))?;
+    let mut fast: Option<Bench> = None;
+    let accesses = kernel.acts();
+    let mut accesses = accesses.iter().filter_map(|act| act.access());
+    let shared = accesses.any(|access| access.place.shared);
     let mut known = None;
     for &schedule in schedules {
         let finding = |(wrong, what)| Finding {
@@ -112,16 +124,32 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             schedule,
             what,
         };
-        let run = bench
-            .run(schedule)
-            .map_err(|error| failed(schedule, error))?;
-        total += run.compare(&text).map_err(finding)?;
-        if run.audit.cells_decide
-            && !kernel
-                .acts()
-                .iter()
-                .any(|act| matches!(act, Act::Poll { .. }))
-        {
+        let fails = |error| failed(schedule, error);
+        let run = bench.run(schedule).map_err(fails)?;
+        total.runs += 1;
+        total.racy_runs += u64::from(!run.audit.clocks.is_empty());
+        run.precise(&mut total).map_err(finding)?;
+        if run.audit.cells_decide {
+            run.cells(&text, Judge::Precise, &mut total)
+                .map_err(finding)?;
+        }
+        // The cells of what is not left to them in precise mode.
+        let again = !run.audit.cells_decide || shared;
+        let fast = match again {
+            true => {
+                let fast = match &mut fast {
+                    Some(fast) => fast,
+                    None => fast.insert(Bench::new(kernel, &text, Mode::Fast).map_err(fails)?),
+                };
+                Some(fast.run(schedule).map_err(fails)?)
+            }
+            false => None,
+        };
+        fast.as_ref()
+            .unwrap_or(&run)
+            .cells(&text, Judge::Fast, &mut total)
+            .map_err(finding)?;
+        if run.audit.cells_decide && !kernel.acts().into_iter().any(observes) {
             let truth = known.get_or_insert_with(|| truth::races(kernel));
             total.known += 1;
             let found = run.racing(&text);
@@ -158,6 +186,20 @@ pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32,
         pairs.extend(found.map(|race| (race.line.min(race.earlier), race.line.max(race.earlier))));
     }
     Ok(pairs)
+}
+
+/// Whether an act may see what another thread wrote, in either memory, and so be ordered after it.
+fn observes(act: &Act) -> bool {
+    let strong = |order| !matches!(order, Order::Plain | Order::ReadOnly);
+    match act {
+        Act::Access(access) => match access.kind {
+            Kind::Load => strong(access.order),
+            Kind::Atom(_) => true,
+            Kind::Store | Kind::Red(_) => false,
+        },
+        Act::Fence(..) => false,
+        Act::Poll { .. } => true,
+    }
 }
 
 fn differ(truth: &BTreeSet<Byte>, found: &BTreeSet<Byte>) -> Option<String> {
@@ -275,25 +317,6 @@ impl Bench {
 type Disagreement = (Wrong, String);
 
 impl Run {
-    /// Compares what the cells, precise mode and happens-before say of this run.
-    fn compare(&self, text: &Text) -> Result<Tally, Disagreement> {
-        let mut tally = Tally {
-            runs: 1,
-            racy_runs: u64::from(!self.audit.clocks.is_empty()),
-            ..Tally::default()
-        };
-        let racing = self.racing(text);
-        let words: BTreeSet<_> = racing
-            .iter()
-            .filter(|(shared, _)| shared.is_some())
-            .map(|(shared, byte)| (shared, byte / 4))
-            .collect();
-        tally.shared = words.len() as u64;
-        self.precise(&mut tally)?;
-        self.cells(text, &racing, &mut tally)?;
-        Ok(tally)
-    }
-
     /// The bytes that happens-before knows a race on.
     fn racing(&self, text: &Text) -> BTreeSet<Byte> {
         let mut bytes = BTreeSet::new();
@@ -306,6 +329,11 @@ impl Run {
 
     /// What was reported is what happens-before says, where it was asked.
     fn precise(&self, tally: &mut Tally) -> Result<(), Disagreement> {
+        let shared = self.audit.clocks.iter().filter_map(|race| {
+            let cta = race.shared?;
+            Some((cta, race.address))
+        });
+        tally.shared += shared.collect::<BTreeSet<_>>().len() as u64;
         let by_cells = self.audit.cells_decide;
         let line = |site| self.lines.get(&site).copied().unwrap_or(0);
         let pair = |a: u32, b: u32, shared: bool| (shared, a.min(b), a.max(b));
@@ -340,69 +368,100 @@ impl Run {
     }
 
     /// What the cells recorded, against happens-before, granule by granule.
-    fn cells(
-        &self,
-        text: &Text,
-        racing: &BTreeSet<Byte>,
-        tally: &mut Tally,
-    ) -> Result<(), Disagreement> {
+    fn cells(&self, text: &Text, judge: Judge, tally: &mut Tally) -> Result<(), Disagreement> {
         let audit = &self.audit;
-        let bytes = audit.granule.max(1);
-        let granule = |byte: u32| byte / bytes;
-        let racy: BTreeSet<u32> = racing
-            .iter()
-            .filter(|(shared, _)| shared.is_none())
-            .map(|(_, byte)| granule(*byte))
-            .collect();
-        let reported: BTreeSet<u32> = audit
-            .cells
-            .iter()
-            .map(|conflict| granule((conflict.address - self.memory) as u32))
+        // Precise mode leaves shared memory to happens-before.
+        let wanted = |shared: bool| judge == Judge::Fast || !shared;
+        let bytes = |shared: bool| match shared {
+            true => audit.granules.1,
+            false => audit.granules.0,
+        };
+        let granule = |(shared, byte): Byte| (shared, byte / bytes(shared.is_some()));
+        let racy_by = |why: &dyn Fn(log::Why) -> bool| -> BTreeSet<Byte> {
+            let conflicts = audit.clocks.iter().filter(|conflict| why(conflict.why));
+            conflicts
+                .filter(|conflict| wanted(conflict.shared.is_some()))
+                .flat_map(|conflict| {
+                    let overlap = self.overlap(text, conflict);
+                    overlap.map(|byte| granule((conflict.shared, byte)))
+                })
+                .collect()
+        };
+        let racy = racy_by(&|_| true);
+        let records = || {
+            let all = audit.cells.iter();
+            all.filter(|conflict| wanted(conflict.shared.is_some()))
+        };
+        let reported: BTreeSet<Byte> = records()
+            .map(|conflict| granule((conflict.shared, self.offset(conflict))))
             .collect();
         // Of a pair of accesses only the first granule is recorded.
-        let pairs: BTreeSet<u32> = audit
-            .cells
-            .iter()
-            .flat_map(|conflict| self.possible(text, conflict))
-            .map(granule)
+        let pairs: BTreeSet<(bool, u32)> = records()
+            .flat_map(|conflict| {
+                let possible = self.possible(text, conflict).into_iter();
+                possible.map(|byte| granule((conflict.shared, byte)))
+            })
+            .map(|(shared, granule)| (shared.is_some(), granule))
             .collect();
-        let missed: Vec<u32> = racy
-            .iter()
-            .filter(|granule| !reported.contains(granule) && !pairs.contains(granule))
+        let missed: BTreeSet<Byte> = racy
+            .difference(&reported)
+            .filter(|(shared, granule)| !pairs.contains(&(shared.is_some(), *granule)))
             .copied()
             .collect();
-        let false_alarms: Vec<u32> = reported.difference(&racy).copied().collect();
+        let false_alarms: BTreeSet<Byte> = reported.difference(&racy).copied().collect();
         let counted = audit.counters.undecided + audit.counters.evictions > 0;
+        let at = |(shared, granule): Byte| {
+            let first = granule * bytes(shared.is_some());
+            format!(
+                "{judge:?}: byte {first} of {shared:?}, {:?}",
+                audit.counters
+            )
+        };
+        let count = |set: &BTreeSet<Byte>| set.len() as u64;
         let (missed_counted, missed_silently) = match counted {
-            true => (missed.len() as u64, 0),
-            false => (0, missed.len() as u64),
+            true => (count(&missed), 0),
+            false => (0, count(&missed)),
         };
-        let found = (racy.len() - missed.len()) as u64;
-        tally.fast_racy += racy.len() as u64;
-        tally.fast_counted += missed_counted;
-        tally.fast_missed += missed_silently;
-        if audit.release_capable {
-            tally.fast_possible += found;
-            tally.fast_doubtful += false_alarms.len() as u64;
-        } else {
-            tally.fast_found += found;
-            tally.fast_false += false_alarms.len() as u64;
+        let found = count(&racy) - count(&missed);
+        match judge {
+            Judge::Precise => {
+                tally.cells += 1;
+                tally.cells_racy += count(&racy);
+                tally.cells_found += found;
+                tally.cells_counted += missed_counted;
+                if let Some(&granule) = false_alarms.first() {
+                    return Err((Wrong::FalseAlarm, at(granule)));
+                }
+                match missed.first() {
+                    Some(&granule) if !counted => Err((Wrong::Miss, at(granule))),
+                    _ => Ok(()),
+                }
+            }
+            Judge::Fast => {
+                tally.fast_racy += count(&racy);
+                tally.fast_counted += missed_counted;
+                tally.fast_missed += missed_silently;
+                let (real, others) = match audit.release_capable {
+                    true => (&mut tally.fast_possible, &mut tally.fast_doubtful),
+                    false => (&mut tally.fast_found, &mut tally.fast_false),
+                };
+                *real += found;
+                *others += count(&false_alarms);
+                // Cells know nothing of read-only data and of sizes.
+                let plain = racy_by(&|why| why == log::Why::Unordered);
+                match missed.intersection(&plain).next() {
+                    Some(&granule) if !counted => Err((Wrong::Miss, at(granule))),
+                    _ => Ok(()),
+                }
+            }
         }
-        if !audit.cells_decide {
-            return Ok(());
-        }
-        tally.cells += 1;
-        tally.cells_racy += racy.len() as u64;
-        tally.cells_found += found;
-        tally.cells_counted += missed_counted;
-        let at = |granule: u32| {
-            let first = granule * bytes;
-            format!("bytes {first}..{}, {:?}", first + bytes, audit.counters)
-        };
-        match (missed_silently, false_alarms.first()) {
-            (_, Some(&granule)) => Err((Wrong::FalseAlarm, at(granule))),
-            (1.., None) => Err((Wrong::Miss, at(missed[0]))),
-            _ => Ok(()),
+    }
+
+    /// Offset of a conflict in its memory.
+    fn offset(&self, conflict: &Conflict) -> u32 {
+        match conflict.shared {
+            Some(_) => conflict.address as u32,
+            None => (conflict.address - self.memory) as u32,
         }
     }
 
@@ -417,8 +476,12 @@ impl Run {
                 .flat_map(|(first, count)| first..first + count)
                 .collect()
         };
-        let (a, b) = (bytes(conflict.line), bytes(conflict.earlier));
-        a.intersection(&b).copied().collect()
+        let a = bytes(conflict.line);
+        match conflict.earlier {
+            // A cell may have lost the earlier access; then any will do.
+            0 => a,
+            earlier => a.intersection(&bytes(earlier)).copied().collect(),
+        }
     }
 
     /// The bytes of the conflict's word that both accesses touch.
@@ -432,10 +495,7 @@ impl Run {
         };
         let a = range(conflict.line, conflict.thread);
         let b = range(conflict.earlier, conflict.earlier_thread.unwrap_or(0));
-        let word = match conflict.shared {
-            Some(_) => conflict.address as u32,
-            None => (conflict.address - self.memory) as u32,
-        };
+        let word = self.offset(conflict);
         a.0.max(b.0).max(word)..a.1.min(b.1).min(word + 4)
     }
 }

@@ -46,24 +46,20 @@ tally! {
     cells_found: "reported",
     /// Not reported, but the run counts undecided conflicts or evictions.
     cells_counted: "missed, with a count that says so",
-    /// Not reported at all.
-    cells_missed: "missed silently",
-    /// Reported granules without a race.
-    cells_false: "false alarms",
     /// Runs whose global memory precise mode gives to happens-before.
     clocks: "**precise**, by happens-before: runs",
     /// Pairs of sites it reported.
     clocks_pairs: "pairs of lines reported",
-    /// Racy granules in all runs.
-    fast_racy: "**fast**, all runs: racy granules of global memory",
+    /// Racy granules in all runs, shared memory too.
+    fast_racy: "**fast**, all runs: racy granules of global and shared memory",
     /// Reported as races.
     fast_found: "reported as races",
     /// Reported as possible.
     fast_possible: "reported as possible",
     /// Not reported, with a count.
     fast_counted: "missed, with a count that says so",
-    /// Not reported at all.
-    fast_missed: "missed silently",
+    /// Not reported at all; none of them an ordinary race.
+    fast_missed: "missed silently: races by size, or of read-only data, alone",
     /// Reported as races without being any.
     fast_false: "false alarms",
     /// Reported as possible without being any.
