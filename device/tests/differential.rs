@@ -10,7 +10,8 @@ use device::{Fast, FastArguments, FastShared, FastSharedArguments};
 use driver::Device as _;
 use shadow::layout::{
     ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GRID_CLASS_MASK,
-    GRID_CLASS_SHIFT, GRID_MULTI, LaunchBlock, PairSlot, WARP_MULTI, WITNESS_BYTES,
+    GRID_CLASS_SHIFT, GRID_MULTI, LaunchBlock, PairSlot, WARP_CLASS_MASK, WARP_MULTI,
+    WITNESS_BYTES,
 };
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
@@ -167,6 +168,7 @@ impl Random {
     fn identity(&mut self, widths: &Widths) -> Identity {
         Identity {
             generation: [1, 255][self.below(2) as usize],
+            grid_epoch: self.edge(widths.grid),
             tag: self.edge(widths.tag),
             cta: self.edge(widths.cta),
             barrier_epoch: self.edge(widths.barrier),
@@ -183,18 +185,21 @@ fn the_rule_in_rust_equals_the_rule_in_ptx() {
     let (mut verdicts, mut fast_hits) = ([0u32; 6], 0);
     for widths in [
         Widths {
+            grid: 3,
             tag: 4,
             cta: 12,
-            barrier: 10,
+            barrier: 7,
             warp: 7,
         },
         Widths {
+            grid: 4,
             tag: 0,
             cta: 5,
-            barrier: 28,
+            barrier: 24,
             warp: 0,
         },
         Widths {
+            grid: 0,
             tag: 3,
             cta: 30,
             barrier: 0,
@@ -217,19 +222,22 @@ fn the_rule_of_shared_memory_in_rust_equals_that_in_ptx() {
     let (mut verdicts, mut fast_hits) = ([0u32; 6], 0);
     for widths in [
         Widths {
+            grid: 3,
             tag: 4,
             cta: 12,
-            barrier: 10,
+            barrier: 7,
             warp: 7,
         },
         // One CTA: nothing of the identity is above the epochs.
         Widths {
+            grid: 0,
             tag: 0,
             cta: 0,
             barrier: 23,
             warp: 10,
         },
         Widths {
+            grid: 0,
             tag: 0,
             cta: 0,
             barrier: 0,
@@ -289,7 +297,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         // Mostly the same thread in most fields, or nearly every cell would be of another CTA.
         let other = random.identity(widths);
         let mut owner = me;
-        for field in 0..7 {
+        for field in 0..8 {
             if random.below(4) == 0 {
                 match field {
                     0 => owner.generation = other.generation,
@@ -298,6 +306,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
                     3 => owner.barrier_epoch = other.barrier_epoch,
                     4 => owner.warp_epoch = other.warp_epoch,
                     5 => owner.warp = other.warp,
+                    6 => owner.grid_epoch = other.grid_epoch,
                     _ => owner.lane = other.lane,
                 }
             }
@@ -315,6 +324,10 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             // What only its CTA can access is never of several.
             state &= !GRID_MULTI;
         }
+        // A cell whose owner has lost its grid epoch is that owner's alone.
+        if widths.grid > 0 && owner.grid_epoch == !0 >> (64 - widths.grid) {
+            state &= GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK;
+        }
         // A thread of an earlier launch was killed while it held the cell.
         if owner.generation != me.generation && random.below(2) == 0 {
             state |= BUSY;
@@ -330,11 +343,12 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             cells: (cells + 8 * i).wrapping_sub(8 * slot),
             witnesses: (witnesses + WITNESS_BYTES * i).wrapping_sub(WITNESS_BYTES * slot),
             slot_mask: if shared { SLOTS - 1 } else { 0 },
-            in_turn: u64::from(shared),
+            in_turn: u32::from(shared),
             window_bytes: 1 << 40,
             barrier_shift: shifts.barrier,
             cta_shift: shifts.cta,
             tag_shift: shifts.tag,
+            grid_shift: shifts.grid,
             pairs,
             counters: counters + size_of::<Counters>() as u64 * i,
             ..LaunchBlock::zeroed()

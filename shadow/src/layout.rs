@@ -14,7 +14,7 @@
 //! | 19-21 | grid class | attributes of the accesses of this launch |
 //! | 22 | busy | a thread that changed the cell is writing its site |
 //! | 23-30 | generation | launch modulo 255, plus 1; 0 is an empty cell |
-//! | 31-63 | who | tag, CTA, barrier epoch, warp epoch from high to low, with widths per launch |
+//! | 31-63 | who | grid epoch, tag, CTA, barrier epoch, warp epoch from high to low, with widths per launch |
 //!
 //! Like [`rule`](crate::rule), this file is compiled twice: here, where `pod!` makes a struct
 //! `bytemuck::Pod`, and by `device` without any library.
@@ -54,7 +54,7 @@ pub const GENERATION_SHIFT: u32 = 23;
 pub const GENERATION_MASK: u64 = 255 << GENERATION_SHIFT;
 /// Lowest bit of the warp epoch, the first of the fields with a width per launch.
 pub const WARP_EPOCH_SHIFT: u32 = 31;
-/// Bits for tag, CTA, barrier epoch and warp epoch together.
+/// Bits for grid epoch, tag, CTA, barrier epoch and warp epoch together.
 pub const WHO_BITS: u32 = 64 - WARP_EPOCH_SHIFT;
 
 /// Largest generation; the next launch needs cleared cells and starts at 1 again.
@@ -124,7 +124,8 @@ pub struct LaunchBlock {
     pub barrier_shift: u32,
     /// Lowest bit of the CTA id.
     pub cta_shift: u32,
-    /// Lowest bit of the tag; 64 when the cells cover the window, the CTA id's for shared memory.
+    /// Lowest bit of the tag; the grid epoch's when the cells cover the window, the CTA id's for
+    /// shared memory.
     pub tag_shift: u32,
     /// 1 to [`MAX_GENERATION`].
     pub generation: u32,
@@ -142,7 +143,11 @@ pub struct LaunchBlock {
     pub slot_mask: u64,
     /// 1 when the CTAs that share a slot are to start in the order of their ids, as
     /// [`Shifts::in_turn`](crate::rule::Shifts::in_turn) says.
-    pub in_turn: u64,
+    pub in_turn: u32,
+    /// Lowest bit of the grid epoch; 64 when the kernel has no grid barriers.
+    pub grid_shift: u32,
+    /// Address of the grid barriers that each CTA has passed, a `u64` per CTA; 0 without any.
+    pub grid_epochs: u64,
     /// Address of the [`Journal`], for kernels that keep one.
     pub journal: u64,
 }
@@ -310,7 +315,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 120);
+        assert_eq!(size_of::<LaunchBlock>(), 128);
         assert_eq!(size_of::<Counters>(), 40);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);

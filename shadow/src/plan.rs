@@ -18,11 +18,15 @@ pub struct Shape {
     pub barriers: bool,
     /// The kernel executes barriers of the whole warp.
     pub warp_barriers: bool,
+    /// The kernel executes barriers of the whole grid, and so of the CTA.
+    pub grid_barriers: bool,
 }
 
 /// The widths of a launch, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
+    /// Grid epoch.
+    pub grid: u32,
     /// Which granule of those that share a cell.
     pub tag: u32,
     /// CTA id.
@@ -54,17 +58,24 @@ impl core::fmt::Display for TooLarge {
 const MIN_EPOCH: u32 = 4;
 /// More warp epochs than this take bits from the barrier epoch.
 const MAX_WARP_EPOCH: u32 = 10;
+/// More grid epochs than this take bits from the others, which start anew with each.
+const MAX_GRID_EPOCH: u32 = 12;
 
 /// Chooses the widths: what the ids need, the rest for epochs.
 pub fn widths(shape: &Shape) -> Result<Widths, TooLarge> {
     let granules = shape.window_bytes.max(1).div_ceil(1 << shape.granule_log2);
     let tag = bits(granules).saturating_sub(shape.index_bits);
     let cta = bits(shape.ctas);
-    let epochs = u32::from(shape.barriers) + u32::from(shape.warp_barriers);
-    let needed = tag + cta + epochs * MIN_EPOCH;
+    let levels = [shape.barriers, shape.warp_barriers, shape.grid_barriers];
+    let needed = tag + cta + levels.map(u32::from).iter().sum::<u32>() * MIN_EPOCH;
     let Some(spare) = WHO_BITS.checked_sub(needed) else {
         return Err(TooLarge { needed });
     };
+    let grid = match shape.grid_barriers {
+        true => (MIN_EPOCH + spare / 2).min(MAX_GRID_EPOCH),
+        false => 0,
+    };
+    let spare = spare - grid.saturating_sub(MIN_EPOCH);
     let (barrier, warp) = match (shape.barriers, shape.warp_barriers) {
         (false, false) => (0, 0),
         (true, false) => (MIN_EPOCH + spare, 0),
@@ -75,6 +86,7 @@ pub fn widths(shape: &Shape) -> Result<Widths, TooLarge> {
         }
     };
     Ok(Widths {
+        grid,
         tag,
         cta,
         barrier,
@@ -95,7 +107,12 @@ impl Widths {
         Shifts {
             barrier,
             cta,
-            tag: if self.tag == 0 { 64 } else { cta + self.cta },
+            tag: if self.tag == 0 {
+                64 - self.grid
+            } else {
+                cta + self.cta
+            },
+            grid: 64 - self.grid,
             in_turn: false,
         }
     }
@@ -116,6 +133,8 @@ impl Widths {
 pub struct Identity {
     /// 1 to 255.
     pub generation: u32,
+    /// Grid barriers passed.
+    pub grid_epoch: u64,
     /// Which granule.
     pub tag: u64,
     /// Linear CTA id.
@@ -139,7 +158,8 @@ impl Identity {
         } else {
             self.tag << shifts.tag
         };
-        tag | self.cta.checked_shl(shifts.cta).unwrap_or(0)
+        tag | self.grid_epoch.checked_shl(shifts.grid).unwrap_or(0)
+            | self.cta.checked_shl(shifts.cta).unwrap_or(0)
             | self.barrier_epoch.checked_shl(shifts.barrier).unwrap_or(0)
             | self.warp_epoch << WARP_EPOCH_SHIFT
             | u64::from(self.generation) << GENERATION_SHIFT
@@ -156,6 +176,7 @@ impl Identity {
         };
         Self {
             generation: (cell >> GENERATION_SHIFT & 255) as u32,
+            grid_epoch: field(shifts.grid, widths.grid),
             tag: field(shifts.tag.min(63), widths.tag),
             cta: field(shifts.cta, widths.cta),
             barrier_epoch: field(shifts.barrier, widths.barrier),
@@ -177,28 +198,36 @@ mod tests {
         granule_log2: 2,
         barriers: true,
         warp_barriers: true,
+        grid_barriers: false,
     };
 
     #[test]
     fn every_shape_uses_at_most_all_bits_and_never_cuts_an_id() {
         for log_ctas in 0..31 {
-            for (barriers, warp_barriers) in
-                [(false, false), (true, false), (false, true), (true, true)]
-            {
+            for [barriers, warp_barriers, grid_barriers] in [
+                [false, false, false],
+                [true, false, false],
+                [false, true, false],
+                [true, true, false],
+                [true, false, true],
+                [true, true, true],
+            ] {
                 for granule_log2 in 0..3 {
                     let ctas = 1u64 << log_ctas;
                     let shape = Shape {
                         ctas,
                         barriers,
                         warp_barriers,
+                        grid_barriers,
                         granule_log2,
                         ..SHAPE
                     };
                     let Ok(w) = widths(&shape) else { continue };
-                    assert!(w.tag + w.cta + w.barrier + w.warp <= WHO_BITS);
+                    assert!(w.grid + w.tag + w.cta + w.barrier + w.warp <= WHO_BITS);
                     assert!(ctas <= 1 << w.cta);
                     assert_eq!(w.barrier > 0, barriers);
                     assert_eq!(w.warp > 0, warp_barriers);
+                    assert_eq!(w.grid > 0, grid_barriers);
                 }
             }
         }
@@ -212,6 +241,7 @@ mod tests {
         assert_eq!(
             widths(&SHAPE).unwrap(),
             Widths {
+                grid: 0,
                 tag: 4,
                 cta: 0,
                 barrier: 19,
@@ -224,12 +254,15 @@ mod tests {
     fn identities_survive_packing() {
         let w = widths(&Shape {
             ctas: 1000,
+            grid_barriers: true,
+            index_bits: 30,
             ..SHAPE
         })
         .unwrap();
         let id = Identity {
             generation: 7,
-            tag: 9,
+            grid_epoch: 5,
+            tag: 3,
             cta: 999,
             barrier_epoch: 5,
             warp_epoch: 3,

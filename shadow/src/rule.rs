@@ -23,6 +23,8 @@
 //!    silently from one with a smaller id, which mostly was there before; an eviction is counted
 //!    where the order is broken. A CTA that lost a cell and comes back finds its followers' (an
 //!    eviction), or an eviction has been counted in between: no loss goes uncounted.
+//! 6. A barrier of the whole grid orders everything before it, so it voids cells as a new launch
+//!    does. Of a thread that does not know its grid epoch, nothing is decided.
 //!
 //! This file is compiled twice: into this crate, and by `device` with `#![no_core]` into PTX.
 //! Hence only `u32`, `u64`, `bool` and plain functions.
@@ -79,8 +81,10 @@ pub struct Shifts {
     pub barrier: u32,
     /// Lowest bit of the CTA id, at most 63.
     pub cta: u32,
-    /// Lowest bit of the tag, 64 when there is none.
+    /// Lowest bit of the tag, that of the grid epoch when there is none.
     pub tag: u32,
+    /// Lowest bit of the grid epoch, 64 when there is none.
+    pub grid: u32,
     /// Who has the larger tag follows whoever has the smaller one, which is no eviction.
     pub in_turn: bool,
 }
@@ -140,6 +144,11 @@ const fn doubtful(table: u32, class: u64, kind: u32) -> bool {
     is_mixed(class) & (digit(table, kind) & 8 == 0)
 }
 
+/// A left shift that may be by 64.
+pub const fn up(value: u64, shift: u32) -> u64 {
+    value << 1u32 << (shift - 1)
+}
+
 /// A right shift that may be by 64.
 pub const fn above(value: u64, shift: u32) -> u64 {
     value >> 1 >> (shift - 1)
@@ -189,7 +198,8 @@ pub const fn slot(me: u64, shifts: &Shifts, slot_mask: u64, index_mask: u64) -> 
 
 /// The CTA of `me`, which is without tag.
 pub const fn cta(me: u64, shifts: &Shifts) -> u64 {
-    above(me, shifts.cta)
+    let epoch = up(above(me, shifts.grid), shifts.grid);
+    above(me ^ epoch, shifts.cta)
 }
 
 /// Whether the field of `me` from `low` to `high` is at its maximum. A field without bits never is.
@@ -198,13 +208,32 @@ pub const fn saturated(me: u64, low: u32, high: u32) -> bool {
     high != low && me >> low & mask == mask
 }
 
+/// Whether the grid epoch is at its maximum, which stands for not knowing it.
+const fn lost_grid_barriers(me: u64, shifts: &Shifts) -> bool {
+    let most = above(!0, shifts.grid);
+    most != 0 && above(me, shifts.grid) == most
+}
+
 /// One access by `me` to a granule whose cell is `cell`.
 ///
-/// `me` holds generation, tag, CTA, epochs, warp and lane, and no class or multi bit.
+/// `me` holds generation, grid epoch, tag, CTA, epochs, warp and lane, and no class or multi bit.
 pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     let fresh = me | classes(kind);
     let differs = cell ^ me;
     if differs & GENERATION_MASK != 0 {
+        return Outcome {
+            next: fresh,
+            verdict: OK,
+        };
+    }
+    if lost_grid_barriers(cell, shifts) || lost_grid_barriers(me, shifts) {
+        let mine = differs & !(GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK) == 0;
+        return Outcome {
+            next: if mine { cell | fresh } else { fresh },
+            verdict: if mine { OK } else { UNDECIDED },
+        };
+    }
+    if above(differs, shifts.grid) != 0 {
         return Outcome {
             next: fresh,
             verdict: OK,
@@ -324,6 +353,26 @@ pub const fn pass_barrier(me: u64, shifts: &Shifts) -> u64 {
         return me;
     }
     me + (1 << shifts.barrier)
+}
+
+/// `me` after a barrier of the whole CTA that is the end of `more` barriers of the whole grid, 0 or 1,
+/// where the CTA has passed `passed` of them by now.
+///
+/// Those are different when threads of the CTA meet at different instructions; then the grid epoch
+/// is lost.
+pub const fn pass_barrier_of_grid(me: u64, passed: u64, more: u64, shifts: &Shifts) -> u64 {
+    let most = above(!0, shifts.grid);
+    let before = above(me, shifts.grid);
+    let me = pass_barrier(me, shifts);
+    if before == most || (more == 0 && passed == before) {
+        return me;
+    }
+    let now = before + more;
+    if passed != now || now == most {
+        return me | up(most, shifts.grid);
+    }
+    let inner = above(!0, 64 - (shifts.cta - WARP_EPOCH_SHIFT)) << WARP_EPOCH_SHIFT;
+    (me & !inner) ^ up(before ^ now, shifts.grid)
 }
 
 /// `me` after a barrier of the whole warp: next warp epoch.

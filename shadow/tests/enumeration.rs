@@ -17,6 +17,7 @@ use shadow::plan::{Identity, Widths};
 use shadow::rule::{self, Shifts};
 
 const WIDTHS: Widths = Widths {
+    grid: 0,
     tag: 0,
     cta: 1,
     barrier: 4,
@@ -35,6 +36,7 @@ const TAGGED: Widths = Widths { tag: 1, ..WIDTHS };
 enum Event {
     /// Thread, kind, granule.
     Access(usize, u32, usize),
+    GridBarrier,
     CtaBarrier(u64),
     WarpBarrier(u64, u32),
 }
@@ -103,6 +105,17 @@ impl Walk<'_> {
                     self.step(outcome.next, me, oracles, blurred, left - 1);
                     oracles[granule].undo();
                 }
+                Event::GridBarrier => {
+                    self.barrier(
+                        cell,
+                        me,
+                        oracles,
+                        blurred,
+                        left,
+                        |_| true,
+                        pass_grid_barrier,
+                    );
+                }
                 Event::CtaBarrier(cta) => {
                     let joins = |place: &Place| place.cta == cta;
                     let pass = rule::pass_barrier;
@@ -165,6 +178,12 @@ impl Walk<'_> {
             tally.undecided_races += u64::from(undecided && races);
         }
     }
+}
+
+/// One grid barrier more than before.
+fn pass_grid_barrier(me: u64, shifts: &Shifts) -> u64 {
+    let passed = me.checked_shr(shifts.grid).unwrap_or(0);
+    rule::pass_barrier_of_grid(me, passed + 1, 1, shifts)
 }
 
 /// The device's fast path (`__cudarun_fast`), which settles an access without asking the rule.
@@ -383,6 +402,31 @@ fn five_events_on_two_granules_of_one_cell() {
     assert!(tally.evictions > tally.accesses / 4, "{tally:?}");
 }
 
+/// The barriers of [`WARPS`], and one of the whole grid.
+const GRID_BARRIERS: [Event; 3] = [
+    Event::GridBarrier,
+    Event::CtaBarrier(0),
+    Event::CtaBarrier(1),
+];
+
+#[test]
+fn five_events_with_barriers_of_the_grid() {
+    let wide = Widths { grid: 4, ..WIDTHS };
+    for (name, widths) in [("grid", wide), ("grid, tagged", Widths { tag: 1, ..wide })] {
+        let shifts = (&widths, widths.shifts());
+        let tally = walk(name, shifts, &WARPS, &KINDS, &GRID_BARRIERS, 5);
+        let choices = 16 << widths.tag;
+        assert_eq!(tally.accesses, accesses(choices, choices + 3, 5));
+        // Without strong loads, every first race is reported.
+        assert_eq!(tally.undecided, 0);
+    }
+    // The first barrier of the grid uses up the epochs.
+    let narrow = Widths { grid: 1, ..WIDTHS };
+    let shifts = (&narrow, narrow.shifts());
+    let tally = walk("grid, saturated", shifts, &WARPS, &KINDS, &GRID_BARRIERS, 5);
+    assert!(tally.undecided > 0, "{tally:?}");
+}
+
 /// The kinds that shared memory knows: inside a CTA every scope is wide.
 const SHARED_KINDS: [u32; 4] = [
     rule::WEAK_LOAD,
@@ -398,6 +442,16 @@ fn five_events_in_shared_memory() {
         let tally = walk(name, shifts, &ONE_CTA, &SHARED_KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.evictions, 0);
+    }
+    let widths = Widths { grid: 4, ..WIDTHS };
+    for (name, places, evictions) in [
+        ("shared, grid", ONE_CTA, false),
+        ("one slot, grid", WARPS, true),
+    ] {
+        let shifts = (&widths, widths.shared_shifts());
+        let tally = walk(name, shifts, &places, &SHARED_KINDS, &GRID_BARRIERS, 5);
+        assert_eq!(tally.accesses, accesses(16, 19, 5));
+        assert_eq!(tally.evictions > 0, evictions);
     }
 }
 

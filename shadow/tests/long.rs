@@ -47,7 +47,7 @@ proptest! {
         warp in 1u32..5,
         events in prop::collection::vec(event(), 1..80),
     ) {
-        let widths = Widths { tag: 0, cta: 1, barrier, warp };
+        let widths = Widths { grid: 0, tag: 0, cta: 1, barrier, warp };
         let shifts = widths.shifts();
         let mut oracle = Oracle::new(&PLACES);
         let mut me = PLACES.map(|p| {

@@ -14,6 +14,7 @@ use shadow::plan::{Identity, Shape, Widths, widths};
 use shadow::rule::{self, *};
 
 const WIDTHS: Widths = Widths {
+    grid: 0,
     tag: 2,
     cta: 8,
     barrier: 16,
@@ -115,6 +116,7 @@ fn any_number_of_barriers_orders_and_never_alarms_or_hides() {
         let races = races_after(before, between);
         for bits in [4, 8, 10, 16, 28] {
             let widths = Widths {
+                grid: 0,
                 tag: 0,
                 cta: 1,
                 barrier: bits,
@@ -177,6 +179,7 @@ fn races_after(before: u64, between: u64) -> Vec<(u32, u32, bool)> {
 #[test]
 fn a_saturated_epoch_is_undecided_and_other_ctas_still_race() {
     let widths = Widths {
+        grid: 0,
         tag: 0,
         cta: 1,
         barrier: 4,
@@ -236,6 +239,7 @@ fn ctas_that_agree_modulo_a_power_of_two_still_race() {
             granule_log2: 2,
             barriers: bits < 24,
             warp_barriers: bits < 20,
+            grid_barriers: bits < 12,
         };
         let widths = widths(&shape).unwrap();
         let shifts = widths.shifts();

@@ -1,6 +1,6 @@
 // A cooperative launch: every block fills its part, all wait for the whole grid, then read another's part.
 // Racy: without the wait.
-// The clean variant orders by the grid's barrier, which the device alone cannot decide.
+// The barrier of the grid is recognised, so that the device alone can decide.
 //@ expect(clean): no-race
 //@ expect(racy): race
 #include <cooperative_groups.h>

@@ -13,7 +13,8 @@
 use crate::layout::*;
 use crate::memory::*;
 use crate::rule;
-use crate::{shifts, up};
+use crate::rule::up;
+use crate::shifts;
 
 /// Offsets in a thread's state.
 const ME: u64 = 0;

@@ -40,12 +40,7 @@ mod witness;
 
 use layout::*;
 use memory::*;
-use rule::Shifts;
-
-/// A left shift that may be by 64.
-fn up(value: u64, shift: u32) -> u64 {
-    value << 1u32 << (shift - 1)
-}
+use rule::{Shifts, up};
 
 fn shifts(launch: *const LaunchBlock) -> Shifts {
     unsafe {
@@ -53,6 +48,7 @@ fn shifts(launch: *const LaunchBlock) -> Shifts {
             barrier: (*launch).barrier_shift,
             cta: (*launch).cta_shift,
             tag: (*launch).tag_shift,
+            grid: (*launch).grid_shift,
             in_turn: (*launch).in_turn != 0,
         }
     }
@@ -73,7 +69,38 @@ pub unsafe extern "C" fn __cudarun_enter(launch: *const LaunchBlock) -> u64 {
 /// The identity after a barrier of the whole CTA.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
-    rule::pass_barrier(me, &shifts(launch))
+    unsafe { pass_barrier(launch, me, 0) }
+}
+
+/// The identity after the barrier of the CTA that ends one of the whole grid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_barrier_of_grid(launch: *const LaunchBlock, me: u64) -> u64 {
+    unsafe { pass_barrier(launch, me, 1) }
+}
+
+unsafe fn pass_barrier(launch: *const LaunchBlock, me: u64, more: u64) -> u64 {
+    unsafe {
+        let epochs = (*launch).grid_epochs;
+        if epochs == 0 {
+            return rule::pass_barrier(me, &shifts(launch));
+        }
+        let passed = load_relaxed(epochs + (cta_in_grid() << 3u32));
+        rule::pass_barrier_of_grid(me, passed, more, &shifts(launch))
+    }
+}
+
+/// Counts a barrier of the whole grid. One thread of each CTA calls it, when it knows that all CTAs
+/// have arrived, and before the barrier at which the other threads wait for it; so they see the
+/// count there, and not before the barrier that precedes the arrival.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_grid_barrier(launch: *const LaunchBlock) {
+    unsafe {
+        let epochs = (*launch).grid_epochs;
+        if epochs != 0 {
+            let at = epochs + (cta_in_grid() << 3u32);
+            store_relaxed(at, load_relaxed(at) + 1);
+        }
+    }
 }
 
 /// The identity after a barrier of the whole warp.

@@ -335,6 +335,7 @@ impl Checker {
             // Entries of the journal are counted in the place of barriers.
             barriers: info.barriers || info.journaled,
             warp_barriers: info.warp_barriers && !info.journaled,
+            grid_barriers: info.grid_barriers && !info.journaled,
         };
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),

@@ -50,6 +50,8 @@ pub struct ShadowMemory {
     entries: u64,
     locks: u64,
     used_entries: u64,
+    /// The grid barriers that each CTA has passed, and how many CTAs there is room for.
+    grid_epochs: (u64, u64),
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
@@ -120,6 +122,7 @@ impl ShadowMemory {
             entries: 0,
             locks: 0,
             used_entries: 0,
+            grid_epochs: (0, 0),
             idle: 0,
             generation: 0,
             wanted: 0,
@@ -163,6 +166,7 @@ impl ShadowMemory {
                 barrier_shift: 31,
                 cta_shift: 31,
                 tag_shift: 64,
+                grid_shift: 64,
                 ..LaunchBlock::zeroed()
             };
             device.write(at, bytemuck::bytes_of(&[block, block]))?;
@@ -217,6 +221,8 @@ impl ShadowMemory {
             slot_mask: 0,
             in_turn: 0,
             journal,
+            grid_shift: shifts.grid,
+            grid_epochs: self.reserve_grid_epochs(device, &shape)?,
         };
         let shifts = widths.shared_shifts();
         let behind = LaunchBlock {
@@ -228,7 +234,7 @@ impl ShadowMemory {
             index_bits: slots.index_bits,
             tag_shift: shifts.tag,
             slot_mask: (1 << slots.slot_bits) - 1,
-            in_turn: u64::from(shifts.in_turn),
+            in_turn: u32::from(shifts.in_turn),
             ..block
         };
         let set_up = |device: &mut dyn Device| {
@@ -428,6 +434,28 @@ impl ShadowMemory {
             index_bits,
             slot_bits,
         })
+    }
+
+    /// A zero for each CTA, if the kernel has barriers of the whole grid; else no address.
+    fn reserve_grid_epochs(
+        &mut self,
+        device: &mut dyn Device,
+        shape: &Shape,
+    ) -> Result<u64, String> {
+        if !shape.grid_barriers {
+            return Ok(0);
+        }
+        let bytes = 8 * shape.ctas;
+        if self.grid_epochs.1 < shape.ctas {
+            release(device, [self.grid_epochs.0, 0]);
+            self.grid_epochs = (0, 0);
+            let at = device.alloc(bytes);
+            let at = at.map_err(|error| format!("no memory for grid barriers: {error}"))?;
+            self.grid_epochs = (at, shape.ctas);
+        }
+        let zeroed = device.fill(self.grid_epochs.0, 0, bytes);
+        zeroed.map_err(|error| error.to_string())?;
+        Ok(self.grid_epochs.0)
     }
 
     fn release_cells(&mut self, device: &mut dyn Device) {

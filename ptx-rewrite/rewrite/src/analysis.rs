@@ -52,6 +52,8 @@ pub struct KernelInfo {
     pub barriers: bool,
     /// It executes barriers of the whole warp.
     pub warp_barriers: bool,
+    /// It executes barriers of the whole grid: `grid.sync()` of cooperative groups.
+    pub grid_barriers: bool,
     /// Static accesses to global or generic memory, callees included.
     pub accesses: u32,
     /// Those with a check.
@@ -332,6 +334,7 @@ fn kernel(
         info.skipped.private += facts.private;
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;
+        info.grid_barriers |= facts.grid_barriers;
         releases.extend(facts.releases.iter().cloned());
         for (what, puzzle) in &facts.not_understood {
             let known = puzzles.entry(what).or_insert(Puzzle {

@@ -1,4 +1,4 @@
-//! The next epoch, after a barrier of the whole CTA or warp.
+//! The next epoch, after a barrier of the whole CTA, warp or grid.
 
 use device::PREFIX;
 use ptx::ast::{Instruction, Operand};
@@ -39,10 +39,23 @@ pub(crate) fn counted(instruction: &Instruction) -> Option<Counted<'_>> {
     }
 }
 
-/// Adds the call that gives the next epoch; false if there is none. `label` is unique in its
-/// function, `state` tells that the identity is kept in memory as well.
+/// Adds the call that counts a barrier of the grid, where the CTA's first thread has waited for it.
+/// All threads see the count after the barrier of the CTA that follows.
+pub(crate) fn count_grid(instruction: &Instruction, edits: &mut Edits) {
+    edits.insert(
+        instruction.span.end,
+        format!(
+            "\n{{\n.param .b64 crc_0;\nst.param.b64 [crc_0], %crc_launch;\n\
+             call {PREFIX}grid_barrier, (crc_0);\n}}\n"
+        ),
+    );
+}
+
+/// Adds the call that gives the next epoch; false if there is none. `ends_grid` says that this is the
+/// last part of a barrier of the grid, `label` is unique in its function, `state` tells that the identity is kept in memory as well.
 pub(crate) fn insert(
     instruction: &Instruction,
+    ends_grid: bool,
     state: bool,
     label: u32,
     edits: &mut Edits,
@@ -70,6 +83,7 @@ pub(crate) fn insert(
         ));
     }
     let function = match counted {
+        Counted::Cta if ends_grid => "barrier_of_grid",
         Counted::Cta => "barrier",
         Counted::Warp | Counted::WarpIfFull(_) => "warp_barrier",
     };

@@ -7,6 +7,7 @@ use ptx::isa::{self, MemoryKind, MemoryOp, SyncOp};
 
 use crate::access::{self, Checked, Place};
 use crate::epoch::{self, Counted};
+use crate::grid::{self, Part};
 use crate::journal;
 use crate::names::Names;
 
@@ -33,6 +34,8 @@ pub(crate) struct Facts {
     pub barriers: bool,
     /// It executes barriers of the whole warp, or may.
     pub warp_barriers: bool,
+    /// It executes barriers of the whole grid.
+    pub grid_barriers: bool,
     /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
     pub special: Special,
     /// What may order threads unseen by the epochs.
@@ -108,6 +111,8 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
     let text = module.slice(body.span);
     let mut variables = module.variables().filter(|v| v.space == Space::Shared);
     facts.names_shared = variables.any(|variable| text.contains(variable.name.as_str()));
+    let grid_barriers = grid::barriers(body);
+    facts.grid_barriers = !grid_barriers.is_empty();
     for (at, statement) in body.statements.iter().enumerate() {
         let instruction = match statement {
             Statement::Instruction(instruction) => instruction,
@@ -125,6 +130,9 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             }
             _ => continue,
         };
+        if grid::part(&grid_barriers, at) == Some(Part::Own) {
+            continue;
+        }
         facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
         match access::classify(&names, at, instruction) {

@@ -9,6 +9,7 @@ use crate::analysis::Plan;
 use crate::calls::{self, STATE_PARAM};
 use crate::edit::Edits;
 use crate::epoch;
+use crate::grid::{self, Part};
 use crate::journal;
 use crate::names::Names;
 use crate::site::Site;
@@ -43,8 +44,15 @@ pub(crate) fn rewrite(
             matches!(access::classify(&names, at, instruction), Checked::Yes { place, .. } if place.may_be_shared())
         });
     edits.insert(body.span.start + 1, prologue(function, state, shared));
+    let grid_barriers = grid::barriers(body);
     let mut label = 0;
     for (statement, instruction) in body.instructions() {
+        let part = grid::part(&grid_barriers, statement);
+        match part {
+            Some(Part::First | Part::Own) => continue,
+            Some(Part::Spin) => epoch::count_grid(instruction, edits),
+            Some(Part::Last) | None => {}
+        }
         if let Checked::Yes { op, place } = access::classify(&names, statement, instruction)
             && (place.may_be_global() || granules.shared.is_some())
         {
@@ -63,7 +71,7 @@ pub(crate) fn rewrite(
             edits.insert(instruction.span.start, text);
             label += 1;
         }
-        if epoch::insert(instruction, state, label, edits) {
+        if epoch::insert(instruction, part == Some(Part::Last), state, label, edits) {
             label += 1;
         }
         if callee(instruction) {

@@ -8,7 +8,8 @@
 //! front of every access to global or shared memory the check, under the access's predicate; after every full barrier
 //! the next epoch.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
-//! a body, [`epoch`] counts barriers, [`calls`] hands the state to device functions and back.
+//! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`calls`] hands the
+//! state to device functions and back.
 //! [`journal`] does for kernels that keep a journal what the others do for cells.
 
 mod access;
@@ -19,6 +20,7 @@ pub mod edit;
 mod epoch;
 mod facts;
 mod function;
+mod grid;
 mod journal;
 mod names;
 mod site;

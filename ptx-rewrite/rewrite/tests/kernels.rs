@@ -281,3 +281,58 @@ fn sites_have_their_lines_and_inlined_frames() {
         .collect();
     assert_eq!(frames, [(20, Some("f")), (10, None)]);
 }
+
+/// `grid.sync()` is known by its shape; whatever differs from it is not taken for one.
+#[test]
+fn barriers_of_the_grid_are_recognised_with_certainty_or_not_at_all() {
+    let text = include_str!("golden/epoch/grid.ptx");
+    let kernel = |text: &str| {
+        let (module, diagnostics) = ptx::parse(text);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}\n{text}");
+        rewrite(&module, &Config::default()).kernels.remove(0)
+    };
+    let known = kernel(text);
+    assert!(known.grid_barriers && known.barriers && !known.release_capable);
+    assert!(!known.beyond_cells && known.release_sites.is_empty());
+    assert_eq!((known.accesses, known.checked), (2, 2));
+    for (part, other) in [
+        ("atom.add.release", "atom.add.acq_rel"),
+        ("atom.add.release", "atom.or.release"),
+        ("release.gpu", "release.cta"),
+        ("ld.acquire.gpu", "ld.relaxed.gpu"),
+        (
+            "ld.acquire.gpu.u32 %now, [%ws+4]",
+            "ld.acquire.gpu.u32 %now, [%ws+8]",
+        ),
+        ("%envreg1", "%envreg3"),
+        ("mov.u32 %lo, %envreg1", "ld.global.u32 %lo, [%data]"),
+        ("-2147483647", "-2147483646"),
+        ("%nctaid.z", "%nctaid.y"),
+        ("%tid.z", "%tid.y"),
+        ("setp.ne.s32 %others", "setp.eq.s32 %others"),
+        ("setp.gt.s32 %same", "setp.lt.s32 %same"),
+        ("xor.b32 %diff, %now, %old", "xor.b32 %diff, %now, %adds"),
+        ("@%same bra spin", "@!%same bra spin"),
+        ("@%same bra spin", "@%same bra joined"),
+        ("spin:", "spin: st.global.u32 [%data], 3;"),
+        ("joined:", "membar.gl; joined:"),
+        ("joined:", "joined: st.global.u32 [%data], 3;"),
+        (
+            "joined:\n    barrier.sync 0;",
+            "joined:\n    barrier.sync 0, 64;",
+        ),
+        ("    st.global.u32 [%data], 1;", "    @%others bra joined;"),
+        (
+            "    st.global.u32 [%data], 1;",
+            "    @%others add.u64 %ws, %ws, 4;",
+        ),
+    ] {
+        assert!(text.contains(part), "{part}");
+        let almost = kernel(&text.replace(part, other));
+        assert!(!almost.grid_barriers, "{other} for {part}");
+        assert!(
+            almost.release_capable || almost.beyond_cells,
+            "{other} for {part}"
+        );
+    }
+}

@@ -98,7 +98,8 @@ fn cooperation() {
     let Some(all) = program("cooperation") else {
         return;
     };
-    assert!(kernel(&all, "grid").release_capable && kernel(&all, "atomics").release_capable);
+    assert!(kernel(&all, "grid").grid_barriers && !kernel(&all, "grid").release_capable);
+    assert!(kernel(&all, "atomics").release_capable);
     assert!(kernel(&all, "counts").barriers && kernel(&all, "counts").warp_barriers);
 }
 

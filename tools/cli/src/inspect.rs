@@ -180,13 +180,7 @@ fn show_ptx(text: &str) {
             }
             .to_string(),
             kernel.shared_accesses.to_string(),
-            match (kernel.barriers, kernel.warp_barriers) {
-                (true, true) => "block, warp",
-                (true, false) => "block",
-                (false, true) => "warp",
-                (false, false) => "none",
-            }
-            .to_owned(),
+            barriers(kernel),
             kernel.release_sites.first().cloned().unwrap_or_default(),
             remarks.join("; "),
         ]);
@@ -194,5 +188,19 @@ fn show_ptx(text: &str) {
     println!("{table}");
     for (name, why) in &rewritten.unchecked_functions {
         println!("    {} is left alone: {why}", demangle(name));
+    }
+}
+
+/// Whose barriers the kernel executes, the largest group first.
+fn barriers(kernel: &rewrite::KernelInfo) -> String {
+    let groups = [
+        (kernel.grid_barriers, "grid"),
+        (kernel.barriers, "block"),
+        (kernel.warp_barriers, "warp"),
+    ];
+    let found: Vec<&str> = groups.iter().filter(|g| g.0).map(|g| g.1).collect();
+    match found.as_slice() {
+        [] => "none".to_owned(),
+        found => found.join(", "),
     }
 }
