@@ -41,16 +41,17 @@ impl Meeting {
         self.waiting.push((warp, lanes, self.completed));
     }
 
-    /// Lanes of a warp have passed. True if they are the first.
+    /// Lanes of a warp have passed, which need not have come together. True if they are the first.
     fn pass(&mut self, warp: u32, lanes: u32) -> bool {
-        let theirs = |of: &&mut (u32, u32, u64)| of.0 == warp && of.1 & lanes != 0;
-        let Some(found) = self.waiting.iter_mut().find(theirs) else {
-            return false;
-        };
-        let first = found.2 == self.completed;
-        self.completed += u64::from(first);
-        found.1 &= !lanes;
+        let mut first = false;
+        for (of, waiting, completion) in &mut self.waiting {
+            if *of == warp && *waiting & lanes != 0 {
+                first |= *completion == self.completed;
+                *waiting &= !lanes;
+            }
+        }
         self.waiting.retain(|of| of.1 != 0);
+        self.completed += u64::from(first);
         first
     }
 

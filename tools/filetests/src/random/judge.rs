@@ -4,7 +4,9 @@
 //!    happens-before knows a race on it; a miss must show in a count.
 //! 2. What precise mode reports is what happens-before over everything finds, in shared memory too.
 //! 3. Fast mode misses without a count only what races by size or as read-only data.
-//! 4. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
+//! 4. Where a kernel keeps a journal, happens-before finds the same bytes in it as by listening to
+//!    the same run, but for counted evictions.
+//! 5. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
 //!    full mode on the program as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +20,18 @@ use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule};
 
+use crate::machine::Checks;
+
 use super::kernel::{Act, Kernel, Kind, LANES, Order};
 use super::tally::Tally;
 use super::text::{self, ENTRY, Text};
 use super::truth::{self, Byte};
+
+/// Precise mode as on a GPU.
+const JOURNAL: Checks = Checks {
+    mode: Mode::Precise,
+    journal: true,
+};
 
 /// Far more than a random kernel needs.
 const MOST_INSTRUCTIONS: u64 = 100_000_000;
@@ -42,6 +52,8 @@ pub enum Wrong {
     Miss,
     /// Precise mode and happens-before over everything differ in the same run.
     Precise,
+    /// What the journal of a run tells and what a listener hears of it differ.
+    Journal,
     /// Happens-before and the obvious truth differ, on the rewritten text.
     Truth,
     /// The same on the original text.
@@ -75,6 +87,7 @@ impl Wrong {
             Self::FalseAlarm => "false_alarm",
             Self::Miss => "miss",
             Self::Precise => "precise",
+            Self::Journal => "journal",
             Self::Truth => "truth",
             Self::Original => "original",
         }
@@ -112,8 +125,10 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         kernels: 1,
         ..Tally::default()
     };
-    let mut bench = Bench::new(kernel, &text, Mode::Precise).map_err(|error| failed(0, error))?;
+    let mut bench =
+        Bench::new(kernel, &text, Checks::by(Mode::Precise)).map_err(|error| failed(0, error))?;
     let mut fast: Option<Bench> = None;
+    let mut journal: Option<Bench> = None;
     let accesses = kernel.acts();
     let mut accesses = accesses.iter().filter_map(|act| act.access());
     let shared = accesses.any(|access| access.place.shared);
@@ -133,13 +148,22 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             run.cells(&text, Judge::Precise, &mut total)
                 .map_err(finding)?;
         }
+        if !run.audit.cells_decide {
+            let journal = match &mut journal {
+                Some(journal) => journal,
+                None => journal.insert(Bench::new(kernel, &text, JOURNAL).map_err(fails)?),
+            };
+            let run = journal.run(schedule).map_err(fails)?;
+            run.journal(&text, &mut total).map_err(finding)?;
+        }
         // The cells of what is not left to them in precise mode.
         let again = !run.audit.cells_decide || shared;
         let fast = match again {
             true => {
                 let fast = match &mut fast {
                     Some(fast) => fast,
-                    None => fast.insert(Bench::new(kernel, &text, Mode::Fast).map_err(fails)?),
+                    None => fast
+                        .insert(Bench::new(kernel, &text, Checks::by(Mode::Fast)).map_err(fails)?),
                 };
                 Some(fast.run(schedule).map_err(fails)?)
             }
@@ -160,7 +184,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
     let wanted = kernel.seed.is_multiple_of(ORIGINALS);
     if let (true, Some(truth), Some(&schedule)) = (wanted, known, schedules.first()) {
         total.original += 1;
-        let original = || Bench::new(kernel, &text, Mode::Full)?.run(schedule);
+        let original = || Bench::new(kernel, &text, Checks::by(Mode::Full))?.run(schedule);
         let run = original().map_err(|error| failed(schedule, error))?;
         if let Some(what) = differ(&truth, &run.racing(&text)) {
             return Err(Finding {
@@ -178,7 +202,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
 /// # Errors
 /// When the kernel does not run.
 pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32, u32)>> {
-    let mut bench = Bench::new(kernel, &text::write(kernel), Mode::Full)?;
+    let mut bench = Bench::new(kernel, &text::write(kernel), Checks::by(Mode::Full))?;
     let mut pairs = BTreeSet::new();
     for &schedule in schedules {
         let run = bench.run(schedule)?;
@@ -232,13 +256,14 @@ struct Run {
 }
 
 impl Bench {
-    fn new(kernel: &Kernel, text: &Text, mode: Mode) -> Result<Self> {
+    fn new(kernel: &Kernel, text: &Text, checks: Checks) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 20,
             ..DeviceConfig::default()
         })?;
         let options = Options {
-            mode,
+            mode: checks.mode,
+            journal: checks.journal,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
                 false => ShadowSize::Exact,
@@ -319,12 +344,40 @@ type Disagreement = (Wrong, String);
 impl Run {
     /// The bytes that happens-before knows a race on.
     fn racing(&self, text: &Text) -> BTreeSet<Byte> {
+        self.bytes(text, &self.audit.clocks)
+    }
+
+    fn bytes(&self, text: &Text, conflicts: &[Conflict]) -> BTreeSet<Byte> {
         let mut bytes = BTreeSet::new();
-        for conflict in &self.audit.clocks {
+        for conflict in conflicts {
             let overlap = self.overlap(text, conflict);
             bytes.extend(overlap.map(|byte| (conflict.shared, byte)));
         }
         bytes
+    }
+
+    /// What the journal tells is what happens-before has heard.
+    fn journal(&self, text: &Text, total: &mut Tally) -> Result<(), Disagreement> {
+        let Some(journal) = &self.audit.journal else {
+            return Ok(());
+        };
+        let (told, heard) = (self.bytes(text, journal), self.racing(text));
+        total.journals += 1;
+        total.journal_racy += heard.len() as u64;
+        let evicted = self.audit.counters.evictions > 0;
+        let gone = heard.difference(&told).count() as u64;
+        total.journal_counted += if evicted { gone } else { 0 };
+        let missed: Vec<_> = heard.difference(&told).take(4).collect();
+        let alarms: Vec<_> = told.difference(&heard).take(4).collect();
+        match (missed.is_empty() || evicted) && alarms.is_empty() {
+            true => Ok(()),
+            false => Err((
+                Wrong::Journal,
+                format!(
+                    "bytes that race, but not by the journal: {missed:?}; the other way: {alarms:?}"
+                ),
+            )),
+        }
     }
 
     /// What was reported is what happens-before says, where it was asked.

@@ -50,6 +50,12 @@ tally! {
     clocks: "**precise**, by happens-before: runs",
     /// Pairs of sites it reported.
     clocks_pairs: "pairs of lines reported",
+    /// Runs of kernels that keep a journal.
+    journals: "**precise**, from a journal: runs",
+    /// Racy bytes there.
+    journal_racy: "racy bytes",
+    /// Those that the journal does not tell, but the run counts evictions.
+    journal_counted: "missed, with a count that says so",
     /// Racy granules in all runs, shared memory too.
     fast_racy: "**fast**, all runs: racy granules of global and shared memory",
     /// Reported as races.
