@@ -33,6 +33,6 @@ pub use config::{
 pub use device::{Device, ModuleId};
 pub use error::{LaunchError, LoadError, Place, Waiting};
 pub use memory::Memory;
-pub use observer::{AccessKind, Bytes, Executing, Misuse, Observer, Unobserved};
+pub use observer::{AccessKind, Bytes, Exchange, Executing, Misuse, Observer, Unobserved};
 pub use texture::{Texture, Textures};
 pub use windows::SHARED_STEP;

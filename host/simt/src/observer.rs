@@ -37,6 +37,19 @@ pub struct Bytes {
     pub count: u32,
 }
 
+/// What an `atom.exch` or `atom.cas` of up to 8 bytes did, by lane; other lanes' values mean nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange<'a> {
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// What `atom.cas` compares with.
+    pub compare: Option<&'a [u64; 32]>,
+    /// What is to be written.
+    pub new: &'a [u64; 32],
+    /// What was there.
+    pub old: &'a [u64; 32],
+}
+
 /// A use of a barrier or a warp operation that the PTX ISA leaves undefined, or that no program
 /// means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +83,17 @@ pub trait Observer {
         bytes: u32,
     ) {
         let _ = (who, kind, space, addresses, bytes);
+    }
+
+    /// Lanes have exchanged values: comes after the [`Observer::access`] of the same instruction.
+    fn exchanged(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        let _ = (who, space, addresses, exchange);
     }
 
     /// Lanes arrive at barrier `id` of their CTA; `waits` when they also wait there.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{kernel, load, run};
 use ptx::ast::Space;
-use simt::{AccessKind, Executing, Launch, Observer};
+use simt::{AccessKind, Exchange, Executing, Launch, Observer};
 
 #[test]
 fn module_variables_and_their_initialisers() {
@@ -208,4 +208,44 @@ fn observers_see_accesses_and_synchronisation() {
     // Six instructions before the body and seven of it, one of which only four lanes execute.
     assert_eq!(stats.warp_instructions, 2 * 13);
     assert_eq!(stats.thread_instructions, 40 * 12 + 4);
+}
+
+/// What was compared, what was to be written, and what was there.
+#[derive(Default)]
+struct Swaps(Vec<(Option<u64>, u64, u64)>);
+
+impl Observer for Swaps {
+    fn exchanged(&mut self, who: Executing, _: Space, _: &[u64; 32], exchange: Exchange<'_>) {
+        assert_eq!(exchange.bytes, 4);
+        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
+            let compared = exchange.compare.map(|values| values[lane]);
+            self.0
+                .push((compared, exchange.new[lane], exchange.old[lane]));
+        }
+    }
+}
+
+#[test]
+fn observers_see_what_was_swapped() {
+    let text = kernel(
+        "atom.global.exch.b32 %r0, [%out], -1; atom.global.cas.b32 %r0, [%out], 5, 6;
+         atom.global.cas.b32 %r0, [%out], -1, 0; atom.global.add.u32 %r0, [%out], 3; ret;",
+    );
+    let mut rig = load(&text);
+    let out = rig.device.memory_mut().alloc(64).unwrap();
+    let launch = Launch::new([1; 3], [2, 1, 1], out.to_le_bytes().to_vec());
+    let mut swaps = Swaps::default();
+    rig.device
+        .launch_observed(rig.module, "k", &launch, &mut swaps)
+        .unwrap();
+    let ones = u64::from(u32::MAX);
+    let want = [
+        (None, ones, 0),
+        (None, ones, ones),
+        (Some(5), 6, ones),
+        (Some(5), 6, ones),
+        (Some(ones), 0, ones),
+        (Some(ones), 0, 0),
+    ];
+    assert_eq!(swaps.0, want);
 }

@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::{AccessKind, Observer};
+use crate::observer::{AccessKind, Exchange, Observer};
 use crate::values::mods::{Arith, arith, extreme};
 use crate::values::soft::{BF16, F16};
 
@@ -160,6 +160,7 @@ impl<O: Observer> Machine<'_, O> {
                 },
             }
         };
+        let mut before = [0; WARP];
         for lane in lanes(group.mask) {
             let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
             // The two halves of 128 bits are compared together.
@@ -173,6 +174,7 @@ impl<O: Observer> Machine<'_, O> {
             for (index, operand) in operands.iter().enumerate() {
                 let spot = part(spot, index);
                 let old = self.peek(warp, spot, size);
+                before[lane] = old;
                 let new = match second.get(index) {
                     Some(second) if wide => {
                         if swap {
@@ -190,6 +192,17 @@ impl<O: Observer> Machine<'_, O> {
                     warp.regs[first + row as usize][lane] = old;
                 }
             }
+        }
+        if let (Rmw::Exch | Rmw::Cas, [operand]) = (atomic.op, &operands[..]) {
+            let of = |row: &Lanes| row.map(|value| truncate(value, size));
+            let (first, new) = (of(operand), of(second.first().unwrap_or(operand)));
+            let exchange = Exchange {
+                bytes: size,
+                compare: (atomic.op == Rmw::Cas).then_some(&first),
+                new: &new,
+                old: &before,
+            };
+            self.observer.exchanged(who, group.space, at, exchange);
         }
         Ok(())
     }
