@@ -54,7 +54,7 @@ pub(crate) fn race(
 /// A rule in the log's terms.
 pub(crate) fn why(rule: Rule) -> log::Why {
     match rule {
-        Rule::Unordered | Rule::Scope => log::Why::Unordered,
+        Rule::Unordered | Rule::Scope | Rule::Strong => log::Why::Unordered,
         Rule::Overlap => log::Why::Overlap,
         Rule::ReadOnly => log::Why::ReadOnly,
         Rule::Asynchronous => log::Why::Asynchronous,

@@ -184,10 +184,10 @@ impl Engine {
                 releases.weak_write(key, access.bytes);
             }
         }
-        if let Some(writer) = writer
+        if let Some((writer, time, _)) = writer
             && let Some(cta) = ctas.get_mut(&me.cta)
         {
-            cta.heard.insert((me.warp, me.lane), writer);
+            cta.heard.insert((me.warp, me.lane), (writer, time));
         }
     }
 

@@ -69,6 +69,9 @@ pub enum Rule {
     ReadOnly,
     /// An asynchronous copy that was not waited for.
     Asynchronous,
+    /// No race: both are strong and include each other in their scopes. But nothing orders them,
+    /// and the program means to; see [`Luck`](super::Luck).
+    Strong,
 }
 
 /// Who accesses memory, and what they know.

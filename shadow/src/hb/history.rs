@@ -255,14 +255,15 @@ impl History {
         self.word(word).observes(who.shape, me, class)
     }
 
-    /// Whose strong write an access observes in a word, and that thread's own time then.
+    /// Whose strong write an access observes in a word, that thread's own time then, and the
+    /// write's site.
     pub(crate) fn writer(
         &mut self,
         who: &Who<'_>,
         lane: u32,
         word: u64,
         class: &Class,
-    ) -> Option<(Thread, Time)> {
+    ) -> Option<(Thread, Time, u32)> {
         let me = who.warp.lane(lane);
         self.word(word).writer(who.shape, me, class)
     }

@@ -23,6 +23,7 @@ struct Last {
     bytes: u8,
     writer: (Thread, Scope),
     time: Time,
+    site: u32,
 }
 
 /// What strong writes leave behind in a word.
@@ -87,7 +88,7 @@ impl Word {
         let mut observed = before;
         if class.writes {
             outcome.displaced = self.displace(&class);
-            observed = self.write((me, access.time), &class, before, chains);
+            observed = self.write((me, access.time, access.site), &class, before, chains);
             access.order = observed.unwrap_or_default();
         }
         if let Some(order) = observed.filter(|_| observes) {
@@ -306,15 +307,15 @@ impl Word {
         self.last(shape, me, class).map(|last| last.order)
     }
 
-    /// Whose strong write an access observes, and that thread's own time then.
+    /// Whose strong write an access observes, that thread's own time then, and the write's site.
     pub(crate) fn writer(
         &self,
         shape: &Shape,
         me: Thread,
         class: &Class,
-    ) -> Option<(Thread, Time)> {
+    ) -> Option<(Thread, Time, u32)> {
         let last = self.last(shape, me, class)?;
-        Some((last.writer.0, last.time))
+        Some((last.writer.0, last.time, last.site))
     }
 
     fn last(&self, shape: &Shape, me: Thread, class: &Class) -> Option<&Last> {
@@ -349,7 +350,7 @@ impl Word {
     /// Where a write that follows `before`, if any, stands in the observation order.
     fn write(
         &mut self,
-        (me, time): (Thread, Time),
+        (me, time, site): (Thread, Time, u32),
         class: &Class,
         before: Option<Observed>,
         chains: &mut u32,
@@ -376,6 +377,7 @@ impl Word {
             bytes: class.bytes,
             writer: (me, scope),
             time,
+            site,
         });
         Some(order)
     }

@@ -1,0 +1,562 @@
+//! Which words are locks, who holds them, and what was accessed under them.
+//!
+//! After the lock inference of ScoRD (Kamath et al., ISCA 2020): who swaps a value in has taken a
+//! lock, and writes there again to release it. Departures:
+//! 1. Values decide. A swap takes the lock when it changes the value that was there first, the free
+//!    one; the word is a lock once the thread that took it has written there again before anybody
+//!    else changed it, and stays one while every swap finds it free or held in that way.
+//! 2. Fences are remembered, and not required: what is missing is for a report to say.
+//! 3. A word that another atomic changes while it is free, as tickets and counters are, is none.
+//! 4. A thread that passes a barrier while it holds a word lets others in: the word is none.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::Place;
+use super::place::{Scope, Thread};
+
+/// Words that a thread holds at once; the first of more are no locks.
+const MOST_HELD: usize = 8;
+/// Words and sites that a thread accesses while it holds a lock; a word with more is none.
+const MOST_TOUCHED: usize = 4096;
+/// The same for words that nobody has given back yet: claims that are never given back are common.
+const MOST_CLAIMED: usize = 256;
+
+/// What an `atom.cas` or `atom.exch` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swap {
+    /// What it compares with; none for an exchange.
+    pub compare: Option<u64>,
+    /// What it wants to write.
+    pub new: u64,
+    /// What was there.
+    pub old: u64,
+}
+
+impl Swap {
+    fn after(self) -> u64 {
+        match self.compare {
+            Some(value) if value != self.old => self.old,
+            _ => self.new,
+        }
+    }
+}
+
+/// A lock that a thread held when it accessed memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The word.
+    pub lock: Place,
+    /// Site that took it, and in which scope.
+    pub taken: u32,
+    /// Scope of what took it.
+    pub scope: Scope,
+    /// The widest acquire between taking it and the access, or the release.
+    pub entry: Option<Scope>,
+    /// The widest release between the last access and the one that gave it back.
+    pub exit: Option<Scope>,
+    /// Site that gave it back, if that has happened.
+    pub released: Option<u32>,
+}
+
+/// What became of a write to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing that has to do with a known lock.
+    None,
+    /// A known lock was taken, or the attempt failed.
+    Tried,
+    /// A lock was released; its number.
+    Released(u32),
+}
+
+/// How a word is written: where, in which scopes it orders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing {
+    pub(crate) thread: Thread,
+    pub(crate) place: Place,
+    pub(crate) site: u32,
+    pub(crate) scope: Scope,
+    pub(crate) acquires: bool,
+    pub(crate) releases: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Held(Thread),
+    /// Not a lock.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    /// Its value when nobody holds it.
+    free: u64,
+    state: State,
+    /// It has been given back once.
+    lock: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Hold {
+    word: u32,
+    held: Held,
+    /// What was accessed under it, by word of memory and site, and whether it was written.
+    touched: HashMap<(u64, u32), bool>,
+    /// The thread has learned all earlier releases of the lock.
+    learned: bool,
+}
+
+/// Who has read, or written, under a lock: nobody, one thread, or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Users {
+    #[default]
+    None,
+    One(Thread),
+    Several,
+}
+
+impl Users {
+    fn add(&mut self, thread: Thread) {
+        *self = match *self {
+            Self::None => Self::One(thread),
+            Self::One(before) if before == thread => return,
+            _ => Self::Several,
+        };
+    }
+
+    fn besides(self, me: Thread) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(thread) => thread != me,
+            Self::Several => true,
+        }
+    }
+}
+
+/// The locks of a launch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locks {
+    index: HashMap<Place, u32>,
+    /// The first and the last of them.
+    extent: Option<(Place, Place)>,
+    words: Vec<Word>,
+    held: HashMap<Thread, Vec<Hold>>,
+    /// Accesses under locks that have been released since: word of memory, thread, site, lock.
+    past: BTreeMap<(u64, Thread, u32, u32), Held>,
+    /// Who has read and who has written a word of memory under a lock.
+    users: HashMap<(u32, u64), [Users; 2]>,
+    /// A word that had passed for a lock turned out to be none.
+    spoiled: bool,
+}
+
+impl Locks {
+    /// True while no word has been swapped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// True when something that was taken for a lock was none.
+    pub(crate) fn is_spoiled(&self) -> bool {
+        self.spoiled
+    }
+
+    /// True for words that have been taken and released, and nothing else.
+    pub(crate) fn is_lock(&self, place: Place) -> bool {
+        let word = self.index.get(&place).map(|&at| self.words[at as usize]);
+        word.is_some_and(|word| word.lock && word.state != State::Other)
+    }
+
+    /// True for words that have been swapped.
+    pub(crate) fn is_word(&self, place: Place) -> bool {
+        let (first, last) = self.extent.unwrap_or((place, place));
+        (first..=last).contains(&place) && self.index.contains_key(&place)
+    }
+
+    /// A swap by one thread.
+    pub(crate) fn swap(&mut self, by: &Writing, swap: Swap) -> Step {
+        let (me, changes) = (by.thread, swap.after() != swap.old);
+        let Some(&at) = self.index.get(&by.place) else {
+            if changes {
+                let at = self.words.len() as u32;
+                self.index.insert(by.place, at);
+                let (first, last) = self.extent.unwrap_or((by.place, by.place));
+                self.extent = Some((first.min(by.place), last.max(by.place)));
+                self.words.push(Word {
+                    free: swap.old,
+                    state: State::Held(me),
+                    lock: false,
+                });
+                self.take(by, at);
+            }
+            return Step::None;
+        };
+        let word = self.words[at as usize];
+        let tries = swap.compare.is_none_or(|value| value == word.free) && swap.new != word.free;
+        match word.state {
+            State::Free if swap.old != word.free => self.spoil(at),
+            State::Free if changes => {
+                self.words[at as usize].state = State::Held(me);
+                self.take(by, at);
+                return Step::Tried;
+            }
+            State::Held(owner) if owner == me && changes => {
+                if swap.after() == word.free {
+                    return self.give_back(by, at);
+                }
+                self.spoil(at);
+            }
+            State::Held(_) if changes => self.spoil(at),
+            State::Held(_) if tries && word.lock => return Step::Tried,
+            State::Free | State::Held(_) | State::Other => {}
+        }
+        Step::None
+    }
+
+    /// Another write to a word, an atomic if `rmw`.
+    pub(crate) fn write(&mut self, by: &Writing, rmw: bool) -> Step {
+        let Some(&at) = self.index.get(&by.place) else {
+            return Step::None;
+        };
+        match self.words[at as usize].state {
+            State::Held(owner) if owner == by.thread => return self.give_back(by, at),
+            State::Held(_) => self.spoil(at),
+            // A value that is not the free one shows with the next swap.
+            State::Free if rmw => self.spoil(at),
+            State::Free | State::Other => {}
+        }
+        Step::None
+    }
+
+    fn take(&mut self, by: &Writing, word: u32) {
+        let holds = self.held.entry(by.thread).or_default();
+        holds.push(Hold {
+            word,
+            held: Held {
+                lock: by.place,
+                taken: by.site,
+                scope: by.scope,
+                entry: by.acquires.then_some(by.scope),
+                exit: None,
+                released: None,
+            },
+            touched: HashMap::new(),
+            learned: false,
+        });
+        if holds.len() > MOST_HELD {
+            let first = holds[0].word;
+            self.spoil(first);
+        }
+    }
+
+    /// The holder has written to a word.
+    fn give_back(&mut self, by: &Writing, at: u32) -> Step {
+        let word = &mut self.words[at as usize];
+        word.state = State::Free;
+        word.lock = true;
+        if let Some(mut hold) = self.drop_hold(by.thread, at) {
+            hold.held.released = Some(by.site);
+            if by.releases {
+                hold.held.exit = hold.held.exit.max(Some(by.scope));
+            }
+            for (&(memory, site), &writes) in &hold.touched {
+                let users = self.users.entry((at, memory)).or_default();
+                users[usize::from(writes)].add(by.thread);
+                self.past.insert((memory, by.thread, site, at), hold.held);
+            }
+        }
+        Step::Released(at)
+    }
+
+    fn drop_hold(&mut self, thread: Thread, word: u32) -> Option<Hold> {
+        let holds = self.held.get_mut(&thread)?;
+        let at = holds.iter().position(|hold| hold.word == word)?;
+        let hold = holds.remove(at);
+        if holds.is_empty() {
+            self.held.remove(&thread);
+        }
+        Some(hold)
+    }
+
+    /// A word is no lock.
+    fn spoil(&mut self, at: u32) {
+        let word = &mut self.words[at as usize];
+        self.spoiled |= word.lock;
+        let before = core::mem::replace(&mut word.state, State::Other);
+        if let State::Held(owner) = before {
+            self.drop_hold(owner, at);
+        }
+    }
+
+    /// A thread passes a barrier: others may go on under what it holds.
+    pub(crate) fn share(&mut self, thread: Thread) {
+        let holds = self.held.get(&thread).into_iter().flatten();
+        let words: Vec<u32> = holds.map(|hold| hold.word).collect();
+        words.into_iter().for_each(|at| self.spoil(at));
+    }
+
+    /// A thread ends. What it holds nobody can give back.
+    pub(crate) fn exit(&mut self, thread: Thread) {
+        self.held.remove(&thread);
+    }
+
+    /// A thread executes a fence.
+    pub(crate) fn fence(
+        &mut self,
+        thread: Thread,
+        scope: Scope,
+        (acquires, releases): (bool, bool),
+    ) {
+        for hold in self.held.get_mut(&thread).into_iter().flatten() {
+            if acquires {
+                hold.held.entry = hold.held.entry.max(Some(scope));
+            }
+            if releases {
+                hold.held.exit = hold.held.exit.max(Some(scope));
+            }
+        }
+    }
+
+    /// A thread accesses a word of memory that is none of ours. Calls `learn` with each lock under
+    /// which somebody else has made a conflicting access.
+    pub(crate) fn touch(
+        &mut self,
+        me: Thread,
+        (memory, site): (u64, u32),
+        writes: bool,
+        mut learn: impl FnMut(u32),
+    ) {
+        let mut full = None;
+        for hold in self.held.get_mut(&me).into_iter().flatten() {
+            hold.held.exit = None;
+            *hold.touched.entry((memory, site)).or_default() |= writes;
+            let most = match self.words[hold.word as usize].lock {
+                true => MOST_TOUCHED,
+                false => MOST_CLAIMED,
+            };
+            if hold.touched.len() > most {
+                full = Some(hold.word);
+            }
+            if hold.learned {
+                continue;
+            }
+            let users = self.users.get(&(hold.word, memory));
+            let [readers, writers] = users.copied().unwrap_or_default();
+            if writers.besides(me) || writes && readers.besides(me) {
+                hold.learned = true;
+                learn(hold.word);
+            }
+        }
+        if let Some(word) = full {
+            self.spoil(word);
+        }
+    }
+
+    /// True when a thread holds something.
+    pub(crate) fn holds(&self, thread: Thread) -> bool {
+        self.held.contains_key(&thread)
+    }
+
+    /// What a thread holds.
+    pub(crate) fn now(&self, thread: Thread) -> Vec<Held> {
+        let holds = self.held.get(&thread).into_iter().flatten();
+        holds.map(|hold| hold.held).collect()
+    }
+
+    /// What a thread held when it accessed a word of memory at a site.
+    pub(crate) fn then(&self, thread: Thread, memory: u64, site: u32) -> Vec<Held> {
+        let key = |lock| (memory, thread, site, lock);
+        let past = self.past.range(key(0)..=key(u32::MAX));
+        let past = past.filter(|((.., lock), _)| self.words[*lock as usize].state != State::Other);
+        let open = self.held.get(&thread).into_iter().flatten();
+        let open = open.filter(|hold| hold.touched.contains_key(&(memory, site)));
+        let mut all: Vec<Held> = past.map(|(_, held)| *held).collect();
+        for hold in open {
+            if all.iter().all(|held| held.lock != hold.held.lock) {
+                all.push(hold.held);
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: Place = Place::Global(64);
+
+    fn thread(cta: u64) -> Thread {
+        Thread {
+            cta,
+            warp: 0,
+            lane: 0,
+        }
+    }
+
+    fn writing(cta: u64, site: u32) -> Writing {
+        Writing {
+            thread: thread(cta),
+            place: LOCK,
+            site,
+            scope: Scope::Gpu,
+            acquires: false,
+            releases: false,
+        }
+    }
+
+    fn cas(old: u64) -> Swap {
+        Swap {
+            compare: Some(0),
+            new: 1,
+            old,
+        }
+    }
+
+    fn exchange(new: u64, old: u64) -> Swap {
+        Swap {
+            compare: None,
+            new,
+            old,
+        }
+    }
+
+    #[test]
+    fn a_lock_is_what_its_holder_gives_back() {
+        let mut locks = Locks::default();
+        assert_eq!(locks.swap(&writing(0, 1), cas(0)), Step::None);
+        assert!(locks.holds(thread(0)) && !locks.is_lock(LOCK));
+        assert_eq!(locks.swap(&writing(1, 1), cas(1)), Step::None);
+        let Step::Released(lock) = locks.swap(&writing(0, 2), exchange(0, 1)) else {
+            panic!("not released");
+        };
+        assert!(locks.is_lock(LOCK) && !locks.holds(thread(0)));
+        assert_eq!(locks.swap(&writing(1, 1), cas(0)), Step::Tried);
+        assert_eq!(locks.swap(&writing(0, 1), cas(1)), Step::Tried);
+        assert_eq!(locks.write(&writing(1, 3), false), Step::Released(lock));
+        assert!(!locks.is_spoiled());
+    }
+
+    #[test]
+    fn reading_by_swapping_is_no_attempt() {
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), exchange(1, 0));
+        locks.swap(&writing(0, 2), exchange(0, 1));
+        locks.swap(&writing(0, 1), exchange(1, 0));
+        let read = Swap {
+            compare: Some(1),
+            new: 1,
+            old: 1,
+        };
+        assert_eq!(locks.swap(&writing(1, 5), read), Step::None);
+        assert!(locks.is_lock(LOCK));
+    }
+
+    #[test]
+    fn words_that_others_change_are_none() {
+        // By swapping, storing, and adding, while it is held.
+        for step in 0..3 {
+            let mut locks = Locks::default();
+            locks.swap(&writing(0, 1), cas(0));
+            let by = writing(1, 2);
+            match step {
+                0 => locks.swap(&by, exchange(7, 1)),
+                1 => locks.write(&by, false),
+                _ => locks.write(&by, true),
+            };
+            assert!(!locks.holds(thread(0)), "{step}");
+            assert_eq!(locks.swap(&writing(0, 3), exchange(0, 7)), Step::None);
+            assert!(!locks.is_lock(LOCK) && !locks.is_spoiled());
+        }
+    }
+
+    #[test]
+    fn a_lock_that_proves_to_be_none_spoils_what_was_said() {
+        // Its free value changes.
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), cas(0));
+        locks.write(&writing(0, 2), false);
+        assert_eq!(locks.swap(&writing(1, 1), exchange(1, 5)), Step::None);
+        assert!(locks.is_spoiled() && !locks.is_lock(LOCK));
+        // A counter.
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), cas(0));
+        locks.write(&writing(0, 2), false);
+        locks.write(&writing(1, 2), true);
+        assert!(locks.is_spoiled());
+        // Its holder passes a barrier.
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), cas(0));
+        locks.share(thread(0));
+        assert!(!locks.is_spoiled() && !locks.holds(thread(0)));
+    }
+
+    #[test]
+    fn accesses_remember_their_locks_and_fences() {
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), cas(0));
+        locks.fence(thread(0), Scope::Cta, (true, true));
+        let none = |_| panic!("nobody else was there");
+        locks.touch(thread(0), (3, 10), true, none);
+        assert_eq!(locks.now(thread(0))[0].entry, Some(Scope::Cta));
+        assert_eq!(locks.now(thread(0))[0].exit, None);
+        locks.fence(thread(0), Scope::Gpu, (true, true));
+        locks.swap(&writing(0, 2), exchange(0, 1));
+        locks.touch(thread(0), (4, 10), true, none);
+        let then = locks.then(thread(0), 3, 10);
+        assert_eq!((then.len(), then[0].lock), (1, LOCK));
+        assert_eq!((then[0].taken, then[0].released), (1, Some(2)));
+        assert_eq!(then[0].exit, Some(Scope::Gpu));
+        assert!(locks.then(thread(0), 4, 10).is_empty());
+        assert!(locks.then(thread(0), 3, 11).is_empty());
+    }
+
+    #[test]
+    fn conflicts_under_one_lock_are_learned_once() {
+        let mut locks = Locks::default();
+        locks.swap(&writing(0, 1), cas(0));
+        locks.touch(thread(0), (3, 10), false, |_| ());
+        locks.swap(&writing(0, 2), exchange(0, 1));
+        locks.swap(&writing(1, 1), cas(0));
+        let mut learned = 0;
+        // A read of what was only read, then a write, then another.
+        for writes in [false, true, true] {
+            locks.touch(thread(1), (3, 10), writes, |_| learned += 1);
+            assert_eq!(learned, u32::from(writes));
+        }
+    }
+
+    #[test]
+    fn who_accesses_much_has_claimed_and_not_locked() {
+        for (known, most) in [(false, MOST_CLAIMED), (true, MOST_TOUCHED)] {
+            let mut locks = Locks::default();
+            if known {
+                locks.swap(&writing(0, 1), cas(0));
+                locks.write(&writing(0, 2), false);
+            }
+            locks.swap(&writing(0, 1), cas(0));
+            for word in 0..=most as u64 {
+                assert!(locks.holds(thread(0)));
+                locks.touch(thread(0), (word, 10), true, |_| ());
+            }
+            assert!(!locks.holds(thread(0)));
+            assert_eq!(locks.is_spoiled(), known);
+        }
+    }
+
+    #[test]
+    fn who_holds_many_words_has_no_locks() {
+        let mut locks = Locks::default();
+        for n in 0..=MOST_HELD as u64 {
+            let by = Writing {
+                place: Place::Global(64 + 4 * n),
+                ..writing(0, 1)
+            };
+            locks.swap(&by, cas(0));
+        }
+        assert_eq!(locks.now(thread(0)).len(), MOST_HELD);
+    }
+}

@@ -1,0 +1,376 @@
+//! What only locks, and the order in which they were taken, have ordered in one run.
+//!
+//! A second engine is told the same as the first, but that taking a lock acquires nothing, and that
+//! `fence.sc`s are in no order among themselves. A critical section still comes after the earlier
+//! ones of its lock, as soon as it accesses what one of them has accessed in conflict: this is
+//! "weak causally precedes" (Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time",
+//! PLDI 2017), with more order, never less, but for its rule about critical sections that are
+//! ordered by other means inside; a word through which others are let in is no lock (`locks.rs`).
+//! What the second engine finds, and the first has ordered, another run may well turn around, unless
+//! both sides were under one lock: a lockset warning.
+//!
+//! A launch without locks has no second engine. It is a copy of the first one, made when the first
+//! lock is released; its room is that of the first.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::clock::Sparse;
+use super::entry::{Class, Strength, Who};
+use super::history::WORD;
+use super::locks::{Held, Locks, Step, Swap, Writing};
+use super::place::{Scope, Thread, Warp};
+use super::{Access, Cause, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
+
+/// Two accesses, and what their threads held: the earlier one's first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lucky {
+    /// The accesses.
+    pub race: Race,
+    /// What the earlier and the later thread held.
+    pub locks: [Vec<Held>; 2],
+}
+
+/// Looks for locks, and for what nothing but them has ordered.
+#[derive(Clone, Debug, Default)]
+pub struct Luck {
+    locks: Locks,
+    /// The second engine.
+    engine: Option<Engine>,
+    /// By lock: what its releases have published.
+    released: HashMap<u32, Sparse>,
+}
+
+impl Luck {
+    /// Something happens that is no access, fence or barrier.
+    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+        if let Some(engine) = &mut self.engine {
+            tell(engine);
+        }
+    }
+
+    /// Lanes come to a barrier, or go on after it.
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
+        if !self.locks.is_empty() {
+            each(lanes).for_each(|lane| self.locks.share(warp.lane(lane)));
+            self.give_up();
+        }
+        self.tell(tell);
+    }
+
+    /// Lanes execute a fence.
+    pub fn fence(&mut self, warp: Warp, lanes: u32, kind: FenceKind, scope: Scope) {
+        if self.locks.is_empty() {
+            return;
+        }
+        let orders = (kind != FenceKind::Release, kind != FenceKind::Acquire);
+        each(lanes).for_each(|lane| self.locks.fence(warp.lane(lane), scope, orders));
+        // The order of two `fence.sc` is this run's.
+        let kind = match kind {
+            FenceKind::Sc => FenceKind::AcqRel,
+            other => other,
+        };
+        self.tell(|engine| engine.fence(warp, lanes, kind, scope));
+    }
+
+    /// Lanes end.
+    pub fn exit(&mut self, warp: Warp, lanes: u32) {
+        each(lanes).for_each(|lane| self.locks.exit(warp.lane(lane)));
+        self.tell(|engine| engine.exit(warp, lanes));
+    }
+
+    /// Lanes access memory, and `main` has been told. Calls `found` for what luck has ordered.
+    /// Swaps come through [`Self::swap`].
+    pub fn access(
+        &mut self,
+        main: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        mut found: impl FnMut(Lucky),
+    ) {
+        if self.locks.is_empty() {
+            return;
+        }
+        let mut released = Vec::new();
+        let mut parts = 0;
+        for lane in each(lanes) {
+            let at = places(lane);
+            let by = writing(warp.lane(lane), at, access);
+            if self.locks.is_word(at) {
+                if access.kind != Kind::Load
+                    && let Step::Released(lock) = self.locks.write(&by, access.kind != Kind::Store)
+                {
+                    released.push((by.thread, lock));
+                    parts |= 1 << lane;
+                }
+            } else {
+                self.touch(by.thread, at, access);
+            }
+        }
+        // An atomic that releases a lock learns nothing from those before.
+        let kind = match access.kind {
+            Kind::Rmw if parts != 0 => Kind::Reduction,
+            other => other,
+        };
+        if self.engine.is_some() {
+            self.follow(
+                main,
+                (warp, lanes),
+                &Access { kind, ..*access },
+                places,
+                &mut found,
+            );
+        }
+        for (thread, lock) in released {
+            self.publish(main, thread, lock);
+        }
+        self.give_up();
+    }
+
+    /// Lanes have swapped values, one after the other, and `main` has been told.
+    pub fn swap(
+        &mut self,
+        main: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        swaps: impl Fn(u32) -> Swap,
+        mut found: impl FnMut(Lucky),
+    ) {
+        // What `main` has been told, a copy of it that is made here knows.
+        let follows = self.engine.is_some();
+        for lane in each(lanes) {
+            let by = writing(warp.lane(lane), places(lane), access);
+            let step = self.locks.swap(&by, swaps(lane));
+            if !self.locks.is_word(by.place) {
+                self.touch(by.thread, by.place, access);
+            }
+            let kind = match step {
+                Step::None => Kind::Rmw,
+                Step::Tried | Step::Released(_) => Kind::Reduction,
+            };
+            if follows {
+                let access = Access { kind, ..*access };
+                self.follow(main, (warp, 1 << lane), &access, &places, &mut found);
+            }
+            if let Step::Released(lock) = step {
+                self.publish(main, by.thread, lock);
+            }
+        }
+        self.give_up();
+    }
+
+    /// A strong load that `main` has not been told of: the store whose value it gets, when nothing
+    /// orders the two although the program means it to. Either both sides are under one lock; or the
+    /// writer has released and the reader acquired by a flag between them, and the scope of one of
+    /// the two was too narrow.
+    pub fn handed_over(
+        &self,
+        main: &mut Engine,
+        me: Thread,
+        access: &Access,
+        place: Place,
+    ) -> Option<(Lucky, Option<Cause>)> {
+        let held = self.locks.holds(me);
+        if !held && !main.has_tried(me) || self.locks.is_word(place) {
+            return None;
+        }
+        let race = main.unordered_store(me, access, place)?;
+        let locks = self.locks_of(&race);
+        let same = |a: &Held| locks[1].iter().any(|b| a.lock == b.lock);
+        let cause = main.cause(&race);
+        let narrow = matches!(
+            cause,
+            Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. })
+        );
+        let meant = locks[0].iter().any(same) || narrow && main.has_tried(me);
+        meant.then_some((Lucky { race, locks }, cause))
+    }
+
+    /// What the threads of two accesses held, the earlier one's first; the later access is under way.
+    pub fn locks_of(&self, race: &Race) -> [Vec<Held>; 2] {
+        if self.locks.is_empty() {
+            return Default::default();
+        }
+        let word = race.place.key() / WORD;
+        let Side { thread, site } = race.earlier;
+        [
+            self.locks.then(thread, word, site),
+            self.locks.now(race.later.thread),
+        ]
+    }
+
+    /// True for words that were taken and released, and nothing else.
+    pub fn is_lock(&self, place: Place) -> bool {
+        self.locks.is_lock(place)
+    }
+
+    /// True when a word that had passed for a lock was none, so that nothing can be said of luck.
+    pub fn is_spoiled(&self) -> bool {
+        self.locks.is_spoiled()
+    }
+
+    /// An access that is not to a lock: learns what earlier critical sections have published when
+    /// it conflicts with one of theirs.
+    fn touch(&mut self, me: Thread, at: Place, access: &Access) {
+        if !self.locks.holds(me) {
+            return;
+        }
+        let Self {
+            locks,
+            engine,
+            released,
+        } = self;
+        let first = at.key();
+        let end = first + u64::from(access.bytes * access.elements);
+        for word in first / WORD..=(end - 1) / WORD {
+            let (key, writes) = ((word, access.site), access.kind != Kind::Load);
+            locks.touch(me, key, writes, |lock| {
+                if let (Some(engine), Some(known)) = (engine.as_mut(), released.get(&lock)) {
+                    engine.learn(me, known);
+                }
+            });
+        }
+    }
+
+    /// Tells the second engine of an access, and sorts out what it finds.
+    fn follow(
+        &mut self,
+        main: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        found: &mut impl FnMut(Lucky),
+    ) {
+        let mut races = Vec::new();
+        if let Some(engine) = &mut self.engine {
+            engine.access(warp, lanes, access, places, |race| races.push(race));
+        }
+        for race in races {
+            let (me, them) = (race.later.thread, race.earlier.thread);
+            if race.rule != Rule::Unordered || main.knows(me, them) < race.time {
+                continue;
+            }
+            let locks = self.locks_of(&race);
+            let apart = |a: &Held| locks[1].iter().all(|b| a.lock != b.lock);
+            if locks.iter().any(|held| !held.is_empty()) && locks[0].iter().all(apart) {
+                found(Lucky { race, locks });
+            }
+        }
+    }
+
+    /// A thread has released a lock.
+    fn publish(&mut self, main: &Engine, thread: Thread, lock: u32) {
+        if self.locks.is_spoiled() {
+            return;
+        }
+        let engine = self.engine.get_or_insert_with(|| main.clone());
+        engine.publish(thread, self.released.entry(lock).or_default());
+    }
+
+    /// Nothing can be said any more once a lock has turned out to be none.
+    fn give_up(&mut self) {
+        if self.locks.is_spoiled() {
+            self.engine = None;
+        }
+    }
+}
+
+fn writing(thread: Thread, place: Place, access: &Access) -> Writing {
+    let (scope, acquires, releases) = match access.order {
+        Order::Weak | Order::ReadOnly => (Scope::Cta, false, false),
+        Order::Relaxed(scope) => (scope, false, false),
+        Order::Acquire(scope) => (scope, true, false),
+        Order::Release(scope) => (scope, false, true),
+        Order::AcqRel(scope) => (scope, true, true),
+    };
+    Writing {
+        thread,
+        place,
+        site: access.site,
+        scope,
+        acquires,
+        releases,
+    }
+}
+
+impl Engine {
+    /// Adds what a thread has published to `into`: all that it had done and knew when it last
+    /// executed a fence or a release operation.
+    fn publish(&self, of: Thread, into: &mut Sparse) {
+        let cta = self.ctas.get(&of.cta);
+        let Some(lanes) = cta.and_then(|cta| cta.known(of.warp)) else {
+            return;
+        };
+        let mut times = lanes.view(of.lane).times.clone();
+        times.own -= 1;
+        if times.own > 0 {
+            times.publish(into, of.warp(), 1 << of.lane, false);
+        }
+    }
+
+    /// A thread learns what others have published.
+    fn learn(&mut self, me: Thread, known: &Sparse) {
+        self.enter(me.warp());
+        if let Some(cta) = self.ctas.get_mut(&me.cta) {
+            let lanes = cta.lanes(me.warp);
+            lanes.update(1 << me.lane, |view, _| view.times.rest.join(known));
+        }
+    }
+
+    /// True when a thread has acquired, and learned less than it had observed.
+    fn has_tried(&self, me: Thread) -> bool {
+        let cta = self.ctas.get(&me.cta);
+        let lanes = cta.and_then(|cta| cta.known(me.warp));
+        let view = lanes.map(|lanes| lanes.view(me.lane));
+        view.is_some_and(|view| view.pending.iter().any(|seen| seen.tried.is_some()))
+    }
+
+    /// The strong write, of another thread, that a strong load is about to observe, if the load does
+    /// not come after it in causality order.
+    fn unordered_store(&mut self, me: Thread, access: &Access, place: Place) -> Option<Race> {
+        let strength = access.order.strength();
+        if access.kind != Kind::Load || !matches!(strength, Strength::Strong(_)) {
+            return None;
+        }
+        let Self {
+            shape,
+            ctas,
+            memory,
+            crowd,
+            ..
+        } = self;
+        let clocks = ctas.get(&me.cta)?.known(me.warp)?;
+        let who = Who {
+            shape,
+            warp: me.warp(),
+            met: &|_| None,
+            crowd: *crowd,
+            times: &clocks.view(me.lane).times,
+        };
+        (0..access.elements).find_map(|element| {
+            let key = place.key() + u64::from(element * access.bytes);
+            let class = Class {
+                writes: false,
+                strength,
+                start: (key % 16) as u8,
+                bytes: access.bytes.min(255) as u8,
+            };
+            let history = memory.of(place);
+            let (them, time, site) = history.writer(&who, me.lane, key / WORD, &class)?;
+            let ordered = them == me || who.times.get(me, them) >= time;
+            (!ordered).then(|| Race {
+                later: Side {
+                    thread: me,
+                    site: access.site,
+                },
+                earlier: Side { thread: them, site },
+                place: Place::of(key / WORD * WORD),
+                rule: Rule::Strong,
+                time,
+            })
+        })
+    }
+}

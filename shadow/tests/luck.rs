@@ -1,0 +1,181 @@
+//! What is called luck, another schedule turns around; on random programs with locks.
+//!
+//! Two or three threads take two locks, one never inside the other the wrong way round, and access a
+//! few words in and outside of them. Some go on only if another thread has set a word under a lock.
+//! Whenever a run calls the order of two accesses luck, some other run of the program must have a
+//! race between them: "Dynamic Race Prediction in Linear Time" (PLDI 2017), theorem 1.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shadow::hb::{Access, Engine, Kind, Luck, Order, Place, Scope, Shape, Swap, Warp};
+
+const RELEASE: Order = Order::Release(Scope::Gpu);
+const ACQUIRE: Order = Order::Acquire(Scope::Gpu);
+
+/// What a thread does next; locks and words are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Take(u64),
+    Give(u64),
+    Read(u64),
+    Write(u64),
+    /// Reads a word; does not access memory any more if nobody has written there.
+    Guard(u64),
+}
+
+type Program = Vec<Vec<Op>>;
+/// The sites of two accesses.
+type Pair = (u32, u32);
+
+/// A linear congruential generator, by Knuth.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// The word that says whether to go on: only ever accessed under lock 0.
+const FLAG: u64 = 9;
+
+fn program(random: &mut Random) -> Program {
+    let threads = 2 + random.below(2);
+    let of = |random: &mut Random| {
+        let mut ops = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let word = random.below(2);
+            let access = match random.below(2) {
+                0 => Op::Read(word),
+                _ => Op::Write(word),
+            };
+            let lock = random.below(2);
+            match random.below(6) {
+                0 => ops.push(access),
+                1 | 2 => ops.extend([Op::Take(lock), access, Op::Give(lock)]),
+                3 => {
+                    let inside = [Op::Take(0), Op::Take(1), access, Op::Give(0), Op::Give(1)];
+                    ops.extend(inside);
+                }
+                4 => ops.extend([Op::Take(0), Op::Write(FLAG), Op::Give(0)]),
+                _ => ops.extend([Op::Take(0), Op::Guard(FLAG), Op::Give(0)]),
+            }
+        }
+        ops
+    };
+    (0..threads).map(|_| of(random)).collect()
+}
+
+/// What a run has found.
+#[derive(Default)]
+struct Outcome {
+    races: BTreeSet<Pair>,
+    lucky: BTreeSet<Pair>,
+}
+
+/// Runs a program under a schedule.
+fn run(program: &Program, random: &mut Random) -> Outcome {
+    let mut main = Engine::new(Shape::new([program.len() as u32, 1, 1], 1));
+    let mut luck = Luck::default();
+    let mut out = Outcome::default();
+    let mut next = vec![0; program.len()];
+    let mut stopped = vec![false; program.len()];
+    let mut held: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut written = BTreeSet::new();
+    loop {
+        let ready: Vec<usize> = (0..program.len())
+            .filter(|&me| match program[me].get(next[me]) {
+                Some(Op::Take(lock)) => !held.contains_key(lock),
+                other => other.is_some(),
+            })
+            .collect();
+        if ready.is_empty() {
+            break;
+        }
+        let me = ready[random.below(ready.len() as u64) as usize];
+        let op = program[me][next[me]];
+        let site = (me * 100 + next[me]) as u32;
+        next[me] += 1;
+        let (kind, order, at) = match op {
+            Op::Take(lock) => (Kind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
+            Op::Give(lock) => (Kind::Store, RELEASE, 0x1000 + 16 * lock),
+            Op::Read(_) | Op::Write(_) | Op::Guard(_) if stopped[me] => continue,
+            Op::Read(word) | Op::Guard(word) => (Kind::Load, Order::Weak, 0x2000 + 16 * word),
+            Op::Write(word) => (Kind::Store, Order::Weak, 0x2000 + 16 * word),
+        };
+        let access = Access {
+            kind,
+            order,
+            bytes: 4,
+            elements: 1,
+            site,
+        };
+        let warp = Warp {
+            cta: me as u64,
+            warp: 0,
+        };
+        let at = |_| Place::Global(at);
+        let (races, lucky) = (&mut out.races, &mut out.lucky);
+        let pair = |race: &shadow::hb::Race| {
+            let (a, b) = (race.earlier.site, race.later.site);
+            (a.min(b), a.max(b))
+        };
+        main.access(warp, 1, &access, at, |race| {
+            races.insert(pair(&race));
+        });
+        let note = |found: shadow::hb::Lucky| {
+            lucky.insert(pair(&found.race));
+        };
+        match op {
+            Op::Take(lock) => {
+                held.insert(lock, me);
+                let swap = |_| Swap {
+                    compare: Some(0),
+                    new: 1,
+                    old: 0,
+                };
+                luck.swap(&mut main, (warp, 1), &access, at, swap, note);
+                continue;
+            }
+            Op::Give(lock) => drop(held.remove(&lock)),
+            Op::Write(word) => drop(written.insert(word)),
+            Op::Guard(word) => stopped[me] = !written.contains(&word),
+            Op::Read(_) => {}
+        }
+        luck.access(&mut main, (warp, 1), &access, at, note);
+    }
+    assert!(!luck.is_spoiled());
+    out.lucky = &out.lucky - &out.races;
+    out
+}
+
+#[test]
+fn another_schedule_turns_luck_around() {
+    let mut random = Random(1);
+    let (mut called, mut missed) = (0, 0);
+    for number in 0..1500 {
+        let program = program(&mut random);
+        let first = run(&program, &mut random);
+        let mut racing = BTreeSet::new();
+        let mut left = 30;
+        while left > 0 || !first.lucky.is_subset(&racing) {
+            assert!(
+                left > -20_000,
+                "program {number}: {:?} never race: {program:?}",
+                &first.lucky - &racing
+            );
+            racing.extend(run(&program, &mut random).races);
+            left -= 1;
+        }
+        // Where a run has a race, what comes after it need not be so in another.
+        called += first.lucky.len();
+        missed += (&(&racing - &first.races) - &first.lucky).len();
+    }
+    // It happens often enough to say something, and one run shows much of what many show.
+    assert!(
+        called > 100 && called > missed / 3,
+        "called {called}, missed {missed}"
+    );
+}
