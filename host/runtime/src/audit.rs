@@ -5,7 +5,7 @@
 
 use driver::Device;
 use ptx::ast::Space;
-use simt::{AccessKind, Bytes, Executing, Observer};
+use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
 use crate::checker::{self, Begun, Checker};
 use crate::log::{self, Event};
@@ -116,6 +116,16 @@ impl Observer for Both<'_> {
         bytes: u32,
     ) {
         self.each(|to| to.access(who, kind, space, addresses, bytes));
+    }
+
+    fn exchanged(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        self.each(|to| to.exchanged(who, space, addresses, exchange));
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {

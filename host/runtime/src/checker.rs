@@ -496,6 +496,7 @@ impl Checker {
             },
             why: log::Why::Unordered,
             cause: None,
+            locks: Vec::new(),
             address: record.address,
             allocation: match is_shared(record) {
                 true => None,

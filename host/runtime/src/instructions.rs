@@ -24,6 +24,8 @@ pub(crate) struct Meaning {
     pub(crate) sync: Option<SyncOp>,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
+    /// An `atom.exch` or `atom.cas` that [`simt::Observer::exchanged`] tells more of.
+    pub(crate) swaps: bool,
     /// For a wait: how many groups may be left; none for all copies.
     pub(crate) left: Option<u32>,
 }
@@ -66,6 +68,7 @@ impl Instructions {
                     site,
                     sync,
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
+                    swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
                     left: left(instruction),
                 };
                 all.by_offset
@@ -84,6 +87,11 @@ impl Instructions {
     pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
         self.sites.get(number as usize)
     }
+}
+
+fn swaps(instruction: &Instruction, op: &MemoryOp) -> bool {
+    let swap = instruction.has("exch") || instruction.has("cas");
+    swap && op.kind == MemoryKind::Rmw && op.vector <= 1 && op.bytes_per_element <= 8
 }
 
 /// `cp.async.wait_group n` leaves `n` groups, `wait_all` none.

@@ -7,6 +7,7 @@ pub mod allocations;
 pub mod audit;
 pub mod checker;
 mod instructions;
+mod locking;
 pub mod log;
 pub mod names;
 pub mod options;
@@ -19,4 +20,4 @@ pub mod sim;
 mod told;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
-pub use options::{Mode, Options, ShadowSize};
+pub use options::{Mode, Model, Options, ShadowSize};

@@ -204,6 +204,9 @@ pub struct Race {
     /// What comes nearest to ordering the two accesses.
     #[serde(default)]
     pub cause: Option<Cause>,
+    /// Locks that the earlier and the later thread held; empty when neither held one.
+    #[serde(default)]
+    pub locks: Vec<Vec<Lock>>,
     /// Site of the later access.
     pub site: u32,
     /// Site of the earlier access.
@@ -247,6 +250,11 @@ pub enum Why {
     ReadOnly,
     /// One is an asynchronous copy that was not waited for.
     Asynchronous,
+    /// No data race: both are strong, in each other's scope, and not ordered although the program
+    /// means them to be.
+    Strong,
+    /// No race in this run: only the order in which locks were taken has ordered them.
+    Luck,
     /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
     /// threads came there.
     Misuse(Misuse),
@@ -277,6 +285,27 @@ pub enum Cause {
     },
     /// A flag that was observed, and written without a release.
     NoRelease,
+}
+
+/// A lock that a thread held when it accessed memory; see `shadow::hb::Held`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Which memory.
+    pub space: Space,
+    /// Address of the word, or its offset in shared memory.
+    pub address: u64,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+    /// Site that took it.
+    pub taken: u32,
+    /// Site that gave it back, if that came before the race.
+    pub released: Option<u32>,
+    /// Scope of what took it.
+    pub scope: String,
+    /// Scope of the acquire behind taking it, if there was one.
+    pub entry: Option<String>,
+    /// Scope of the release before giving it back, if there was one.
+    pub exit: Option<String>,
 }
 
 /// How a barrier or a warp operation is misused.

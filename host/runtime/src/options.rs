@@ -17,6 +17,9 @@ pub struct Options {
     pub check: bool,
     /// Who decides what races.
     pub mode: Mode,
+    /// What is told besides data races, and what counts as an acquire; none is the PTX ISA's model
+    /// with warnings.
+    pub model: Option<Model>,
     /// Size of the shadow memory.
     pub shadow: ShadowSize,
     /// Seed of the simulated device's schedule; none for round robin.
@@ -37,6 +40,7 @@ impl Default for Options {
         Self {
             check: true,
             mode: Mode::default(),
+            model: None,
             shadow: ShadowSize::Fraction(0.125),
             seed: None,
             kernels: Vec::new(),
@@ -59,6 +63,17 @@ pub enum Mode {
     Fast,
     /// Happens-before on the host over every access. The program runs as it is.
     Full,
+}
+
+/// Which conflicts are told, see docs/memory-model.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Data races by the PTX ISA, and nothing else.
+    Ptx,
+    /// Strong conflicts that the program means to order, and does not, are errors too; a strong read
+    /// acquires what it observes.
+    Scoped,
 }
 
 /// How much memory the cells get.

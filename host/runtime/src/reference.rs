@@ -6,14 +6,16 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Access, Arrival, Cause, Completion, Engine, FenceKind, LANES, Place, Race, Scope, Shape, Stats,
-    Thread, Time, Warp,
+    Access, Arrival, Cause, Completion, Engine, FenceKind, Held, Kind, LANES, Luck, Lucky, Order,
+    Place, Race, Scope, Shape, Stats, Swap, Thread, Time, Warp,
 };
-use simt::{AccessKind, Bytes, Executing, Observer, SHARED_STEP};
+use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
 
 use crate::audit::Conflict;
 use crate::instructions::{Instructions, Meaning, scope};
+use crate::locking;
 use crate::log::{self, Misuse};
+use crate::options::Model;
 use crate::told;
 
 /// Pairs of sites kept per launch.
@@ -60,9 +62,12 @@ impl Judged {
         let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
         let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
+        let held = self.found.iter().flat_map(|found| found.locks.iter());
+        let locked = held.flatten().flat_map(locking::sites);
         pairs
             .chain(misused)
             .flatten()
+            .chain(locked)
             .map(|number| (number, self.instructions.site(number)))
     }
 }
@@ -72,21 +77,37 @@ pub(crate) struct Reference {
     instructions: Arc<Instructions>,
     scrutiny: Scrutiny,
     shape: Shape,
+    model: Option<Model>,
     /// None where no accesses are looked at.
     engine: Option<Engine>,
+    luck: Luck,
     pairs: Pairs,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
 }
 
+/// What is wrong with two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// A data race.
+    Race,
+    /// Strong accesses that the program means to order, and does not.
+    Strong,
+    /// Only the order in which locks were taken has ordered them.
+    Luck,
+}
+
 /// A pair of sites that raced, with a witness and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Found {
+    pub(crate) class: Class,
     pub(crate) race: Race,
     pub(crate) count: u64,
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
+    /// What the earlier and the later thread held.
+    pub(crate) locks: [Vec<Held>; 2],
 }
 
 /// Races by pair of sites.
@@ -96,7 +117,7 @@ struct Pairs {
     /// Those whose cause has not been looked for.
     fresh: Vec<usize>,
     /// Where in `found` a pair is.
-    index: HashMap<(u32, u32, bool), usize>,
+    index: HashMap<(u32, u32, bool, Class), usize>,
     dropped: u64,
     /// All races, for an audit.
     every: Option<Vec<Race>>,
@@ -104,12 +125,12 @@ struct Pairs {
 
 impl Pairs {
     /// Counts a race, and keeps it if it is the first of its pair, or says more than that.
-    fn keep(&mut self, race: Race) {
-        if let Some(every) = &mut self.every {
+    fn keep(&mut self, class: Class, race: Race) -> Option<&mut Found> {
+        if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
             every.push(race);
         }
         let (a, b) = (race.earlier.site, race.later.site);
-        let key = (a.min(b), a.max(b), is_shared(race.place));
+        let key = (a.min(b), a.max(b), is_shared(race.place), class);
         let apart = |race: &Race| {
             let (a, b) = (race.earlier.thread, race.later.thread);
             (a.cta != b.cta, a.warp != b.warp)
@@ -118,34 +139,60 @@ impl Pairs {
             Some(&at) => {
                 self.found[at].count += 1;
                 // What orders threads that are further apart orders the others too.
-                if apart(&race) > apart(&self.found[at].race) {
-                    self.found[at].race = race;
-                    self.fresh.push(at);
+                if apart(&race) <= apart(&self.found[at].race) {
+                    return None;
                 }
+                self.found[at].race = race;
+                self.fresh.push(at);
+                self.found.get_mut(at)
             }
             None if self.found.len() < PAIRS => {
                 self.index.insert(key, self.found.len());
                 self.fresh.push(self.found.len());
                 self.found.push(Found {
+                    class,
                     race,
                     count: 1,
                     cause: None,
+                    locks: Default::default(),
                 });
+                self.found.last_mut()
             }
-            None => self.dropped += 1,
+            None => {
+                self.dropped += 1;
+                None
+            }
         }
     }
 
     /// Looks for the causes of what was found just now.
-    fn explain(&mut self, engine: &Engine) {
+    fn explain(&mut self, engine: &Engine, luck: &Luck) {
         for at in self.fresh.drain(..) {
-            self.found[at].cause = engine.cause(&self.found[at].race);
+            let found = &mut self.found[at];
+            found.cause = engine.cause(&found.race);
+            found.locks = luck.locks_of(&found.race);
         }
+    }
+
+    /// Keeps what is no data race; its cause and locks are known.
+    fn keep_lucky(&mut self, class: Class, lucky: Lucky, cause: Option<Cause>) {
+        if let Some(found) = self.keep(class, lucky.race) {
+            (found.locks, found.cause) = (lucky.locks, cause);
+        }
+        self.fresh.clear();
     }
 }
 
 fn is_shared(place: Place) -> bool {
     matches!(place, Place::Shared { .. })
+}
+
+/// Where an address of a space is, as a thread of `cta` sees it.
+fn at(shape: &Shape, cta: u64, space: Space, address: u64) -> Place {
+    match space {
+        Space::Global => Place::Global(address),
+        _ => shared(shape, cta, address),
+    }
 }
 
 /// Where an address in shared memory is, as a thread of `cta` sees it.
@@ -160,8 +207,15 @@ fn shared(shape: &Shape, cta: u64, address: u64) -> Place {
 }
 
 impl Reference {
-    pub(crate) fn new(instructions: Arc<Instructions>, scrutiny: Scrutiny, shape: Shape) -> Self {
+    pub(crate) fn new(
+        instructions: Arc<Instructions>,
+        scrutiny: Scrutiny,
+        shape: Shape,
+        model: Option<Model>,
+    ) -> Self {
         Self {
+            model,
+            luck: Luck::default(),
             instructions,
             scrutiny,
             shape,
@@ -195,7 +249,7 @@ impl Reference {
                 earlier_thread: Some(thread(race.earlier.thread)),
                 shared,
                 address,
-                why: told::why(race.rule),
+                why: told::why(Class::Race, race.rule),
             }
         })
         .collect()
@@ -204,10 +258,10 @@ impl Reference {
     pub(crate) fn finish(self) -> Judged {
         Judged {
             stats: self.engine.as_ref().map(Engine::stats),
-            instructions: self.instructions,
-            found: self.pairs.found,
+            found: locking::sort_out(self.pairs.found, &self.luck, &self.instructions, self.model),
             dropped: self.pairs.dropped,
             misuses: self.misuses,
+            instructions: self.instructions,
         }
     }
 
@@ -257,10 +311,36 @@ impl Reference {
         )
     }
 
-    fn with(&mut self, tell: impl FnOnce(&mut Engine)) {
+    fn with(&mut self, tell: impl Fn(&mut Engine)) {
         if let Some(engine) = &mut self.engine {
             tell(engine);
+            self.luck.tell(tell);
         }
+    }
+
+    /// Tells of a barrier that lanes come to, or go on after.
+    fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
+        if let Some(engine) = &mut self.engine {
+            tell(engine);
+            self.luck.barrier(warp(who), lanes, tell);
+        }
+    }
+
+    /// The access that an instruction is, under the model that was asked for.
+    fn accesses(&self, who: Executing, bytes: u32) -> Option<Access> {
+        let mut access = self.meaning(who)?.access?;
+        if access.bytes == 0 {
+            access.bytes = bytes;
+        }
+        if self.model == Some(Model::Scoped) && matches!(access.kind, Kind::Load | Kind::Rmw) {
+            // What a strong read observes it acquires.
+            access.order = match access.order {
+                Order::Relaxed(scope) => Order::Acquire(scope),
+                Order::Release(scope) => Order::AcqRel(scope),
+                other => other,
+            };
+        }
+        Some(access)
     }
 
     fn wanted(&self, space: Space) -> bool {
@@ -309,23 +389,62 @@ impl Observer for Reference {
         if !self.wanted(space) {
             return;
         }
-        let Some(mut access) = self.meaning(who).and_then(|meaning| meaning.access) else {
+        let Some(access) = self.accesses(who, bytes) else {
             return;
         };
-        if access.bytes == 0 {
-            access.bytes = bytes;
-        }
+        let swaps = self.meaning(who).is_some_and(|meaning| meaning.swaps);
         let shape = self.shape;
-        let place = |lane: u32| match (space, addresses[lane as usize]) {
-            (Space::Global, address) => Place::Global(address),
-            (_, address) => shared(&shape, who.cta, address),
+        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let (pairs, luck) = (&mut self.pairs, &mut self.luck);
+        let Some(engine) = &mut self.engine else {
+            return;
         };
-        let pairs = &mut self.pairs;
-        if let Some(engine) = &mut self.engine {
-            engine.access(warp(who), who.lanes, &access, place, |race| {
-                pairs.keep(race);
+        if access.kind == Kind::Load && !matches!(access.order, Order::Weak | Order::ReadOnly) {
+            for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
+                let me = warp(who).lane(lane);
+                if let Some((lucky, cause)) = luck.handed_over(engine, me, &access, place(lane)) {
+                    pairs.keep_lucky(Class::Strong, lucky, cause);
+                }
+            }
+        }
+        engine.access(warp(who), who.lanes, &access, place, |race| {
+            pairs.keep(Class::Race, race);
+        });
+        pairs.explain(engine, luck);
+        if !swaps {
+            let lanes = (warp(who), who.lanes);
+            luck.access(engine, lanes, &access, place, |lucky| {
+                pairs.keep_lucky(Class::Luck, lucky, None);
             });
-            pairs.explain(engine);
+        }
+    }
+
+    fn exchanged(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        if !self.wanted(space) {
+            return;
+        }
+        let Some(access) = self.accesses(who, exchange.bytes) else {
+            return;
+        };
+        let shape = self.shape;
+        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let swap = |lane: u32| Swap {
+            compare: exchange.compare.map(|values| values[lane as usize]),
+            new: exchange.new[lane as usize],
+            old: exchange.old[lane as usize],
+        };
+        let (pairs, luck) = (&mut self.pairs, &mut self.luck);
+        if let Some(engine) = &mut self.engine {
+            let lanes = (warp(who), who.lanes);
+            luck.swap(engine, lanes, &access, place, swap, |lucky| {
+                pairs.keep_lucky(Class::Luck, lucky, None);
+            });
         }
     }
 
@@ -333,7 +452,9 @@ impl Observer for Reference {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
-        self.with(|engine| engine.arrive(warp(who), who.lanes, arrival));
+        self.barrier(who, who.lanes, |engine| {
+            engine.arrive(warp(who), who.lanes, arrival);
+        });
     }
 
     fn complete(&mut self, cta: u64, id: u32) {
@@ -348,7 +469,7 @@ impl Observer for Reference {
             }) => u32::MAX,
             _ => who.lanes,
         };
-        self.with(|engine| engine.warp_barrier(warp(who), lanes));
+        self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
     }
 
     fn fence(&mut self, who: Executing) {
@@ -366,7 +487,10 @@ impl Observer for Reference {
             FenceSemantics::Acquire => FenceKind::Acquire,
             FenceSemantics::Release => FenceKind::Release,
         };
-        self.with(|engine| engine.fence(warp(who), who.lanes, kind, scope(within)));
+        if let Some(engine) = &mut self.engine {
+            engine.fence(warp(who), who.lanes, kind, scope(within));
+            self.luck.fence(warp(who), who.lanes, kind, scope(within));
+        }
     }
 
     fn copies(&mut self, who: Executing) {
@@ -396,10 +520,13 @@ impl Observer for Reference {
         if let Some(engine) = &mut self.engine {
             engine.copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
                 if everything || is_shared(race.place) {
-                    pairs.keep(race);
+                    pairs.keep(Class::Race, race);
                 }
             });
-            pairs.explain(engine);
+            pairs.explain(engine, &self.luck);
+            self.luck.tell(|engine| {
+                engine.copy(me, sides.0, sides.1, (meaning.site, ends), |_| ());
+            });
         }
     }
 
@@ -419,7 +546,9 @@ impl Observer for Reference {
         match op {
             MbarrierOp::Init | MbarrierOp::Inval => self.with(|engine| engine.mbarrier_init(at)),
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
-                self.with(|engine| engine.mbarrier_arrive(me, at, orders, over));
+                self.barrier(who, who.lanes, |engine| {
+                    engine.mbarrier_arrive(me, at, orders, over);
+                });
             }
             MbarrierOp::CopyArrive => {
                 // It arrives when the thread's copies are complete.
@@ -428,7 +557,9 @@ impl Observer for Reference {
             }
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             MbarrierOp::TestWait | MbarrierOp::TryWait if over => {
-                self.with(|engine| engine.mbarrier_wait(me, at, orders));
+                self.barrier(who, who.lanes, |engine| {
+                    engine.mbarrier_wait(me, at, orders)
+                });
             }
             _ => {}
         }
@@ -442,11 +573,15 @@ impl Observer for Reference {
     fn cluster_arrive(&mut self, who: Executing, phase: u64) {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
-        self.with(|engine| engine.cluster_arrive(warp(who), who.lanes, phase, relaxed));
+        self.barrier(who, who.lanes, |engine| {
+            engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
+        });
     }
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.with(|engine| engine.cluster_wait(warp(who), who.lanes, phase));
+        self.barrier(who, who.lanes, |engine| {
+            engine.cluster_wait(warp(who), who.lanes, phase);
+        });
     }
 
     fn allocated(&mut self, address: u64, bytes: u64) {
@@ -472,6 +607,9 @@ impl Observer for Reference {
     }
 
     fn exit(&mut self, who: Executing) {
-        self.with(|engine| engine.exit(warp(who), who.lanes));
+        if let Some(engine) = &mut self.engine {
+            engine.exit(warp(who), who.lanes);
+            self.luck.exit(warp(who), who.lanes);
+        }
     }
 }

@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, LANES, Place, Rule, Scope, Thread};
+use shadow::hb::{Cause, LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
+use crate::locking;
 use crate::log::{self, Misuse};
-use crate::reference::Found;
+use crate::reference::{Class, Found};
 
 /// A race in the log's terms; `named` are the log's numbers of the sites.
 pub(crate) fn race(
     launch: &log::Launch,
-    &Found { race, count, cause }: &Found,
+    found: &Found,
     named: &HashMap<u32, u32>,
     allocations: &Allocations,
 ) -> log::Race {
+    let Found {
+        race, count, cause, ..
+    } = *found;
     let (now, before) = (race.later.thread, race.earlier.thread);
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
     let indices = |of: Thread| {
@@ -28,15 +32,23 @@ pub(crate) fn race(
     };
     log::Race {
         launch: launch.launch,
-        decided: true,
+        decided: found.class != Class::Luck,
         level: match () {
             () if now.cta != before.cta => log::Level::Grid,
             () if now.warp != before.warp => log::Level::Cta,
             () => log::Level::Warp,
         },
         space,
-        why: why(race.rule),
+        why: why(found.class, race.rule),
         cause: cause.map(|cause| missing(cause, indices)),
+        locks: match found.locks.iter().all(Vec::is_empty) {
+            true => Vec::new(),
+            false => {
+                let lock = |held| locking::held(held, named, allocations);
+                let sides = found.locks.iter();
+                sides.map(|side| side.iter().map(lock).collect()).collect()
+            }
+        },
         site: site(race.later.site),
         previous_site: site(race.earlier.site),
         count,
@@ -51,27 +63,21 @@ pub(crate) fn race(
     }
 }
 
-/// A rule in the log's terms.
-pub(crate) fn why(rule: Rule) -> log::Why {
-    match rule {
-        Rule::Unordered | Rule::Scope | Rule::Strong => log::Why::Unordered,
-        Rule::Overlap => log::Why::Overlap,
-        Rule::ReadOnly => log::Why::ReadOnly,
-        Rule::Asynchronous => log::Why::Asynchronous,
+/// What is wrong with two accesses in the log's terms.
+pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
+    match (class, rule) {
+        (Class::Luck, _) => log::Why::Luck,
+        (Class::Strong, _) | (_, Rule::Strong) => log::Why::Strong,
+        (Class::Race, Rule::Unordered | Rule::Scope) => log::Why::Unordered,
+        (Class::Race, Rule::Overlap) => log::Why::Overlap,
+        (Class::Race, Rule::ReadOnly) => log::Why::ReadOnly,
+        (Class::Race, Rule::Asynchronous) => log::Why::Asynchronous,
     }
 }
 
 /// A cause in the log's terms.
 fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause {
-    let name = |scope| {
-        match scope {
-            Scope::Cta => "cta",
-            Scope::Cluster => "cluster",
-            Scope::Gpu => "gpu",
-            Scope::Sys => "sys",
-        }
-        .to_owned()
-    };
+    let name = |scope| locking::name(scope).to_owned();
     match cause {
         Cause::NarrowRelease { by, scope } => log::Cause::NarrowRelease {
             by: indices(by),

@@ -62,6 +62,11 @@ pub(crate) struct RunArgs {
     /// whose order cells do not follow, instead of from what the simulated device tells (slower)
     #[arg(long)]
     pub(crate) journal: bool,
+    /// Which conflicts count: ptx, data races alone; scoped, also strong accesses that a flag or a
+    /// lock is meant to order and does not, while a missing acquire is accepted [default: data
+    /// races are errors, such strong accesses warnings]
+    #[arg(long, value_enum)]
+    pub(crate) model: Option<ModelChoice>,
     /// Memory for the shadow: 12.5%, 512MiB, or bytes
     #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
     pub(crate) shadow_mem: ShadowSize,
@@ -118,6 +123,16 @@ pub(crate) enum ModeChoice {
     Fast,
     /// Happens-before over every access; the program runs without checks in its code
     Full,
+}
+
+/// Which conflicts count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelChoice {
+    /// Data races by the PTX memory model alone
+    Ptx,
+    /// Strong accesses that are meant to be ordered, and are not, are errors too; who observes a
+    /// release need not acquire
+    Scoped,
 }
 
 /// How to run a kernel of a `.ptx` file.

@@ -6,9 +6,9 @@ use std::time::{Instant, SystemTime};
 use runtime::report::model::ExitStatus;
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
-use runtime::{Mode, Options, ShadowSize, log};
+use runtime::{Mode, Model, Options, ShadowSize, log};
 
-use crate::args::{DeviceChoice, FailOn, ModeChoice, NoPtx, RunArgs, Switch, is_ptx};
+use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
 use crate::exit::{self, INCOMPLETE, INTERNAL, NO_DEVICE, Stop, USAGE};
 use crate::output::Outputs;
 use crate::{app, kernel, program, toolkit};
@@ -61,6 +61,10 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             ModeChoice::Fast => Mode::Fast,
             ModeChoice::Full => Mode::Full,
         },
+        model: args.model.map(|model| match model {
+            ModelChoice::Ptx => Model::Ptx,
+            ModelChoice::Scoped => Model::Scoped,
+        }),
         shadow: if args.exact {
             ShadowSize::Exact
         } else {
@@ -76,6 +80,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
 fn context(args: &RunArgs) -> Context {
     Context {
         assume_lockstep: args.assume_lockstep,
+        scoped: args.model == Some(ModelChoice::Scoped),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         argv: args
             .app

@@ -1,4 +1,5 @@
-//! The header of a test file: `//@ key: value` lines, revisions, and `//~ race LABEL` marks.
+//! The header of a test file: `//@ key: value` lines, revisions, and `//~ race LABEL` marks, or
+//! `strong` and `luck` ones.
 //!
 //! An unknown key or revision is an error, so that a typo cannot disable a test.
 
@@ -19,6 +20,7 @@ const KEYS: &[&str] = &[
     "grid",
     "misuse",
     "kernel",
+    "model",
     "operands",
     "out",
     "reference",
@@ -27,9 +29,22 @@ const KEYS: &[&str] = &[
     "shared",
 ];
 
+/// What a mark says of two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// `race`
+    Race,
+    /// `strong`: an unordered strong conflict.
+    Strong,
+    /// `luck`: ordered by luck.
+    Luck,
+}
+
 /// A `//~ race LABEL` mark on a line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
+    /// What is said.
+    pub class: Class,
     /// Line of the access, from 1.
     pub line: u32,
     /// Both ends of one race carry the same label.
@@ -171,14 +186,18 @@ fn marks(text: &str) -> Result<Vec<(Option<String>, Mark)>> {
         for mark in line.split("//~").skip(1) {
             let (only, mark) = split_revision(mark);
             let up = mark.chars().take_while(|&c| c == '^').count();
-            let label = mark[up..]
-                .trim()
-                .strip_prefix("race ")
-                .with_context(|| format!("line {}: expected `//~ race LABEL`", number + 1))?
-                .trim()
-                .to_owned();
+            let (class, label) = match mark[up..].trim().split_once(' ') {
+                Some(("race", label)) => (Class::Race, label),
+                Some(("strong", label)) => (Class::Strong, label),
+                Some(("luck", label)) => (Class::Luck, label),
+                _ => bail!(
+                    "line {}: expected `//~ race LABEL`, strong or luck",
+                    number + 1
+                ),
+            };
+            let label = label.trim().to_owned();
             let line = u32::try_from((number + 1).saturating_sub(up)).context("file too long")?;
-            marks.push((only.map(str::to_owned), Mark { line, label }));
+            marks.push((only.map(str::to_owned), Mark { class, line, label }));
         }
     }
     Ok(marks)
@@ -231,6 +250,7 @@ mod tests {
         assert_eq!(
             cases[1].marks,
             [Mark {
+                class: Class::Race,
                 line: 4,
                 label: "B".into()
             }]

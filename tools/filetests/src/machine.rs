@@ -8,11 +8,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use driver::Device as _;
 use runtime::log::{Event, Why, Writer};
 use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options, ShadowSize};
+use runtime::{Checker, Mode, Model, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits};
 
 use crate::args::Arg;
-use crate::header::Case;
+use crate::header::{Case, Class};
 
 /// A launch that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -83,6 +83,8 @@ impl std::error::Error for Failure {}
 pub struct Race {
     /// Lines of the two accesses in the file, the smaller first.
     pub lines: (u32, u32),
+    /// What is said of it.
+    pub class: Class,
     /// An error rather than a candidate.
     pub decided: bool,
 }
@@ -114,6 +116,11 @@ pub struct Machine {
 impl Machine {
     /// A device with or without checks; seed 0 is round robin.
     pub fn new(checks: Option<Checks>, seed: u64) -> Result<Self> {
+        Self::under(None, checks, seed)
+    }
+
+    /// One that checks under a memory model.
+    pub fn under(model: Option<Model>, checks: Option<Checks>, seed: u64) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 30,
             ..DeviceConfig::default()
@@ -122,6 +129,7 @@ impl Machine {
         let options = Options {
             mode: how.mode,
             journal: how.journal,
+            model,
             shadow: ShadowSize::Exact,
             seed: (seed != 0).then_some(seed),
             timeout: Some(TIMEOUT.as_secs_f64()),
@@ -266,6 +274,11 @@ impl Machine {
                     };
                     let race = Race {
                         lines: (a.min(b), a.max(b)),
+                        class: match race.why {
+                            Why::Strong => Class::Strong,
+                            Why::Luck => Class::Luck,
+                            _ => Class::Race,
+                        },
                         decided: race.decided,
                     };
                     races.push((race, kind.as_str().unwrap_or_default().to_owned()));

@@ -2,6 +2,7 @@
 //!
 //! A file is run round robin and under seeds. Whatever is reported must be a marked pair, every run
 //! of a racy case must report something, and all runs together every label.
+//! Warnings, `strong` and `luck`, must be marked in the same way, and are no races.
 //! `expect` is the truth by the memory model. An oracle that gives another verdict fails, unless the
 //! file states the wrong verdict, and why.
 
@@ -9,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
-use runtime::Mode;
+use runtime::{Mode, Model};
 
 use crate::args::{self, Arg};
-use crate::header::Case;
+use crate::header::{Case, Class};
 use crate::machine::{Checks, Launch, Machine, Outcome};
 
 /// Seeds tried after the deterministic schedule.
@@ -143,8 +144,9 @@ fn agree(case: &Case, oracle: Oracle, verdict: Verdict) -> Result<()> {
 pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     let truth = expected(case)?;
     let labels = labels(case)?;
+    let racy = labels.keys().any(|(class, _)| *class == Class::Race);
     ensure!(
-        labels.is_empty() == (truth == Verdict::NoRace),
+        racy == (truth == Verdict::Race),
         "`expect: {truth}` and the number of race marks disagree"
     );
     let wrong = case.get(&format!("expect({})", oracle.name)).is_some();
@@ -162,26 +164,32 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
             return Ok(Verdict::NotChecked);
         }
         for race in &outcome.races {
+            let is_race = race.class == Class::Race;
             verdict = verdict.max(match race.decided {
+                _ if !is_race => Verdict::NoRace,
                 true => Verdict::Race,
                 false => Verdict::Undecided,
             });
-            match labels.get(&race.lines) {
-                Some(label) => drop(seen.insert(label.clone())),
-                None if race.decided && !wrong => {
-                    bail!("seed {seed}: false alarm: lines {:?}", race.lines)
+            match labels.get(&(race.class, race.lines)) {
+                Some(label) => drop(seen.insert((race.class, label.clone()))),
+                None if (race.decided || !is_race) && !wrong => {
+                    let (class, lines) = (race.class, race.lines);
+                    bail!("seed {seed}: false alarm: {class:?} in lines {lines:?}")
                 }
                 None => {}
             }
         }
-        let silent = truth == Verdict::Race && outcome.races.is_empty() && !wrong;
+        let mut races = outcome.races.iter().map(|race| race.class);
+        let found = races.any(|class| class == Class::Race);
+        let silent = truth == Verdict::Race && !found && !wrong;
         ensure!(!silent, "seed {seed}: no race was reported");
     }
     // What is not decided may well be another of several pairs.
     let lenient = wrong || oracle.is_lenient();
     let missing: Vec<_> = labels
-        .values()
-        .filter(|label| !seen.contains(*label))
+        .iter()
+        .map(|((class, _), label)| (*class, label.clone()))
+        .filter(|label| !seen.contains(label))
         .collect();
     ensure!(
         missing.is_empty() || lenient,
@@ -194,7 +202,13 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
 fn once(case: &Case, checks: Checks, seed: u64) -> Result<Outcome> {
     let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
-    Machine::new(Some(checks), seed)?.run(&case.text, &Launch::of(case)?, &arguments)
+    let model = match case.get("model") {
+        None | Some("default") => None,
+        Some("ptx") => Some(Model::Ptx),
+        Some("scoped") => Some(Model::Scoped),
+        Some(other) => bail!("unknown model `{other}`: default, ptx or scoped"),
+    };
+    Machine::under(model, Some(checks), seed)?.run(&case.text, &Launch::of(case)?, &arguments)
 }
 
 /// Fails unless exactly the misuses that `misuse` lines name were found.
@@ -209,16 +223,23 @@ fn misuses(case: &Case, outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-/// Pairs of lines by the label they carry; a label that stands once races with itself.
-fn labels(case: &Case) -> Result<BTreeMap<(u32, u32), String>> {
-    let mut lines: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+/// A pair of lines, the smaller first, and what is said of it.
+type Pair = (Class, (u32, u32));
+
+/// What marked pairs of lines are, with the label they carry; a label that stands once races with
+/// itself.
+fn labels(case: &Case) -> Result<BTreeMap<Pair, String>> {
+    let mut lines: BTreeMap<(Class, &str), Vec<u32>> = BTreeMap::new();
     for mark in &case.marks {
-        lines.entry(&mark.label).or_default().push(mark.line);
+        let key = (mark.class, mark.label.as_str());
+        lines.entry(key).or_default().push(mark.line);
     }
-    let pairs = lines.into_iter().map(|(label, lines)| match lines[..] {
-        [one] => Ok(((one, one), label.to_owned())),
-        [a, b] => Ok(((a.min(b), a.max(b)), label.to_owned())),
-        _ => bail!("race {label} has {} ends", lines.len()),
-    });
+    let pairs = lines
+        .into_iter()
+        .map(|((class, label), lines)| match lines[..] {
+            [one] => Ok(((class, (one, one)), label.to_owned())),
+            [a, b] => Ok(((class, (a.min(b), a.max(b))), label.to_owned())),
+            _ => bail!("race {label} has {} ends", lines.len()),
+        });
     pairs.collect()
 }

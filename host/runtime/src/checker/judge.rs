@@ -40,7 +40,8 @@ impl Checker {
             Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
         });
         let instructions = Arc::clone(instructions);
-        Some(Reference::new(instructions, scrutiny, shape(extent)))
+        let (shape, model) = (shape(extent), self.options.model);
+        Some(Reference::new(instructions, scrutiny, shape, model))
     }
 
     /// The oracle that has read the journal of a launch, if that has kept one; for an audit it

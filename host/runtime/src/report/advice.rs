@@ -1,9 +1,9 @@
 //! What kind of race it is, and what would order the two accesses.
 
-use super::misuse;
 use super::model::Access;
 use super::source::{Sources, extent};
 use super::words;
+use super::{locks, misuse};
 use crate::log::{self, Cause, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
@@ -23,12 +23,19 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     let [first, second] = accesses;
     let (level, why) = (race.level, race.why);
     let strong = first.sem != "weak" && second.sem != "weak";
+    let fault = match why {
+        Why::Unordered | Why::Strong => locks::fault(race, accesses),
+        _ => None,
+    };
     let rule = match (why, level) {
         (Why::Overlap, _) => "CR008",
         (Why::ReadOnly, _) => "CR009",
         (Why::Asynchronous, _) => "CR010",
         (Why::Misuse(_), _) => misuse::RULE,
+        (Why::Strong, _) => locks::STRONG,
+        (Why::Luck, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
+        (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if race.cause.is_some() => match race.cause {
             Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. }) => "CR005",
             _ => "CR006",
@@ -56,6 +63,8 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             format!("{one} and {other} meet while an asynchronous copy is under way")
         }
         Why::Misuse(_) => String::new(),
+        Why::Strong => format!("nothing orders {one} and {other} that are meant to be ordered"),
+        Why::Luck => locks::luck(accesses),
         Why::Unordered if strong => {
             format!("the scope of {one} does not include the other side's thread")
         }
@@ -64,11 +73,16 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         Why::Unordered => format!("{one} and {other} of the same address are not ordered"),
     };
-    let what = match &race.cause {
-        Some(cause) => format!("{what}: {}", lacking(cause)),
-        None => what,
+    let what = match (&fault, &race.cause) {
+        (Some(fault), _) => format!("{what}: {}", fault.what),
+        (None, Some(cause)) => format!("{what}: {}", lacking(cause)),
+        (None, None) => what,
     };
     let message = match race.decided {
+        _ if why == Why::Strong => {
+            format!("{reach} unordered strong conflict on {memory}: {what}")
+        }
+        _ if why == Why::Luck => format!("{reach} order by luck on {memory}: {what}"),
         true => format!("{reach} race on {memory}: {what}"),
         false => format!(
             "possible {reach} race on {memory}, not decided: {what} by what a shadow cell can follow"
@@ -79,7 +93,10 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         rule,
         kind,
         message,
-        help: help(race, strong, accesses, sources),
+        help: match fault {
+            Some(fault) => fault.help,
+            None => help(race, strong, accesses, sources),
+        },
     }
 }
 
@@ -166,7 +183,8 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         }
     };
     match race.why {
-        Why::Unordered | Why::Misuse(_) => {
+        Why::Luck => return locks::remedy(accesses),
+        Why::Unordered | Why::Strong | Why::Misuse(_) => {
             if let Some(cause) = &race.cause {
                 return completion(cause).to_owned();
             }

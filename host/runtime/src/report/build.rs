@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::side::{Side, access, frames, side};
 use super::source::Sources;
-use super::{fingerprint, misuse, time};
+use super::{fingerprint, locks, misuse, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -44,12 +44,14 @@ pub struct Context {
     pub warnings_fail: bool,
     /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
     pub assume_lockstep: bool,
+    /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
+    pub scoped: bool,
 }
 
 impl Report {
     /// Builds the report of a run.
     pub fn build(logs: &[Log], context: &Context, sources: &Sources) -> Self {
-        let mut builder = Builder::new(sources, context.assume_lockstep);
+        let mut builder = Builder::new(sources, context.assume_lockstep, context.scoped);
         for log in logs {
             builder.log(log);
         }
@@ -60,6 +62,7 @@ impl Report {
 struct Builder<'a> {
     sources: &'a Sources,
     assume_lockstep: bool,
+    scoped: bool,
     report: Report,
     kernels: BTreeMap<String, Kernel>,
     /// Index of the race, and the rank of its witness.
@@ -76,16 +79,29 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
+    /// Where a site stands, for people.
+    fn place(&self, id: u32, sources: &Sources) -> String {
+        let Some(&(site, module)) = self.sites.get(&id) else {
+            return "an unknown place".to_owned();
+        };
+        let access = access(site, self.origin(module));
+        match access.shown() {
+            Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
+            None => format!("{}:{}", access.ptx.module, access.ptx.line),
+        }
+    }
+
     fn origin(&self, module: u32) -> &str {
         self.modules.get(&module).map_or("", |m| &m.origin)
     }
 }
 
 impl<'a> Builder<'a> {
-    fn new(sources: &'a Sources, assume_lockstep: bool) -> Self {
+    fn new(sources: &'a Sources, assume_lockstep: bool, scoped: bool) -> Self {
         Self {
             sources,
             assume_lockstep,
+            scoped,
             report: Report::default(),
             kernels: BTreeMap::new(),
             races: HashMap::new(),
@@ -299,6 +315,11 @@ impl<'a> Builder<'a> {
         });
         accesses[1].thread = Some(race.thread.thread);
         accesses[1].block = Some(race.thread.block);
+        for (access, held) in accesses.iter_mut().zip(&race.locks) {
+            let held = held.iter();
+            let place = |id| said.place(id, self.sources);
+            access.locks = held.map(|held| locks::held(held, place)).collect();
+        }
         let mut advice = advise(race, &accesses, self.sources);
         // One instruction cannot be ordered with itself by lockstep.
         let lockstep = self.assume_lockstep
@@ -319,6 +340,7 @@ impl<'a> Builder<'a> {
             level: match race.why {
                 log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
                 log::Why::Unordered if lockstep => Level::Warning,
+                log::Why::Strong if !self.scoped => Level::Warning,
                 _ if race.decided => Level::Error,
                 _ => Level::Warning,
             },
@@ -343,17 +365,8 @@ impl<'a> Builder<'a> {
                 block: launch.map_or([0; 3], |l| l.block),
             },
             accesses,
-            address: Address {
-                value: format!("{:#x}", race.address),
-                allocation: race.allocation.as_ref().map(|a| Allocation {
-                    id: a.id,
-                    base: format!("{:#x}", a.base),
-                    size: a.bytes,
-                    offset: race.address.saturating_sub(a.base),
-                    api: a.api.clone(),
-                }),
-            },
-            may_order: match race.decided {
+            address: address(race.address, race.allocation.as_ref()),
+            may_order: match race.decided || race.why == log::Why::Luck {
                 true => Vec::new(),
                 false => release_sites.unwrap_or_default(),
             },
@@ -412,6 +425,20 @@ impl<'a> Builder<'a> {
             () => Outcome::Clean,
         };
         report
+    }
+}
+
+/// An address with what lies there.
+pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Address {
+    Address {
+        value: format!("{address:#x}"),
+        allocation: allocation.map(|a| Allocation {
+            id: a.id,
+            base: format!("{:#x}", a.base),
+            size: a.bytes,
+            offset: address.saturating_sub(a.base),
+            api: a.api.clone(),
+        }),
     }
 }
 

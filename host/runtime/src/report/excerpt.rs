@@ -3,7 +3,7 @@
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
 use super::function;
-use super::model::{Access, FrameAt, Level, Race, Report};
+use super::model::{Access, Address, FrameAt, Level, Race, Report};
 use super::source::{Sources, extent};
 use super::words::{counted, number, put_in, scope};
 
@@ -190,7 +190,18 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     }
     lines.dedup();
     if race.space != "barrier" {
-        lines.push(("address", address(race)));
+        lines.push(("address", address(&race.address, &race.space)));
+    }
+    for access in &race.accesses {
+        for held in &access.locks {
+            let what = format!(
+                "the {} side holds the lock at {}; taken at {}",
+                access.role,
+                address(&held.address, &held.space),
+                held.taken
+            );
+            lines.push(("lock", what));
+        }
     }
     let launches = race.launches.len() as u64;
     let mut seen = format!(
@@ -237,8 +248,7 @@ fn chain(frames: &[FrameAt]) -> String {
     frames.iter().map(part).collect::<Vec<_>>().join(" <- ")
 }
 
-fn address(race: &Race) -> String {
-    let at = &race.address;
+fn address(at: &Address, space: &str) -> String {
     match &at.allocation {
         Some(a) => format!(
             "{}, offset {} in allocation #{} of {}, {}",
@@ -251,7 +261,7 @@ fn address(race: &Race) -> String {
                 None => format!("made by {}", a.api),
             }
         ),
-        None if race.space == "shared" => {
+        None if space == "shared" => {
             format!("offset {} in the shared memory of the block", at.value)
         }
         None => format!(

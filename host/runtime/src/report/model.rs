@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.0";
+pub const SCHEMA_VERSION: &str = "1.1";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -248,7 +248,8 @@ pub struct Race {
     pub id: String,
     /// Stays the same when other code is edited.
     pub fingerprint: String,
-    /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow.
+    /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow,
+    /// `CR011` unordered strong conflict, `CR012` ordered by luck.
     pub rule: String,
     /// How bad.
     pub level: Level,
@@ -318,6 +319,27 @@ pub struct Access {
     pub function: String,
     /// Source, innermost inlined function first.
     pub frames: Vec<FrameAt>,
+    /// Locks that its thread held.
+    pub locks: Vec<HeldLock>,
+}
+
+/// A lock that a thread held when it accessed memory. Locks are inferred.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HeldLock {
+    /// `global` or `shared`.
+    pub space: String,
+    /// Where it is.
+    pub address: Address,
+    /// Scope of what took it.
+    pub scope: String,
+    /// What took it, as `file:line`.
+    pub taken: String,
+    /// Scope of the acquire behind taking it, if there is one.
+    pub entry: Option<String>,
+    /// What gave it back, as `file:line`, if that came before the race.
+    pub released: Option<String>,
+    /// Scope of the release before giving it back, if there is one.
+    pub exit: Option<String>,
 }
 
 impl Access {

@@ -61,6 +61,7 @@ pub(super) fn access(site: &log::Site, origin: &str) -> Access {
         },
         function: demangle(&site.function),
         frames: frames(&site.frames, &site.function),
+        locks: Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ use driver::Device as _;
 use runtime::audit::{Audit, Conflict};
 use runtime::log::{self, Event, Writer};
 use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options, ShadowSize};
+use runtime::{Checker, Mode, Model, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule};
 
 use crate::machine::Checks;
@@ -264,6 +264,8 @@ impl Bench {
         let options = Options {
             mode: checks.mode,
             journal: checks.journal,
+            // Data races are compared, and warnings are none.
+            model: Some(Model::Ptx),
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
                 false => ShadowSize::Exact,

@@ -1,0 +1,99 @@
+//! What the oracle says of locks: which of its findings stand once all locks are known, and the
+//! locks in the log's terms.
+
+use std::collections::{HashMap, HashSet};
+
+use shadow::hb::{Cause, Held, Luck, Place, Scope};
+
+use crate::allocations::Allocations;
+use crate::instructions::Instructions;
+use crate::log;
+use crate::options::Model;
+use crate::reference::{Class, Found};
+
+/// Leaves what can be told at the end of a launch: words that turned out to be no locks are left
+/// out, and what is a data race besides is that.
+pub(crate) fn sort_out(
+    mut found: Vec<Found>,
+    luck: &Luck,
+    instructions: &Instructions,
+    model: Option<Model>,
+) -> Vec<Found> {
+    for found in &mut found {
+        for side in &mut found.locks {
+            side.retain(|held| luck.is_lock(held.lock));
+        }
+    }
+    let sites = |of: &Found| {
+        let (a, b) = (of.race.earlier.site, of.race.later.site);
+        (a.min(b), a.max(b))
+    };
+    let races = found.iter().filter(|found| found.class == Class::Race);
+    let races: HashSet<(u32, u32)> = races.map(sites).collect();
+    found.retain(|found| {
+        let told = model != Some(Model::Ptx) && !races.contains(&sites(found));
+        match found.class {
+            Class::Race => true,
+            Class::Strong => told && is_meant(found, instructions),
+            Class::Luck => {
+                told && !luck.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
+            }
+        }
+    });
+    found
+}
+
+/// True when a strong load and a store are handed over by a flag or a lock: not what an atomic
+/// leaves, which is for everybody.
+fn is_meant(found: &Found, instructions: &Instructions) -> bool {
+    let narrow = matches!(
+        found.cause,
+        Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. })
+    );
+    let stored = instructions.site(found.race.earlier.site);
+    stored.is_some_and(|site| site.op == "store") && (narrow || common(&found.locks).is_some())
+}
+
+/// A lock that both sides held, as each of them did.
+pub(crate) fn common(locks: &[Vec<Held>; 2]) -> Option<[&Held; 2]> {
+    let [before, now] = locks;
+    let other = |held: &Held| now.iter().find(|other| other.lock == held.lock);
+    before.iter().find_map(|held| Some([held, other(held)?]))
+}
+
+/// The instructions of a lock.
+pub(crate) fn sites(held: &Held) -> impl Iterator<Item = u32> {
+    [Some(held.taken), held.released].into_iter().flatten()
+}
+
+/// A lock in the log's terms.
+pub(crate) fn held(held: &Held, named: &HashMap<u32, u32>, allocations: &Allocations) -> log::Lock {
+    let site = |number: u32| named.get(&number).copied().unwrap_or(0);
+    let (space, address, allocation) = match held.lock {
+        Place::Global(address) => {
+            let allocation = allocations.find(address).cloned();
+            (log::Space::Global, address, allocation)
+        }
+        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset), None),
+    };
+    log::Lock {
+        space,
+        address,
+        allocation,
+        taken: site(held.taken),
+        released: held.released.map(site),
+        scope: name(held.scope).to_owned(),
+        entry: held.entry.map(|scope| name(scope).to_owned()),
+        exit: held.exit.map(|scope| name(scope).to_owned()),
+    }
+}
+
+/// A scope as PTX spells it.
+pub(crate) fn name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Cta => "cta",
+        Scope::Cluster => "cluster",
+        Scope::Gpu => "gpu",
+        Scope::Sys => "sys",
+    }
+}

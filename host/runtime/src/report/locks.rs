@@ -1,0 +1,202 @@
+//! Locks: what is wrong with one that both sides held, and what to say of sides that held none or
+//! different ones.
+
+use super::build;
+use super::model::{Access, HeldLock};
+use super::words;
+use crate::log::{self, Level, Space};
+
+/// The rule of strong accesses that the program means to order, and does not.
+pub(super) const STRONG: &str = "CR011";
+/// The rule of accesses that nothing but the order of taking locks has ordered.
+pub(super) const LUCK: &str = "CR012";
+
+/// What keeps a lock from ordering those who held it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Fault {
+    pub(super) rule: &'static str,
+    pub(super) what: String,
+    pub(super) help: String,
+}
+
+/// A lock in the report's terms; `place` says where a site is.
+pub(super) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock {
+    HeldLock {
+        space: match held.space {
+            Space::Global => "global",
+            Space::Shared => "shared",
+        }
+        .to_owned(),
+        address: build::address(held.address, held.allocation.as_ref()),
+        scope: held.scope.clone(),
+        taken: place(held.taken),
+        entry: held.entry.clone(),
+        released: held.released.map(place),
+        exit: held.exit.clone(),
+    }
+}
+
+/// What is wrong with the lock that both sides held, if there is one and something is.
+pub(super) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
+    let [first, second] = accesses;
+    let same = |a: &HeldLock, b: &HeldLock| (&a.space, &a.address) == (&b.space, &b.address);
+    let (before, now) = first.locks.iter().find_map(|before| {
+        let now = second.locks.iter().find(|now| same(before, now))?;
+        Some((before, now))
+    })?;
+    let given_back = before.released.as_ref()?;
+    let narrow = |scope: &str| race.level == Level::Grid && scope == "cta";
+    for side in [before, now] {
+        if narrow(&side.scope) {
+            return Some(Fault {
+                rule: "CR005",
+                what: format!(
+                    "both sides hold the lock taken at {}, but that is an atomic of {} scope",
+                    side.taken,
+                    words::scope(&side.scope)
+                ),
+                help: "take and give back the lock with atomics of device scope: `atomicCAS` in place of `atomicCAS_block`, `thread_scope_device`, `.gpu`".to_owned(),
+            });
+        }
+    }
+    let mut missing = Vec::new();
+    let mut wanted = Vec::new();
+    let mut narrowed = false;
+    let places = [
+        (&now.entry, format!("behind taking it at {}", now.taken)),
+        (
+            &before.exit,
+            format!("before giving it back at {given_back}"),
+        ),
+    ];
+    for (fence, place) in places {
+        match fence {
+            None => missing.push(format!("there is no fence {place}")),
+            Some(scope) if narrow(scope) => {
+                narrowed = true;
+                missing.push(format!(
+                    "the fence {place} is of {} scope",
+                    words::scope(scope)
+                ));
+            }
+            Some(_) => continue,
+        }
+        wanted.push(place);
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let fence = match race.level {
+        Level::Grid => "__threadfence()",
+        Level::Cta | Level::Warp => "__threadfence_block()",
+    };
+    Some(Fault {
+        rule: if narrowed { "CR005" } else { "CR006" },
+        what: format!(
+            "both sides hold the same lock, but {}",
+            missing.join(", and ")
+        ),
+        help: format!("put `{fence}` {}", wanted.join(", and ")),
+    })
+}
+
+/// Why an order is luck.
+pub(super) fn luck(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses.each_ref().map(|access| {
+        let taken: Vec<String> = access
+            .locks
+            .iter()
+            .map(|held| format!("the lock taken at {}", held.taken))
+            .collect();
+        match taken.is_empty() {
+            true => "no lock".to_owned(),
+            false => words::listed(&taken),
+        }
+    });
+    let locks = match first == second {
+        // One instruction has taken different locks.
+        true => format!("both sides hold {first}, but not the same one"),
+        false => format!("the first side holds {first}, the second {second}"),
+    };
+    format!("{locks}, and nothing else orders them: another run may turn them around")
+}
+
+/// What would order both sides in every run.
+pub(super) fn remedy(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses;
+    let (bare, guarded) = match (&first.locks[..], &second.locks[..]) {
+        ([], [held, ..]) => ("first", held),
+        ([held, ..], []) => ("second", held),
+        _ => {
+            return "hold the same lock on both sides".to_owned();
+        }
+    };
+    format!(
+        "hold the lock taken at {} around the {bare} access too, or order the two by a barrier or a flag",
+        guarded.taken
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(address: u64, entry: Option<&str>, exit: Option<&str>) -> HeldLock {
+        HeldLock {
+            space: "global".into(),
+            address: build::address(address, None),
+            scope: "gpu".into(),
+            taken: "x.cu:3".into(),
+            entry: entry.map(Into::into),
+            released: Some("x.cu:9".into()),
+            exit: exit.map(Into::into),
+        }
+    }
+
+    fn sides(first: Vec<HeldLock>, second: Vec<HeldLock>) -> [Access; 2] {
+        [first, second].map(|locks| Access {
+            locks,
+            ..Access::default()
+        })
+    }
+
+    #[test]
+    fn a_fault_names_the_fences_that_are_missing() {
+        let race = log::Race::default();
+        let of = |first: Option<&str>, second: Option<&str>| {
+            let both = [
+                vec![lock(64, Some("gpu"), first)],
+                vec![lock(64, second, None)],
+            ];
+            let [first, second] = both;
+            fault(&race, &sides(first, second)).map(|fault| (fault.rule, fault.what))
+        };
+        assert_eq!(of(Some("gpu"), Some("gpu")), None);
+        let (rule, what) = of(None, Some("gpu")).unwrap();
+        assert!(
+            rule == "CR006" && what.contains("before giving it back at x.cu:9"),
+            "{what}"
+        );
+        let (rule, what) = of(Some("gpu"), None).unwrap();
+        assert!(
+            rule == "CR006" && what.contains("behind taking it at x.cu:3"),
+            "{what}"
+        );
+        let (rule, what) = of(Some("cta"), Some("gpu")).unwrap();
+        assert!(rule == "CR005" && what.contains("of block scope"), "{what}");
+        let apart = sides(vec![lock(64, None, None)], vec![lock(68, None, None)]);
+        assert_eq!(fault(&race, &apart), None);
+    }
+
+    #[test]
+    fn luck_names_the_locks_and_the_side_that_has_none() {
+        let held = || vec![lock(64, None, None)];
+        let one = sides(Vec::new(), held());
+        assert!(luck(&one).starts_with("the first side holds no lock, the second the lock taken"));
+        assert!(remedy(&one).contains("x.cu:3 around the first access"));
+        assert!(remedy(&sides(held(), Vec::new())).contains("around the second access"));
+        let two = sides(held(), vec![lock(68, None, None)]);
+        assert!(luck(&two).contains("not the same one"));
+        assert!(remedy(&two).contains("the same lock"));
+    }
+}

@@ -1,0 +1,175 @@
+//! `--model`, and what reports say of locks.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// How a run ended, what it said, and its report.
+struct Ran {
+    code: i32,
+    text: String,
+    json: Value,
+}
+
+impl Ran {
+    fn ends(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, code, "{}", self.text);
+        for word in words {
+            assert!(
+                self.text.contains(word),
+                "{word}\nis missing in\n{}",
+                self.text
+            );
+        }
+        self
+    }
+}
+
+/// Runs a kernel whose body is `body` in two CTAs of one thread; its report follows the schema.
+fn run(body: &str, options: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+         .visible .entry k(.param .u64 data, .param .u64 lock)\n{{\n\
+         .reg .pred %p; .reg .b32 %n, %v; .reg .b64 %data, %lock;\n\
+         ld.param.u64 %data, [data]; ld.param.u64 %lock, [lock]; mov.u32 %n, %ctaid.x;\n\
+         {body}\nret;\n}}\n"
+    );
+    std::fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let launch = "k.ptx --grid 2 --block 1 --arg u32[2] --arg u32[2]";
+    let output = Command::new(env!("CARGO_BIN_EXE_cudarun-check"))
+        .current_dir(folder.path())
+        .args(launch.split(' '))
+        .args(["--format", "text", "--format", "json:r.json"])
+        .args(options)
+        .output()
+        .unwrap();
+    let json = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&json)
+        .map(|error| format!("{}: {error}", error.instance_path))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    Ran {
+        code: output.status.code().unwrap(),
+        text: String::from_utf8(output.stderr).unwrap(),
+        json,
+    }
+}
+
+/// A counter under a lock by compare-and-swap at line 9 and an exchange, with a fence behind the
+/// one and before the other.
+fn counter(access: &str, enter: &str, leave: &str) -> String {
+    format!(
+        "take: \n\
+         atom.relaxed.gpu.global.cas.b32 %v, [%lock], 0, 1;\n\
+         setp.ne.u32 %p, %v, 0; @%p bra take;\n\
+         {enter}\n\
+         ld{access}.global.u32 %v, [%data]; add.u32 %v, %v, 1;\n\
+         st{access}.global.u32 [%data], %v;\n\
+         {leave}\n\
+         atom.relaxed.gpu.global.exch.b32 %v, [%lock], 0;"
+    )
+}
+
+const FENCE: &str = "fence.acq_rel.gpu;";
+
+#[test]
+fn a_race_under_a_lock_says_what_the_lock_lacks() {
+    run(&counter("", FENCE, FENCE), &[]).ends(0, &["0 races"]);
+    let enter = "no fence behind taking it at k.ptx:9";
+    let leave = "no fence before giving it back at k.ptx:15";
+    let ran = run(&counter("", "", FENCE), &[]);
+    ran.ends(
+        66,
+        &[
+            "error[CR006]",
+            enter,
+            "put `__threadfence()` behind taking it at k.ptx:9",
+        ],
+    );
+    assert!(!ran.text.contains(leave));
+    let ran = run(&counter("", FENCE, ""), &[]);
+    ran.ends(
+        66,
+        &["error[CR006]", leave, "second side holds the lock at 0x"],
+    );
+    assert!(!ran.text.contains(enter));
+    run(&counter("", "", ""), &[]).ends(66, &["error[CR006]", enter, leave]);
+    let narrow = run(&counter("", "fence.acq_rel.cta;", FENCE), &[]);
+    narrow.ends(
+        66,
+        &[
+            "error[CR005]",
+            "the fence behind taking it at k.ptx:9 is of block scope",
+        ],
+    );
+    let lock = &narrow.json["races"][0]["accesses"][0]["locks"][0];
+    assert_eq!(
+        (&lock["exit"], &lock["released"]),
+        (&"gpu".into(), &"k.ptx:15".into())
+    );
+    let cta = counter("", FENCE, FENCE).replace("relaxed.gpu", "relaxed.cta");
+    run(&cta, &[]).ends(
+        66,
+        &[
+            "error[CR005]",
+            "the lock taken at k.ptx:9, but that is an atomic of block scope",
+        ],
+    );
+}
+
+#[test]
+fn the_model_says_what_a_strong_conflict_is() {
+    let strong = "CR011]: inter-block unordered strong conflict on global memory";
+    let body = counter(".volatile", "", "");
+    run(&body, &[]).ends(0, &["warning[", strong, "both sides hold the same lock"]);
+    let fails = run(&body, &["--fail-on", "warning"]);
+    fails.ends(66, &["warning["]);
+    let ptx = run(&body, &["--model", "ptx", "--fail-on", "warning"]);
+    ptx.ends(0, &["SUMMARY: cudarun-check: 0 races\n"]);
+    run(&body, &["--model", "scoped"]).ends(66, &["error[", strong]);
+    // Who observes need not acquire.
+    for access in ["", ".volatile"] {
+        let body = counter(access, "", FENCE);
+        run(&body, &["--model", "scoped"]).ends(0, &["0 races"]);
+    }
+}
+
+#[test]
+fn luck_is_a_warning_that_names_the_locks() {
+    let take = "atom.acquire.gpu.global.cas.b32 %v, [%lock], 0, 1;\nsetp.ne.u32 %p, %v, 0;";
+    let give = "st.release.gpu.global.u32 [%lock], 0;";
+    let body = format!(
+        "setp.eq.u32 %p, %n, 1; @%p bra wait;\n\
+         take: {take} @%p bra take;\n\
+         st.global.u32 [%data], 1;\n\
+         {give}\n\
+         st.relaxed.gpu.global.u32 [%data+4], 1; ret;\n\
+         wait: ld.relaxed.gpu.global.u32 %v, [%data+4]; setp.eq.u32 %p, %v, 0; @%p bra wait;\n\
+         again: {take} @%p bra again;\n\
+         {give}\n\
+         ld.global.u32 %v, [%data];"
+    );
+    let words = [
+        "warning[CR012]: inter-block order by luck on global memory",
+        "the first side holds the lock taken at k.ptx:9, the second no lock",
+        "the first side holds the lock at 0x",
+        "around the second access too",
+    ];
+    let ran = run(&body, &[]);
+    ran.ends(0, &words);
+    let race = &ran.json["races"][0];
+    assert_eq!(
+        (&race["level"], &race["certainty"]),
+        (&"warning".into(), &"possible".into())
+    );
+    assert_eq!(race["accesses"][1]["locks"], serde_json::json!([]));
+    run(&body, &["--fail-on", "warning"]).ends(66, &words);
+    run(&body, &["--model", "ptx"]).ends(0, &["0 races"]);
+}
