@@ -20,6 +20,7 @@ use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::{Judged, Scrutiny};
 use crate::shadow_memory::{Drained, ShadowMemory, SharedShape};
+use crate::told;
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +99,8 @@ struct Module {
     instructions: Option<Arc<Instructions>>,
     /// Sites in the log of the accesses that the oracle has named.
     named: HashMap<u32, u32>,
+    /// Lines in the program's own PTX of the sites that the checks name.
+    lines: HashMap<u32, u32>,
 }
 
 /// Checks the launches of one device.
@@ -194,9 +197,11 @@ impl Checker {
             .into_iter()
             .map(|k| (k.name.clone(), k))
             .collect();
+        let sites = rewritten.sites.iter();
         let module = Module {
             origin: origin.to_owned(),
             kernels,
+            lines: sites.map(|site| (site.id, site.ptx_line)).collect(),
             text: loaded.clone(),
             rewritten: loaded != text,
             ..Module::default()
@@ -434,7 +439,12 @@ impl Checker {
             (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let race = self.race(&launch, !begun.release_capable, record, *count);
+            let mut race = self.race(&launch, !begun.release_capable, record, *count);
+            if let (Some(judged), Some(module)) = (&judged, self.modules.get(&launch.module)) {
+                let line = |site| module.lines.get(&site).copied().unwrap_or(0);
+                let lines = [race.previous_site, race.site].map(line);
+                told::values(&launch, judged, lines, &self.allocations, &mut race);
+            }
             self.write(Event::Race(Box::new(race)));
         }
         if let Some(judged) = judged {
@@ -495,7 +505,6 @@ impl Checker {
                 false => log::Space::Global,
             },
             why: log::Why::Unordered,
-            cause: None,
             locks: Vec::new(),
             address: record.address,
             allocation: match is_shared(record) {
@@ -506,6 +515,7 @@ impl Checker {
             previous_thread: previous,
             previous_block: (record.previous_cta != UNKNOWN)
                 .then(|| thread(launch, record.previous_cta, 0).block),
+            ..log::Race::default()
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Instructions {
     by_offset: HashMap<u32, Meaning>,
     /// The accesses, numbered as [`Access::site`] counts them.
     sites: Vec<log::Site>,
+    /// What each does, where it is one scalar or vector per lane.
+    accesses: Vec<Option<Access>>,
 }
 
 /// What one instruction means.
@@ -63,8 +65,10 @@ impl Instructions {
                         .as_ref()
                         .map_or_else(names::barrier, names::operation)
                 });
+                let access = memory.as_ref().and_then(|op| access(op, site));
+                all.accesses.push(access);
                 let meaning = Meaning {
-                    access: memory.as_ref().and_then(|op| access(op, site)),
+                    access,
                     site,
                     sync,
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
@@ -86,6 +90,11 @@ impl Instructions {
     /// An access by its number.
     pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
         self.sites.get(number as usize)
+    }
+
+    /// What an access does, by its number, where it is one scalar or vector per lane.
+    pub(crate) fn access(&self, number: u32) -> Option<Access> {
+        self.accesses.get(number as usize).copied().flatten()
     }
 }
 

@@ -11,13 +11,16 @@ mod locking;
 pub mod log;
 pub mod names;
 pub mod options;
+mod pairs;
 mod place;
 mod reference;
 mod replay;
 pub mod report;
 pub mod shadow_memory;
+mod sides;
 pub mod sim;
 mod told;
+mod values;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
 pub use options::{Mode, Model, Options, ShadowSize};

@@ -9,7 +9,7 @@ use crate::allocations::Allocations;
 use crate::instructions::Instructions;
 use crate::log;
 use crate::options::Model;
-use crate::reference::{Class, Found};
+use crate::pairs::{Class, Found};
 
 /// Leaves what can be told at the end of a launch: words that turned out to be no locks are left
 /// out, and what is a data race besides is that.

@@ -93,6 +93,9 @@ pub struct Site {
     pub op: String,
     /// Bytes one thread accesses.
     pub bytes: u32,
+    /// PTX type of its elements, such as `u32`.
+    #[serde(default)]
+    pub ty: String,
     /// `weak`, `relaxed`, `acquire`, …
     pub sem: String,
     /// Scope of a strong access.
@@ -224,6 +227,24 @@ pub struct Race {
     /// `blockIdx` of the earlier access, when only that is known.
     #[serde(default)]
     pub previous_block: Option<[u32; 3]>,
+    /// Both sides are stores, and whenever they raced they wrote the same bytes.
+    #[serde(default)]
+    pub same_value: bool,
+    /// What the later access read or wrote, as far as it is known.
+    #[serde(default)]
+    pub value: Value,
+    /// What the earlier access read or wrote, as far as it is known.
+    #[serde(default)]
+    pub previous_value: Value,
+}
+
+/// What an access found, and what it left: bits of the element that the other side accesses too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// What a load or an atomic has read.
+    pub old: Option<u64>,
+    /// What a store or an atomic has written.
+    pub new: Option<u64>,
 }
 
 /// A memory that threads share.

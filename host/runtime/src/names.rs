@@ -72,6 +72,7 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
         }
         .to_owned(),
         bytes: op.bytes(),
+        ty: op.ty.suffix().to_owned(),
         sem: match op.sem {
             Semantics::Weak => "weak",
             Semantics::Relaxed => "relaxed",

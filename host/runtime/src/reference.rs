@@ -1,13 +1,13 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Access, Arrival, Cause, Completion, Engine, FenceKind, Held, Kind, LANES, Luck, Lucky, Order,
-    Place, Race, Scope, Shape, Stats, Swap, Thread, Time, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Scope, Shape,
+    Stats, Swap, Thread, Time, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
 
@@ -16,19 +16,20 @@ use crate::instructions::{Instructions, Meaning, scope};
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::options::Model;
+use crate::pairs::{Class, Found, Open, Pairs, is_shared};
+use crate::sides::{self, Sides};
 use crate::told;
-
-/// Pairs of sites kept per launch.
-const PAIRS: usize = 4096;
+use crate::values::Values;
 
 /// What the oracle looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scrutiny {
     /// Everything.
     Everything,
-    /// Shared memory, and how barriers are used; the cells look after global memory.
+    /// Shared memory, and how barriers are used. The cells judge global memory, and only the values
+    /// of their races are looked up.
     Shared,
-    /// How barriers are used.
+    /// As before, without shared memory.
     Barriers,
 }
 
@@ -38,6 +39,8 @@ pub(crate) struct Judged {
     pub(crate) instructions: Arc<Instructions>,
     /// Pairs of sites that raced.
     pub(crate) found: Vec<Found>,
+    /// Pairs that raced in global memory, where the cells tell of them and know no values.
+    pub(crate) beside: Vec<Found>,
     /// Pairs that found no room.
     pub(crate) dropped: u64,
     /// What barriers were misused by two sites, by whom first, and how often.
@@ -47,6 +50,20 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// What is known of a race in global memory that the cells tell of, by the lines of its sides.
+    pub(crate) fn beside(&self, lines: [u32; 2]) -> Option<&Found> {
+        self.beside.iter().find(|found| {
+            let sites = [found.race.earlier.site, found.race.later.site];
+            let [a, b] = sites.map(|site| self.line(site));
+            lines == [a, b] || lines == [b, a]
+        })
+    }
+
+    /// The line of a site in the program's own PTX.
+    pub(crate) fn line(&self, site: u32) -> u32 {
+        self.instructions.site(site).map_or(0, |site| site.ptx_line)
+    }
+
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {
         self.stats.map(|stats| log::Clocks {
             accesses: stats.accesses,
@@ -78,113 +95,17 @@ pub(crate) struct Reference {
     scrutiny: Scrutiny,
     shape: Shape,
     model: Option<Model>,
-    /// None where no accesses are looked at.
-    engine: Option<Engine>,
+    engine: Engine,
     luck: Luck,
     pairs: Pairs,
+    values: Values,
+    /// Races whose values are not known before the access has been made.
+    open: Vec<Open>,
+    /// What was told last is the program's own, and not of a check.
+    told: bool,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
-}
-
-/// What is wrong with two accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
-    /// A data race.
-    Race,
-    /// Strong accesses that the program means to order, and does not.
-    Strong,
-    /// Only the order in which locks were taken has ordered them.
-    Luck,
-}
-
-/// A pair of sites that raced, with a witness and how often.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(crate) class: Class,
-    pub(crate) race: Race,
-    pub(crate) count: u64,
-    /// What would have ordered the witness.
-    pub(crate) cause: Option<Cause>,
-    /// What the earlier and the later thread held.
-    pub(crate) locks: [Vec<Held>; 2],
-}
-
-/// Races by pair of sites.
-#[derive(Debug, Default)]
-struct Pairs {
-    found: Vec<Found>,
-    /// Those whose cause has not been looked for.
-    fresh: Vec<usize>,
-    /// Where in `found` a pair is.
-    index: HashMap<(u32, u32, bool, Class), usize>,
-    dropped: u64,
-    /// All races, for an audit.
-    every: Option<Vec<Race>>,
-}
-
-impl Pairs {
-    /// Counts a race, and keeps it if it is the first of its pair, or says more than that.
-    fn keep(&mut self, class: Class, race: Race) -> Option<&mut Found> {
-        if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
-            every.push(race);
-        }
-        let (a, b) = (race.earlier.site, race.later.site);
-        let key = (a.min(b), a.max(b), is_shared(race.place), class);
-        let apart = |race: &Race| {
-            let (a, b) = (race.earlier.thread, race.later.thread);
-            (a.cta != b.cta, a.warp != b.warp)
-        };
-        match self.index.get(&key) {
-            Some(&at) => {
-                self.found[at].count += 1;
-                // What orders threads that are further apart orders the others too.
-                if apart(&race) <= apart(&self.found[at].race) {
-                    return None;
-                }
-                self.found[at].race = race;
-                self.fresh.push(at);
-                self.found.get_mut(at)
-            }
-            None if self.found.len() < PAIRS => {
-                self.index.insert(key, self.found.len());
-                self.fresh.push(self.found.len());
-                self.found.push(Found {
-                    class,
-                    race,
-                    count: 1,
-                    cause: None,
-                    locks: Default::default(),
-                });
-                self.found.last_mut()
-            }
-            None => {
-                self.dropped += 1;
-                None
-            }
-        }
-    }
-
-    /// Looks for the causes of what was found just now.
-    fn explain(&mut self, engine: &Engine, luck: &Luck) {
-        for at in self.fresh.drain(..) {
-            let found = &mut self.found[at];
-            found.cause = engine.cause(&found.race);
-            found.locks = luck.locks_of(&found.race);
-        }
-    }
-
-    /// Keeps what is no data race; its cause and locks are known.
-    fn keep_lucky(&mut self, class: Class, lucky: Lucky, cause: Option<Cause>) {
-        if let Some(found) = self.keep(class, lucky.race) {
-            (found.locks, found.cause) = (lucky.locks, cause);
-        }
-        self.fresh.clear();
-    }
-}
-
-fn is_shared(place: Place) -> bool {
-    matches!(place, Place::Shared { .. })
 }
 
 /// Where an address of a space is, as a thread of `cta` sees it.
@@ -214,13 +135,16 @@ impl Reference {
         model: Option<Model>,
     ) -> Self {
         Self {
-            model,
-            luck: Luck::default(),
             instructions,
             scrutiny,
             shape,
-            engine: (scrutiny != Scrutiny::Barriers).then(|| Engine::new(shape)),
+            model,
+            engine: Engine::new(shape),
+            luck: Luck::default(),
             pairs: Pairs::default(),
+            values: Values::default(),
+            open: Vec::new(),
+            told: false,
             misuses: BTreeMap::new(),
             granules: [4; 2],
         }
@@ -256,18 +180,24 @@ impl Reference {
     }
 
     pub(crate) fn finish(self) -> Judged {
+        let everything = self.scrutiny == Scrutiny::Everything;
+        let (luck, instructions) = (&self.luck, &self.instructions);
+        let all = locking::sort_out(self.pairs.found, luck, instructions, self.model).into_iter();
+        let [dropped, dropped_shared] = self.pairs.dropped;
+        let (found, beside) = all.partition(|of| everything || is_shared(of.race.place));
         Judged {
-            stats: self.engine.as_ref().map(Engine::stats),
-            found: locking::sort_out(self.pairs.found, &self.luck, &self.instructions, self.model),
-            dropped: self.pairs.dropped,
-            misuses: self.misuses,
+            stats: (self.scrutiny != Scrutiny::Barriers).then(|| self.engine.stats()),
             instructions: self.instructions,
+            found,
+            beside,
+            dropped: dropped_shared + if everything { dropped } else { 0 },
+            misuses: self.misuses,
         }
     }
 
     /// So many things were not told.
     pub(crate) fn miss(&mut self, count: u64) {
-        self.pairs.dropped += count;
+        self.pairs.dropped[0] += count;
     }
 
     /// What is told from here on happens at `now`; see [`Engine::at`].
@@ -312,18 +242,14 @@ impl Reference {
     }
 
     fn with(&mut self, tell: impl Fn(&mut Engine)) {
-        if let Some(engine) = &mut self.engine {
-            tell(engine);
-            self.luck.tell(tell);
-        }
+        tell(&mut self.engine);
+        self.luck.tell(tell);
     }
 
     /// Tells of a barrier that lanes come to, or go on after.
     fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
-        if let Some(engine) = &mut self.engine {
-            tell(engine);
-            self.luck.barrier(warp(who), lanes, tell);
-        }
+        tell(&mut self.engine);
+        self.luck.barrier(warp(who), lanes, tell);
     }
 
     /// The access that an instruction is, under the model that was asked for.
@@ -343,14 +269,16 @@ impl Reference {
         Some(access)
     }
 
-    fn wanted(&self, space: Space) -> bool {
-        matches!(
-            (self.scrutiny, space),
-            (
-                Scrutiny::Everything | Scrutiny::Shared,
-                Space::Shared | Space::SharedCluster
-            ) | (Scrutiny::Everything, Space::Global)
-        )
+    /// What is told now is the program's own.
+    fn stamp(&mut self) {
+        self.open.clear();
+        self.told = true;
+        self.engine.stamp(self.values.next());
+    }
+
+    /// Whether what is found in a space is told, and not only what the values were.
+    fn judges(&self, space: Space) -> bool {
+        self.follows(space) && (self.scrutiny == Scrutiny::Everything || space != Space::Global)
     }
 
     fn meaning(&self, who: Executing) -> Option<Meaning> {
@@ -381,25 +309,30 @@ impl Observer for Reference {
     fn access(
         &mut self,
         who: Executing,
-        _kind: AccessKind,
+        kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        if !self.wanted(space) {
+        let wanted = self.follows(space);
+        if !wanted && kind == AccessKind::Load {
             return;
         }
-        let Some(access) = self.accesses(who, bytes) else {
+        self.told = false;
+        let Some(meaning) = self.meaning(who) else {
             return;
         };
-        let swaps = self.meaning(who).is_some_and(|meaning| meaning.swaps);
+        self.stamp();
+        let access = self.accesses(who, bytes).filter(|_| wanted);
+        let Some(access) = access else {
+            return;
+        };
         let shape = self.shape;
         let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
-        let (pairs, luck) = (&mut self.pairs, &mut self.luck);
-        let Some(engine) = &mut self.engine else {
-            return;
-        };
-        if access.kind == Kind::Load && !matches!(access.order, Order::Weak | Order::ReadOnly) {
+        let judged = self.judges(space);
+        let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
+        let observes = !matches!(access.order, Order::Weak | Order::ReadOnly);
+        if judged && access.kind == Kind::Load && observes {
             for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
                 let me = warp(who).lane(lane);
                 if let Some((lucky, cause)) = luck.handed_over(engine, me, &access, place(lane)) {
@@ -407,11 +340,13 @@ impl Observer for Reference {
                 }
             }
         }
+        let (open, instructions) = (&mut self.open, &self.instructions);
         engine.access(warp(who), who.lanes, &access, place, |race| {
-            pairs.keep(Class::Race, race);
+            let stores = sides::are_stores(instructions, &race);
+            open.extend(pairs.keep(Class::Race, race, stores));
         });
         pairs.explain(engine, luck);
-        if !swaps {
+        if judged && !meaning.swaps {
             let lanes = (warp(who), who.lanes);
             luck.access(engine, lanes, &access, place, |lucky| {
                 pairs.keep_lucky(Class::Luck, lucky, None);
@@ -426,7 +361,7 @@ impl Observer for Reference {
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
-        if !self.wanted(space) {
+        if !self.judges(space) {
             return;
         }
         let Some(access) = self.accesses(who, exchange.bytes) else {
@@ -439,13 +374,57 @@ impl Observer for Reference {
             new: exchange.new[lane as usize],
             old: exchange.old[lane as usize],
         };
-        let (pairs, luck) = (&mut self.pairs, &mut self.luck);
-        if let Some(engine) = &mut self.engine {
-            let lanes = (warp(who), who.lanes);
-            luck.swap(engine, lanes, &access, place, swap, |lucky| {
-                pairs.keep_lucky(Class::Luck, lucky, None);
-            });
+        let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
+        let lanes = (warp(who), who.lanes);
+        luck.swap(engine, lanes, &access, place, swap, |lucky| {
+            pairs.keep_lucky(Class::Luck, lucky, None);
+        });
+    }
+
+    fn follows(&self, space: Space) -> bool {
+        match space {
+            Space::Shared | Space::SharedCluster => self.scrutiny != Scrutiny::Barriers,
+            Space::Global => true,
+            _ => false,
         }
+    }
+
+    fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
+        let word = Bytes {
+            space,
+            address,
+            count: 4,
+        };
+        if let Some(place) = self.place(who, word).filter(|_| self.told) {
+            self.values.change(place, lane, before);
+        }
+    }
+
+    fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        let Some(Open { race, .. }) = self.open.first() else {
+            return;
+        };
+        let (shape, cta) = (self.shape, race.later.thread.cta);
+        let read = |place| {
+            let (space, address) = sides::address(&shape, cta, place)?;
+            read(space, address)
+        };
+        let sides = Sides {
+            instructions: &self.instructions,
+            values: &self.values,
+            stamp: self.values.last(),
+            read: &read,
+        };
+        for open in &self.open {
+            self.pairs.settle(open, &sides);
+        }
+        let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
+        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
+        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
+            self.values.mixed(place, now);
+        }
+        self.open.clear();
+        self.pairs.explain(&self.engine, &self.luck);
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
@@ -487,10 +466,9 @@ impl Observer for Reference {
             FenceSemantics::Acquire => FenceKind::Acquire,
             FenceSemantics::Release => FenceKind::Release,
         };
-        if let Some(engine) = &mut self.engine {
-            engine.fence(warp(who), who.lanes, kind, scope(within));
-            self.luck.fence(warp(who), who.lanes, kind, scope(within));
-        }
+        let scope = scope(within);
+        self.engine.fence(warp(who), who.lanes, kind, scope);
+        self.luck.fence(warp(who), who.lanes, kind, scope);
     }
 
     fn copies(&mut self, who: Executing) {
@@ -514,23 +492,24 @@ impl Observer for Reference {
         let (Some(source), Some(target)) = (self.place(who, from), self.place(who, to)) else {
             return;
         };
+        self.stamp();
         let me = warp(who).lane(who.lanes.trailing_zeros());
         let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
         let sides = ((source, from.count), (target, to.count));
-        if let Some(engine) = &mut self.engine {
-            engine.copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
-                if everything || is_shared(race.place) {
-                    pairs.keep(Class::Race, race);
-                }
-            });
-            pairs.explain(engine, &self.luck);
-            self.luck.tell(|engine| {
-                engine.copy(me, sides.0, sides.1, (meaning.site, ends), |_| ());
-            });
-        }
+        let engine = &mut self.engine;
+        engine.copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
+            if everything || is_shared(race.place) {
+                pairs.keep(Class::Race, race, false);
+            }
+        });
+        pairs.explain(engine, &self.luck);
+        self.luck.tell(|engine| {
+            engine.copy(me, sides.0, sides.1, (meaning.site, ends), |_| ());
+        });
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        self.stamp();
         let Some(SyncOp::Mbarrier {
             op,
             relaxed,
@@ -607,9 +586,7 @@ impl Observer for Reference {
     }
 
     fn exit(&mut self, who: Executing) {
-        if let Some(engine) = &mut self.engine {
-            engine.exit(warp(who), who.lanes);
-            self.luck.exit(warp(who), who.lanes);
-        }
+        self.engine.exit(warp(who), who.lanes);
+        self.luck.exit(warp(who), who.lanes);
     }
 }

@@ -8,7 +8,8 @@ use crate::allocations::Allocations;
 use crate::checker;
 use crate::locking;
 use crate::log::{self, Misuse};
-use crate::reference::{Class, Found};
+use crate::pairs::{Class, Found};
+use crate::reference::Judged;
 
 /// A race in the log's terms; `named` are the log's numbers of the sites.
 pub(crate) fn race(
@@ -20,6 +21,7 @@ pub(crate) fn race(
     let Found {
         race, count, cause, ..
     } = *found;
+    let [previous_value, value] = found.compared.values;
     let (now, before) = (race.later.thread, race.earlier.thread);
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
     let indices = |of: Thread| {
@@ -60,6 +62,9 @@ pub(crate) fn race(
         thread: indices(now),
         previous_thread: Some(indices(before)),
         previous_block: Some(indices(before).block),
+        same_value: found.compared.same_value(count),
+        value,
+        previous_value,
     }
 }
 
@@ -89,6 +94,36 @@ fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause 
         },
         Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
         Cause::NoRelease => log::Cause::NoRelease,
+    }
+}
+
+/// Adds to a race that the cells have found what its sides have read and written. `lines` are those
+/// of the earlier and the later one in the program's own PTX.
+pub(crate) fn values(
+    launch: &log::Launch,
+    judged: &Judged,
+    lines: [u32; 2],
+    allocations: &Allocations,
+    into: &mut log::Race,
+) {
+    let Some(found) = judged.beside(lines) else {
+        return;
+    };
+    into.same_value = found.compared.same_value(found.count);
+    let told = race(launch, found, &HashMap::new(), allocations);
+    // The values are those of its own witness, which may have run the other way around.
+    if told.level == into.level {
+        let mut sites = [into.previous_site, into.site];
+        if judged.line(found.race.later.site) != lines[1] {
+            sites.reverse();
+        }
+        *into = log::Race {
+            decided: into.decided,
+            count: into.count,
+            previous_site: sites[0],
+            site: sites[1],
+            ..told
+        };
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use runtime::log::{
-    Allocation, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread,
+    Allocation, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread, Value,
 };
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
@@ -35,6 +35,7 @@ fn site(id: u32, op: &str, line: u32) -> Site {
         ptx_line: 10 + id,
         op: op.into(),
         bytes: 4,
+        ty: "u32".into(),
         sem: "weak".into(),
         frames: vec![Frame {
             file: "count.cu".into(),
@@ -410,4 +411,71 @@ fn a_print_limit_hides_races_but_counts_them() {
         "{text}"
     );
     assert!(text.contains("3 races (3 errors)"), "{text}");
+}
+
+/// A race of two stores that have written the given words.
+fn stores(launch: u64, same_value: bool, values: [u64; 2]) -> Event {
+    let Event::Race(mut stores) = race(launch, 2, 2, 3) else {
+        unreachable!()
+    };
+    let [before, now] = values.map(|new| Value {
+        old: None,
+        new: Some(new),
+    });
+    stores.same_value = same_value;
+    (stores.previous_value, stores.value) = (before, now);
+    Event::Race(stores)
+}
+
+#[test]
+fn writes_of_the_same_value_are_a_warning_with_both_values() {
+    let (_folder, sources) = sources();
+    let log = log(None, vec![stores(1, true, [7, 7])]);
+    let report = Report::build(std::slice::from_ref(&log), &context(), &sources);
+    let text = render(&report, &sources);
+    for part in [
+        "warning[CR003]: inter-block race on global memory: two writes to the same address are not ordered, but have always written the same value",
+        "thread (7,0,0) block (0,0,0) wrote 4 bytes: 7 (first)",
+        "thread (7,0,0) block (1,0,0) wrote 4 bytes: 7 (second)",
+        "same value: a data race is undefined by the memory model whatever it writes",
+        "SUMMARY: cudarun-check: 1 race (0 errors, 1 warning)",
+    ] {
+        assert!(text.contains(part), "{part}\nis missing in\n{text}");
+    }
+    assert_eq!(report.summary.outcome, Outcome::Clean);
+    let counting = Context {
+        warnings_fail: true,
+        ..context()
+    };
+    assert_eq!(
+        Report::build(&[log], &counting, &sources).summary.outcome,
+        Outcome::Races
+    );
+    assert_valid(&report);
+}
+
+#[test]
+fn writes_that_once_differed_are_an_error_and_show_it() {
+    let (_folder, sources) = sources();
+    let logs = [
+        log(None, vec![stores(1, true, [7, 7])]),
+        log(Some(1), vec![stores(1, false, [7, 8])]),
+        log(Some(2), vec![stores(1, true, [8, 8])]),
+    ];
+    let report = Report::build(&logs, &context(), &sources);
+    let text = render(&report, &sources);
+    assert!(text.contains("error[CR003]"), "{text}");
+    assert!(text.contains("wrote 4 bytes: 7 (first)"), "{text}");
+    assert!(text.contains("wrote 4 bytes: 8 (second)"), "{text}");
+    assert!(!text.contains("same value"), "{text}");
+    assert_eq!(
+        (report.races[0].count, report.races[0].same_value),
+        (9, false)
+    );
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(
+        json["races"][0]["accesses"][1]["value"],
+        serde_json::json!({ "type": "u32", "old": null, "new": "0x8" })
+    );
+    assert_valid(&report);
 }

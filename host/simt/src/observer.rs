@@ -96,6 +96,24 @@ pub trait Observer {
         let _ = (who, space, addresses, exchange);
     }
 
+    /// Whether to tell what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].
+    fn follows(&self, space: Space) -> bool {
+        let _ = space;
+        false
+    }
+
+    /// A lane is about to change an aligned word of memory, by the operation that was told last. The
+    /// lanes of an access come in order. Words that stay as they are are not told.
+    fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
+        let _ = (who, lane, space, address, before);
+    }
+
+    /// The load, store or atomic that was told last has been made. `read` gives the aligned word at
+    /// an address as its CTA sees it.
+    fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        let _ = read;
+    }
+
     /// Lanes arrive at barrier `id` of their CTA; `waits` when they also wait there.
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
         let _ = (who, id, waits);

@@ -249,3 +249,58 @@ fn observers_see_what_was_swapped() {
     ];
     assert_eq!(swaps.0, want);
 }
+
+/// What a word was before each change, by lane, and what it was when an access had been made.
+#[derive(Default)]
+struct Contents {
+    changes: Vec<(Space, u64, u32, u32)>,
+    last: u64,
+    made: Vec<Option<u32>>,
+}
+
+impl Observer for Contents {
+    fn access(&mut self, _: Executing, _: AccessKind, _: Space, at: &[u64; 32], _: u32) {
+        self.last = at[0] & !3;
+    }
+    fn follows(&self, space: Space) -> bool {
+        matches!(space, Space::Shared | Space::Global)
+    }
+    fn changes(&mut self, _: Executing, lane: u32, (space, at): (Space, u64), before: u32) {
+        self.changes.push((space, at, lane, before));
+    }
+    fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        self.made.push(read(Space::Global, self.last));
+    }
+}
+
+#[test]
+fn observers_see_what_words_held() {
+    // Two lanes: one after the other, the same again, half a word, and an atomic.
+    let text = kernel(
+        ".shared .b32 s; add.u32 %r0, %t, 5; st.global.u32 [%out], %r0; st.global.u32 [%out], 6;
+         mov.u32 %r1, 9; cvt.u16.u32 %h0, %r1; st.global.u16 [%out+2], %h0;
+         mov.u64 %d0, 0x100000001; red.global.add.u64 [%out+8], %d0; st.shared.u32 [s], 3; ret;",
+    );
+    let mut rig = load(&text);
+    let out = rig.device.memory_mut().alloc(64).unwrap();
+    let launch = Launch::new([1; 3], [2, 1, 1], out.to_le_bytes().to_vec());
+    let mut seen = Contents::default();
+    rig.device
+        .launch_observed(rig.module, "k", &launch, &mut seen)
+        .unwrap();
+    let global = |at, lane, before| (Space::Global, out + at, lane, before);
+    let want = [
+        global(0, 0, 0),
+        global(0, 1, 5),
+        global(0, 0, 6),
+        global(8, 0, 0),
+        global(12, 0, 0),
+        global(8, 1, 1),
+        global(12, 1, 1),
+    ];
+    assert_eq!(seen.changes[..7], want);
+    assert_eq!(seen.changes[7], (Space::Shared, 0, 0, 0));
+    assert_eq!(seen.changes.len(), 8);
+    let half = 9 << 16 | 6;
+    assert_eq!(seen.made[..4], [6, 6, half, 2].map(Some));
+}

@@ -6,6 +6,7 @@ use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
 use super::log::LogId;
+use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, LANES, Thread, Warp};
 use super::release::{Pending, Write};
@@ -81,6 +82,7 @@ impl Engine {
             memory,
             releases,
             crowd,
+            stamp,
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
@@ -106,6 +108,7 @@ impl Engine {
                     copy: weak.copy,
                     words,
                     map,
+                    made: Made::at(*stamp),
                     read_only: weak.read_only,
                 };
                 let outcome = history.weak(&who, line, (row, weak.writes), &mut |at, hit| {
@@ -130,6 +133,7 @@ impl Engine {
             memory,
             releases,
             crowd,
+            stamp,
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
@@ -174,6 +178,7 @@ impl Engine {
                 mask: ((1 << past) - (1 << first)) as u8,
                 site: access.site,
                 copy: 0,
+                made: Made::at(*stamp),
                 order: Observed::default(),
             };
             let sees = (continues, observes);
@@ -263,8 +268,9 @@ fn race(warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
     let Hit {
         rule,
         earlier,
-        earlier_lane,
+        earlier_lanes,
         lane,
+        bytes,
     } = *hit;
     Race {
         later: Side {
@@ -272,12 +278,15 @@ fn race(warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
             site,
         },
         earlier: Side {
-            thread: earlier.warp.warp().lane(earlier_lane),
+            thread: earlier.warp.lane_of(earlier_lanes),
             site: earlier.site,
         },
         place: Place::of(word * WORD),
         rule,
         time: earlier.time,
+        bytes,
+        lanes: earlier_lanes,
+        made: earlier.made,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::clock::Time;
 use super::entry::{Class, Entry};
 use super::history::WORD;
+use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, Thread};
 use super::{Access, Engine, Kind, Place};
@@ -33,6 +34,7 @@ impl Engine {
                 mask: ((1 << past) - (1 << first)) as u8,
                 site: access.site,
                 copy: 0,
+                made: Made::default(),
                 order: Observed::default(),
             };
             history.enter(word, entry);

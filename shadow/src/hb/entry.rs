@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::clock::{Time, Times};
+use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, Scope, Shape, Thread, Warp};
 
@@ -43,6 +44,7 @@ pub(crate) struct Entry {
     pub(crate) site: u32,
     /// Number of the asynchronous copies that it belongs to while they are under way, else 0.
     pub(crate) copy: u32,
+    pub(crate) made: Made,
     /// For strong writes, the highest lane's place among the writes that can be observed together;
     /// the other lanes have the places before.
     pub(crate) order: Observed,
@@ -92,6 +94,11 @@ impl Entry {
     pub(crate) fn unordered(&self, who: &Who<'_>) -> u32 {
         let of = self.warp.warp();
         who.times.unordered(who.warp, of, self.lanes, self.time)
+    }
+
+    /// True when `later` does the same again, with no order in between that others could know.
+    pub(crate) fn repeats(&self, later: &Self) -> bool {
+        (self.warp, self.site, self.time) == (later.warp, later.site, later.time)
     }
 
     /// Those of some lanes that have written after a place in the observation order.
@@ -202,6 +209,7 @@ fn merge(entries: &mut [Entry], access: &Entry) -> bool {
     match entries.iter_mut().rev().take(4).find(same) {
         Some(entry) => {
             entry.lanes |= access.lanes;
+            entry.made = entry.made.and(access.made);
             entry.order = entry.order.max(access.order);
             true
         }
@@ -243,9 +251,14 @@ fn compact(entries: &mut Vec<Entry>, exactly: bool) {
         later |= entry.lanes;
         let unordered = entry.order.chain == 0;
         match kept.last_mut() {
-            Some(_) if lanes == 0 => {}
+            Some(last) if lanes == 0 => {
+                if last.time == entry.time {
+                    last.made = last.made.and(entry.made);
+                }
+            }
             Some(last) if same && unordered && last.order.chain == 0 && last.time == entry.time => {
                 last.lanes |= lanes;
+                last.made = last.made.and(entry.made);
             }
             // The lanes of a strong write give their places.
             _ if !unordered => kept.push(*entry),

@@ -109,17 +109,23 @@ impl Line {
         outcome
     }
 
-    fn remember(&mut self, who: &Who<'_>, row: Row, writes: bool) {
+    fn remember(&mut self, who: &Who<'_>, mut row: Row, writes: bool) {
+        let mut made = row.made;
         if writes && row.copy == 0 {
             let all = self.writes.iter().chain(&self.loads);
             let many = all.filter(|old| old.words & row.words != 0).count() > NAMED;
             for rows in [&mut self.writes, &mut self.loads] {
                 rows.retain_mut(|old| {
-                    old.words &= !old.covered(&row, who.warp, who.times, many);
+                    let gone = old.covered(&row, who.warp, who.times, many);
+                    if gone != 0 && old.repeats(&row) {
+                        made = made.and(old.made);
+                    }
+                    old.words &= !gone;
                     old.words != 0
                 });
             }
         }
+        row.made = made;
         let rows = match writes {
             true => &mut self.writes,
             false => &mut self.loads,

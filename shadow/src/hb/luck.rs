@@ -20,6 +20,7 @@ use super::clock::Sparse;
 use super::entry::{Class, Strength, Who};
 use super::history::WORD;
 use super::locks::{Held, Locks, Step, Swap, Writing};
+use super::made::Made;
 use super::place::{Scope, Thread, Warp};
 use super::{Access, Cause, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
 
@@ -370,6 +371,9 @@ impl Engine {
                 place: Place::of(key / WORD * WORD),
                 rule: Rule::Strong,
                 time,
+                bytes: (((1 << access.bytes.min(WORD as u32)) - 1) << (key % WORD)) as u8,
+                lanes: 1 << them.lane,
+                made: Made::default(),
             })
         })
     }

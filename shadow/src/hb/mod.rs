@@ -29,6 +29,7 @@ mod lanes;
 mod locks;
 mod log;
 mod luck;
+mod made;
 mod memory;
 mod observed;
 mod place;
@@ -53,6 +54,7 @@ pub use lanes::Format;
 use lanes::View;
 pub use locks::{Held, Swap};
 pub use luck::{Luck, Lucky};
+pub use made::Made;
 use memory::Memory;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
@@ -171,6 +173,12 @@ pub struct Race {
     pub rule: Rule,
     /// The earlier thread's own time when it made its access.
     pub time: Time,
+    /// The bytes of the word that both access, one bit each.
+    pub bytes: u8,
+    /// The lanes of the earlier thread's warp that race by the same access, one bit each.
+    pub lanes: u32,
+    /// When the earlier access was made.
+    pub made: Made,
 }
 
 /// What an engine has seen and keeps.
@@ -213,6 +221,7 @@ pub struct Engine {
     sc_cta: HashMap<u64, Sparse>,
     copies: copy::Copies,
     crowd: u32,
+    stamp: u32,
     stats: Stats,
     /// See [`Engine::at`].
     now: Time,
@@ -240,6 +249,7 @@ impl Engine {
             sc_cta: HashMap::new(),
             copies: copy::Copies::default(),
             crowd,
+            stamp: 0,
             stats: Stats::default(),
             now: 0,
         }
@@ -257,6 +267,12 @@ impl Engine {
     /// The launch.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Accesses are made at `stamp` from now on, by a count of the caller's that never goes down.
+    /// See [`Race::made`].
+    pub fn stamp(&mut self, stamp: u32) {
+        self.stamp = stamp;
     }
 
     /// What it has seen and keeps.

@@ -4,6 +4,7 @@ use super::clock::{Time, Times};
 use super::each;
 use super::entry::{Class, Entry, Strength};
 use super::history::{LINE, WORD};
+use super::made::Made;
 use super::place::{Id, Warp};
 
 /// Which bytes each lane accesses.
@@ -29,6 +30,7 @@ pub(crate) struct Row {
     /// The words of the line that the row speaks for; others have their own entries.
     pub(crate) words: u32,
     pub(crate) map: Map,
+    pub(crate) made: Made,
     pub(crate) read_only: bool,
 }
 
@@ -157,10 +159,19 @@ impl Row {
         if !same || !(self.time == other.time || again()) {
             return false;
         }
+        self.made = match self.time == other.time {
+            true => self.made.and(other.made),
+            false => other.made,
+        };
         self.lanes |= other.lanes;
         self.words |= other.words;
         self.time = other.time;
         true
+    }
+
+    /// True when `later` does the same again, with no order in between that others could know.
+    pub(crate) fn repeats(&self, later: &Self) -> bool {
+        (self.warp, self.site, self.time) == (later.warp, later.site, later.time)
     }
 
     /// The row's accesses of one word, to stand on their own.
@@ -196,6 +207,7 @@ impl Row {
                         mask,
                         site: self.site,
                         copy: self.copy,
+                        made: self.made,
                         order: Default::default(),
                     });
                 }

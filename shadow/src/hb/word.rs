@@ -53,8 +53,11 @@ pub(crate) struct Word {
 pub(crate) struct Hit<'a> {
     pub(crate) rule: Rule,
     pub(crate) earlier: &'a Entry,
-    pub(crate) earlier_lane: u32,
+    /// At least one.
+    pub(crate) earlier_lanes: u32,
     pub(crate) lane: u32,
+    /// The bytes of the word that both access, one bit each.
+    pub(crate) bytes: u8,
 }
 
 /// Called for each race.
@@ -140,8 +143,9 @@ impl Word {
                         found(Hit {
                             rule,
                             earlier: entry,
-                            earlier_lane: by.trailing_zeros(),
+                            earlier_lanes: by,
                             lane,
+                            bytes: entry.mask & access.mask,
                         });
                     }
                 }
@@ -182,8 +186,9 @@ impl Word {
                 found(Hit {
                     rule,
                     earlier: entry,
-                    earlier_lane: unseen.trailing_zeros(),
+                    earlier_lanes: unseen,
                     lane,
+                    bytes: entry.mask & access.mask,
                 });
             }
         }
@@ -241,16 +246,17 @@ impl Word {
         self.lists.iter_mut().chain(strong)
     }
 
-    fn remember(&mut self, who: &Who<'_>, access: Entry, wide: bool) {
+    fn remember(&mut self, who: &Who<'_>, mut access: Entry, wide: bool) {
+        let mut made = access.made;
         if access.class.writes && access.copy == 0 {
             let many = self.len() > NAMED;
             let me = access.lanes;
-            let gone = |entry: &Entry| {
+            let mut gone = |entry: &Entry| {
                 let own = match entry.warp == access.warp {
                     true => me,
                     false => 0,
                 };
-                entry.copy == 0
+                let gone = entry.copy == 0
                     && entry.mask & !access.mask == 0
                     && (many || entry.site == access.site)
                     && (access
@@ -258,7 +264,11 @@ impl Word {
                         .covers(who.warp, &entry.class, entry.warp.warp()))
                     && (access.class.strength == Strength::Weak
                         || entry.order.chain == access.order.chain)
-                    && entry.unordered(who) & !own == 0
+                    && entry.unordered(who) & !own == 0;
+                if gone && entry.repeats(&access) {
+                    made = made.and(entry.made);
+                }
+                gone
             };
             if access.class.strength == Strength::Weak {
                 self.all()
@@ -272,6 +282,7 @@ impl Word {
                 }
             }
         }
+        access.made = made;
         self.list(access.class.writes, wide).push(access, who.crowd);
     }
 

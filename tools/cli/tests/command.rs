@@ -363,6 +363,11 @@ fn exit_codes_and_printing_follow_the_flags() {
             .stderr
             .contains('\u{1b}')
     );
+    let same = "st.global.u32 [%word], %step;";
+    place
+        .count(same, &[])
+        .ends(0, &["warning[CR003]", "wrote 4 bytes: 5 (second)"]);
+    place.count(same, &["--fail-on", "warning"]).ends(66, &[]);
     let logged = place.count(PLAIN, &["--log-file", "report.txt", "-q"]);
     assert_eq!(logged.ends(66, &[]).stderr, "");
     assert!(

@@ -40,7 +40,7 @@ pub enum Class {
     Luck,
 }
 
-/// A `//~ race LABEL` mark on a line of the file.
+/// A `//~ race LABEL` or `//~ same-value LABEL` mark on a line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// What is said.
@@ -49,6 +49,8 @@ pub struct Mark {
     pub line: u32,
     /// Both ends of one race carry the same label.
     pub label: String,
+    /// Both ends always write the same bytes.
+    pub same_value: bool,
 }
 
 /// One revision of a test file, ready to run.
@@ -186,18 +188,23 @@ fn marks(text: &str) -> Result<Vec<(Option<String>, Mark)>> {
         for mark in line.split("//~").skip(1) {
             let (only, mark) = split_revision(mark);
             let up = mark.chars().take_while(|&c| c == '^').count();
-            let (class, label) = match mark[up..].trim().split_once(' ') {
-                Some(("race", label)) => (Class::Race, label),
-                Some(("strong", label)) => (Class::Strong, label),
-                Some(("luck", label)) => (Class::Luck, label),
+            let (class, same_value, label) = match mark[up..].trim().split_once(' ') {
+                Some(("race", label)) => (Class::Race, false, label),
+                Some(("same-value", label)) => (Class::Race, true, label),
+                Some(("strong", label)) => (Class::Strong, false, label),
+                Some(("luck", label)) => (Class::Luck, false, label),
                 _ => bail!(
-                    "line {}: expected `//~ race LABEL`, strong or luck",
+                    "line {}: expected `//~ race LABEL`, same-value, strong or luck",
                     number + 1
                 ),
             };
-            let label = label.trim().to_owned();
-            let line = u32::try_from((number + 1).saturating_sub(up)).context("file too long")?;
-            marks.push((only.map(str::to_owned), Mark { class, line, label }));
+            let mark = Mark {
+                class,
+                line: u32::try_from((number + 1).saturating_sub(up)).context("file too long")?,
+                label: label.trim().to_owned(),
+                same_value,
+            };
+            marks.push((only.map(str::to_owned), mark));
         }
     }
     Ok(marks)
@@ -252,7 +259,8 @@ mod tests {
             [Mark {
                 class: Class::Race,
                 line: 4,
-                label: "B".into()
+                label: "B".into(),
+                same_value: false
             }]
         );
     }

@@ -87,6 +87,8 @@ pub struct Race {
     pub class: Class,
     /// An error rather than a candidate.
     pub decided: bool,
+    /// Two stores that always wrote the same bytes.
+    pub same_value: bool,
 }
 
 /// How to check.
@@ -280,6 +282,7 @@ impl Machine {
                             _ => Class::Race,
                         },
                         decided: race.decided,
+                        same_value: race.same_value,
                     };
                     races.push((race, kind.as_str().unwrap_or_default().to_owned()));
                 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use runtime::{Mode, Model};
 
 use crate::args::{self, Arg};
-use crate::header::{Case, Class};
+use crate::header::{Case, Class, Mark};
 use crate::machine::{Checks, Launch, Machine, Outcome};
 
 /// Seeds tried after the deterministic schedule.
@@ -150,7 +150,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         "`expect: {truth}` and the number of race marks disagree"
     );
     let wrong = case.get(&format!("expect({})", oracle.name)).is_some();
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
     for seed in 0..=oracle.seeds() {
         let outcome = once(case, oracle.checks, seed)?;
@@ -165,13 +165,16 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         }
         for race in &outcome.races {
             let is_race = race.class == Class::Race;
+            if is_race {
+                *same.entry(race.lines).or_insert(true) &= race.same_value;
+            }
             verdict = verdict.max(match race.decided {
                 _ if !is_race => Verdict::NoRace,
                 true => Verdict::Race,
                 false => Verdict::Undecided,
             });
             match labels.get(&(race.class, race.lines)) {
-                Some(label) => drop(seen.insert((race.class, label.clone()))),
+                Some(label) => drop(seen.insert((race.class, label.name.clone()))),
                 None if (race.decided || !is_race) && !wrong => {
                     let (class, lines) = (race.class, race.lines);
                     bail!("seed {seed}: false alarm: {class:?} in lines {lines:?}")
@@ -184,11 +187,14 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         let silent = truth == Verdict::Race && !found && !wrong;
         ensure!(!silent, "seed {seed}: no race was reported");
     }
+    if !oracle.is_lenient() {
+        values(&labels, &same)?;
+    }
     // What is not decided may well be another of several pairs.
     let lenient = wrong || oracle.is_lenient();
     let missing: Vec<_> = labels
         .iter()
-        .map(|((class, _), label)| (*class, label.clone()))
+        .map(|((class, _), label)| (*class, label.name.clone()))
         .filter(|label| !seen.contains(label))
         .collect();
     ensure!(
@@ -226,20 +232,54 @@ fn misuses(case: &Case, outcome: &Outcome) -> Result<()> {
 /// A pair of lines, the smaller first, and what is said of it.
 type Pair = (Class, (u32, u32));
 
+/// Fails when a pair has written the same value in all schedules and is not marked so, or the other
+/// way around.
+fn values(labels: &BTreeMap<Pair, Label>, same: &BTreeMap<(u32, u32), bool>) -> Result<()> {
+    for ((class, lines), label) in labels {
+        if *class != Class::Race {
+            continue;
+        }
+        let same = same.get(lines).is_some_and(|&same| same);
+        ensure!(
+            same == label.same_value,
+            "race {} {} two writes of the same value each time",
+            label.name,
+            if same { "is" } else { "is not" }
+        );
+    }
+    Ok(())
+}
+
+/// What a file says about a pair of lines.
+struct Label {
+    name: String,
+    same_value: bool,
+}
+
 /// What marked pairs of lines are, with the label they carry; a label that stands once races with
 /// itself.
-fn labels(case: &Case) -> Result<BTreeMap<Pair, String>> {
-    let mut lines: BTreeMap<(Class, &str), Vec<u32>> = BTreeMap::new();
+fn labels(case: &Case) -> Result<BTreeMap<Pair, Label>> {
+    let mut marks: BTreeMap<(Class, &str), Vec<&Mark>> = BTreeMap::new();
     for mark in &case.marks {
         let key = (mark.class, mark.label.as_str());
-        lines.entry(key).or_default().push(mark.line);
+        marks.entry(key).or_default().push(mark);
     }
-    let pairs = lines
-        .into_iter()
-        .map(|((class, label), lines)| match lines[..] {
-            [one] => Ok(((class, (one, one)), label.to_owned())),
-            [a, b] => Ok(((class, (a.min(b), a.max(b))), label.to_owned())),
-            _ => bail!("race {label} has {} ends", lines.len()),
-        });
+    let pairs = marks.into_iter().map(|((class, name), ends)| {
+        let (a, b) = match ends[..] {
+            [one] => (one, one),
+            [a, b] => (a, b),
+            _ => bail!("race {name} has {} ends", ends.len()),
+        };
+        ensure!(
+            a.same_value == b.same_value,
+            "the ends of race {name} are marked in different ways"
+        );
+        let label = Label {
+            name: name.to_owned(),
+            same_value: a.same_value,
+        };
+        let lines = (a.line.min(b.line), a.line.max(b.line));
+        Ok(((class, lines), label))
+    });
     pairs.collect()
 }

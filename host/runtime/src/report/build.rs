@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::advice::advise;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Kernel, KernelLaunch, Level,
-    Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
+    Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
 };
 use super::side::{Side, access, frames, side};
 use super::source::Sources;
@@ -40,7 +40,7 @@ pub struct Context {
     pub schedules: u32,
     /// Kernels, mangled, that the program carries without PTX.
     pub without_ptx: Vec<String>,
-    /// Possible races count as well as certain ones.
+    /// Warnings count as well as errors.
     pub warnings_fail: bool,
     /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
     pub assume_lockstep: bool,
@@ -66,8 +66,12 @@ struct Builder<'a> {
     report: Report,
     kernels: BTreeMap<String, Kernel>,
     /// Index of the race, and the rank of its witness.
-    races: HashMap<[Side; 2], (usize, (bool, u32))>,
+    races: HashMap<[Side; 2], (usize, Rank)>,
 }
+
+/// How much a witness says: whether it is certain, how far apart its threads are, and whether it
+/// shows more than one value.
+type Rank = (bool, u32, bool);
 
 /// What one log has said so far.
 #[derive(Default)]
@@ -268,7 +272,7 @@ impl<'a> Builder<'a> {
         let mut key = [first, second].map(|(site, module)| side(site, said.origin(module)));
         key.sort();
         let known = self.races.get(&key).copied();
-        let rank = (race.decided, reach(race.level));
+        let rank = (race.decided, reach(race.level), !race.same_value);
         let index = match known {
             None => {
                 self.races.insert(key, (self.report.races.len(), rank));
@@ -279,13 +283,14 @@ impl<'a> Builder<'a> {
             Some((index, best)) => {
                 if rank > best {
                     // This witness says more: what orders threads that are further apart orders
-                    // the others too.
+                    // the others too, and values that differ show what is wrong.
                     self.races.insert(key, (index, rank));
                     let mut made = self.make(race, [first, second], said);
                     let old = &mut self.report.races[index];
                     made.count = old.count;
                     made.launches = std::mem::take(&mut old.launches);
                     made.seeds = std::mem::take(&mut old.seeds);
+                    made.same_value &= old.same_value;
                     *old = made;
                 }
                 index
@@ -293,6 +298,7 @@ impl<'a> Builder<'a> {
         };
         let report = &mut self.report.races[index];
         report.count += race.count;
+        report.same_value &= race.same_value;
         if !report.launches.contains(&race.launch) {
             report.launches.push(race.launch);
         }
@@ -320,6 +326,10 @@ impl<'a> Builder<'a> {
             let place = |id| said.place(id, self.sources);
             access.locks = held.map(|held| locks::held(held, place)).collect();
         }
+        let values = [race.previous_value, race.value];
+        for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
+            access.value = known(site, value);
+        }
         let mut advice = advise(race, &accesses, self.sources);
         // One instruction cannot be ordered with itself by lockstep.
         let lockstep = self.assume_lockstep
@@ -344,6 +354,7 @@ impl<'a> Builder<'a> {
                 _ if race.decided => Level::Error,
                 _ => Level::Warning,
             },
+            same_value: race.same_value,
             kind: advice.kind,
             space: match (race.why, race.space) {
                 (log::Why::Misuse(_), _) => "barrier",
@@ -388,6 +399,10 @@ impl<'a> Builder<'a> {
         });
         let mut report = self.report;
         report.coverage.kernels = kernels.collect();
+        for race in report.races.iter_mut().filter(|race| race.same_value) {
+            race.level = Level::Warning;
+            race.message += ", but have always written the same value";
+        }
         // Certain ones first, then what was seen first.
         report.races.sort_by_key(|race| race.level);
         report.schema_version = SCHEMA_VERSION.to_owned();
@@ -440,6 +455,12 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
             api: a.api.clone(),
         }),
     }
+}
+
+/// A value, if anything is known of it.
+fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
+    let ty = site.ty.clone();
+    (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
 }
 
 /// How far apart threads are.

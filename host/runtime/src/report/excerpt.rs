@@ -5,6 +5,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use super::function;
 use super::model::{Access, Address, FrameAt, Level, Race, Report};
 use super::source::{Sources, extent};
+use super::value;
 use super::words::{counted, number, put_in, scope};
 
 /// One race, without the newline at its end.
@@ -136,10 +137,12 @@ fn labels(race: &Race) -> [String; 2] {
             ),
         };
         let bytes = if access.width == 1 { "byte" } else { "bytes" };
+        let value = access.value.as_ref().map(value::shown);
         format!(
-            "{} {did} {} {bytes}{how} ({})",
+            "{} {did} {} {bytes}{how}{} ({})",
             who(access, race),
             access.width,
+            value.map_or(String::new(), |value| format!(": {value}")),
             access.role
         )
     })
@@ -220,6 +223,10 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         );
     }
     lines.push(("seen", seen));
+    if race.same_value {
+        let undefined = "a data race is undefined by the memory model whatever it writes";
+        lines.push(("same value", undefined.to_owned()));
+    }
     if let [one, ..] = &race.may_order[..] {
         let more = race.may_order.len() - 1;
         let and = if more > 0 {

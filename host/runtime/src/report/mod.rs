@@ -16,6 +16,7 @@ mod side;
 pub mod source;
 pub mod text;
 mod time;
+mod value;
 mod words;
 
 pub use build::{Context, Log};

@@ -1,6 +1,6 @@
 //! The facts of a report, in the shape of its JSON (`docs/report.schema.json`).
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
 pub const SCHEMA_VERSION: &str = "1.1";
@@ -100,9 +100,9 @@ pub enum Outcome {
 pub struct Summary {
     /// Reported pairs of places.
     pub races: usize,
-    /// Those that are certain.
+    /// Those that are errors.
     pub errors: usize,
-    /// Those that are only possible.
+    /// The others.
     pub warnings: usize,
     /// Hidden by a suppression.
     pub suppressed: usize,
@@ -237,7 +237,7 @@ pub enum Level {
     /// A race.
     #[default]
     Error,
-    /// A possible race.
+    /// A possible race, or one that has always written the same value.
     Warning,
 }
 
@@ -253,6 +253,8 @@ pub struct Race {
     pub rule: String,
     /// How bad.
     pub level: Level,
+    /// Both sides are writes, and wrote the same bytes whenever they raced.
+    pub same_value: bool,
     /// `write-read` and the like, in the order of this run.
     pub kind: String,
     /// `global` or `shared`.
@@ -313,6 +315,8 @@ pub struct Access {
     pub thread: Option<[u32; 3]>,
     /// `blockIdx`, when known.
     pub block: Option<[u32; 3]>,
+    /// What it read or wrote in the element that both sides access, when known.
+    pub value: Option<Value>,
     /// The instruction.
     pub ptx: PtxPlace,
     /// Demangled name of the kernel or device function it stands in.
@@ -355,6 +359,24 @@ impl Access {
 fn in_toolkit(file: &std::path::Path) -> bool {
     let mut folders = file.ancestors().skip(1);
     folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
+}
+
+/// What an access found in memory, and what it left there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Value {
+    /// PTX type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// What a read or an atomic has read; its bits in hexadecimal.
+    #[serde(serialize_with = "hexadecimal")]
+    pub old: Option<u64>,
+    /// What a write or an atomic has written.
+    #[serde(serialize_with = "hexadecimal")]
+    pub new: Option<u64>,
+}
+
+fn hexadecimal<S: Serializer>(bits: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    bits.map(|bits| format!("{bits:#x}")).serialize(to)
 }
 
 /// A place in PTX.

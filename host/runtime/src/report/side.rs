@@ -54,6 +54,7 @@ pub(super) fn access(site: &log::Site, origin: &str) -> Access {
         scope: site.scope.clone(),
         thread: None,
         block: None,
+        value: None,
         ptx: PtxPlace {
             module: origin.to_owned(),
             line: site.ptx_line,

@@ -104,8 +104,10 @@ impl<O: Observer> Machine<'_, O> {
         let mut at = [0; WARP];
         let (first, others) = self.addresses(warp, split, &access.address, exec, &mut at);
         self.load_group(cta, warp, split, access, &first, &at)?;
+        self.accessed(cta, first.space);
         for group in &others {
             self.load_group(cta, warp, split, access, group, &at)?;
+            self.accessed(cta, group.space);
         }
         Ok(())
     }
@@ -234,8 +236,10 @@ impl<O: Observer> Machine<'_, O> {
         let mut at = [0; WARP];
         let (first, others) = self.addresses(warp, split, &access.address, exec, &mut at);
         self.store_group(cta, warp, split, access, &first, &at)?;
+        self.accessed(cta, first.space);
         for group in &others {
             self.store_group(cta, warp, split, access, group, &at)?;
+            self.accessed(cta, group.space);
         }
         Ok(())
     }
@@ -255,6 +259,7 @@ impl<O: Observer> Machine<'_, O> {
         let who = self.who(cta, warp.index, split.pc, mask);
         self.observer
             .access(who, AccessKind::Store, space, at, access.bytes);
+        let follows = self.observer.follows(space);
         let bytes = access.bytes;
         let size = u32::from(access.width.bytes.min(8));
         if space == Space::Global {
@@ -270,7 +275,12 @@ impl<O: Observer> Machine<'_, O> {
                         let (slot, offset) = self.shared_at(cta, lane, at[lane], bytes, true)?;
                         let words = &mut self.shared[slot];
                         deposit(size, offset + step, value[lane], |word, keep, bits| {
-                            words[word] = words[word] & !keep | bits & keep;
+                            let old = words[word];
+                            words[word] = old & !keep | bits & keep;
+                            if follows && words[word] != old {
+                                let place = (space, at[lane] - offset + 4 * word as u64);
+                                self.observer.changes(who, lane as u32, place, old);
+                            }
                         });
                     }
                 }
@@ -301,14 +311,19 @@ impl<O: Observer> Machine<'_, O> {
                                 break;
                             }
                             let offset = address - window.origin + step;
-                            deposit(size, offset, value[lane], |word, keep, bits| {
-                                let word = &words[word];
-                                let old = if keep == u32::MAX {
+                            deposit(size, offset, value[lane], |index, keep, bits| {
+                                let word = &words[index];
+                                let old = if keep == u32::MAX && !follows {
                                     0
                                 } else {
                                     word.load(Relaxed)
                                 };
-                                word.store(old & !keep | bits & keep, Relaxed);
+                                let new = old & !keep | bits & keep;
+                                word.store(new, Relaxed);
+                                if follows && new != old {
+                                    let place = (space, window.origin + 4 * index as u64);
+                                    self.observer.changes(who, lane as u32, place, old);
+                                }
                             });
                             left &= left - 1;
                         }

@@ -1,5 +1,7 @@
 //! Addresses: where an access of the lanes of a warp goes, and whether it may.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use ptx::ast::Space;
 
 use super::cta::CtaId;
@@ -135,18 +137,52 @@ impl<O: Observer> Machine<'_, O> {
         bytes: u32,
         write: bool,
     ) -> Result<(usize, u64), Box<Fault>> {
-        let offset = address & (windows::SHARED_STEP - 1);
-        let rank = address / windows::SHARED_STEP;
-        let size: u32 = cta.cluster.iter().product();
-        if offset + u64::from(bytes) > u64::from(self.shared_bytes) || rank > u64::from(size) {
-            return Err(illegal(lane, address, bytes, Space::Shared, write));
-        }
-        let slot = match rank {
-            0 => cta.slot,
-            rank => cta.first_slot + rank as u32 - 1,
-        };
-        Ok((slot as usize, offset))
+        shared_in(self.shared_bytes, cta, address, bytes)
+            .ok_or_else(|| illegal(lane, address, bytes, Space::Shared, write))
     }
+
+    /// Lets an observer look at memory after an access of a CTA to a space.
+    #[inline(always)]
+    pub(crate) fn accessed(&mut self, cta: &CtaId, space: Space) {
+        if !self.observer.follows(space) {
+            return;
+        }
+        let Self {
+            observer,
+            memory,
+            shared,
+            shared_bytes,
+            ..
+        } = self;
+        observer.accessed(&|space, address| match space {
+            Space::Shared | Space::SharedCluster => {
+                let (slot, offset) = shared_in(*shared_bytes, cta, address, 4)?;
+                shared[slot].get((offset / 4) as usize).copied()
+            }
+            _ => {
+                let window = memory.window(address)?;
+                let words = memory.words(window.mapping);
+                let word = words.get(((address - window.origin) / 4) as usize)?;
+                Some(word.load(Relaxed))
+            }
+        });
+    }
+}
+
+/// Slot and offset of bytes at an address in shared memory, of which a CTA has `size`.
+#[inline(always)]
+fn shared_in(size: u32, cta: &CtaId, address: u64, bytes: u32) -> Option<(usize, u64)> {
+    let offset = address & (windows::SHARED_STEP - 1);
+    let rank = address / windows::SHARED_STEP;
+    let ctas: u32 = cta.cluster.iter().product();
+    if offset + u64::from(bytes) > u64::from(size) || rank > u64::from(ctas) {
+        return None;
+    }
+    let slot = match rank {
+        0 => cta.slot,
+        rank => cta.first_slot + rank as u32 - 1,
+    };
+    Some((slot as usize, offset))
 }
 
 /// Sorts generic addresses by space, and makes them addresses in it.

@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::{AccessKind, Exchange, Observer};
+use crate::observer::{AccessKind, Exchange, Executing, Observer};
 use crate::values::mods::{Arith, arith, extreme};
 use crate::values::soft::{BF16, F16};
 
@@ -21,6 +21,19 @@ pub(crate) enum Spot {
     Global { mapping: u32, offset: u64 },
     Shared { slot: usize, offset: u64 },
     Local { lane: usize, offset: u64 },
+}
+
+impl Spot {
+    /// The place `bytes` bytes behind.
+    pub(crate) fn plus(self, bytes: u64) -> Self {
+        let mut moved = self;
+        match &mut moved {
+            Self::Global { offset, .. }
+            | Self::Shared { offset, .. }
+            | Self::Local { offset, .. } => *offset = offset.wrapping_add(bytes),
+        }
+        moved
+    }
 }
 
 impl<O: Observer> Machine<'_, O> {
@@ -96,6 +109,31 @@ impl<O: Observer> Machine<'_, O> {
         }
     }
 
+    /// Tells the observer which words an element of 1 to 8 bytes is about to change.
+    pub(crate) fn changes(
+        &mut self,
+        (who, warp, lane): (Executing, &Warp, usize),
+        (space, address): (Space, u64),
+        spot: Spot,
+        (bytes, new): (u32, u64),
+    ) {
+        if !self.observer.follows(space) {
+            return;
+        }
+        let inside = address % 4;
+        let word = spot.plus(0u64.wrapping_sub(inside));
+        let old = self.peek(warp, word, bytes.max(4));
+        let keep = !(u64::MAX >> (64 - 8 * bytes) << (8 * inside));
+        let changed = old ^ (old & keep | new << (8 * inside) & !keep);
+        for half in 0..2 {
+            if (changed >> (32 * half)) as u32 != 0 {
+                let place = (space, address - inside + 4 * half);
+                let before = (old >> (32 * half)) as u32;
+                self.observer.changes(who, lane as u32, place, before);
+            }
+        }
+    }
+
     pub(crate) fn atomic(
         &mut self,
         cta: &CtaId,
@@ -108,6 +146,7 @@ impl<O: Observer> Machine<'_, O> {
         let (first, others) = self.addresses(warp, split, &atomic.address, exec, &mut at);
         for group in std::iter::once(&first).chain(&others) {
             self.atomic_group(cta, warp, split, atomic, group, &at)?;
+            self.accessed(cta, group.space);
         }
         Ok(())
     }
@@ -143,23 +182,7 @@ impl<O: Observer> Machine<'_, O> {
             .iter()
             .map(|&row| warp.read(frame, row, consts))
             .collect();
-        let part = |spot: Spot, index: usize| {
-            let step = u64::from(size) * index as u64;
-            match spot {
-                Spot::Global { mapping, offset } => Spot::Global {
-                    mapping,
-                    offset: offset + step,
-                },
-                Spot::Shared { slot, offset } => Spot::Shared {
-                    slot,
-                    offset: offset + step,
-                },
-                Spot::Local { lane, offset } => Spot::Local {
-                    lane,
-                    offset: offset + step,
-                },
-            }
-        };
+        let step = |index: usize| u64::from(size) * index as u64;
         let mut before = [0; WARP];
         for lane in lanes(group.mask) {
             let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
@@ -168,11 +191,11 @@ impl<O: Observer> Machine<'_, O> {
             let mut swap = true;
             if atomic.op == Rmw::Cas && wide {
                 for (index, operand) in operands.iter().enumerate() {
-                    swap &= self.peek(warp, part(spot, index), size) == operand[lane];
+                    swap &= self.peek(warp, spot.plus(step(index)), size) == operand[lane];
                 }
             }
             for (index, operand) in operands.iter().enumerate() {
-                let spot = part(spot, index);
+                let spot = spot.plus(step(index));
                 let old = self.peek(warp, spot, size);
                 before[lane] = old;
                 let new = match second.get(index) {
@@ -187,6 +210,8 @@ impl<O: Observer> Machine<'_, O> {
                     Some(_) => old,
                     None => update(atomic.op, size, old, operand[lane]),
                 };
+                let place = (group.space, at[lane] + step(index));
+                self.changes((who, warp, lane), place, spot, (size, new));
                 self.poke(warp, spot, size, new);
                 if let Some(&row) = atomic.results.get(index) {
                     warp.regs[first + row as usize][lane] = old;

@@ -79,7 +79,9 @@ impl<O: Observer> Machine<'_, O> {
                     let spot = self.spot(cta, warp, lane, (from_space, at), 1, false)?;
                     value |= self.peek(warp, spot, 1) << (8 * (byte - step));
                 }
-                let spot = self.spot(cta, warp, lane, (to_space, to[lane] + step), 4, true)?;
+                let place = (to_space, to[lane] + step);
+                let spot = self.spot(cta, warp, lane, place, 4, true)?;
+                self.changes((who, warp, lane), place, spot, (4, value));
                 self.poke(warp, spot, 4, value);
             }
             if let Some(barrier) = mbarrier {

@@ -119,6 +119,8 @@ impl<O: Observer> Machine<'_, O> {
                     // The state an arrival returns is that of the phase it arrived in.
                     result[lane] = old;
                     if parts != Parts::unpack(old) {
+                        let place = (group.space, at[lane]);
+                        self.changes((who, warp, lane), place, spot, (8, parts.pack()));
                         self.poke(warp, spot, 8, parts.pack());
                     }
                 }
@@ -163,7 +165,9 @@ impl<O: Observer> Machine<'_, O> {
         if settled.phase != parts.phase {
             self.observer.mbarrier_complete(who, barrier);
         }
-        self.poke(warp, spot, 8, settled.pack());
+        let (place, state) = ((Space::Shared, barrier), settled.pack());
+        self.changes((who, warp, lane), place, spot, (8, state));
+        self.poke(warp, spot, 8, state);
         Ok(())
     }
 }

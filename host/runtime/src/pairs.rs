@@ -1,0 +1,153 @@
+//! Races by pair of sites, each with a witness.
+
+use std::collections::HashMap;
+
+use shadow::hb::{Cause, Engine, Held, Luck, Lucky, Place, Race};
+
+use crate::sides::{Compared, Sides};
+
+/// Pairs of sites kept per launch.
+const PAIRS: usize = 4096;
+
+/// What is wrong with two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// A data race.
+    Race,
+    /// Strong accesses that the program means to order, and does not.
+    Strong,
+    /// Only the order in which locks were taken has ordered them.
+    Luck,
+}
+
+/// A pair of sites that raced, with a witness and how often.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) class: Class,
+    pub(crate) race: Race,
+    pub(crate) count: u64,
+    /// What would have ordered the witness.
+    pub(crate) cause: Option<Cause>,
+    /// What the earlier and the later thread held.
+    pub(crate) locks: [Vec<Held>; 2],
+    pub(crate) compared: Compared,
+}
+
+/// A race of a pair, while its later access is being made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pair: usize,
+    pub(crate) race: Race,
+    /// It is the pair's witness.
+    witness: bool,
+}
+
+/// Races by pair of sites.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    pub(crate) found: Vec<Found>,
+    /// Those whose cause has not been looked for.
+    fresh: Vec<usize>,
+    /// Where in `found` a pair is.
+    index: HashMap<(u32, u32, bool, Class), usize>,
+    /// Those that found no room, in global and in shared memory.
+    pub(crate) dropped: [u64; 2],
+    /// All races, for an audit.
+    pub(crate) every: Option<Vec<Race>>,
+}
+
+/// How far apart the threads of a race are.
+fn apart(race: &Race) -> (bool, bool) {
+    let (a, b) = (race.earlier.thread, race.later.thread);
+    (a.cta != b.cta, a.warp != b.warp)
+}
+
+pub(crate) fn is_shared(place: Place) -> bool {
+    matches!(place, Place::Shared { .. })
+}
+
+impl Pairs {
+    /// Counts a race, and keeps it if it is the first of its pair, or says more than that. `stores`:
+    /// both sides are. Gives the race back if somebody is to look at its values.
+    pub(crate) fn keep(&mut self, class: Class, race: Race, stores: bool) -> Option<Open> {
+        if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
+            every.push(race);
+        }
+        let (a, b) = (race.earlier.site, race.later.site);
+        let key = (a.min(b), a.max(b), is_shared(race.place), class);
+        let (pair, witness) = match self.index.get(&key) {
+            Some(&at) => {
+                self.found[at].count += 1;
+                // What orders threads that are further apart orders the others too.
+                let further = apart(&race) > apart(&self.found[at].race);
+                if further {
+                    self.witness(at, race);
+                }
+                (at, further)
+            }
+            None if self.found.len() < PAIRS => {
+                let at = self.found.len();
+                self.index.insert(key, at);
+                self.fresh.push(at);
+                self.found.push(Found {
+                    class,
+                    race,
+                    count: 1,
+                    cause: None,
+                    locks: Default::default(),
+                    compared: Compared::new(stores),
+                });
+                (at, true)
+            }
+            None => {
+                self.dropped[usize::from(is_shared(race.place))] += 1;
+                return None;
+            }
+        };
+        let wanted = witness || self.found[pair].compared.wants(&race);
+        wanted.then_some(Open {
+            pair,
+            race,
+            witness,
+        })
+    }
+
+    fn witness(&mut self, pair: usize, race: Race) {
+        self.found[pair].race = race;
+        self.found[pair].compared.values = Default::default();
+        self.fresh.push(pair);
+    }
+
+    /// Keeps what is no data race; its cause and locks are known.
+    pub(crate) fn keep_lucky(&mut self, class: Class, lucky: Lucky, cause: Option<Cause>) {
+        let open = self.keep(class, lucky.race, false);
+        if let Some(open) = open.filter(|open| open.witness) {
+            let found = &mut self.found[open.pair];
+            (found.locks, found.cause) = (lucky.locks, cause);
+        }
+        self.fresh.clear();
+    }
+
+    /// The values of a race are known, as far as they ever will.
+    pub(crate) fn settle(&mut self, open: &Open, sides: &Sides<'_>) {
+        let found = &mut self.found[open.pair];
+        let differs = found.compared.compare(&open.race, sides);
+        // Values that differ say more.
+        let says_more = differs && apart(&open.race) >= apart(&found.race);
+        if says_more {
+            self.witness(open.pair, open.race);
+        }
+        if says_more || open.witness {
+            self.found[open.pair].compared.values = sides.both(&open.race);
+        }
+    }
+
+    /// Looks for the causes of what was found just now.
+    pub(crate) fn explain(&mut self, engine: &Engine, luck: &Luck) {
+        for at in self.fresh.drain(..) {
+            let found = &mut self.found[at];
+            found.cause = engine.cause(&found.race);
+            found.locks = luck.locks_of(&found.race);
+        }
+    }
+}

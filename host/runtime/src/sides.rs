@@ -1,0 +1,214 @@
+//! What the two sides of a race have read and written, in the element that they share.
+
+use ptx::ast::Space;
+use shadow::hb::{Access, Kind, LANES, Order, Place, Race, Rule, Shape, Side};
+use simt::SHARED_STEP;
+
+use crate::instructions::Instructions;
+use crate::log::Value;
+use crate::values::{Moment, Values};
+
+/// What is known of the values of a pair of sites that raced.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Compared {
+    /// Both are stores.
+    stores: bool,
+    /// How often they wrote the same, up to the first time that they did not.
+    same: u64,
+    /// They did not once, as far as is known.
+    differs: bool,
+    /// What the witness's accesses have read and written, the earlier one's first.
+    pub(crate) values: [Value; 2],
+}
+
+/// A look at memory when the later access of some races has just been made.
+pub(crate) struct Sides<'a> {
+    pub(crate) instructions: &'a Instructions,
+    pub(crate) values: &'a Values,
+    /// The later access's stamp.
+    pub(crate) stamp: u32,
+    /// What an aligned word holds.
+    pub(crate) read: &'a dyn Fn(Place) -> Option<u32>,
+}
+
+/// True when both sides of a race are stores, and nothing is wrong but that they are not ordered.
+pub(crate) fn are_stores(instructions: &Instructions, race: &Race) -> bool {
+    let store = |side: Side| {
+        let access = instructions.access(side.site);
+        access.is_some_and(|access| access.kind == Kind::Store)
+    };
+    matches!(race.rule, Rule::Unordered | Rule::Scope) && store(race.earlier) && store(race.later)
+}
+
+impl Compared {
+    pub(crate) fn new(stores: bool) -> Self {
+        Self {
+            stores,
+            ..Self::default()
+        }
+    }
+
+    /// Whenever the two raced, which is `count` times, both were stores that wrote the same bytes.
+    pub(crate) fn same_value(&self, count: u64) -> bool {
+        self.same == count
+    }
+
+    /// Whether to compare the values of one more race.
+    pub(crate) fn wants(&self, race: &Race) -> bool {
+        // Lanes of one instruction may matter to others; see `Sides::is_mixed`.
+        let together = race.earlier.thread.warp() == race.later.thread.warp();
+        self.stores && (!self.differs || together)
+    }
+
+    /// Compares the values of a race; true if they are the first that are not the same.
+    pub(crate) fn compare(&mut self, race: &Race, sides: &Sides<'_>) -> bool {
+        if !self.stores || self.differs {
+            return false;
+        }
+        self.differs = !sides.wrote_same(race);
+        self.same += u64::from(!self.differs);
+        self.differs
+    }
+}
+
+impl Sides<'_> {
+    /// Two lanes have stored different values to a word by one instruction. Whoever stands for
+    /// several accesses, one of them by such a lane, cannot say what it wrote.
+    pub(crate) fn is_mixed(&self, race: &Race) -> bool {
+        race.made.stamp() == self.stamp
+            && are_stores(self.instructions, race)
+            && !self.wrote_same(race)
+    }
+
+    /// Two stores have written the same to the bytes of the word that both access, and so have all
+    /// other lanes that the earlier one stands for. False where that is not known.
+    pub(crate) fn wrote_same(&self, race: &Race) -> bool {
+        let bytes = (0..4).filter(|byte| race.bytes >> byte & 1 == 1);
+        let mask = bytes.fold(0, |mask, byte| mask | 0xff << (8 * byte));
+        let later = self.word(race.place, self.later(race), false);
+        let earlier = (0..32)
+            .filter(|lane| race.lanes >> lane & 1 == 1)
+            .map(|lane| {
+                let (made, several) = self.earlier(race, lane);
+                self.word(race.place, made, several)
+            });
+        later.is_some_and(|later: u32| {
+            let same = |held: Option<u32>| held.is_some_and(|held| (held ^ later) & mask == 0);
+            earlier.into_iter().all(same)
+        })
+    }
+
+    /// What the earlier and the later access have read and written.
+    pub(crate) fn both(&self, race: &Race) -> [Value; 2] {
+        let earlier = self.earlier(race, race.earlier.thread.lane);
+        [
+            self.value(race, race.earlier, earlier),
+            self.value(race, race.later, (self.later(race), false)),
+        ]
+    }
+
+    /// When the earlier side's access by a lane was made, and whether it stands for several.
+    fn earlier(&self, race: &Race, lane: u32) -> (Moment, bool) {
+        let several = race.made.is_of_several();
+        let weak = |access: Access| access.order == Order::Weak;
+        // The first of several may have been by any lane. Weak stores of lanes by one instruction
+        // race with one another, so that it is known if they differ.
+        let lane = match several
+            && self
+                .instructions
+                .access(race.earlier.site)
+                .is_some_and(weak)
+        {
+            true => LANES - 1,
+            false => lane,
+        };
+        let stamp = race.made.stamp();
+        (Moment { stamp, lane }, several)
+    }
+
+    fn later(&self, race: &Race) -> Moment {
+        Moment {
+            stamp: self.stamp,
+            lane: race.later.thread.lane,
+        }
+    }
+
+    fn value(&self, race: &Race, side: Side, (made, several): (Moment, bool)) -> Value {
+        let Some(access) = self.instructions.access(side.site) else {
+            return Value::default();
+        };
+        let found = |at| self.element(race, &access, (at, several));
+        match access.kind {
+            Kind::Load => Value {
+                old: found(made),
+                new: None,
+            },
+            Kind::Store => Value {
+                old: None,
+                new: found(made),
+            },
+            Kind::Rmw | Kind::Reduction => Value {
+                old: found(made.before()),
+                new: found(made),
+            },
+        }
+    }
+
+    /// What the element of an access held at a moment; none where it is larger than 8 bytes.
+    fn element(&self, race: &Race, access: &Access, when: (Moment, bool)) -> Option<u64> {
+        let bytes = u64::from(access.bytes);
+        if !matches!(bytes, 1 | 2 | 4 | 8) {
+            return None;
+        }
+        // Elements are aligned.
+        let shared = offset(race.place) + u64::from(race.bytes.trailing_zeros());
+        let start = shared - shared % bytes;
+        let first = start - start % 4;
+        let low = self.word(at(race.place, first), when.0, when.1)?;
+        let high = match bytes {
+            8 => self.word(at(race.place, first + 4), when.0, when.1)?,
+            _ => 0,
+        };
+        let value = (u64::from(low) | u64::from(high) << 32) >> (8 * (start % 4));
+        Some(value & (u64::MAX >> (64 - 8 * bytes)))
+    }
+
+    fn word(&self, word: Place, when: Moment, several: bool) -> Option<u32> {
+        self.values.after(word, when, several, (self.read)(word))
+    }
+}
+
+/// The address of a place as a thread of `cta` sees it.
+pub(crate) fn address(shape: &Shape, cta: u64, place: Place) -> Option<(Space, u64)> {
+    match place {
+        Place::Global(address) => Some((Space::Global, address)),
+        Place::Shared { cta: of, offset } => {
+            let ctas: u32 = shape.cluster.iter().product();
+            let window = match of == cta {
+                true => 0,
+                false => 1 + (0..ctas).find(|&rank| shape.peer(cta, rank) == of)?,
+            };
+            let address = u64::from(window) * SHARED_STEP + u64::from(offset);
+            Some((Space::Shared, address))
+        }
+    }
+}
+
+/// The address of a place in its memory.
+fn offset(place: Place) -> u64 {
+    match place {
+        Place::Global(address) => address,
+        Place::Shared { offset, .. } => offset.into(),
+    }
+}
+
+/// The place with another address in the same memory.
+fn at(place: Place, address: u64) -> Place {
+    match place {
+        Place::Global(_) => Place::Global(address),
+        Place::Shared { cta, .. } => Place::Shared {
+            cta,
+            offset: address as u32,
+        },
+    }
+}
