@@ -13,6 +13,7 @@
 //! | `__cudarun_warp_barrier(launch, me) -> me` | after a barrier of the whole warp |
 //! | `__cudarun_grid_barrier(launch)` | by one thread of the CTA, where a barrier of the whole grid is complete |
 //! | `__cudarun_barrier_of_grid(launch, me) -> me` | after the CTA's barrier at its end |
+//! | `__cudarun_order(launch, releases, acquires)` | before what may order threads unseen by the epochs, in `fast` mode |
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
 //! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
@@ -376,6 +377,7 @@ mod tests {
             "warp_barrier",
             "grid_barrier",
             "barrier_of_grid",
+            "order",
             "slow",
             "range",
             "slot",

@@ -68,6 +68,8 @@ pub const ACCESS_GRANULE_SHIFT: u32 = 4;
 pub const ACCESS_GRANULE_MASK: u32 = 7;
 /// The access is to shared memory, and its address an offset there.
 pub const ACCESS_SHARED: u32 = 1 << 7;
+/// In a record: the fence rule could not say whether the conflict is a race.
+pub const ACCESS_POSSIBLE: u32 = 1 << 31;
 /// Lowest bit of the number of bytes the thread accesses.
 pub const ACCESS_BYTES_SHIFT: u32 = 8;
 
@@ -84,19 +86,22 @@ pub const WITNESS_SITE_SHIFT: u32 = 34;
 pub const WITNESS_LANE_SHIFT: u32 = 24;
 /// The thread of a witness: its index in the CTA, and the lowest 24 bits of the CTA's.
 pub const WITNESS_THREAD_MASK: u64 = (1 << WITNESS_SITE_SHIFT) - 1;
+/// The CTA of a witness.
+pub const WITNESS_CTA_MASK: u64 = (1 << WITNESS_LANE_SHIFT) - 1;
 
 /// Who accessed a granule, and where: site, thread in its CTA, CTA. Site ids start at 1, so 0 is
 /// nobody.
 pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
     (site as u64) << WITNESS_SITE_SHIFT
         | ((thread & 1023) as u64) << WITNESS_LANE_SHIFT
-        | (cta & 0xff_ffff)
+        | (cta & WITNESS_CTA_MASK)
 }
 
 /// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
-/// Site ids are below 2^30.
-pub const fn pair_key(verdict: u32, site: u32, previous_site: u32) -> u64 {
-    (site as u64) << 34u32 | (previous_site as u64) << 2u32 | verdict as u64
+/// Conflicts that are only [possible](ACCESS_POSSIBLE) are another pair. Site ids are below 2^29.
+pub const fn pair_key(verdict: u32, site: u32, previous_site: u32, possible: bool) -> u64 {
+    let sites = (site as u64) << 34u32 | (previous_site as u64) << 2u32;
+    (possible as u64) << 63u32 | sites | verdict as u64
 }
 
 /// [`Record::previous_thread`] when the cell no longer knew it.
@@ -148,6 +153,14 @@ pub struct LaunchBlock {
     pub grid_shift: u32,
     /// Address of the grid barriers that each CTA has passed, a `u64` per CTA; 0 without any.
     pub grid_epochs: u64,
+    /// Address of what each CTA has counted for the [fence rule](crate::order), two words per CTA; 0
+    /// when that rule is not asked.
+    pub orders: u64,
+    /// Address of the stamps of the witnesses, in the same order.
+    pub stamps: u64,
+    /// One less than the words of which one is checked, a power of two minus 1; see
+    /// [`is_sampled`](crate::rule::is_sampled).
+    pub sample_mask: u64,
     /// Address of the [`Journal`], for kernels that keep one.
     pub journal: u64,
 }
@@ -261,6 +274,10 @@ pub struct Counters {
     pub undecided: u64,
     /// Accesses outside the window.
     pub outside: u64,
+    /// Conflicts that the fence rule calls races.
+    pub unreleased: u64,
+    /// Conflicts that it takes for ordered.
+    pub ordered: u64,
 }
 }
 
@@ -315,8 +332,8 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 128);
-        assert_eq!(size_of::<Counters>(), 40);
+        assert_eq!(size_of::<LaunchBlock>(), 152);
+        assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
         assert_eq!(size_of::<Journal>(), 40);

@@ -29,5 +29,6 @@ macro_rules! pod {
 
 pub mod hb;
 pub mod layout;
+pub mod order;
 pub mod plan;
 pub mod rule;

@@ -154,6 +154,17 @@ pub const fn above(value: u64, shift: u32) -> u64 {
     value >> 1 >> (shift - 1)
 }
 
+/// What [`is_sampled`] multiplies with: 2^32 over the golden ratio, so that neighbours spread evenly.
+pub const SAMPLE_FACTOR: u64 = 0x9e37_79b9;
+/// Lowest bit of the product that it looks at.
+pub const SAMPLE_SHIFT: u32 = 22;
+
+/// Whether the word at `address` is one of the `1 / (mask + 1)` that a sampling run checks: always
+/// the same ones, whoever accesses them, so that what is reported is a race in any case.
+pub const fn is_sampled(address: u64, mask: u64) -> bool {
+    ((address >> 2u32 & 0xffff_ffff) * SAMPLE_FACTOR) >> SAMPLE_SHIFT & mask == 0
+}
+
 /// The class bits of a cell that `kind` alone has touched.
 pub const fn classes(kind: u32) -> u64 {
     digit(ADDS_GRID, kind) << GRID_CLASS_SHIFT

@@ -1,6 +1,6 @@
 //! The race rule on the device: compiled to PTX by `cargo xtask device`, into `device/check.ptx`.
 //!
-//! Nothing is decided here: `rule` and `layout` are the very files of the `shadow` crate.
+//! Nothing is decided here: `rule`, `order` and `layout` are the very files of the `shadow` crate.
 //! This file fetches the cell, calls the rule and puts the next cell back; memory and special
 //! registers are reached through `asm!`.
 //! `no_core`, because no core library exists for this target on a stable toolchain; [`lang`] holds
@@ -30,6 +30,8 @@ macro_rules! pod {
 
 #[path = "../../../shadow/src/layout.rs"]
 mod layout;
+#[path = "../../../shadow/src/order.rs"]
+mod order;
 #[path = "../../../shadow/src/rule.rs"]
 mod rule;
 
@@ -107,6 +109,30 @@ pub unsafe extern "C" fn __cudarun_grid_barrier(launch: *const LaunchBlock) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_warp_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
     rule::pass_warp_barrier(me, &shifts(launch))
+}
+
+/// Counts an operation that may order threads, in front of it: a release and an acquire each add
+/// `order::NARROW` or `order::WIDE`, or nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_order(launch: *const LaunchBlock, releases: u64, acquires: u64) {
+    unsafe {
+        if (*launch).orders == 0 {
+            return;
+        }
+        let at = counts(launch, cta_in_grid());
+        if releases != 0 {
+            add(at, releases);
+        }
+        // Whether there was one is all that is asked.
+        if load_relaxed(at + 8) & acquires != acquires {
+            set(at + 8, acquires);
+        }
+    }
+}
+
+/// The address of what a CTA has counted.
+unsafe fn counts(launch: *const LaunchBlock, cta: u64) -> u64 {
+    unsafe { (*launch).orders + cta * order::COUNTS_BYTES }
 }
 
 /// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
@@ -195,6 +221,9 @@ pub unsafe extern "C" fn __cudarun_slow(
             count(&raw mut (*counters).outside, 1);
             return;
         }
+        if !rule::is_sampled(address, (*launch).sample_mask) {
+            return;
+        }
         let shifts = shifts(launch);
         let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
         let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
@@ -202,7 +231,10 @@ pub unsafe extern "C" fn __cudarun_slow(
         let untagged = me;
         let me = untagged | up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let cell_at = (*launch).cells + (index << 3u32);
-        let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
+        let witnesses = witness::At {
+            witnesses: (*launch).witnesses + index * WITNESS_BYTES,
+            stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + index * WITNESS_BYTES },
+        };
         // Lanes that do the same to the same granule do not fight over its cell: the first goes
         // ahead and enters itself, and one other that stands for all the others: unless that one
         // finds something, the rule changes nothing for a third. Whatever the others do next, a
@@ -214,10 +246,15 @@ pub unsafe extern "C" fn __cudarun_slow(
         }
         let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
         let mine = witness(site, rule::cta(untagged, &shifts), thread as u32);
-        let mut by = Access { me, mine, address, access, times: 1 };
+        let stamp = if (*launch).stamps == 0 {
+            0
+        } else {
+            order::stamp(access & ACCESS_KIND_MASK, load_relaxed(counts(launch, cta_in_grid())))
+        };
+        let mut by = Access { me, mine, stamp, address, access, times: 1 };
         let mut others = lanes & (lanes - 1);
         loop {
-            update(launch, &shifts, cell_at, witnesses, &by);
+            update(launch, &shifts, cell_at, &witnesses, &by);
             if others == 0 {
                 return;
             }
@@ -236,6 +273,8 @@ struct Access {
     me: u64,
     /// Its witness.
     mine: u64,
+    /// The witness's stamp.
+    stamp: u64,
     address: u64,
     /// The access word.
     access: u32,
@@ -245,7 +284,7 @@ struct Access {
 
 /// Changes the cell, and its witnesses, as the rule says.
 #[inline(always)]
-unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witnesses: u64, by: &Access) {
+unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witnesses: &witness::At, by: &Access) {
     unsafe {
         let (me, kind) = (by.me, by.access & ACCESS_KIND_MASK);
         let mut cell = load_cell(cell_at);
@@ -277,13 +316,13 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
             }
             // Nobody else touches the witnesses of a busy cell.
             let other = if outcome.verdict == rule::OK {
-                0
+                witness::NOBODY
             } else {
                 witness::partner(witnesses, outcome.verdict, cell, kind, by.mine)
             };
             let stale = (cell ^ me) & (GENERATION_MASK | up(!0u64, shifts.tag)) != 0;
             let alone = stale | (outcome.verdict != rule::OK);
-            witness::remember(witnesses, outcome.next, kind, by.mine, alone);
+            witness::remember(witnesses, outcome.next, kind, by.mine, by.stamp, alone);
             publish_cell(cell_at, outcome.next);
             settle(launch, outcome.verdict, cell, other, by);
             return;
@@ -310,7 +349,7 @@ pub unsafe extern "C" fn __cudarun_range(
 }
 
 /// Counts and records what the rule said.
-unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: u64, by: &Access) {
+unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: witness::Other, by: &Access) {
     unsafe {
         let counters = (*launch).counters as *mut Counters;
         if verdict == rule::OK {
@@ -325,8 +364,35 @@ unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: u64
             return;
         }
         count(&raw mut (*counters).conflicts, by.times);
-        if record::first_of_pair(launch, verdict, by.mine, other, by.times) {
-            record::write(launch, verdict, cell, by.me, by.address, by.mine, other, by.access);
+        let mut access = by.access;
+        if (*launch).orders != 0 {
+            let says = fence_rule(launch, verdict, &other, by);
+            if says == order::ORDERED {
+                count(&raw mut (*counters).ordered, by.times);
+                return;
+            }
+            if says == order::POSSIBLE {
+                access = access | ACCESS_POSSIBLE;
+            } else {
+                count(&raw mut (*counters).unreleased, by.times);
+            }
         }
+        let possible = access & ACCESS_POSSIBLE != 0;
+        let other = other.witness;
+        if record::first_of_pair(launch, verdict, by.mine, other, possible, by.times) {
+            record::write(launch, verdict, cell, by.me, by.address, by.mine, other, access);
+        }
+    }
+}
+
+/// What the fence rule makes of a conflict.
+unsafe fn fence_rule(launch: *const LaunchBlock, verdict: u32, other: &witness::Other, by: &Access) -> u32 {
+    unsafe {
+        if other.witness == 0 || !order::apart(verdict, by.mine, other.witness) {
+            return order::POSSIBLE;
+        }
+        let releases = load_relaxed(counts(launch, other.witness & WITNESS_CTA_MASK));
+        let acquires = load_relaxed(counts(launch, cta_in_grid()) + 8);
+        order::settle(verdict, other.stamp, releases, acquires)
     }
 }

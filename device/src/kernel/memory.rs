@@ -91,6 +91,16 @@ pub fn fetch_add(at: *mut u64, more: u32) -> u64 {
     value
 }
 
+/// Adds `more`.
+pub fn add(at: u64, more: u64) {
+    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at, in(reg64) more) };
+}
+
+/// Sets `bits`.
+pub fn set(at: u64, bits: u64) {
+    unsafe { asm!("red.relaxed.gpu.global.or.b64 [{0}], {1};", in(reg64) at, in(reg64) bits) };
+}
+
 pub fn count(at: *mut u64, more: u32) {
     unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) more as u64) };
 }

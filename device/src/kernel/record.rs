@@ -14,10 +14,11 @@ pub unsafe fn first_of_pair(
     verdict: u32,
     mine: u64,
     other: u64,
+    possible: bool,
     times: u32,
 ) -> bool {
     unsafe {
-        let key = pair_key(verdict, site(mine), site(other));
+        let key = pair_key(verdict, site(mine), site(other), possible);
         let mask = (*launch).pair_mask as u64;
         let mut slot = key * 0x9e37_79b9_7f4a_7c15 >> 40u32;
         let end = slot + PROBES;

@@ -45,6 +45,8 @@ pub struct Conflict {
     pub shared: Option<u64>,
     /// First byte of the granule, or of the engine's word.
     pub address: u64,
+    /// The cells cannot say whether it is a race.
+    pub possible: bool,
     /// The rule that makes it a race, as far as it is known.
     pub why: log::Why,
 }
@@ -82,6 +84,7 @@ impl Audit {
                     .then_some(record.previous_thread),
                 shared: checker::is_shared(record).then_some(u64::from(record.cta)),
                 address: record.address,
+                possible: !begun.is_decided(record),
                 why: log::Why::Unordered,
             }
         }));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use driver::Device;
-use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
+use shadow::layout::{ACCESS_POSSIBLE, ACCESS_SHARED, Record, UNKNOWN, WITNESS_CTA_MASK};
 use shadow::plan::Shape;
 use shadow::rule;
 
@@ -16,10 +16,10 @@ use crate::allocations::Allocations;
 use crate::instructions::Instructions;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
-use crate::options::{Mode, Options};
+use crate::options::{Mode, Model, Options};
 use crate::place;
 use crate::reference::{Judged, Scrutiny};
-use crate::shadow_memory::{Drained, ShadowMemory, SharedShape};
+use crate::shadow_memory::{Drained, Order, ShadowMemory, SharedShape};
 use crate::told;
 
 /// Number of a module in the process.
@@ -74,6 +74,8 @@ pub struct Begun {
     release_capable: bool,
     /// The kernel keeps a journal, for happens-before to decide.
     journaled: bool,
+    /// The fence rule says which of the conflicts are races.
+    fence_rule: bool,
     /// What of the launch happens-before on the host is to judge.
     scrutiny: Option<Scrutiny>,
     started: Instant,
@@ -84,6 +86,11 @@ impl Begun {
     pub(crate) fn cells_decide(&self) -> (bool, bool) {
         let by_cells = self.scrutiny != Some(Scrutiny::Everything);
         (by_cells, self.release_capable)
+    }
+
+    /// Whether a conflict of cells is known to be a race.
+    pub(crate) fn is_decided(&self, record: &Record) -> bool {
+        !self.release_capable || self.fence_rule && record.access & ACCESS_POSSIBLE == 0
     }
 }
 
@@ -118,7 +125,7 @@ pub struct Checker {
 impl Checker {
     /// Starts a log in `writer`.
     pub fn new(options: Options, writer: Writer) -> Self {
-        let shadow = ShadowMemory::new(options.shadow, options.records);
+        let shadow = ShadowMemory::new(options.shadow, options.records, options.sample);
         Self {
             options,
             writer,
@@ -172,6 +179,8 @@ impl Checker {
             // After a first race a cell may miss others, and happens-before does not.
             leave_shared: self.listens(),
             journal: self.options.mode == Mode::Precise && self.options.journal,
+            count_orders: self.options.mode == Mode::Fast,
+            sample: self.options.sample > 1,
         };
         let rewritten = rewrite::rewrite(&module, &config);
         self.next_site += rewritten.sites.len() as u32;
@@ -284,6 +293,7 @@ impl Checker {
             },
             release_capable: false,
             journaled: false,
+            fence_rule: false,
             scrutiny: None,
             started: Instant::now(),
         };
@@ -325,6 +335,10 @@ impl Checker {
         }
         begun.release_capable = info.release_capable;
         begun.journaled = info.journaled;
+        // The fence rule wants an acquire, which the scoped model does without.
+        let counted = self.options.mode == Mode::Fast
+            && self.options.model != Some(Model::Scoped)
+            && info.orders_counted;
         if self.options.mode == Mode::Precise && self.listens() && selected {
             begun.scrutiny = Some(match is_for_host(info) {
                 true => Scrutiny::Everything,
@@ -342,14 +356,20 @@ impl Checker {
             warp_barriers: info.warp_barriers && !info.journaled,
             grid_barriers: info.grid_barriers && !info.journaled,
         };
+        // A witness tells that many CTAs apart.
+        begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),
             granule_log2,
         });
         let armed = if selected {
             let window = self.allocations.window();
-            let journal = info.journaled;
-            self.shadow.arm(device, window, (shared, journal), shape)
+            let order = match () {
+                () if info.journaled => Order::Journal,
+                () if begun.fence_rule => Order::FenceRule,
+                () => Order::Barriers,
+            };
+            self.shadow.arm(device, window, (shared, order), shape)
         } else {
             Err(NOT_SELECTED.into())
         };
@@ -391,14 +411,7 @@ impl Checker {
     /// What the cells have recorded in the last launch, whoever judges it.
     pub(crate) fn recorded(&mut self, device: &dyn Device) -> (Vec<Record>, log::Counters) {
         let drained = self.shadow.drain(device).unwrap_or_default();
-        let counters = log::Counters {
-            conflicts: drained.counters.conflicts,
-            evictions: drained.counters.evictions,
-            undecided: drained.counters.undecided,
-            outside: drained.counters.outside,
-            dropped: drained.dropped,
-            cleared: false,
-        };
+        let counters = drained.counted(false);
         let records = drained.records.into_iter().map(|(record, _)| record);
         (records.collect(), counters)
     }
@@ -411,7 +424,7 @@ impl Checker {
         outcome: Outcome,
         judged: Option<Judged>,
     ) {
-        let mut launch = begun.launch;
+        let mut launch = begun.launch.clone();
         launch.seconds = begun.started.elapsed().as_secs_f64();
         launch.warp_instructions = outcome.warp_instructions;
         launch.thread_instructions = outcome.thread_instructions;
@@ -426,12 +439,7 @@ impl Checker {
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
         }
-        let counted = drained.counters;
-        launch.counters.conflicts = counted.conflicts;
-        launch.counters.evictions = counted.evictions;
-        launch.counters.undecided = counted.undecided;
-        launch.counters.outside = counted.outside;
-        launch.counters.dropped = drained.dropped;
+        launch.counters = drained.counted(launch.counters.cleared);
         // Where the oracle has judged global memory, the cells' conflicts were candidates.
         let settled = begun.scrutiny == Some(Scrutiny::Everything) || begun.journaled;
         if begun.scrutiny == Some(Scrutiny::Everything) {
@@ -439,7 +447,7 @@ impl Checker {
             (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let mut race = self.race(&launch, !begun.release_capable, record, *count);
+            let mut race = self.race(&launch, begun.is_decided(record), record, *count);
             if let (Some(judged), Some(module)) = (&judged, self.modules.get(&launch.module)) {
                 let line = |site| module.lines.get(&site).copied().unwrap_or(0);
                 let lines = [race.previous_site, race.site].map(line);

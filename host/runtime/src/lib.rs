@@ -23,4 +23,4 @@ mod told;
 mod values;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
-pub use options::{Mode, Model, Options, ShadowSize};
+pub use options::{Mode, Model, Options, ShadowSize, parse_sample};

@@ -168,6 +168,12 @@ pub struct Counters {
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,
+    /// Conflicts that the fence rule of `fast` mode calls races.
+    #[serde(default)]
+    pub unreleased: u64,
+    /// Conflicts that it takes for ordered.
+    #[serde(default)]
+    pub ordered: u64,
     /// Race records that found no room.
     pub dropped: u64,
     /// The cells were cleared before this launch because the generations had run out.

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Names the folder that takes one log per process.
 pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
+/// Most words of which only one is checked.
+pub const MAX_SAMPLE: u32 = 1024;
 /// Holds [`Options`] as JSON.
 pub const OPTIONS_VARIABLE: &str = "CUDARUN_CHECK_RUN";
 
@@ -31,6 +33,8 @@ pub struct Options {
     /// In precise mode, do not listen to the simulated device: decide from the cells, and from the
     /// journal that kernels keep whose order cells do not follow, as on a GPU.
     pub journal: bool,
+    /// One word of memory of so many is checked, a power of two; in `fast` mode.
+    pub sample: u32,
     /// Wall-clock limit of one launch on the simulated device, in seconds.
     pub timeout: Option<f64>,
 }
@@ -46,6 +50,7 @@ impl Default for Options {
             kernels: Vec::new(),
             records: 4096,
             journal: false,
+            sample: 1,
             timeout: None,
         }
     }
@@ -124,6 +129,18 @@ impl ShadowSize {
     }
 }
 
+/// Reads `1/8`: the 8.
+///
+/// # Errors
+/// What the text should have been.
+pub fn parse_sample(text: &str) -> Result<u32, String> {
+    let of = text
+        .strip_prefix("1/")
+        .and_then(|of| of.parse::<u32>().ok());
+    of.filter(|of| of.is_power_of_two() && *of <= MAX_SAMPLE)
+        .ok_or_else(|| format!("`{text}` is not 1/N with N a power of two, {MAX_SAMPLE} at most"))
+}
+
 /// The options and the log folder a process was given, if it is to be checked.
 ///
 /// # Errors
@@ -144,6 +161,15 @@ pub fn from_environment() -> Result<Option<(Options, PathBuf)>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples() {
+        assert_eq!(parse_sample("1/8"), Ok(8));
+        assert_eq!(parse_sample("1/1"), Ok(1));
+        for bad in ["", "8", "2/8", "1/0", "1/3", "1/2048", "1/-8"] {
+            assert!(parse_sample(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn sizes() {

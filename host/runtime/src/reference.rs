@@ -173,6 +173,7 @@ impl Reference {
                 earlier_thread: Some(thread(race.earlier.thread)),
                 shared,
                 address,
+                possible: false,
                 why: told::why(Class::Race, race.rule),
             }
         })

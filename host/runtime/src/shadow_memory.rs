@@ -3,11 +3,13 @@
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
 use shadow::layout::{
-    Counters, Journal, JournalEntry, LaunchBlock, Lock, MAX_GENERATION, PairSlot, Record,
-    WITNESS_BYTES, pair_key,
+    ACCESS_POSSIBLE, Counters, Journal, JournalEntry, LaunchBlock, Lock, MAX_GENERATION, PairSlot,
+    Record, WITNESS_BYTES, pair_key,
 };
+use shadow::order::COUNTS_BYTES;
 use shadow::plan::{self, Shape};
 
+use crate::log;
 use crate::options::ShadowSize;
 
 /// Slots of the pair table; a power of two.
@@ -34,6 +36,7 @@ const LOCKS: u64 = 1 << 12;
 pub struct ShadowMemory {
     size: ShadowSize,
     records: u32,
+    sample_mask: u64,
     cells: u64,
     witnesses: u64,
     index_bits: u32,
@@ -50,8 +53,11 @@ pub struct ShadowMemory {
     entries: u64,
     locks: u64,
     used_entries: u64,
-    /// The grid barriers that each CTA has passed, and how many CTAs there is room for.
-    grid_epochs: (u64, u64),
+    /// The grid barriers that each CTA has passed.
+    grid_epochs: Area,
+    /// What each CTA has counted for the fence rule, and the stamps of both kinds of witnesses.
+    orders: Area,
+    stamps: [Area; 2],
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
@@ -63,6 +69,17 @@ pub struct ShadowMemory {
     conflicts: bool,
     /// What to tell about a shadow that is smaller than asked for.
     shrunk: Option<String>,
+}
+
+/// Who follows the order of threads that cells do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nobody.
+    Barriers,
+    /// The fence rule, on the device.
+    FenceRule,
+    /// Happens-before, from a journal.
+    Journal,
 }
 
 /// The shared memory of a launch.
@@ -83,6 +100,34 @@ struct Slots {
     slot_bits: u32,
 }
 
+/// Memory that only some launches need: its address, and its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Area(u64, u64);
+
+impl Area {
+    /// Makes sure that there are so many bytes, and gives the address.
+    fn reserve(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
+        if self.1 < bytes {
+            release(device, [self.0, 0]);
+            *self = Self::default();
+            let at = device.alloc(bytes);
+            *self = Self(
+                at.map_err(|error| format!("no shadow memory: {error}"))?,
+                bytes,
+            );
+        }
+        Ok(self.0)
+    }
+
+    /// The same, all zero.
+    fn reserve_zeroed(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
+        let at = self.reserve(device, bytes)?;
+        let filled = device.fill(at, 0, bytes);
+        filled.map_err(|error| error.to_string())?;
+        Ok(at)
+    }
+}
+
 /// What a launch found.
 #[derive(Clone, Debug, Default)]
 pub struct Drained {
@@ -92,6 +137,22 @@ pub struct Drained {
     pub records: Vec<(Record, u64)>,
     /// Records that found no room.
     pub dropped: u64,
+}
+
+impl Drained {
+    /// The counts, in the log's terms.
+    pub(crate) fn counted(&self, cleared: bool) -> log::Counters {
+        log::Counters {
+            conflicts: self.counters.conflicts,
+            evictions: self.counters.evictions,
+            undecided: self.counters.undecided,
+            outside: self.counters.outside,
+            unreleased: self.counters.unreleased,
+            ordered: self.counters.ordered,
+            dropped: self.dropped,
+            cleared,
+        }
+    }
 }
 
 /// A launch was prepared.
@@ -104,11 +165,12 @@ pub struct Armed {
 }
 
 impl ShadowMemory {
-    /// Reserves nothing yet.
-    pub fn new(size: ShadowSize, records: u32) -> Self {
+    /// Reserves nothing yet. One word of `sample`, a power of two, is to be checked.
+    pub fn new(size: ShadowSize, records: u32, sample: u32) -> Self {
         Self {
             size,
             records,
+            sample_mask: u64::from(sample.max(1) - 1),
             cells: 0,
             witnesses: 0,
             index_bits: 0,
@@ -122,7 +184,9 @@ impl ShadowMemory {
             entries: 0,
             locks: 0,
             used_entries: 0,
-            grid_epochs: (0, 0),
+            grid_epochs: Area::default(),
+            orders: Area::default(),
+            stamps: [Area::default(); 2],
             idle: 0,
             generation: 0,
             wanted: 0,
@@ -176,7 +240,7 @@ impl ShadowMemory {
     }
 
     /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
-    /// accesses shared memory; with a journal, if it keeps one.
+    /// accesses shared memory; `order` says who follows what the cells do not.
     ///
     /// # Errors
     /// Why it cannot be checked.
@@ -184,7 +248,7 @@ impl ShadowMemory {
         &mut self,
         device: &mut dyn Device,
         window: (u64, u64),
-        (shared, journal): (Option<SharedShape>, bool),
+        (shared, order): (Option<SharedShape>, Order),
         mut shape: Shape,
     ) -> Result<Armed, String> {
         shape.window_bytes = window.1;
@@ -197,9 +261,17 @@ impl ShadowMemory {
             Some(shared) => self.reserve_slots(device, &shape, shared)?,
             None => Slots::default(),
         };
-        let journal = match journal {
-            true => self.reserve_journal(device)?,
+        let journal = match order {
+            Order::Journal => self.reserve_journal(device)?,
+            _ => 0,
+        };
+        let grid_epochs = match shape.grid_barriers {
+            true => self.grid_epochs.reserve_zeroed(device, 8 * shape.ctas)?,
             false => 0,
+        };
+        let (orders, stamps) = match order {
+            Order::FenceRule => self.reserve_orders(device, &shape)?,
+            _ => (0, [0, 0]),
         };
         self.generation = self.generation % MAX_GENERATION + 1;
         let block = LaunchBlock {
@@ -222,12 +294,16 @@ impl ShadowMemory {
             in_turn: 0,
             journal,
             grid_shift: shifts.grid,
-            grid_epochs: self.reserve_grid_epochs(device, &shape)?,
+            grid_epochs,
+            orders,
+            stamps: stamps[0],
+            sample_mask: self.sample_mask,
         };
         let shifts = widths.shared_shifts();
         let behind = LaunchBlock {
             cells: self.shared.0,
             witnesses: self.shared_witnesses,
+            stamps: stamps[1],
             window_base: 0,
             window_bytes: shared.map_or(0, |shared| shared.bytes),
             index_mask: (1 << slots.index_bits) - 1,
@@ -274,7 +350,10 @@ impl ShadowMemory {
         device.read(self.record_area, bytemuck::cast_slice_mut(&mut records))?;
         let mut pairs = vec![PairSlot::zeroed(); PAIRS as usize];
         device.read(self.pairs, bytemuck::cast_slice_mut(&mut pairs))?;
-        let key = |r: &Record| pair_key(r.verdict, r.site, r.previous_site);
+        let key = |r: &Record| {
+            let possible = r.access & ACCESS_POSSIBLE != 0;
+            pair_key(r.verdict, r.site, r.previous_site, possible)
+        };
         let count = |r: &Record| {
             pairs
                 .iter()
@@ -436,26 +515,19 @@ impl ShadowMemory {
         })
     }
 
-    /// A zero for each CTA, if the kernel has barriers of the whole grid; else no address.
-    fn reserve_grid_epochs(
+    /// What the fence rule needs: zeroed counts, and a stamp beside each witness. A stamp is never
+    /// older than its witness.
+    fn reserve_orders(
         &mut self,
         device: &mut dyn Device,
         shape: &Shape,
-    ) -> Result<u64, String> {
-        if !shape.grid_barriers {
-            return Ok(0);
-        }
-        let bytes = 8 * shape.ctas;
-        if self.grid_epochs.1 < shape.ctas {
-            release(device, [self.grid_epochs.0, 0]);
-            self.grid_epochs = (0, 0);
-            let at = device.alloc(bytes);
-            let at = at.map_err(|error| format!("no memory for grid barriers: {error}"))?;
-            self.grid_epochs = (at, shape.ctas);
-        }
-        let zeroed = device.fill(self.grid_epochs.0, 0, bytes);
-        zeroed.map_err(|error| error.to_string())?;
-        Ok(self.grid_epochs.0)
+    ) -> Result<(u64, [u64; 2]), String> {
+        let counts = COUNTS_BYTES * shape.ctas;
+        let orders = self.orders.reserve_zeroed(device, counts)?;
+        let [global, shared] = &mut self.stamps;
+        let global = global.reserve(device, WITNESS_BYTES << self.index_bits)?;
+        let shared = shared.reserve(device, WITNESS_BYTES * self.shared.1)?;
+        Ok((orders, [global, shared]))
     }
 
     fn release_cells(&mut self, device: &mut dyn Device) {

@@ -339,6 +339,8 @@ fn what_was_not_checked_is_said() {
         undecided: 2,
         outside: 3,
         dropped: 4,
+        unreleased: 5,
+        ordered: 6,
         ..Counters::default()
     };
     let mut log = log(None, Vec::new());
@@ -349,6 +351,7 @@ fn what_was_not_checked_is_said() {
     });
     let context = Context {
         without_ptx: vec!["_Z6sealedPi".into()],
+        sample: 8,
         ..context()
     };
     let report = Report::build(&[log], &context, &sources);
@@ -360,6 +363,9 @@ fn what_was_not_checked_is_said() {
         "2 conflicts undecided after too many barriers",
         "3 accesses outside the checked window",
         "4 records dropped",
+        "1 of 8 granules checked",
+        "5 conflicts taken for races for want of a release or an acquire",
+        "6 conflicts taken for ordered by a release and an acquire",
         "vavrg4 is not supported by the simulated device (count.cu:3)",
         "note: something of note",
         "not everything could be run",

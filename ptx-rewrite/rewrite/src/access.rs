@@ -129,6 +129,7 @@ pub(crate) fn check(
     (at, instruction): (usize, &Instruction),
     (op, place, site): (&MemoryOp, Place, u32),
     granules: Granules,
+    sample: bool,
     label: u32,
 ) -> String {
     let mut text = String::from("\n");
@@ -151,6 +152,9 @@ pub(crate) fn check(
         line(&mut text, format_args!("@!%crc_global bra {other};"));
     }
     if place.may_be_global() {
+        if sample && op.bytes() <= 1 << granules.global {
+            unless_sampled(&mut text, &skip);
+        }
         in_one_space(&mut text, (op, site), granules.global, false, &skip);
     }
     if let Some(granule_log2) = shared {
@@ -160,10 +164,26 @@ pub(crate) fn check(
                  @!%crc_global bra {skip};\ncvta.to.shared.u64 %crc_address, %crc_address;\n"
             ));
         }
+        if sample && op.bytes() <= 1 << granule_log2 {
+            unless_sampled(&mut text, &skip);
+        }
         in_one_space(&mut text, (op, site), granule_log2, true, &skip);
     }
     line(&mut text, format_args!("{skip}:"));
     text
+}
+
+/// Goes to `skip` unless the one granule at `%crc_address` is checked, as `rule::is_sampled` says. For
+/// several granules, the called check asks.
+fn unless_sampled(text: &mut String, skip: &str) {
+    text.push_str(&format!(
+        "shr.u64 %crc_next, %crc_address, 2;\ncvt.u32.u64 %crc_word, %crc_next;\n\
+         mul.wide.u32 %crc_next, %crc_word, {};\nshr.u64 %crc_next, %crc_next, {};\n\
+         and.b64 %crc_next, %crc_next, %crc_sample_mask;\n\
+         setp.ne.u64 %crc_settled, %crc_next, 0;\n@%crc_settled bra {skip};\n",
+        rule::SAMPLE_FACTOR,
+        rule::SAMPLE_SHIFT,
+    ));
 }
 
 /// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing

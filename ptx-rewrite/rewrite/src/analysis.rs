@@ -37,6 +37,8 @@ pub struct KernelInfo {
     pub why_not: Option<String>,
     /// It can order its threads in ways a cell does not follow, so its conflicts are candidates.
     pub release_capable: bool,
+    /// It is, and all that makes it so can be counted for the fence rule.
+    pub orders_counted: bool,
     /// It has accesses whose races a cell can take for none, or none for races: strong ones that
     /// observe others or differ in size, and writes beside loads through the read-only path.
     pub beyond_cells: bool,
@@ -312,6 +314,7 @@ fn kernel(
         ..KernelInfo::default()
     };
     let mut releases = Vec::new();
+    let mut uncounted = false;
     let mut special = Special::default();
     let mut puzzles: BTreeMap<&str, Puzzle> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
@@ -336,6 +339,7 @@ fn kernel(
         info.warp_barriers |= facts.warp_barriers;
         info.grid_barriers |= facts.grid_barriers;
         releases.extend(facts.releases.iter().cloned());
+        uncounted |= facts.uncounted || (facts.orders && !reached.contains(name));
         for (what, puzzle) in &facts.not_understood {
             let known = puzzles.entry(what).or_insert(Puzzle {
                 count: 0,
@@ -348,20 +352,23 @@ fn kernel(
             .calls(name)
             .is_some_and(|calls| !calls.indirect.is_empty())
         {
+            uncounted = true;
             releases.push(format!("a call through a pointer in {name}"));
         }
     }
     // Nobody counts the barriers passed below a function that does not take the identity.
     for name in graph.directly_reachable(&entry.name) {
-        let uncounted = |name| {
+        let counts_none = |name| {
             let facts = facts.get(name);
             facts.is_some_and(|facts| facts.barriers || facts.warp_barriers)
         };
-        if fixed.contains_key(name) && graph.reachable(name).into_iter().any(uncounted) {
+        if fixed.contains_key(name) && graph.reachable(name).into_iter().any(counts_none) {
+            uncounted = true;
             releases.push(format!("a barrier below {name}, which is left unchecked"));
         }
     }
     info.release_capable = !releases.is_empty();
+    info.orders_counted = info.release_capable && !uncounted;
     info.beyond_cells = special.beyond_cells();
     releases.truncate(RELEASES_KEPT);
     info.release_sites = releases;

@@ -10,6 +10,7 @@ use crate::epoch::{self, Counted};
 use crate::grid::{self, Part};
 use crate::journal;
 use crate::names::Names;
+use crate::order;
 
 /// The facts.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,10 @@ pub(crate) struct Facts {
     pub special: Special,
     /// What may order threads unseen by the epochs.
     pub releases: Vec<String>,
+    /// Operations that the fence rule counts, where the function is rewritten.
+    pub orders: bool,
+    /// What may order threads, but cannot be counted for the fence rule.
+    pub uncounted: bool,
     /// What the check does not follow.
     pub not_understood: BTreeMap<String, Puzzle>,
     /// It does something that a journal cannot tell.
@@ -119,6 +124,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Statement::Unknown(span) => {
                 let line = module.line_column(span.start).0;
                 facts.puzzle("a statement", line, false);
+                facts.uncounted = true;
                 facts.releases.push(format!(
                     "a statement that is not understood at PTX line {line}"
                 ));
@@ -172,7 +178,11 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             None => {}
         }
         facts.beyond_journal |= journal::is_beyond(instruction);
+        let counted = order::counted(instruction).is_some();
+        facts.orders |= counted;
         if orders(instruction) {
+            let known = isa::memory(instruction).is_some_and(|op| op.is_plain());
+            facts.uncounted |= !counted && !known;
             let text = module.slice(instruction.span);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             facts.releases.push(format!("{text} at PTX line {line}"));
@@ -196,6 +206,7 @@ impl Facts {
 
 /// What the code of a function that is elsewhere may do.
 fn declared(function: &Function, facts: &mut Facts) {
+    facts.uncounted = !matches!(&*function.name, "vprintf" | "__assertfail");
     match function.name.as_str() {
         "vprintf" | "__assertfail" => {}
         // Memory handed from free to malloc is ordered by the allocator.

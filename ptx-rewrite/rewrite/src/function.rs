@@ -12,6 +12,7 @@ use crate::epoch;
 use crate::grid::{self, Part};
 use crate::journal;
 use crate::names::Names;
+use crate::order;
 use crate::site::Site;
 use crate::{Config, Rewritten};
 
@@ -43,7 +44,10 @@ pub(crate) fn rewrite(
         && body.instructions().any(|(at, instruction)| {
             matches!(access::classify(&names, at, instruction), Checked::Yes { place, .. } if place.may_be_shared())
         });
-    edits.insert(body.span.start + 1, prologue(function, state, shared));
+    edits.insert(
+        body.span.start + 1,
+        prologue(function, config, state, shared),
+    );
     let grid_barriers = grid::barriers(body);
     let mut label = 0;
     for (statement, instruction) in body.instructions() {
@@ -66,9 +70,13 @@ pub(crate) fn rewrite(
                 (statement, instruction),
                 (&op, place, id),
                 granules,
+                config.sample,
                 label,
             );
             edits.insert(instruction.span.start, text);
+            label += 1;
+        }
+        if config.count_orders && order::insert(instruction, label, edits) {
             label += 1;
         }
         if epoch::insert(instruction, part == Some(Part::Last), state, label, edits) {
@@ -82,7 +90,7 @@ pub(crate) fn rewrite(
 }
 
 /// Declares the registers and fills them.
-fn prologue(function: &Function, state: bool, shared: bool) -> String {
+fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> String {
     let mut text = String::from("\n");
     text.push_str(&Fast::declarations());
     if shared {
@@ -133,6 +141,14 @@ fn prologue(function: &Function, state: bool, shared: bool) -> String {
         "u32",
         std::mem::offset_of!(LaunchBlock, tag_shift),
     ));
+    if config.sample {
+        text.push_str(".reg .b32 %crc_word;\n.reg .b64 %crc_sample_mask;\n");
+        text.push_str(&field(
+            "%crc_sample_mask",
+            "u64",
+            std::mem::offset_of!(LaunchBlock, sample_mask),
+        ));
+    }
     if function.entry {
         text.push_str(&format!(
             "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\nst.param.b64 [crc_0], %crc_launch;\n\

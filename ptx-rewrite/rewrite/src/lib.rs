@@ -6,10 +6,10 @@
 //! What is inserted: the device's functions once per module; a hidden last parameter with the
 //! launch block's address per kernel; at a kernel's entry the thread's identity, in registers; in
 //! front of every access to global or shared memory the check, under the access's predicate; after every full barrier
-//! the next epoch.
+//! the next epoch; in front of what else orders threads, if asked for, a count.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
-//! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`calls`] hands the
-//! state to device functions and back.
+//! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`order`] counts
+//! what else orders threads, [`calls`] hands the state to device functions and back.
 //! [`journal`] does for kernels that keep a journal what the others do for cells.
 
 mod access;
@@ -23,6 +23,7 @@ mod function;
 mod grid;
 mod journal;
 mod names;
+mod order;
 mod site;
 pub mod stats;
 
@@ -42,6 +43,10 @@ pub struct Config {
     /// Kernels whose order the cells do not follow keep a journal, if it can tell all there is to
     /// know.
     pub journal: bool,
+    /// Count what may order threads besides full barriers, for the fence rule.
+    pub count_orders: bool,
+    /// Leave out, in front of all else, the words that a sampling run does not check.
+    pub sample: bool,
 }
 
 /// A module with its checks.

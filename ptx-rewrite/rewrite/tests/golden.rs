@@ -58,8 +58,14 @@ fn inputs_and_outputs_assemble() {
     for input in inputs() {
         let text = fs::read_to_string(&input).unwrap();
         let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(&module, &config(&input)).text;
-        let [before, after] = [text, rewritten].map(|text| {
+        let sampled = Config {
+            count_orders: true,
+            sample: true,
+            ..Config::default()
+        };
+        let [plain, sampled] = [config(&input), sampled].map(|c| rewrite(&module, &c).text);
+        assert!(erase(&sampled) == text, "{}: erasing", input.display());
+        let [before, after, _] = [text, plain, sampled].map(|text| {
             let result = stats::assemble(&assembler, &text, "sm_75");
             result.unwrap_or_else(|error| panic!("{}: {error}", input.display()))
         });

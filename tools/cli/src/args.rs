@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use runtime::ShadowSize;
+use runtime::{ShadowSize, parse_sample};
 
 use crate::kernel::spec::ArgSpec;
 use crate::output::Format;
@@ -67,6 +67,9 @@ pub(crate) struct RunArgs {
     /// races are errors, such strong accesses warnings]
     #[arg(long, value_enum)]
     pub(crate) model: Option<ModelChoice>,
+    /// Check one word of memory of N only, a power of two; needs --mode fast
+    #[arg(long, value_parser = parse_sample, default_value = "1/1", value_name = "1/N")]
+    pub(crate) sample: u32,
     /// Memory for the shadow: 12.5%, 512MiB, or bytes
     #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
     pub(crate) shadow_mem: ShadowSize,
@@ -119,7 +122,7 @@ pub(crate) struct RunArgs {
 pub(crate) enum ModeChoice {
     /// Cells on the device; what they cannot follow, and shared memory, by happens-before
     Precise,
-    /// Cells on the device alone; what they cannot follow is a possible race
+    /// Cells on the device alone, and a rule for fences that misses races
     Fast,
     /// Happens-before over every access; the program runs without checks in its code
     Full,

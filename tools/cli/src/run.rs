@@ -22,6 +22,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
             "--journal is for --mode precise".to_owned(),
         ));
     }
+    may_sample(args)?;
     let ran = match is_ptx(&args.app[0]) {
         true => ran_kernel(args)?,
         false => ran_program(args)?,
@@ -35,6 +36,14 @@ struct Ran {
     logs: Vec<Log>,
     context: Context,
     timed_out: bool,
+}
+
+/// Only cells can leave words out.
+fn may_sample(args: &RunArgs) -> Result<(), Stop> {
+    match args.sample > 1 && args.mode != ModeChoice::Fast {
+        true => Err(Stop::new(USAGE, "--sample needs --mode fast")),
+        false => Ok(()),
+    }
 }
 
 fn choose_device(choice: DeviceChoice) -> Result<(), Stop> {
@@ -73,6 +82,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
         seed: (seed != 0).then_some(seed),
         journal: args.journal,
         kernels: args.kernel_name.clone(),
+        sample: args.sample,
         ..Options::default()
     }
 }
@@ -94,6 +104,7 @@ fn context(args: &RunArgs) -> Context {
         start: Some(SystemTime::now()),
         seed: args.seed,
         schedules: args.schedules,
+        sample: args.sample,
         warnings_fail: matches!(args.fail_on, FailOn::Warning | FailOn::Info),
         ..Context::default()
     }

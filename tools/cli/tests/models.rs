@@ -1,4 +1,4 @@
-//! `--model`, and what reports say of locks.
+//! `--model` and `--journal`, and what reports say of locks.
 
 use std::path::Path;
 use std::process::Command;
@@ -172,4 +172,20 @@ fn luck_is_a_warning_that_names_the_locks() {
     assert_eq!(race["accesses"][1]["locks"], serde_json::json!([]));
     run(&body, &["--fail-on", "warning"]).ends(66, &words);
     run(&body, &["--model", "ptx"]).ends(0, &["0 races"]);
+}
+
+#[test]
+fn a_journal_tells_a_missing_acquire_from_a_handover() {
+    let handover = |load: &str| {
+        format!(
+            "setp.ne.u32 %p, %n, 0; @%p bra wait;\n\
+             st.global.u32 [%data], 7; st.release.gpu.global.u32 [%lock], 1; bra done;\n\
+             wait: {load}.gpu.global.u32 %v, [%lock]; setp.eq.u32 %p, %v, 0; @%p bra wait;\n\
+             ld.global.u32 %v, [%data];\ndone:"
+        )
+    };
+    run(&handover("ld.acquire"), &["--journal"]).ends(0, &["0 races"]);
+    let racy = run(&handover("ld.relaxed"), &["--journal"]);
+    racy.ends(66, &["CR006", "acquire"]);
+    assert_eq!(racy.json["summary"]["races"], 1);
 }

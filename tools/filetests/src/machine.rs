@@ -58,6 +58,8 @@ pub struct Outcome {
     pub races: Vec<Race>,
     /// Misuses of barriers and warp operations, as the log names them, with their lines.
     pub misuses: BTreeSet<(String, (u32, u32))>,
+    /// Conflicts that the fence rule of `fast` mode has taken for ordered.
+    pub ordered: u64,
     /// Accesses that were not checked, if there are any.
     pub unchecked: Option<String>,
 }
@@ -184,6 +186,7 @@ impl Machine {
                 .into_iter()
                 .map(|(race, kind)| (kind, race.lines))
                 .collect(),
+            ordered: self.ordered(),
             unchecked: self.unchecked(&kernel),
         })
     }
@@ -225,6 +228,16 @@ impl Machine {
             params.extend(value);
         }
         Ok((params, addresses))
+    }
+
+    /// Conflicts taken for ordered.
+    fn ordered(&self) -> u64 {
+        let events = self.sim.checker().map_or(&[][..], Checker::events);
+        let launches = events.iter().map(|event| match event {
+            Event::Launch(launch) => launch.counters.ordered,
+            _ => 0,
+        });
+        launches.sum()
     }
 
     /// What of a kernel the checks leave out.

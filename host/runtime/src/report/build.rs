@@ -38,6 +38,8 @@ pub struct Context {
     pub seed: u64,
     /// How many schedules were run.
     pub schedules: u32,
+    /// One word of memory of so many was checked; 0 counts as 1.
+    pub sample: u32,
     /// Kernels, mangled, that the program carries without PTX.
     pub without_ptx: Vec<String>,
     /// Warnings count as well as errors.
@@ -222,6 +224,8 @@ impl<'a> Builder<'a> {
         coverage.cells.evictions += launch.counters.evictions;
         coverage.cells.undecided += launch.counters.undecided;
         coverage.cells.outside += launch.counters.outside;
+        coverage.cells.unreleased += launch.counters.unreleased;
+        coverage.cells.ordered += launch.counters.ordered;
         coverage.cells.cleared += u64::from(launch.counters.cleared);
         if let Some(counted) = &launch.clocks {
             let clocks = &mut coverage.clocks;
@@ -411,6 +415,7 @@ impl<'a> Builder<'a> {
         report.tool.device = "sim".to_owned();
         report.tool.seed = context.seed;
         report.tool.schedules = context.schedules;
+        report.tool.sample = context.sample.max(1);
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
         report.run.host = host();

@@ -95,6 +95,9 @@ pub(super) fn coverage(report: &Report) -> String {
         let last = parts.len() - 1;
         parts[last] += &format!(" ({})", listed(&reasons));
     }
+    if report.tool.sample > 1 {
+        parts.push(format!("1 of {} granules checked", report.tool.sample));
+    }
     let sum = |of: fn(&Accesses) -> u64| kernels.iter().map(|k| of(&k.accesses)).sum::<u64>();
     let (total, checked, shared) = (sum(|a| a.total), sum(|a| a.checked), sum(|a| a.shared));
     if total > checked {
@@ -123,6 +126,14 @@ pub(super) fn coverage(report: &Report) -> String {
         (
             coverage.cells.outside,
             "accesses outside the checked window",
+        ),
+        (
+            coverage.cells.unreleased,
+            "conflicts taken for races for want of a release or an acquire",
+        ),
+        (
+            coverage.cells.ordered,
+            "conflicts taken for ordered by a release and an acquire",
         ),
     ] {
         if count > 0 {

@@ -41,6 +41,8 @@ pub struct Tool {
     pub seed: u64,
     /// Number of schedules.
     pub schedules: u32,
+    /// One word of memory of so many was checked.
+    pub sample: u32,
 }
 
 /// What was run.
@@ -226,6 +228,10 @@ pub struct Cells {
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,
+    /// Conflicts that the fence rule of `fast` mode calls races.
+    pub unreleased: u64,
+    /// Conflicts that it takes for ordered.
+    pub ordered: u64,
     /// Times the cells were cleared because the generations had run out.
     pub cleared: u64,
 }

@@ -64,6 +64,8 @@ tally! {
     fast_possible: "reported as possible",
     /// Not reported, with a count.
     fast_counted: "missed, with a count that says so",
+    /// Conflicts that the fence rule has taken for ordered.
+    fast_ordered: "conflicts taken for ordered",
     /// Not reported at all; none of them an ordinary race.
     fast_missed: "missed silently: races by size, or of read-only data, alone",
     /// Reported as races without being any.
