@@ -208,6 +208,10 @@ pub const ENTRY_WARP_ARRIVE: u32 = 6;
 pub const ENTRY_WARP_PASS: u32 = 7;
 /// Lanes end.
 pub const ENTRY_EXIT: u32 = 8;
+/// Lanes come to the barrier of their cluster.
+pub const ENTRY_CLUSTER_ARRIVE: u32 = 9;
+/// They have waited for it.
+pub const ENTRY_CLUSTER_WAIT: u32 = 10;
 
 pod! {
 /// A launch's journal, in device memory.

@@ -187,7 +187,50 @@ pub unsafe extern "C" fn __cudarun_journal_event(
     }
 }
 
-unsafe fn is_shared(word: u32) -> bool {
+/// Before `fence.sc` is executed by lanes that are here: waits until it is their turn. Such fences are
+/// in one order, which has to be that of their entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, state: u64) {
+    unsafe {
+        if (*launch).journal == 0 {
+            return;
+        }
+        let lanes = peers(0, 0, 0);
+        if lanes & lanes_below() == 0 {
+            let lock = fences(launch);
+            let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
+            store_local(state + TURN, turn);
+            while load_cell(&raw const (*lock).done as u64) + 1 != turn {}
+        }
+        of_lane(lanes, ones((lanes & (0 - lanes)) - 1), 0);
+    }
+}
+
+/// After `fence.sc`: tells it, and lets the next ones have their turn.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_fenced(
+    launch: *const LaunchBlock,
+    state: u64,
+    kind: u32,
+    what: u32,
+    about: u64,
+) {
+    unsafe {
+        __cudarun_journal_event(launch, state, kind, what, about);
+        let turn = load_local(state + TURN);
+        if turn != 0 {
+            store_local(state + TURN, 0);
+            publish_cell(&raw const (*fences(launch)).done as u64, turn);
+        }
+    }
+}
+
+/// The lock of all `fence.sc`.
+unsafe fn fences(launch: *const LaunchBlock) -> *mut Lock {
+    unsafe { (*((*launch).journal as *const Journal)).locks as *mut Lock }
+}
+
+fn is_shared(word: u32) -> bool {
     word & ACCESS_SHARED != 0
 }
 

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use ptx::ast::Space;
-use shadow::hb::{Shape, Warp};
+use shadow::hb::{LANES, Shape, Warp};
 use shadow::layout::{
-    ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_EARLIER, ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_SHARED,
-    ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry,
+    ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_EARLIER,
+    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_SHARED, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS,
+    JournalEntry,
 };
 use simt::{Executing, Observer};
 
@@ -24,6 +25,8 @@ pub(crate) struct Replay<'a> {
     barriers: HashMap<(u64, u32), Meeting>,
     /// By warp and mask.
     warp_barriers: HashMap<(Warp, u32), Meeting>,
+    /// How often each lane of a warp has come to the barrier of its cluster.
+    cluster: HashMap<Warp, [u64; LANES as usize]>,
 }
 
 /// Those who come to a barrier. Who has passed it may come again before others have told that they
@@ -71,6 +74,7 @@ impl<'a> Replay<'a> {
             now: 0,
             barriers: HashMap::new(),
             warp_barriers: HashMap::new(),
+            cluster: HashMap::new(),
         }
     }
 
@@ -78,6 +82,22 @@ impl<'a> Replay<'a> {
     pub(crate) fn finish(mut self, dropped: u64) -> Reference {
         self.reference.miss(dropped);
         self.reference
+    }
+
+    /// How often lanes have come to the barrier of their cluster, after `more` times; lanes with the
+    /// same count together.
+    fn phases(&mut self, warp: Warp, lanes: u32, more: u64) -> Vec<(u32, u64)> {
+        let counts = self.cluster.entry(warp).or_default();
+        let mut phases: Vec<(u32, u64)> = Vec::new();
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+            let count = &mut counts[lane as usize];
+            *count += more;
+            match phases.iter_mut().find(|phase| phase.1 == *count) {
+                Some(phase) => phase.0 |= 1 << lane,
+                None => phases.push((1 << lane, *count)),
+            }
+        }
+        phases
     }
 
     /// The next entry. One that its thread could not finish, because the launch was killed, says
@@ -129,6 +149,18 @@ impl<'a> Replay<'a> {
                 if meeting.pass(warp, who.lanes) {
                     let lanes = lanes & self.shape.lanes(warp);
                     self.reference.warp_barrier(Executing { lanes, ..who });
+                }
+            }
+            ENTRY_CLUSTER_ARRIVE => {
+                for (lanes, phase) in self.phases(of, who.lanes, 1) {
+                    let who = Executing { lanes, ..who };
+                    self.reference.cluster_arrive(who, phase - 1);
+                }
+            }
+            ENTRY_CLUSTER_WAIT => {
+                for (lanes, phase) in self.phases(of, who.lanes, 0) {
+                    let who = Executing { lanes, ..who };
+                    self.reference.cluster_wait(who, phase.saturating_sub(1));
                 }
             }
             ENTRY_EXIT => self.reference.exit(who),

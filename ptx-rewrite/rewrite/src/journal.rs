@@ -4,13 +4,15 @@
 //! lock of their location, so that the journal has them in the location's order: lanes try in turn,
 //! and the access stands inside that loop, so that no lane waits for another that it keeps from
 //! going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
+//! `fence.sc` has a lock of its own.
 
 use device::{LAUNCH_PARAM, PREFIX};
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
-use ptx::isa::{self, BarrierKind, MemoryKind, MemoryOp, Semantics, SyncOp};
+use ptx::isa::{self, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::layout::{
-    ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE,
-    ENTRY_WARP_PASS, JOURNAL_FORCED, JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
+    ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_EXIT, ENTRY_FENCE,
+    ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JOURNAL_FORCED, JOURNAL_ONCE,
+    JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
 };
 
 use crate::access::{self, Checked, Place, unless};
@@ -45,15 +47,8 @@ pub(crate) fn rewrite(
         }
     }
     if function.entry {
-        let end = Event {
-            kind: ENTRY_EXIT,
-            behind: None,
-            about: None,
-        };
-        edits.insert(
-            body.span.end - 1,
-            format!("\n{}", end.text(end.kind, body.span.end)),
-        );
+        let end = Event::before(ENTRY_EXIT).text(Told::Entry(ENTRY_EXIT), body.span.end);
+        edits.insert(body.span.end - 1, format!("\n{end}"));
     }
 }
 
@@ -192,16 +187,41 @@ fn is_once(op: &MemoryOp, instruction: &Instruction) -> bool {
 
 /// Something to be told that is not an access.
 struct Event<'a> {
-    /// What is told in front.
-    kind: u32,
-    /// What is told behind, of what waits.
-    behind: Option<u32>,
+    /// In front of the instruction.
+    before: Option<Told>,
+    /// Behind it.
+    behind: Option<Told>,
     /// Operand with the barrier or the mask.
     about: Option<&'a Operand>,
 }
 
+/// What to call.
+#[derive(Clone, Copy)]
+enum Told {
+    /// Tells an entry of that kind.
+    Entry(u32),
+    /// Waits for the turn to execute `fence.sc`.
+    Fence,
+    /// Tells that it has been executed.
+    Fenced,
+}
+
 impl Event<'_> {
-    fn text(&self, kind: u32, what: u32) -> String {
+    fn before(kind: u32) -> Self {
+        Self {
+            before: Some(Told::Entry(kind)),
+            behind: None,
+            about: None,
+        }
+    }
+
+    fn text(&self, told: Told, what: u32) -> String {
+        let state = [("b64", "%crc_launch"), ("b64", "%crc_state")];
+        let (name, kind) = match told {
+            Told::Fence => return call("journal_fence", None, &state),
+            Told::Fenced => ("journal_fenced", ENTRY_FENCE),
+            Told::Entry(kind) => ("journal_event", kind),
+        };
         let about = match self.about {
             Some(Operand::Int(value)) => {
                 format!("mov.u64 %crc_address, {};\n", *value as u32)
@@ -210,14 +230,15 @@ impl Event<'_> {
             _ => "mov.u64 %crc_address, 0;\n".to_owned(),
         };
         let (kind, what) = (kind.to_string(), what.to_string());
+        let [launch, state] = state;
         let arguments = [
-            ("b64", "%crc_launch"),
-            ("b64", "%crc_state"),
+            launch,
+            state,
             ("b32", &*kind),
             ("b32", &*what),
             ("b64", "%crc_address"),
         ];
-        about + &call("journal_event", None, &arguments)
+        about + &call(name, None, &arguments)
     }
 }
 
@@ -229,27 +250,32 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
         _ => false,
     };
     if ends {
-        return Some(Event {
-            kind: ENTRY_EXIT,
-            behind: None,
-            about: None,
-        });
+        return Some(Event::before(ENTRY_EXIT));
     }
     let operand = |at: usize| instruction.operands.get(at);
     match isa::sync(instruction)? {
-        SyncOp::Fence { proxy: false, .. } => Some(Event {
-            kind: ENTRY_FENCE,
-            behind: None,
-            about: None,
+        SyncOp::Fence { sem, proxy, .. } if !proxy => Some(match sem {
+            FenceSemantics::Sc => Event {
+                before: Some(Told::Fence),
+                behind: Some(Told::Fenced),
+                about: None,
+            },
+            _ => Event::before(ENTRY_FENCE),
         }),
         SyncOp::CtaBarrier { kind, id, .. } => Some(Event {
-            kind: ENTRY_ARRIVE,
-            behind: (kind != BarrierKind::Arrive).then_some(ENTRY_PASS),
+            before: Some(Told::Entry(ENTRY_ARRIVE)),
+            behind: (kind != BarrierKind::Arrive).then_some(Told::Entry(ENTRY_PASS)),
             about: operand(id),
         }),
+        SyncOp::ClusterBarrier { arrive: true, .. } => Some(Event::before(ENTRY_CLUSTER_ARRIVE)),
+        SyncOp::ClusterBarrier { arrive: false, .. } => Some(Event {
+            before: None,
+            behind: Some(Told::Entry(ENTRY_CLUSTER_WAIT)),
+            about: None,
+        }),
         SyncOp::WarpBarrier { mask } => Some(Event {
-            kind: ENTRY_WARP_ARRIVE,
-            behind: Some(ENTRY_WARP_PASS),
+            before: Some(Told::Entry(ENTRY_WARP_ARRIVE)),
+            behind: Some(Told::Entry(ENTRY_WARP_PASS)),
             about: operand(mask),
         }),
         _ => None,
@@ -264,6 +290,7 @@ pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
         None | Some(
             SyncOp::Fence { proxy: false, .. }
                 | SyncOp::CtaBarrier { .. }
+                | SyncOp::ClusterBarrier { .. }
                 | SyncOp::WarpBarrier { .. }
         )
     );
@@ -283,17 +310,19 @@ fn tell(instruction: &Instruction, at: usize, event: Event<'_>, edits: &mut Edit
             guard.predicate = "%crc_guard".into();
         }
     }
-    let guarded = |kind: u32, label: &str| {
-        let text = event.text(kind, instruction.span.start);
+    let guarded = |told: Told, label: &str| {
+        let text = event.text(told, instruction.span.start);
         match &guard {
             Some(guard) => format!("{}bra {label};\n{text}{label}:\n", unless(guard)),
             None => text,
         }
     };
-    before.push_str(&guarded(event.kind, &format!("$crc_before_{at}")));
+    if let Some(told) = event.before {
+        before.push_str(&guarded(told, &format!("$crc_before_{at}")));
+    }
     edits.insert(instruction.span.start, before);
-    if let Some(kind) = event.behind {
-        let text = guarded(kind, &format!("$crc_behind_{at}"));
+    if let Some(told) = event.behind {
+        let text = guarded(told, &format!("$crc_behind_{at}"));
         edits.insert(instruction.span.end, format!("\n{text}"));
     }
 }
