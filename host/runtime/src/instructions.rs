@@ -24,6 +24,8 @@ pub(crate) struct Meaning {
     pub(crate) access: Option<Access>,
     pub(crate) site: u32,
     pub(crate) sync: Option<SyncOp>,
+    /// A bulk copy, or a fence between the async proxy and the others.
+    pub(crate) proxy: bool,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
     /// An `atom.exch` or `atom.cas` that [`simt::Observer::exchanged`] tells more of.
@@ -71,6 +73,8 @@ impl Instructions {
                     access,
                     site,
                     sync,
+                    proxy: instruction.has("bulk")
+                        || (instruction.has("proxy") && instruction.has("async")),
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
                     left: left(instruction),
@@ -85,6 +89,11 @@ impl Instructions {
     /// What the instruction at a byte offset of the loaded text means, if it means anything.
     pub(crate) fn at(&self, offset: u32) -> Option<Meaning> {
         self.by_offset.get(&offset).copied()
+    }
+
+    /// True when a site is an asynchronous copy.
+    pub(crate) fn is_copy(&self, number: u32) -> bool {
+        self.site(number).is_some_and(|site| site.op == "copy")
     }
 
     /// An access by its number.

@@ -277,6 +277,8 @@ pub enum Why {
     ReadOnly,
     /// One is an asynchronous copy that was not waited for.
     Asynchronous,
+    /// A bulk copy reads what was written without a fence between the proxies.
+    Proxy,
     /// No data race: both are strong, in each other's scope, and not ordered although the program
     /// means them to be.
     Strong,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Scope, Shape,
-    Stats, Swap, Thread, Time, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Scope,
+    Shape, Stats, Swap, Thread, Time, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
 
@@ -453,11 +453,15 @@ impl Observer for Reference {
     }
 
     fn fence(&mut self, who: Executing) {
+        let meaning = self.meaning(who);
+        if meaning.is_some_and(|meaning| meaning.proxy) {
+            self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
+        }
         let Some(SyncOp::Fence {
             sem,
             scope: within,
             proxy: false,
-        }) = self.meaning(who).and_then(|meaning| meaning.sync)
+        }) = meaning.and_then(|meaning| meaning.sync)
         else {
             return;
         };
@@ -496,17 +500,19 @@ impl Observer for Reference {
         self.stamp();
         let me = warp(who).lane(who.lanes.trailing_zeros());
         let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
-        let sides = ((source, from.count), (target, to.count));
-        let engine = &mut self.engine;
-        engine.copy(me, sides.0, sides.1, (meaning.site, ends), |race| {
-            if everything || is_shared(race.place) {
+        let (from, to) = ((source, from.count), (target, to.count));
+        let issue = (meaning.site, ends, meaning.proxy);
+        let (engine, instructions) = (&mut self.engine, &self.instructions);
+        engine.copy(me, from, to, issue, |race| {
+            // What the async proxy has written itself it may read.
+            let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
+            if !own && (everything || is_shared(race.place)) {
                 pairs.keep(Class::Race, race, false);
             }
         });
         pairs.explain(engine, &self.luck);
-        self.luck.tell(|engine| {
-            engine.copy(me, sides.0, sides.1, (meaning.site, ends), |_| ());
-        });
+        self.luck
+            .tell(|engine| engine.copy(me, from, to, issue, |_| ()));
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {

@@ -77,6 +77,7 @@ pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
         (Class::Race, Rule::Overlap) => log::Why::Overlap,
         (Class::Race, Rule::ReadOnly) => log::Why::ReadOnly,
         (Class::Race, Rule::Asynchronous) => log::Why::Asynchronous,
+        (Class::Race, Rule::Proxy) => log::Why::Proxy,
     }
 }
 

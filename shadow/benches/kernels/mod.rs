@@ -409,7 +409,7 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
                     let byte = (of.warp * LANES + lane) * 16;
                     let from = Place::Global((1 << 36) + tile * 2048 + u64::from(byte));
                     let to = shared(tile, byte);
-                    let ends = (0, Completion::Group);
+                    let ends = (0, Completion::Group, false);
                     let engine = &mut gpu.engine;
                     engine.copy(of.lane(lane), (from, 16), (to, 16), ends, race);
                 }

@@ -69,13 +69,14 @@ impl Copies {
 }
 
 impl Engine {
-    /// A thread issues a copy of bytes: `read` from, `written` to.
+    /// A thread issues a copy of bytes: `read` from, `written` to. Bulk copies are made by the async
+    /// proxy.
     pub fn copy(
         &mut self,
         me: Thread,
         (from, read): (Place, u32),
         (to, written): (Place, u32),
-        (site, ends): (u32, Completion),
+        (site, ends, bulk): (u32, Completion, bool),
         mut found: impl FnMut(Race),
     ) {
         self.stats.accesses += 1;
@@ -86,6 +87,9 @@ impl Engine {
         if alone {
             time += 1;
             self.advance(me, time);
+        }
+        if bulk {
+            self.proxied(me, (from, read), site, &mut found);
         }
         let mut words = [None; 2];
         let sides = [(false, from, read), (true, to, written)];

@@ -120,6 +120,7 @@ impl Engine {
         if over {
             self.ctas.remove(&warp.cta);
             self.sc_cta.remove(&warp.cta);
+            self.proxies.exit(warp.cta);
             self.memory.shared.remove(&warp.cta);
         }
     }

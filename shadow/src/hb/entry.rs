@@ -71,6 +71,8 @@ pub enum Rule {
     ReadOnly,
     /// An asynchronous copy that was not waited for.
     Asynchronous,
+    /// A bulk copy reads what was written without a fence between the proxies.
+    Proxy,
     /// No race: both are strong and include each other in their scopes. But nothing orders them,
     /// and the program means to; see [`Luck`](super::Luck).
     Strong,

@@ -274,6 +274,28 @@ impl History {
         self.word(word).writer(who.shape, me, class)
     }
 
+    /// Calls `each` with the writes to some words.
+    pub(crate) fn writes(&mut self, (first, last): (u64, u64), each: &mut dyn FnMut(u64, &Entry)) {
+        let per_line = LINE / WORD;
+        for line in first / per_line..=last / per_line {
+            if !self.pages.contains_key(&(line / PAGE as u64)) {
+                continue;
+            }
+            let words = part(line, first, last);
+            let found = self.line(line);
+            for at in super::each(words) {
+                let word = line * per_line + u64::from(at);
+                let rows = found.writes.iter().filter(|row| row.words >> at & 1 == 1);
+                for row in rows {
+                    row.entries(at, true).for_each(|entry| each(word, &entry));
+                }
+                if found.own >> at & 1 == 1 {
+                    found.word(at).writes().for_each(|entry| each(word, entry));
+                }
+            }
+        }
+    }
+
     /// The words from `first` to `last` are new memory.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         let per_line = LINE / WORD;

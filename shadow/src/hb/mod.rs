@@ -33,6 +33,7 @@ mod made;
 mod memory;
 mod observed;
 mod place;
+mod proxy;
 mod release;
 mod row;
 mod sparse;
@@ -220,6 +221,7 @@ pub struct Engine {
     sc_cluster: HashMap<u64, Sparse>,
     sc_cta: HashMap<u64, Sparse>,
     copies: copy::Copies,
+    proxies: proxy::Proxies,
     crowd: u32,
     stamp: u32,
     stats: Stats,
@@ -248,6 +250,7 @@ impl Engine {
             sc_cluster: HashMap::new(),
             sc_cta: HashMap::new(),
             copies: copy::Copies::default(),
+            proxies: proxy::Proxies::default(),
             crowd,
             stamp: 0,
             stats: Stats::default(),

@@ -294,6 +294,13 @@ impl Word {
         }
     }
 
+    /// The writes.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &Entry> {
+        let strong = self.strong.iter().map(|strong| &strong.wide[1]);
+        let lists = core::iter::once(&self.lists[1]).chain(strong);
+        lists.flat_map(|list| &list.entries)
+    }
+
     /// Takes in an access that has been checked elsewhere.
     pub(crate) fn enter(&mut self, access: Entry) {
         self.list(access.class.writes, false).push(access, u32::MAX);

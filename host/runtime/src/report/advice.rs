@@ -31,6 +31,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Overlap, _) => "CR008",
         (Why::ReadOnly, _) => "CR009",
         (Why::Asynchronous, _) => "CR010",
+        (Why::Proxy, _) => "CR013",
         (Why::Misuse(_), _) => misuse::RULE,
         (Why::Strong, _) => locks::STRONG,
         (Why::Luck, _) => locks::LUCK,
@@ -61,6 +62,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         Why::Asynchronous => {
             format!("{one} and {other} meet while an asynchronous copy is under way")
+        }
+        Why::Proxy => {
+            "a bulk copy reads what was written without a fence between the proxies".to_owned()
         }
         Why::Misuse(_) => String::new(),
         Why::Strong => format!("nothing orders {one} and {other} that are meant to be ordered"),
@@ -194,6 +198,9 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         }
         Why::ReadOnly => {
             return "barriers do not repair this: read with an ordinary load (no `__ldg`, no `const __restrict__` on data that the kernel writes), or write in another launch".to_owned();
+        }
+        Why::Proxy => {
+            return "put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between: each writing thread before the barrier, or the thread that issues the copy after it".to_owned();
         }
         Why::Asynchronous => {
             return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data".to_owned();

@@ -1,0 +1,150 @@
+//! The async proxy: bulk copies read memory by another way than loads and stores.
+//!
+//! PTX ISA, "Async proxy" and "membar / fence": what threads have written comes before a bulk copy's
+//! reads only if a `fence.proxy.async` stands between, behind the write and before the copy in
+//! causality order.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::clock::Times;
+use super::entry::{Entry, Rule};
+use super::history::WORD;
+use super::place::{Thread, Warp};
+use super::{Engine, Place, Race, Side, each};
+
+/// Fences of a CTA that are kept.
+const MOST: usize = 256;
+
+/// Stands for the CTAs that have ended.
+const ENDED: u64 = u64::MAX;
+
+/// Proxy fences by lanes of a warp that knew the same.
+#[derive(Clone, Debug)]
+struct Fenced {
+    warp: Warp,
+    lanes: u32,
+    times: Times,
+}
+
+/// The proxy fences of a CTA.
+#[derive(Clone, Debug, Default)]
+struct Fences {
+    kept: Vec<Fenced>,
+    /// There were more, and nothing is known of them.
+    more: bool,
+}
+
+/// All proxy fences.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proxies(HashMap<u64, Fences>);
+
+impl Proxies {
+    /// A CTA has ended. What other CTAs copy of its global data is not followed any more.
+    pub(crate) fn exit(&mut self, cta: u64) {
+        let ended = self.0.remove(&cta);
+        if ended.is_some_and(|fences| !fences.kept.is_empty() || fences.more) {
+            self.0.entry(ENDED).or_default().more = true;
+        }
+    }
+}
+
+impl Fenced {
+    /// True when the fence comes before what `me`, who knows `times`, does now.
+    fn is_before(&self, me: Thread, times: &Times) -> bool {
+        each(self.lanes).any(|lane| times.get(me, self.warp.lane(lane)) >= self.times.own)
+    }
+
+    /// True when an access comes before the fence.
+    fn is_behind(&self, thread: Thread, entry: &Entry) -> bool {
+        each(self.lanes).any(|lane| self.times.get(self.warp.lane(lane), thread) >= entry.time)
+    }
+}
+
+impl Engine {
+    /// Lanes of a warp execute `fence.proxy.async`.
+    pub fn fence_proxy(&mut self, warp: Warp, lanes: u32) {
+        self.stats.synchronisations += 1;
+        self.enter(warp);
+        let existing = self.shape.lanes(warp.warp);
+        let Some(cta) = self.ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let mine = cta.lanes(warp.warp);
+        mine.raise(lanes, self.now);
+        let fences = self.proxies.0.entry(warp.cta).or_default();
+        for (mask, view) in mine.groups() {
+            let lanes = mask & lanes & existing;
+            if lanes != 0 {
+                fences.kept.push(Fenced {
+                    warp,
+                    lanes,
+                    times: view.times.clone(),
+                });
+            }
+        }
+        let over = fences.kept.len().saturating_sub(MOST);
+        fences.more |= over > 0;
+        fences.kept.drain(..over);
+        // What comes after the fence is told from what came before.
+        mine.update(lanes, |view, _| view.times.own += 1);
+        self.classify(warp);
+    }
+
+    /// Finds writes that a bulk copy, issued by `me`, reads without a proxy fence between.
+    pub(crate) fn proxied(
+        &mut self,
+        me: Thread,
+        (from, bytes): (Place, u32),
+        site: u32,
+        found: &mut impl FnMut(Race),
+    ) {
+        let (first, end) = (from.key(), from.key() + u64::from(bytes));
+        let Some(clocks) = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
+            return;
+        };
+        let times = &clocks.view(me.lane).times;
+        // Nobody outside of a cluster writes to its shared memory.
+        let cluster = self.shape.cluster_of(me.cta);
+        let near = |cta: u64| match from {
+            Place::Global(_) => true,
+            Place::Shared { .. } => cta != ENDED && self.shape.cluster_of(cta) == cluster,
+        };
+        let all = self.proxies.0.iter().filter(|&(&cta, _)| near(cta));
+        if bytes == 0 || all.clone().any(|(_, fences)| fences.more) {
+            return;
+        }
+        let kept = all.flat_map(|(_, fences)| &fences.kept);
+        let before: Vec<&Fenced> = kept.filter(|fence| fence.is_before(me, times)).collect();
+        let history = self.memory.of(from);
+        history.writes((first / WORD, (end - 1) / WORD), &mut |word, entry| {
+            let start = first.saturating_sub(word * WORD).min(WORD) as u32;
+            let past = (end - word * WORD).min(WORD) as u32;
+            let mask = ((1 << past) - (1 << start)) as u8;
+            if entry.copy != 0 || entry.mask & mask == 0 {
+                return;
+            }
+            for lane in each(entry.lanes) {
+                let writer = entry.warp.warp().lane(lane);
+                // What nothing orders at all is another race.
+                let ordered = times.get(me, writer) >= entry.time;
+                if ordered && !before.iter().any(|fence| fence.is_behind(writer, entry)) {
+                    found(Race {
+                        later: Side { thread: me, site },
+                        earlier: Side {
+                            thread: writer,
+                            site: entry.site,
+                        },
+                        place: Place::of(word * WORD),
+                        rule: Rule::Proxy,
+                        time: entry.time,
+                        bytes: entry.mask & mask,
+                        lanes: 1 << lane,
+                        made: entry.made,
+                    });
+                }
+            }
+        });
+    }
+}
