@@ -187,22 +187,18 @@ pub unsafe extern "C" fn __cudarun_journal_event(
     }
 }
 
-/// Before `fence.sc` is executed by lanes that are here: waits until it is their turn. Such fences are
-/// in one order, which has to be that of their entries.
+/// Before `fence.sc`: waits until it is this thread's turn. Such fences are in one order, which has to
+/// be that of their entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, state: u64) {
     unsafe {
         if (*launch).journal == 0 {
             return;
         }
-        let lanes = peers(0, 0, 0);
-        if lanes & lanes_below() == 0 {
-            let lock = fences(launch);
-            let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local(state + TURN, turn);
-            while load_cell(&raw const (*lock).done as u64) + 1 != turn {}
-        }
-        of_lane(lanes, ones((lanes & (0 - lanes)) - 1), 0);
+        let lock = fences(launch);
+        let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
+        store_local(state + TURN, turn);
+        while load_cell(&raw const (*lock).done as u64) + 1 != turn {}
     }
 }
 
