@@ -49,9 +49,9 @@ pub struct ShadowMemory {
     shared: (u64, u64),
     shared_witnesses: u64,
     /// The journal, its entries and its locks, and how many entries the last launch has left.
-    journal: u64,
-    entries: u64,
-    locks: u64,
+    journal: Area,
+    entries: Area,
+    locks: Area,
     used_entries: u64,
     /// The grid barriers that each CTA has passed.
     grid_epochs: Area,
@@ -180,9 +180,9 @@ impl ShadowMemory {
             block: 0,
             shared: (0, 0),
             shared_witnesses: 0,
-            journal: 0,
-            entries: 0,
-            locks: 0,
+            journal: Area::default(),
+            entries: Area::default(),
+            locks: Area::default(),
             used_entries: 0,
             grid_epochs: Area::default(),
             orders: Area::default(),
@@ -372,27 +372,24 @@ impl ShadowMemory {
     /// Makes a journal ready, and gives its address.
     fn reserve_journal(&mut self, device: &mut dyn Device) -> Result<u64, String> {
         let size = size_of::<JournalEntry>() as u64;
+        let entries = self.entries.reserve(device, size * JOURNAL_ENTRIES)?;
+        // Whoever was killed may have left a lock taken.
         let locks = LOCKS * size_of::<Lock>() as u64;
-        let mut set_up = || {
-            if self.journal == 0 {
-                self.entries = device.alloc(JOURNAL_ENTRIES * size)?;
-                self.locks = device.alloc(locks)?;
-                self.journal = device.alloc(size_of::<Journal>() as u64)?;
-            }
-            // Whoever was killed may have left a lock taken.
-            device.fill(self.locks, 0, locks)?;
-            device.fill(self.entries, 0, size * self.used_entries)?;
-            let journal = Journal {
-                entries: self.entries,
-                capacity: JOURNAL_ENTRIES,
-                count: 0,
-                locks: self.locks,
-                lock_mask: LOCKS - 1,
-            };
-            device.write(self.journal, bytemuck::bytes_of(&journal))
+        let locks = self.locks.reserve_zeroed(device, locks)?;
+        let at = self.journal.reserve(device, size_of::<Journal>() as u64)?;
+        let journal = Journal {
+            entries,
+            capacity: JOURNAL_ENTRIES,
+            count: 0,
+            locks,
+            lock_mask: LOCKS - 1,
         };
-        set_up().map_err(|error: DeviceError| format!("no memory for a journal: {error}"))?;
-        Ok(self.journal)
+        let set_up = |device: &mut dyn Device| {
+            device.fill(entries, 0, size * self.used_entries)?;
+            device.write(at, bytemuck::bytes_of(&journal))
+        };
+        set_up(device).map_err(|error| error.to_string())?;
+        Ok(at)
     }
 
     /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
@@ -406,14 +403,14 @@ impl ShadowMemory {
         mut each: impl FnMut(&JournalEntry),
     ) -> Result<u64, DeviceError> {
         let mut journal = Journal::zeroed();
-        device.read(self.journal, bytemuck::bytes_of_mut(&mut journal))?;
+        device.read(self.journal.0, bytemuck::bytes_of_mut(&mut journal))?;
         let kept = journal.count.min(journal.capacity);
         self.used_entries = kept;
         let size = size_of::<JournalEntry>() as u64;
         let mut piece = [JournalEntry::zeroed(); 1024];
         for first in (0..kept).step_by(piece.len()) {
             let count = (kept - first).min(piece.len() as u64) as usize;
-            let at = self.entries + first * size;
+            let at = self.entries.0 + first * size;
             device.read(at, bytemuck::cast_slice_mut(&mut piece[..count]))?;
             piece[..count].iter().for_each(&mut each);
         }

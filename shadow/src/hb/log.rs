@@ -1,5 +1,6 @@
 //! The releases that are to be observed at a location.
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -8,6 +9,9 @@ use hashbrown::HashMap;
 use super::clock::{Sparse, Time, Times};
 use super::each;
 use super::place::{Id, Scope, Shape, Thread};
+
+/// Sums that a log keeps.
+const SUMS: usize = 32;
 
 /// Which log of releases; no two have the same.
 pub(crate) type LogId = u64;
@@ -58,6 +62,8 @@ pub(crate) struct Log {
     /// The first ones of those, and what they have published.
     summed: u32,
     sum: Sparse,
+    /// The last few sums of fewer, with how many: whoever observed less may acquire later.
+    sums: VecDeque<(u32, Sparse)>,
     /// Whose releases there are: of one warp, if there is just one.
     warp: Option<Id>,
     warps: bool,
@@ -257,8 +263,12 @@ impl Log {
                 times.rest.join(&self.sum);
                 return true;
             }
-            let mut sum = Sparse::default();
+            let known = self.sums.iter().rev().find(|known| known.0 <= count);
+            let (done, mut sum) = known.cloned().unwrap_or_default();
             for (release, lanes) in self.newest(count) {
+                if release.first + release.len() <= done {
+                    break;
+                }
                 let of = release.warp.warp();
                 release.times.publish(&mut sum, of, lanes, false);
             }
@@ -305,6 +315,12 @@ impl Log {
             let of = release.warp.warp();
             release.times.publish(&mut self.sum, of, lanes, false);
         }
-        self.summed = self.summed.max(count);
+        if count > self.summed {
+            self.summed = count;
+            self.sums.push_back((count, self.sum.clone()));
+            if self.sums.len() > SUMS {
+                self.sums.pop_front();
+            }
+        }
     }
 }
