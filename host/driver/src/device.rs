@@ -8,7 +8,11 @@ use std::fmt;
 pub trait Device {
     /// Reserves zeroed memory, aligned to 256 bytes.
     fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError>;
-    /// Releases what [`Device::alloc`] returned.
+    /// Likewise, of memory that can still be read when the device has failed.
+    fn alloc_visible(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        self.alloc(bytes)
+    }
+    /// Releases what [`Device::alloc`] or [`Device::alloc_visible`] returned.
     fn free(&mut self, address: u64) -> Result<(), DeviceError>;
     /// Copies from the device.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError>;
@@ -18,6 +22,10 @@ pub trait Device {
     fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError>;
     /// Bytes of device memory, used or not.
     fn total_memory(&self) -> u64;
+    /// Tells its memory from that of other devices and contexts.
+    fn memory_id(&self) -> u64 {
+        0
+    }
     /// What a person calls the device.
     fn name(&self) -> String;
 }

@@ -3,12 +3,14 @@
 //! * [`sys`]: the driver API's codes, layouts and the one table of entry points.
 //! * [`mem`]: host mappings that a simulated device may share with the program.
 //! * [`fatbin`], [`elf`]: what nvcc leaves in an executable.
+//! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
 mod device;
 pub mod elf;
 pub mod fatbin;
+pub mod gpu;
 pub mod mem;
 pub mod signals;
 pub mod sys;

@@ -73,7 +73,7 @@ impl Audit {
             .flatten()
             .collect();
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
-        let (records, counters) = checker.recorded(device);
+        let (records, counters) = checker.recorded(device, begun);
         self.counters = counters;
         self.cells.extend(records.iter().map(|record| {
             Conflict {

@@ -2,25 +2,27 @@
 //! found.
 
 mod judge;
+mod launch;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 use driver::Device;
-use shadow::layout::{ACCESS_POSSIBLE, ACCESS_SHARED, Record, UNKNOWN, WITNESS_CTA_MASK};
-use shadow::plan::Shape;
+use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
-use crate::options::{Mode, Model, Options};
+use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::{Judged, Scrutiny};
-use crate::shadow_memory::{Drained, Order, ShadowMemory, SharedShape};
+use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::told;
+
+use self::launch::is_for_host;
+pub use self::launch::{Begun, Busy, Extent, Outcome};
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,65 +35,6 @@ pub struct Prepared {
     pub key: ModuleKey,
     /// The PTX to load.
     pub text: String,
-}
-
-/// The size of a launch.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Extent {
-    /// CTAs of a cluster in x, y and z; zeroes without clusters.
-    pub cluster: [u32; 3],
-    /// CTAs in x, y and z.
-    pub grid: [u32; 3],
-    /// Threads of a CTA in x, y and z.
-    pub block: [u32; 3],
-    /// Bytes of a CTA's shared memory, whatever the device keeps for itself included.
-    pub shared: u32,
-}
-
-/// What the device tells about a launch that ended.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Executed warp instructions.
-    pub warp_instructions: u64,
-    /// Executed thread instructions.
-    pub thread_instructions: u64,
-    /// 32-byte sectors of global memory.
-    pub sectors: u64,
-    /// How it failed.
-    pub error: Option<String>,
-    /// It failed because the device lacks an instruction.
-    pub unsupported: bool,
-    /// Source lines of the instruction it failed at, innermost inlined function first.
-    pub error_frames: Vec<log::Frame>,
-}
-
-/// A launch in flight.
-#[derive(Debug)]
-pub struct Begun {
-    /// Value of the hidden parameter; none when the kernel has none.
-    pub parameter: Option<u64>,
-    launch: log::Launch,
-    release_capable: bool,
-    /// The kernel keeps a journal, for happens-before to decide.
-    journaled: bool,
-    /// The fence rule says which of the conflicts are races.
-    fence_rule: bool,
-    /// What of the launch happens-before on the host is to judge.
-    scrutiny: Option<Scrutiny>,
-    started: Instant,
-}
-
-impl Begun {
-    /// Whether the cells judge global memory, and whether the kernel can order threads unseen.
-    pub(crate) fn cells_decide(&self) -> (bool, bool) {
-        let by_cells = self.scrutiny != Some(Scrutiny::Everything);
-        (by_cells, self.release_capable)
-    }
-
-    /// Whether a conflict of cells is known to be a race.
-    pub(crate) fn is_decided(&self, record: &Record) -> bool {
-        !self.release_capable || self.fence_rule && record.access & ACCESS_POSSIBLE == 0
-    }
 }
 
 #[derive(Default)]
@@ -118,14 +61,14 @@ pub struct Checker {
     next_site: u32,
     launches: u64,
     allocations: Allocations,
-    shadow: ShadowMemory,
+    /// By the memory that they lie in.
+    shadows: BTreeMap<u64, ShadowMemory>,
     started: bool,
 }
 
 impl Checker {
     /// Starts a log in `writer`.
     pub fn new(options: Options, writer: Writer) -> Self {
-        let shadow = ShadowMemory::new(options.shadow, options.records, options.sample);
         Self {
             options,
             writer,
@@ -133,7 +76,7 @@ impl Checker {
             next_site: 1,
             launches: 0,
             allocations: Allocations::default(),
-            shadow,
+            shadows: BTreeMap::new(),
             started: false,
         }
     }
@@ -271,125 +214,6 @@ impl Checker {
         (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
-    /// Arms a launch.
-    pub fn begin(
-        &mut self,
-        device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        extent: Extent,
-    ) -> Begun {
-        self.start(device);
-        self.launches += 1;
-        let mut begun = Begun {
-            parameter: None,
-            launch: log::Launch {
-                launch: self.launches,
-                module: key.0,
-                kernel: kernel.to_owned(),
-                grid: extent.grid,
-                block: extent.block,
-                ..log::Launch::default()
-            },
-            release_capable: false,
-            journaled: false,
-            fence_rule: false,
-            scrutiny: None,
-            started: Instant::now(),
-        };
-        match self.arm(device, key, kernel, extent, &mut begun) {
-            Ok(()) => begun.launch.checked = true,
-            Err(why) => begun.launch.why_not = Some(why),
-        }
-        begun.started = Instant::now();
-        begun
-    }
-
-    fn arm(
-        &mut self,
-        device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        extent: Extent,
-        begun: &mut Begun,
-    ) -> Result<(), String> {
-        if !self.options.check {
-            return Err("checking is off".into());
-        }
-        let module = self.modules.get(&key.0);
-        let rewritten = module.is_some_and(|module| module.rewritten);
-        let known = module.and_then(|module| module.kernels.get(kernel));
-        let info = known.ok_or("the kernel is not in the module's PTX")?;
-        let selected = names::selected(&self.options.kernels, kernel);
-        const NOT_SELECTED: &str = "not selected by --kernel-name";
-        let bare = !rewritten || !info.instrumented;
-        if bare && self.listens() {
-            if !selected {
-                return Err(NOT_SELECTED.into());
-            }
-            begun.scrutiny = Some(Scrutiny::Everything);
-            return Ok(());
-        }
-        if !info.instrumented {
-            return Err(info.why_not.clone().unwrap_or_default());
-        }
-        begun.release_capable = info.release_capable;
-        begun.journaled = info.journaled;
-        // The fence rule wants an acquire, which the scoped model does without.
-        let counted = self.options.mode == Mode::Fast
-            && self.options.model != Some(Model::Scoped)
-            && info.orders_counted;
-        if self.options.mode == Mode::Precise && self.listens() && selected {
-            begun.scrutiny = Some(match is_for_host(info) {
-                true => Scrutiny::Everything,
-                false if info.may_access_shared => Scrutiny::Shared,
-                false => Scrutiny::Barriers,
-            });
-        }
-        let shape = Shape {
-            ctas: extent.grid.iter().map(|&n| u64::from(n)).product(),
-            window_bytes: 0,
-            index_bits: 0,
-            granule_log2: info.granule_log2,
-            // Entries of the journal are counted in the place of barriers.
-            barriers: info.barriers || info.journaled,
-            warp_barriers: info.warp_barriers && !info.journaled,
-            grid_barriers: info.grid_barriers && !info.journaled,
-        };
-        // A witness tells that many CTAs apart.
-        begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
-        let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
-            bytes: u64::from(extent.shared),
-            granule_log2,
-        });
-        let armed = if selected {
-            let window = self.allocations.window();
-            let order = match () {
-                () if info.journaled => Order::Journal,
-                () if begun.fence_rule => Order::FenceRule,
-                () => Order::Barriers,
-            };
-            self.shadow.arm(device, window, (shared, order), shape)
-        } else {
-            Err(NOT_SELECTED.into())
-        };
-        if let Some(text) = self.shadow.shrunk() {
-            self.note(text);
-        }
-        match armed {
-            Ok(armed) => {
-                begun.parameter = Some(armed.parameter);
-                begun.launch.counters.cleared = armed.cleared;
-                Ok(())
-            }
-            Err(why) => {
-                // The kernel has the parameter, so it needs some value.
-                begun.parameter = self.shadow.idle(device).ok();
-                Err(why)
-            }
-        }
-    }
-
     /// Whether happens-before listens to the simulated device.
     fn listens(&self) -> bool {
         match self.options.mode {
@@ -409,8 +233,14 @@ impl Checker {
     }
 
     /// What the cells have recorded in the last launch, whoever judges it.
-    pub(crate) fn recorded(&mut self, device: &dyn Device) -> (Vec<Record>, log::Counters) {
-        let drained = self.shadow.drain(device).unwrap_or_default();
+    pub(crate) fn recorded(
+        &mut self,
+        device: &dyn Device,
+        begun: &Begun,
+    ) -> (Vec<Record>, log::Counters) {
+        let place = begun.place.unwrap_or(usize::MAX);
+        let drained = self.shadow(device).drain(device, place);
+        let drained = drained.unwrap_or_default();
         let counters = drained.counted(false);
         let records = drained.records.into_iter().map(|(record, _)| record);
         (records.collect(), counters)
@@ -425,7 +255,9 @@ impl Checker {
         judged: Option<Judged>,
     ) {
         let mut launch = begun.launch.clone();
-        launch.seconds = begun.started.elapsed().as_secs_f64();
+        launch.seconds = outcome
+            .seconds
+            .unwrap_or_else(|| begun.started.elapsed().as_secs_f64());
         launch.warp_instructions = outcome.warp_instructions;
         launch.thread_instructions = outcome.thread_instructions;
         launch.sectors = outcome.sectors;
@@ -433,8 +265,11 @@ impl Checker {
         launch.unsupported = outcome.unsupported;
         launch.error_frames = outcome.error_frames;
         let mut drained = Drained::default();
-        if launch.checked && begun.parameter.is_some() {
-            match self.shadow.drain(device) {
+        if let Some(place) = begun.place {
+            let shadow = self.shadow(device);
+            let found = shadow.drain(device, place);
+            shadow.release(place);
+            match found {
                 Ok(found) => drained = found,
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
@@ -480,6 +315,28 @@ impl Checker {
     /// Writes one line for the user.
     pub fn note(&mut self, text: impl Into<String>) {
         self.write(Event::Note { text: text.into() });
+    }
+
+    /// The shadow in the memory of a device.
+    fn shadow(&mut self, device: &dyn Device) -> &mut ShadowMemory {
+        let of = &self.options;
+        let new = || ShadowMemory::new(of.shadow, of.records, of.sample);
+        self.shadows.entry(device.memory_id()).or_insert_with(new)
+    }
+
+    /// The memory of a device is gone, and the shadow with it.
+    pub fn memory_gone(&mut self, memory_id: u64) {
+        self.shadows.remove(&memory_id);
+    }
+
+    /// Gives the cells back to a program that has no memory left; false when there are none, or
+    /// launches need them.
+    pub fn yield_cells(&mut self, device: &mut dyn Device) -> bool {
+        let yielded = self.shadow(device).yield_cells(device);
+        if yielded {
+            self.note("the program has no device memory left, so the shadow memory has given half of its own back");
+        }
+        yielded
     }
 
     fn start(&mut self, device: &dyn Device) {
@@ -532,11 +389,6 @@ impl Checker {
         // goes on and the missing events show as an incomplete run.
         let _ = self.writer.write(event);
     }
-}
-
-/// True when the cells cannot decide all races of a kernel, so that happens-before has to.
-fn is_for_host(info: &rewrite::KernelInfo) -> bool {
-    info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
 }
 
 pub(crate) fn is_shared(record: &Record) -> bool {

@@ -1,7 +1,8 @@
 //! One checked launch: shadow memory, race records, reports.
 //!
 //! [`Checker`] rewrites modules, arms launches and writes what they found to a [`log`];
-//! [`sim::CheckedSim`] is the simulated device with a checker in front.
+//! [`sim::CheckedSim`] is the simulated device with a checker in front; a [`session::Session`] checks what
+//! a program launches on a real driver.
 
 pub mod allocations;
 pub mod audit;
@@ -16,6 +17,7 @@ mod place;
 mod reference;
 mod replay;
 pub mod report;
+pub mod session;
 pub mod shadow_memory;
 mod sides;
 pub mod sim;

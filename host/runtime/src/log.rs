@@ -178,6 +178,9 @@ pub struct Counters {
     pub dropped: u64,
     /// The cells were cleared before this launch because the generations had run out.
     pub cleared: bool,
+    /// Other launches ran beside this one on the same cells, so either may have missed races.
+    #[serde(default)]
+    pub overlapped: bool,
 }
 
 /// Counts of the happens-before engine in one launch; see `shadow::hb::Stats`.

@@ -11,11 +11,6 @@ use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
 use crate::reference::{Reference, Scrutiny};
 
-/// Bytes of a CTA's window of shared memory that a device may keep for itself.
-const SYSTEM_SHARED: u32 = 1024;
-/// Bytes between static and dynamic shared memory, at most.
-const MOST_ALIGNMENT: u32 = 1024;
-
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
     device: Device,
@@ -176,15 +171,11 @@ impl CheckedSim {
             [1, 1, 1] => info.cluster,
             given => Some(given),
         };
-        let mut shared = info.static_shared.saturating_add(launch.dynamic_shared);
-        if info.static_shared.min(launch.dynamic_shared) > 0 {
-            shared = shared.saturating_add(MOST_ALIGNMENT);
-        }
         let extent = Extent {
             cluster: cluster.unwrap_or_default(),
             grid: launch.grid,
             block: launch.block,
-            shared: shared.saturating_add(SYSTEM_SHARED),
+            shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
         };
         let begun = checker.begin(&mut Reserved(&mut self.device), key, kernel, extent);
         let mut launch = launch.clone();
@@ -218,6 +209,7 @@ impl CheckedSim {
         }
         let stats = result.as_ref().copied().unwrap_or_default();
         let outcome = Outcome {
+            seconds: None,
             warp_instructions: stats.warp_instructions,
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,

@@ -68,8 +68,9 @@ impl Checker {
         let shifts = rewrite::edit::Shifts::new(&module.text);
         let loaded = |at| shifts.rewritten(at);
         let mut replay = Replay::new(oracle, shape(extent), &loaded);
-        let dropped = self
-            .shadow
+        // Not through the method, which would hold the modules too.
+        let shadow = self.shadows.get_mut(&device.memory_id())?;
+        let dropped = shadow
             .read_journal(device, |entry| replay.entry(entry))
             .unwrap_or_else(|error| {
                 self.note(format!("cannot read the journal: {error}"));

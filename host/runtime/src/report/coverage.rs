@@ -128,6 +128,10 @@ pub(super) fn coverage(report: &Report) -> String {
             "accesses outside the checked window",
         ),
         (
+            coverage.cells.overlapped,
+            "launches beside others on the same cells",
+        ),
+        (
             coverage.cells.unreleased,
             "conflicts taken for races for want of a release or an acquire",
         ),

@@ -234,6 +234,8 @@ pub struct Cells {
     pub ordered: u64,
     /// Times the cells were cleared because the generations had run out.
     pub cleared: u64,
+    /// Launches beside which others ran on the same cells.
+    pub overlapped: u64,
 }
 
 /// How bad it is.

@@ -1,15 +1,23 @@
 //! The reserved device memory: cells, witnesses, pair table, records, counters, launch block.
 
+//!
+//! Several launches can be in flight. They share the cells, in which each has a generation of its own,
+//! and have a [`LaunchMemory`] each.
+
+mod area;
+mod journal;
+mod launch;
+
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
-use shadow::layout::{
-    ACCESS_POSSIBLE, Counters, Journal, JournalEntry, LaunchBlock, Lock, MAX_GENERATION, PairSlot,
-    Record, WITNESS_BYTES, pair_key,
-};
+use shadow::layout::{Counters, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES};
 use shadow::order::COUNTS_BYTES;
 use shadow::plan::{self, Shape};
 
-use crate::log;
+use self::area::{Area, release};
+use self::journal::JournalMemory;
+pub use self::launch::Drained;
+use self::launch::LaunchMemory;
 use crate::options::ShadowSize;
 
 /// Slots of the pair table; a power of two.
@@ -26,10 +34,10 @@ const SHARED_PART: u64 = 4;
 /// As many cells, but no more, has shared memory at least in exact mode.
 const MAX_SHARED_CELLS: u64 = 1 << 26;
 
-/// Entries of a journal. Memory of the simulated device costs nothing before it is used.
-const JOURNAL_ENTRIES: u64 = 1 << 28;
-/// Locks of a journal; a power of two.
-const LOCKS: u64 = 1 << 12;
+/// Launches that may be in flight at once, those of graphs aside.
+const MOST_LAUNCHES: usize = 64;
+/// Nodes of graphs that may be checked.
+const MOST_NODES: usize = 256;
 
 /// The shadow of one device.
 #[derive(Debug)]
@@ -40,33 +48,20 @@ pub struct ShadowMemory {
     cells: u64,
     witnesses: u64,
     index_bits: u32,
-    /// Pairs, records, counters and the block, in one allocation each.
-    pairs: u64,
-    record_area: u64,
-    counters: u64,
-    block: u64,
+    launches: Vec<LaunchMemory>,
     /// The cells of shared memory, how many there are, and their witnesses.
     shared: (u64, u64),
     shared_witnesses: u64,
-    /// The journal, its entries and its locks, and how many entries the last launch has left.
-    journal: Area,
-    entries: Area,
-    locks: Area,
-    used_entries: u64,
-    /// The grid barriers that each CTA has passed.
-    grid_epochs: Area,
-    /// What each CTA has counted for the fence rule, and the stamps of both kinds of witnesses.
-    orders: Area,
+    journal: JournalMemory,
+    /// The stamps of both kinds of witnesses, for the fence rule.
     stamps: [Area; 2],
     /// A block that covers nothing, for launches that are not to be checked.
     idle: u64,
     generation: u32,
     /// What was asked for, as log2 of the number of cells, so that it is tried once.
     wanted: u32,
-    /// Records of the last launch, to be wiped before the next.
-    used_records: u64,
-    /// The last launch left something in the pair table.
-    conflicts: bool,
+    /// Most that may be asked for, since the program has needed the memory itself.
+    most: u32,
     /// What to tell about a shadow that is smaller than asked for.
     shrunk: Option<String>,
 }
@@ -100,68 +95,30 @@ struct Slots {
     slot_bits: u32,
 }
 
-/// Memory that only some launches need: its address, and its bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Area(u64, u64);
-
-impl Area {
-    /// Makes sure that there are so many bytes, and gives the address.
-    fn reserve(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
-        if self.1 < bytes {
-            release(device, [self.0, 0]);
-            *self = Self::default();
-            let at = device.alloc(bytes);
-            *self = Self(
-                at.map_err(|error| format!("no shadow memory: {error}"))?,
-                bytes,
-            );
-        }
-        Ok(self.0)
-    }
-
-    /// The same, all zero.
-    fn reserve_zeroed(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
-        let at = self.reserve(device, bytes)?;
-        let filled = device.fill(at, 0, bytes);
-        filled.map_err(|error| error.to_string())?;
-        Ok(at)
-    }
-}
-
-/// What a launch found.
-#[derive(Clone, Debug, Default)]
-pub struct Drained {
-    /// What was counted.
-    pub counters: Counters,
-    /// The first conflict of every pair of witnesses, and how often the pair conflicted.
-    pub records: Vec<(Record, u64)>,
-    /// Records that found no room.
-    pub dropped: u64,
-}
-
-impl Drained {
-    /// The counts, in the log's terms.
-    pub(crate) fn counted(&self, cleared: bool) -> log::Counters {
-        log::Counters {
-            conflicts: self.counters.conflicts,
-            evictions: self.counters.evictions,
-            undecided: self.counters.undecided,
-            outside: self.counters.outside,
-            unreleased: self.counters.unreleased,
-            ordered: self.counters.ordered,
-            dropped: self.dropped,
-            cleared,
-        }
-    }
-}
-
 /// A launch was prepared.
 #[derive(Clone, Copy, Debug)]
 pub struct Armed {
     /// Value of the hidden parameter.
     pub parameter: u64,
+    /// Its place among the launches in flight.
+    pub place: usize,
     /// The cells were cleared because the generations had run out.
     pub cleared: bool,
+}
+
+/// Why a launch was not prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Not while other launches are in flight.
+    Busy,
+    /// For the reason said.
+    Cannot(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Cannot(why)
+    }
 }
 
 impl ShadowMemory {
@@ -174,24 +131,15 @@ impl ShadowMemory {
             cells: 0,
             witnesses: 0,
             index_bits: 0,
-            pairs: 0,
-            record_area: 0,
-            counters: 0,
-            block: 0,
+            launches: Vec::new(),
             shared: (0, 0),
             shared_witnesses: 0,
-            journal: Area::default(),
-            entries: Area::default(),
-            locks: Area::default(),
-            used_entries: 0,
-            grid_epochs: Area::default(),
-            orders: Area::default(),
+            journal: JournalMemory::default(),
             stamps: [Area::default(); 2],
             idle: 0,
             generation: 0,
             wanted: 0,
-            used_records: 0,
-            conflicts: false,
+            most: MAX_INDEX_BITS,
             shrunk: None,
         }
     }
@@ -222,21 +170,69 @@ impl ShadowMemory {
             let bytes = blocks + size_of::<Counters>() + 8;
             let at = device.alloc(bytes as u64)?;
             let counters = at + blocks as u64;
-            let cells = counters + size_of::<Counters>() as u64;
-            let block = LaunchBlock {
-                cells,
-                counters,
-                index_bits: 0,
-                barrier_shift: 31,
-                cta_shift: 31,
-                tag_shift: 64,
-                grid_shift: 64,
-                ..LaunchBlock::zeroed()
-            };
+            let block = idle_block(counters, counters + size_of::<Counters>() as u64);
             device.write(at, bytemuck::bytes_of(&[block, block]))?;
             self.idle = at;
         }
         Ok(self.idle)
+    }
+
+    /// A place that the node of a graph keeps, and the hidden parameter of all its launches. Nothing
+    /// is checked before the place is armed.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
+        if self.launches.iter().filter(|of| of.kept).count() >= MOST_NODES {
+            return Err(format!("more than {MOST_NODES} nodes of graphs"));
+        }
+        let mut memory = LaunchMemory::new(device, self.records)?;
+        // The counters are followed by nothing that could pass for a cell, and are wiped anyway.
+        let block = idle_block(memory.counters, memory.counters);
+        let written = device.write(memory.block, bytemuck::bytes_of(&[block, block]));
+        written.map_err(|error| error.to_string())?;
+        memory.kept = true;
+        let block = memory.block;
+        self.launches.push(memory);
+        Ok((self.launches.len() - 1, block))
+    }
+
+    /// The next launch in a place that was kept is not checked.
+    pub fn disarm(&mut self, device: &mut dyn Device, place: usize) {
+        let found = self.launches.get(place).filter(|of| !of.busy);
+        if let Some(memory) = found {
+            let block = idle_block(memory.counters, memory.counters);
+            // Where this fails, what the launch records counts for the one before.
+            let _ = device.write(memory.block, bytemuck::bytes_of(&[block, block]));
+        }
+    }
+
+    /// Whether launches are in flight.
+    pub fn is_busy(&self) -> bool {
+        self.launches.iter().any(|of| of.busy)
+    }
+
+    /// A launch has ended, and was drained.
+    pub fn release(&mut self, place: usize) {
+        if let Some(memory) = self.launches.get_mut(place) {
+            memory.busy = false;
+        }
+        if self.journal.keeper == Some(place) {
+            self.journal.keeper = None;
+        }
+    }
+
+    /// Gives the cells back to a program that has no memory left. They come back, if they can, with
+    /// the next launch. False when there is nothing to give, or launches are in flight.
+    pub fn yield_cells(&mut self, device: &mut dyn Device) -> bool {
+        let has = self.cells != 0 && !self.is_busy();
+        if has {
+            self.release_cells(device);
+            self.generation = 0;
+            // Half of it next time.
+            self.most = self.index_bits.saturating_sub(1).max(MIN_INDEX_BITS);
+        }
+        has
     }
 
     /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
@@ -247,12 +243,14 @@ impl ShadowMemory {
     pub fn arm(
         &mut self,
         device: &mut dyn Device,
+        kept: Option<usize>,
         window: (u64, u64),
         (shared, order): (Option<SharedShape>, Order),
         mut shape: Shape,
-    ) -> Result<Armed, String> {
+    ) -> Result<Armed, Refused> {
         shape.window_bytes = window.1;
         let generations_ran_out = self.generation == MAX_GENERATION;
+        let place = self.place(device, kept)?;
         self.reserve(device, &shape, generations_ran_out)?;
         shape.index_bits = self.index_bits;
         let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
@@ -261,17 +259,26 @@ impl ShadowMemory {
             Some(shared) => self.reserve_slots(device, &shape, shared)?,
             None => Slots::default(),
         };
+        let stamps = match order {
+            Order::FenceRule => self.reserve_stamps(device)?,
+            _ => [0, 0],
+        };
         let journal = match order {
-            Order::Journal => self.reserve_journal(device)?,
+            Order::Journal if self.journal.keeper.is_some() => return Err(Refused::Busy),
+            Order::Journal => self.journal.set_up(device)?,
             _ => 0,
         };
+        let launch = &mut self.launches[place];
         let grid_epochs = match shape.grid_barriers {
-            true => self.grid_epochs.reserve_zeroed(device, 8 * shape.ctas)?,
+            true => launch.grid_epochs.reserve_zeroed(device, 8 * shape.ctas)?,
             false => 0,
         };
-        let (orders, stamps) = match order {
-            Order::FenceRule => self.reserve_orders(device, &shape)?,
-            _ => (0, [0, 0]),
+        let orders = match order {
+            Order::FenceRule => {
+                let counts = COUNTS_BYTES * shape.ctas;
+                launch.orders.reserve_zeroed(device, counts)?
+            }
+            _ => 0,
         };
         self.generation = self.generation % MAX_GENERATION + 1;
         let block = LaunchBlock {
@@ -286,10 +293,10 @@ impl ShadowMemory {
             tag_shift: shifts.tag,
             generation: self.generation,
             pair_mask: (PAIRS - 1) as u32,
-            pairs: self.pairs,
-            records: self.record_area,
+            pairs: launch.pairs,
+            records: launch.records,
             record_capacity: u64::from(self.records),
-            counters: self.counters,
+            counters: launch.counters,
             slot_mask: 0,
             in_turn: 0,
             journal,
@@ -313,18 +320,15 @@ impl ShadowMemory {
             in_turn: u32::from(shifts.in_turn),
             ..block
         };
-        let set_up = |device: &mut dyn Device| {
-            if self.conflicts {
-                device.fill(self.pairs, 0, PAIRS * size_of::<PairSlot>() as u64)?;
-            }
-            device.fill(self.counters, 0, size_of::<Counters>() as u64)?;
-            let used = self.used_records * size_of::<Record>() as u64;
-            device.fill(self.record_area, 0, used)?;
-            device.write(self.block, bytemuck::bytes_of(&[block, behind]))
-        };
-        set_up(device).map_err(|error| error.to_string())?;
+        let set_up = launch.set_up(device, [block, behind]);
+        set_up.map_err(|error| error.to_string())?;
+        launch.busy = true;
+        if order == Order::Journal {
+            self.journal.keeper = Some(place);
+        }
         Ok(Armed {
-            parameter: self.block,
+            parameter: launch.block,
+            place,
             cleared: generations_ran_out,
         })
     }
@@ -333,63 +337,12 @@ impl ShadowMemory {
     ///
     /// # Errors
     /// When the device cannot be read.
-    pub fn drain(&mut self, device: &dyn Device) -> Result<Drained, DeviceError> {
-        let mut counters = Counters::zeroed();
-        self.conflicts = true;
-        device.read(self.counters, bytemuck::bytes_of_mut(&mut counters))?;
-        self.conflicts = counters.conflicts > 0;
-        if counters.records == 0 {
-            return Ok(Drained {
-                counters,
-                ..Drained::default()
-            });
+    pub fn drain(&mut self, device: &dyn Device, place: usize) -> Result<Drained, DeviceError> {
+        let capacity = u64::from(self.records);
+        match self.launches.get_mut(place) {
+            Some(memory) => memory.drain(device, capacity),
+            None => Ok(Drained::default()),
         }
-        let kept = counters.records.min(u64::from(self.records));
-        self.used_records = kept;
-        let mut records = vec![Record::zeroed(); kept as usize];
-        device.read(self.record_area, bytemuck::cast_slice_mut(&mut records))?;
-        let mut pairs = vec![PairSlot::zeroed(); PAIRS as usize];
-        device.read(self.pairs, bytemuck::cast_slice_mut(&mut pairs))?;
-        let key = |r: &Record| {
-            let possible = r.access & ACCESS_POSSIBLE != 0;
-            pair_key(r.verdict, r.site, r.previous_site, possible)
-        };
-        let count = |r: &Record| {
-            pairs
-                .iter()
-                .find(|p| p.key == key(r))
-                .map_or(1, |p| p.count)
-        };
-        // A record that its thread could not finish, because the launch was killed, says nothing.
-        let complete = records.into_iter().filter(|record| record.ready == 1);
-        Ok(Drained {
-            counters,
-            records: complete.map(|record| (record, count(&record))).collect(),
-            dropped: counters.records - kept,
-        })
-    }
-
-    /// Makes a journal ready, and gives its address.
-    fn reserve_journal(&mut self, device: &mut dyn Device) -> Result<u64, String> {
-        let size = size_of::<JournalEntry>() as u64;
-        let entries = self.entries.reserve(device, size * JOURNAL_ENTRIES)?;
-        // Whoever was killed may have left a lock taken.
-        let locks = LOCKS * size_of::<Lock>() as u64;
-        let locks = self.locks.reserve_zeroed(device, locks)?;
-        let at = self.journal.reserve(device, size_of::<Journal>() as u64)?;
-        let journal = Journal {
-            entries,
-            capacity: JOURNAL_ENTRIES,
-            count: 0,
-            locks,
-            lock_mask: LOCKS - 1,
-        };
-        let set_up = |device: &mut dyn Device| {
-            device.fill(entries, 0, size * self.used_entries)?;
-            device.write(at, bytemuck::bytes_of(&journal))
-        };
-        set_up(device).map_err(|error| error.to_string())?;
-        Ok(at)
     }
 
     /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
@@ -400,21 +353,30 @@ impl ShadowMemory {
     pub fn read_journal(
         &mut self,
         device: &dyn Device,
-        mut each: impl FnMut(&JournalEntry),
+        each: impl FnMut(&JournalEntry),
     ) -> Result<u64, DeviceError> {
-        let mut journal = Journal::zeroed();
-        device.read(self.journal.0, bytemuck::bytes_of_mut(&mut journal))?;
-        let kept = journal.count.min(journal.capacity);
-        self.used_entries = kept;
-        let size = size_of::<JournalEntry>() as u64;
-        let mut piece = [JournalEntry::zeroed(); 1024];
-        for first in (0..kept).step_by(piece.len()) {
-            let count = (kept - first).min(piece.len() as u64) as usize;
-            let at = self.entries.0 + first * size;
-            device.read(at, bytemuck::cast_slice_mut(&mut piece[..count]))?;
-            piece[..count].iter().for_each(&mut each);
+        self.journal.read(device, each)
+    }
+
+    /// The place that a graph's node has kept, or a free one.
+    fn place(&mut self, device: &mut dyn Device, kept: Option<usize>) -> Result<usize, Refused> {
+        if let Some(place) = kept {
+            return match self.launches.get(place) {
+                Some(memory) if !memory.busy => Ok(place),
+                Some(_) => Err(Refused::Busy),
+                None => Err(Refused::Cannot("its graph's context is gone".to_owned())),
+            };
         }
-        Ok(journal.count - kept)
+        let usable = |of: &LaunchMemory| !of.busy && !of.kept;
+        if let Some(place) = self.launches.iter().position(usable) {
+            return Ok(place);
+        }
+        if self.launches.iter().filter(|of| !of.kept).count() >= MOST_LAUNCHES {
+            return Err(Refused::Busy);
+        }
+        let memory = LaunchMemory::new(device, self.records)?;
+        self.launches.push(memory);
+        Ok(self.launches.len() - 1)
     }
 
     /// Makes sure that there are cells. Fresh ones are zero, which clears old generations.
@@ -423,19 +385,7 @@ impl ShadowMemory {
         device: &mut dyn Device,
         shape: &Shape,
         renew: bool,
-    ) -> Result<(), String> {
-        if self.block == 0 {
-            let bytes = |n: u64, size: usize| n * size as u64;
-            let small = |device: &mut dyn Device, bytes| {
-                device
-                    .alloc(bytes)
-                    .map_err(|error| format!("no memory for race records: {error}"))
-            };
-            self.pairs = small(device, bytes(PAIRS, size_of::<PairSlot>()))?;
-            self.record_area = small(device, bytes(u64::from(self.records), size_of::<Record>()))?;
-            self.counters = small(device, size_of::<Counters>() as u64)?;
-            self.block = small(device, size_of::<[LaunchBlock; 2]>() as u64)?;
-        }
+    ) -> Result<(), Refused> {
         let wanted = match self.size {
             ShadowSize::Exact => {
                 let granules = shape.window_bytes.div_ceil(1 << shape.granule_log2);
@@ -446,9 +396,13 @@ impl ShadowMemory {
             ShadowSize::Fraction(part) => fitting((device.total_memory() as f64 * part) as u64),
             ShadowSize::Bytes(bytes) => fitting(bytes),
         };
+        let wanted = wanted.min(self.most);
         let enough = self.cells != 0 && (self.index_bits >= wanted || self.wanted >= wanted);
         if enough && !renew {
             return Ok(());
+        }
+        if self.is_busy() {
+            return Err(Refused::Busy);
         }
         self.release_cells(device);
         self.generation = 0;
@@ -470,7 +424,7 @@ impl ShadowMemory {
                 Err(error) => last = error.to_string(),
             }
         }
-        Err(format!("no shadow memory: {last}"))
+        Err(Refused::Cannot(format!("no shadow memory: {last}")))
     }
 
     /// Makes sure that there are cells for shared memory: a slot per CTA, or as many as may be.
@@ -479,7 +433,7 @@ impl ShadowMemory {
         device: &mut dyn Device,
         shape: &Shape,
         shared: SharedShape,
-    ) -> Result<Slots, String> {
+    ) -> Result<Slots, Refused> {
         let granules = shared.bytes.max(1).div_ceil(1 << shared.granule_log2);
         let index_bits = granules.next_power_of_two().trailing_zeros();
         let part = (1 << self.index_bits) / SHARED_PART;
@@ -494,6 +448,9 @@ impl ShadowMemory {
             if cells <= self.shared.1 {
                 break;
             }
+            if self.is_busy() {
+                return Err(Refused::Busy);
+            }
             self.release_slots(device);
             match allocate(device, cells) {
                 Ok((at, witnesses)) => {
@@ -501,7 +458,8 @@ impl ShadowMemory {
                     break;
                 }
                 Err(error) if slot_bits == 0 => {
-                    return Err(format!("no shadow memory for shared memory: {error}"));
+                    let why = format!("no shadow memory for shared memory: {error}");
+                    return Err(Refused::Cannot(why));
                 }
                 Err(_) => slot_bits -= 1,
             }
@@ -512,19 +470,23 @@ impl ShadowMemory {
         })
     }
 
-    /// What the fence rule needs: zeroed counts, and a stamp beside each witness. A stamp is never
-    /// older than its witness.
-    fn reserve_orders(
-        &mut self,
-        device: &mut dyn Device,
-        shape: &Shape,
-    ) -> Result<(u64, [u64; 2]), String> {
-        let counts = COUNTS_BYTES * shape.ctas;
-        let orders = self.orders.reserve_zeroed(device, counts)?;
+    /// What the fence rule needs: a stamp beside each witness, never older than it.
+    fn reserve_stamps(&mut self, device: &mut dyn Device) -> Result<[u64; 2], Refused> {
+        let bytes = [
+            WITNESS_BYTES << self.index_bits,
+            WITNESS_BYTES * self.shared.1,
+        ];
+        let enough = self
+            .stamps
+            .iter()
+            .zip(bytes)
+            .all(|(area, bytes)| area.has(bytes));
+        if !enough && self.is_busy() {
+            return Err(Refused::Busy);
+        }
         let [global, shared] = &mut self.stamps;
-        let global = global.reserve(device, WITNESS_BYTES << self.index_bits)?;
-        let shared = shared.reserve(device, WITNESS_BYTES * self.shared.1)?;
-        Ok((orders, [global, shared]))
+        let global = global.reserve(device, bytes[0])?;
+        Ok([global, shared.reserve(device, bytes[1])?])
     }
 
     fn release_cells(&mut self, device: &mut dyn Device) {
@@ -540,19 +502,26 @@ impl ShadowMemory {
     }
 }
 
+/// A block that covers nothing.
+fn idle_block(counters: u64, cells: u64) -> LaunchBlock {
+    LaunchBlock {
+        cells,
+        counters,
+        index_bits: 0,
+        barrier_shift: 31,
+        cta_shift: 31,
+        tag_shift: 64,
+        grid_shift: 64,
+        ..LaunchBlock::zeroed()
+    }
+}
+
 /// log2 of the number of cells that fit `bytes`, within reason.
 fn fitting(bytes: u64) -> u32 {
     (bytes / BYTES_PER_CELL)
         .max(1)
         .ilog2()
         .clamp(MIN_INDEX_BITS, MAX_INDEX_BITS)
-}
-
-fn release(device: &mut dyn Device, addresses: [u64; 2]) {
-    for address in addresses.into_iter().filter(|&a| a != 0) {
-        // A failing free costs memory, not correctness.
-        let _ = device.free(address);
-    }
 }
 
 /// That many cells, and their witnesses.

@@ -1,0 +1,322 @@
+//! Launches: what is asked of a device before one starts.
+
+use std::time::Instant;
+
+use driver::Device;
+use shadow::layout::{ACCESS_POSSIBLE, Record, WITNESS_CTA_MASK};
+use shadow::plan::Shape;
+
+use super::{Checker, ModuleKey};
+use crate::log;
+use crate::names;
+use crate::options::{Mode, Model};
+use crate::reference::Scrutiny;
+use crate::shadow_memory::{Order, Refused, SharedShape};
+
+/// Bytes of a CTA's window of shared memory that a device may keep for itself.
+const SYSTEM_SHARED: u32 = 1024;
+/// Bytes between static and dynamic shared memory, at most.
+const MOST_ALIGNMENT: u32 = 1024;
+
+/// The size of a launch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    /// CTAs of a cluster in x, y and z; zeroes without clusters.
+    pub cluster: [u32; 3],
+    /// CTAs in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of a CTA's shared memory, whatever the device keeps for itself included.
+    pub shared: u32,
+}
+
+impl Extent {
+    /// Bytes that static and dynamic shared memory take at most.
+    pub fn shared_bytes(fixed: u32, dynamic: u32) -> u32 {
+        let gap = match fixed.min(dynamic) {
+            0 => 0,
+            _ => MOST_ALIGNMENT,
+        };
+        let sizes = [fixed, dynamic, gap, SYSTEM_SHARED];
+        sizes.into_iter().fold(0, u32::saturating_add)
+    }
+}
+
+/// What the device tells about a launch that ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Executed warp instructions.
+    pub warp_instructions: u64,
+    /// Time on the device in seconds, where the device tells.
+    pub seconds: Option<f64>,
+    /// Executed thread instructions.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory.
+    pub sectors: u64,
+    /// How it failed.
+    pub error: Option<String>,
+    /// It failed because the device lacks an instruction.
+    pub unsupported: bool,
+    /// Source lines of the instruction it failed at, innermost inlined function first.
+    pub error_frames: Vec<log::Frame>,
+}
+
+/// A launch in flight.
+#[derive(Debug)]
+pub struct Begun {
+    /// Value of the hidden parameter; none when the kernel has none.
+    pub parameter: Option<u64>,
+    /// Where the launch has its records, if it is checked on the device.
+    pub(super) place: Option<usize>,
+    pub(super) launch: log::Launch,
+    release_capable: bool,
+    /// The kernel keeps a journal, for happens-before to decide.
+    pub(super) journaled: bool,
+    /// The fence rule says which of the conflicts are races.
+    fence_rule: bool,
+    /// What of the launch happens-before on the host is to judge.
+    pub(super) scrutiny: Option<Scrutiny>,
+    pub(super) started: Instant,
+}
+
+/// A launch cannot be armed while others are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl Begun {
+    /// Whether the launch is checked.
+    pub fn is_checked(&self) -> bool {
+        self.launch.checked
+    }
+
+    /// Others ran beside the launch and used the same cells.
+    pub fn overlaps(&mut self) {
+        self.launch.counters.overlapped = true;
+    }
+
+    /// Whether the cells judge global memory, and whether the kernel can order threads unseen.
+    pub(crate) fn cells_decide(&self) -> (bool, bool) {
+        let by_cells = self.scrutiny != Some(Scrutiny::Everything);
+        (by_cells, self.release_capable)
+    }
+
+    /// Whether a conflict of cells is known to be a race.
+    pub(crate) fn is_decided(&self, record: &Record) -> bool {
+        !self.release_capable || self.fence_rule && record.access & ACCESS_POSSIBLE == 0
+    }
+}
+
+impl Checker {
+    /// Arms a launch. On a device with several launches in flight it may stay unchecked; see
+    /// [`Checker::try_begin`].
+    pub fn begin(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        extent: Extent,
+    ) -> Begun {
+        match self.try_begin(device, key, kernel, extent, None) {
+            Ok(begun) => begun,
+            Err(Busy) => {
+                let why = "other launches are in flight and have not ended";
+                self.begin_unchecked(device, key, kernel, extent, why)
+            }
+        }
+    }
+
+    /// Arms a launch, in the place that the node of a graph keeps or in a free one.
+    ///
+    /// # Errors
+    /// When others have to end first.
+    pub fn try_begin(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        extent: Extent,
+        kept: Option<usize>,
+    ) -> Result<Begun, Busy> {
+        self.start(device);
+        let mut begun = self.begun(key, kernel, extent);
+        match self.arm(device, key, kernel, extent, kept, &mut begun) {
+            Ok(()) => begun.launch.checked = true,
+            Err(Refused::Busy) => return Err(Busy),
+            Err(Refused::Cannot(why)) => begun.launch.why_not = Some(why),
+        }
+        self.launches += 1;
+        begun.started = Instant::now();
+        Ok(begun)
+    }
+
+    /// A launch that is not checked, for the reason given.
+    pub fn begin_unchecked(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        extent: Extent,
+        why: &str,
+    ) -> Begun {
+        self.start(device);
+        let mut begun = self.begun(key, kernel, extent);
+        self.launches += 1;
+        begun.launch.why_not = Some(why.to_owned());
+        if self.hidden_parameter(key, kernel).is_some() {
+            begun.parameter = self.idle(device);
+        }
+        begun
+    }
+
+    /// A place for the node of a graph, and the value of its hidden parameter; see
+    /// [`ShadowMemory::keep_place`](crate::shadow_memory::ShadowMemory::keep_place).
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
+        self.shadow(device).keep_place(device)
+    }
+
+    /// A launch of the node of a graph that is not checked, for the reason given.
+    pub fn skip_kept(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        extent: Extent,
+        (place, why): (usize, &str),
+    ) -> Begun {
+        self.shadow(device).disarm(device, place);
+        self.begin_unchecked(device, key, kernel, extent, why)
+    }
+
+    /// The hidden parameter of launches that are not checked, if the device has memory for it.
+    pub fn idle(&mut self, device: &mut dyn Device) -> Option<u64> {
+        self.shadow(device).idle(device).ok()
+    }
+
+    /// What a launch finds cannot be read; its place stays taken, because it may still run.
+    pub fn abandon(&mut self, begun: Begun, why: &str) {
+        let mut launch = begun.launch;
+        launch.checked = false;
+        launch.why_not = Some(why.to_owned());
+        self.write(log::Event::Launch(Box::new(launch)));
+    }
+
+    fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {
+        Begun {
+            parameter: None,
+            place: None,
+            launch: log::Launch {
+                launch: self.launches + 1,
+                module: key.0,
+                kernel: kernel.to_owned(),
+                grid: extent.grid,
+                block: extent.block,
+                ..log::Launch::default()
+            },
+            release_capable: false,
+            journaled: false,
+            fence_rule: false,
+            scrutiny: None,
+            started: Instant::now(),
+        }
+    }
+
+    fn arm(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        extent: Extent,
+        kept: Option<usize>,
+        begun: &mut Begun,
+    ) -> Result<(), Refused> {
+        let cannot = |why: &str| Err(Refused::Cannot(why.to_owned()));
+        if !self.options.check {
+            return cannot("checking is off");
+        }
+        let module = self.modules.get(&key.0);
+        let rewritten = module.is_some_and(|module| module.rewritten);
+        let known = module.and_then(|module| module.kernels.get(kernel));
+        let info = known.ok_or("the kernel is not in the module's PTX".to_owned())?;
+        let selected = names::selected(&self.options.kernels, kernel);
+        const NOT_SELECTED: &str = "not selected by --kernel-name";
+        let bare = !rewritten || !info.instrumented;
+        if bare && self.listens() {
+            if !selected {
+                return cannot(NOT_SELECTED);
+            }
+            begun.scrutiny = Some(Scrutiny::Everything);
+            return Ok(());
+        }
+        if !info.instrumented {
+            return Err(info.why_not.clone().unwrap_or_default().into());
+        }
+        begun.release_capable = info.release_capable;
+        begun.journaled = info.journaled;
+        // The fence rule wants an acquire, which the scoped model does without.
+        let counted = self.options.mode == Mode::Fast
+            && self.options.model != Some(Model::Scoped)
+            && info.orders_counted;
+        if self.options.mode == Mode::Precise && self.listens() && selected {
+            begun.scrutiny = Some(match is_for_host(info) {
+                true => Scrutiny::Everything,
+                false if info.may_access_shared => Scrutiny::Shared,
+                false => Scrutiny::Barriers,
+            });
+        }
+        let shape = Shape {
+            ctas: extent.grid.iter().map(|&n| u64::from(n)).product(),
+            window_bytes: 0,
+            index_bits: 0,
+            granule_log2: info.granule_log2,
+            // Entries of the journal are counted in the place of barriers.
+            barriers: info.barriers || info.journaled,
+            warp_barriers: info.warp_barriers && !info.journaled,
+            grid_barriers: info.grid_barriers && !info.journaled,
+        };
+        // A witness tells that many CTAs apart.
+        begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
+        let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
+            bytes: u64::from(extent.shared),
+            granule_log2,
+        });
+        let armed = if selected {
+            let window = self.allocations.window();
+            let order = match () {
+                () if info.journaled => Order::Journal,
+                () if begun.fence_rule => Order::FenceRule,
+                () => Order::Barriers,
+            };
+            let shadow = self.shadow(device);
+            shadow.arm(device, kept, window, (shared, order), shape)
+        } else {
+            Err(Refused::Cannot(NOT_SELECTED.to_owned()))
+        };
+        let shadow = self.shadow(device);
+        if let Some(text) = shadow.shrunk() {
+            self.note(text);
+        }
+        match armed {
+            Ok(armed) => {
+                begun.parameter = Some(armed.parameter);
+                begun.place = Some(armed.place);
+                begun.launch.counters.cleared = armed.cleared;
+                Ok(())
+            }
+            Err(Refused::Busy) => Err(Refused::Busy),
+            Err(why) => {
+                // The kernel has the parameter, so it needs some value.
+                begun.parameter = self.idle(device);
+                Err(why)
+            }
+        }
+    }
+}
+
+/// True when the cells cannot decide all races of a kernel, so that happens-before has to.
+pub(super) fn is_for_host(info: &rewrite::KernelInfo) -> bool {
+    info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
+}

@@ -1,0 +1,396 @@
+//! Checked launches on a real driver: those in flight, and what becomes of them.
+//!
+//! A launch is armed when the program asks for it, and drained when an event behind it has been
+//! passed: whenever the program waits for the device, when room is needed, and otherwise by whoever
+//! calls [`Session::poll`] now and then. The program never waits for a check, with one exception: where
+//! a launch needs what another still uses (the one journal, a place in the tables, cells that have to
+//! be renewed), it waits for that one, [`PATIENCE`] at most, and goes on unchecked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use driver::gpu::{Event, Gpu};
+
+use crate::checker::{Begun, Checker, Extent, ModuleKey, Outcome};
+use crate::reference::Reference;
+
+/// How long a launch waits for others in whose place it wants to be checked.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A kernel and the size of its launch.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its module.
+    pub key: ModuleKey,
+    /// Its mangled name.
+    pub name: String,
+    /// How it is launched.
+    pub extent: Extent,
+}
+
+/// A launch that the driver has not been asked for yet.
+#[derive(Debug)]
+pub struct Ticket {
+    /// Value of the hidden parameter; none when the kernel has none.
+    pub parameter: Option<u64>,
+    flight: Option<Flight>,
+}
+
+/// Launches between two events.
+#[derive(Debug)]
+struct Flight {
+    context: u64,
+    stream: usize,
+    launches: Vec<(Kernel, Begun)>,
+    /// Before them and behind them.
+    events: [Event; 2],
+}
+
+/// The node of a graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    context: u64,
+    kernel: Kernel,
+    /// Where it keeps its records; none when it cannot be checked, with the reason.
+    place: Result<usize, String>,
+}
+
+/// Everything that is checked in this process.
+pub struct Session {
+    checker: Checker,
+    gpus: BTreeMap<u64, Gpu>,
+    flights: Vec<Flight>,
+    /// Nodes by capture, graph or executable graph.
+    nodes: HashMap<Holder, Vec<Node>>,
+}
+
+/// Who has nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A capture, by its number.
+    Capture(u64),
+    /// A graph, by its handle.
+    Graph(u64),
+    /// An executable graph, by its handle.
+    Exec(u64),
+}
+
+impl Session {
+    /// Checks with `checker`.
+    pub fn new(checker: Checker) -> Self {
+        Self {
+            checker,
+            gpus: BTreeMap::new(),
+            flights: Vec::new(),
+            nodes: HashMap::new(),
+        }
+    }
+
+    /// The checker, to load modules and to tell of allocations.
+    pub fn checker(&mut self) -> &mut Checker {
+        &mut self.checker
+    }
+
+    /// Whether anything is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Makes sure that a context is known: `open` looks at it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn meet<E>(
+        &mut self,
+        context: u64,
+        open: impl FnOnce() -> Result<Gpu, E>,
+    ) -> Result<(), E> {
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.gpus.entry(context) {
+            entry.insert(open()?);
+        }
+        Ok(())
+    }
+
+    /// Arms a launch into a stream of a context that is known.
+    pub fn begin(&mut self, context: u64, stream: usize, kernel: Kernel) -> Ticket {
+        self.poll();
+        let begun = self.arm(context, &kernel, None);
+        Ticket {
+            parameter: begun.as_ref().and_then(|begun| begun.parameter),
+            flight: begun.and_then(|begun| self.open(context, stream, vec![(kernel, begun)])),
+        }
+    }
+
+    /// The driver has been asked for the launch; `error` says why it refused.
+    pub fn launched(&mut self, ticket: Ticket, error: Option<String>) {
+        let Some(flight) = ticket.flight else {
+            return;
+        };
+        let Some(gpu) = self.gpus.get(&flight.context) else {
+            return;
+        };
+        let recorded = match error {
+            Some(error) => Err(error),
+            None => {
+                let recorded = gpu.record(&flight.events[1], flight.stream);
+                recorded.map_err(|error| error.to_string())
+            }
+        };
+        match recorded {
+            Ok(()) => self.flights.push(flight),
+            Err(error) => self.land(flight, Some(error)),
+        }
+    }
+
+    /// Takes a kernel into a graph; gives the value of its hidden parameter, the same for each of its
+    /// launches.
+    pub fn add_node(&mut self, context: u64, holder: Holder, kernel: Kernel) -> Option<u64> {
+        let gpu = self.gpus.get_mut(&context)?;
+        let kept = self.checker.keep_place(gpu);
+        let (place, parameter) = match kept {
+            Ok((place, parameter)) => (Ok(place), Some(parameter)),
+            Err(why) => (Err(why), self.checker.idle(gpu)),
+        };
+        let node = Node {
+            context,
+            kernel,
+            place,
+        };
+        self.nodes.entry(holder).or_default().push(node);
+        parameter
+    }
+
+    /// The nodes of `from` are also nodes of `to`, which is new unless `add` says that it has others.
+    pub fn share_nodes(&mut self, from: Holder, to: Holder, add: bool) {
+        let nodes = self.nodes.get(&from).cloned().unwrap_or_default();
+        let all = self.nodes.entry(to).or_default();
+        if !add {
+            all.clear();
+        }
+        all.extend(nodes);
+    }
+
+    /// A capture or graph is gone.
+    pub fn forget_nodes(&mut self, holder: Holder) {
+        self.nodes.remove(&holder);
+    }
+
+    /// Arms the nodes of an executable graph that is to be launched into a stream.
+    pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
+        self.poll();
+        let nodes = self.nodes.get(&Holder::Exec(exec)).cloned();
+        let mut launches = Vec::new();
+        for node in nodes
+            .into_iter()
+            .flatten()
+            .filter(|of| of.context == context)
+        {
+            let begun = match node.place {
+                Ok(place) => self.arm(context, &node.kernel, Some(place)),
+                Err(why) => self.skip(context, &node.kernel, &why),
+            };
+            launches.extend(begun.map(|begun| (node.kernel, begun)));
+        }
+        let flight = match launches.is_empty() {
+            true => None,
+            false => self.open(context, stream, launches),
+        };
+        Ticket {
+            parameter: None,
+            flight,
+        }
+    }
+
+    /// Drains what has ended.
+    pub fn poll(&mut self) {
+        let mut index = 0;
+        while index < self.flights.len() {
+            let flight = &self.flights[index];
+            let passed = match self.gpus.get(&flight.context) {
+                Some(gpu) => gpu.passed(&flight.events[1]),
+                None => Ok(true),
+            };
+            match passed {
+                Ok(false) => index += 1,
+                ended => {
+                    let mut flight = self.flights.remove(index);
+                    self.note_overlaps(&mut flight);
+                    self.land(flight, ended.err().map(|error| error.to_string()));
+                }
+            }
+        }
+    }
+
+    /// Drains what ends within a time. False if something is in flight then.
+    pub fn settle(&mut self, patience: Duration) -> bool {
+        let started = Instant::now();
+        self.poll();
+        while !self.flights.is_empty() {
+            if !self.wait(started, patience) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A context is about to be destroyed: waits for what is in flight, and lets go of it. What has
+    /// not ended by then cannot be read any more.
+    pub fn leave(&mut self, context: u64) {
+        if !self.gpus.contains_key(&context) {
+            return;
+        }
+        self.settle(PATIENCE);
+        let (gone, left) = std::mem::take(&mut self.flights)
+            .into_iter()
+            .partition(|flight: &Flight| flight.context == context);
+        self.flights = left;
+        for flight in gone {
+            let why = "its context was destroyed before it ended";
+            self.land(flight, Some(why.to_owned()));
+        }
+        self.nodes
+            .values_mut()
+            .for_each(|nodes| nodes.retain(|node| node.context != context));
+        self.checker.memory_gone(context);
+        if let Some(gpu) = self.gpus.remove(&context) {
+            gpu.forget();
+        }
+    }
+
+    /// Gives the cells back to a program that has no memory left; true when it should ask again.
+    pub fn yield_cells(&mut self, context: u64) -> bool {
+        self.settle(PATIENCE);
+        match self.gpus.get_mut(&context) {
+            Some(gpu) => self.checker.yield_cells(gpu),
+            None => false,
+        }
+    }
+
+    /// Arms one launch, waiting for others if need be; none if the context is not known.
+    fn arm(&mut self, context: u64, kernel: &Kernel, kept: Option<usize>) -> Option<Begun> {
+        let started = Instant::now();
+        loop {
+            let gpu = self.gpus.get_mut(&context)?;
+            let (name, extent) = (&kernel.name, kernel.extent);
+            match self.checker.try_begin(gpu, kernel.key, name, extent, kept) {
+                Ok(begun) => return Some(begun),
+                Err(_) if !self.flights.is_empty() && self.wait(started, PATIENCE) => {}
+                Err(_) => break,
+            }
+        }
+        let why = "it needs what a launch still uses that has not ended";
+        match kept {
+            None => self.skip(context, kernel, why),
+            Some(place) => {
+                let gpu = self.gpus.get_mut(&context)?;
+                let (key, name) = (kernel.key, &kernel.name);
+                let checker = &mut self.checker;
+                Some(checker.skip_kept(gpu, key, name, kernel.extent, (place, why)))
+            }
+        }
+    }
+
+    fn skip(&mut self, context: u64, kernel: &Kernel, why: &str) -> Option<Begun> {
+        let gpu = self.gpus.get_mut(&context)?;
+        let (key, name, extent) = (kernel.key, &kernel.name, kernel.extent);
+        Some(self.checker.begin_unchecked(gpu, key, name, extent, why))
+    }
+
+    /// Waits a little and drains. False when the time is over.
+    fn wait(&mut self, started: Instant, patience: Duration) -> bool {
+        let waited = started.elapsed();
+        if waited >= patience {
+            return false;
+        }
+        // As long again as it has taken, within reason.
+        let pause = waited.clamp(Duration::from_micros(20), Duration::from_millis(2));
+        thread::sleep(pause);
+        self.poll();
+        true
+    }
+
+    /// Puts the first event before launches that are to come.
+    fn open(
+        &mut self,
+        context: u64,
+        stream: usize,
+        launches: Vec<(Kernel, Begun)>,
+    ) -> Option<Flight> {
+        let gpu = self.gpus.get(&context)?;
+        let events = gpu.event().and_then(|before| {
+            let behind = gpu.event()?;
+            gpu.record(&before, stream)?;
+            Ok([before, behind])
+        });
+        match events {
+            Ok(events) => Some(Flight {
+                context,
+                stream,
+                launches,
+                events,
+            }),
+            Err(error) => {
+                let why = format!("the launch cannot be followed: {error}");
+                for (_, begun) in launches {
+                    self.checker.abandon(begun, &why);
+                }
+                None
+            }
+        }
+    }
+
+    /// Says of a flight that has ended, and of those that have not been drained, which overlapped.
+    fn note_overlaps(&mut self, ended: &mut Flight) {
+        let Some(gpu) = self.gpus.get(&ended.context) else {
+            return;
+        };
+        for other in &mut self.flights {
+            if other.context != ended.context || other.stream == ended.stream {
+                continue;
+            }
+            let passed = |event| matches!(gpu.passed(event), Ok(true));
+            let gap = |a, b| gpu.seconds(a, b).unwrap_or(0.0);
+            let ([start, end], [first, last]) = (&other.events, &ended.events);
+            let began = passed(start) && gap(start, last) > 0.0;
+            if began && !(passed(end) && gap(end, first) >= 0.0) {
+                let both = ended.launches.iter_mut().chain(&mut other.launches);
+                both.for_each(|(_, begun)| begun.overlaps());
+            }
+        }
+    }
+
+    /// Writes down what launches have found, also when they failed.
+    fn land(&mut self, flight: Flight, error: Option<String>) {
+        let Flight {
+            context,
+            launches,
+            events: [before, behind],
+            ..
+        } = flight;
+        let Some(gpu) = self.gpus.get(&context) else {
+            for (_, begun) in launches {
+                self.checker.abandon(begun, "its context is gone");
+            }
+            return;
+        };
+        // A graph's kernels get equal parts of its time.
+        let seconds = match error {
+            None => gpu.seconds(&before, &behind),
+            Some(_) => None,
+        };
+        let seconds = seconds.map(|all| all / launches.len() as f64);
+        for (Kernel { key, extent, .. }, begun) in launches {
+            let journal = self.checker.journal(gpu, &begun, key, extent, false);
+            let outcome = Outcome {
+                seconds,
+                error: error.clone(),
+                ..Outcome::default()
+            };
+            let judged = journal.map(Reference::finish);
+            self.checker.end(gpu, begun, outcome, judged);
+        }
+        gpu.destroy(before);
+        gpu.destroy(behind);
+    }
+}

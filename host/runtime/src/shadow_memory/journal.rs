@@ -1,0 +1,96 @@
+//! The memory of the device's journal. There is one, so one launch at a time can keep it.
+
+use bytemuck::Zeroable;
+use driver::{Device, DeviceError};
+use shadow::layout::{Journal, JournalEntry, Lock};
+
+use super::area::Area;
+
+/// Entries of a journal, at most.
+const MOST_ENTRIES: u64 = 1 << 28;
+/// At least, or there is none.
+const LEAST_ENTRIES: u64 = 1 << 16;
+/// A journal gets this part of the device's memory.
+const PART: u64 = 8;
+/// Locks of a journal; a power of two.
+const LOCKS: u64 = 1 << 12;
+/// Entries that are read at once.
+const PIECE: u64 = 1 << 15;
+
+/// Bytes of an entry.
+const ENTRY: u64 = size_of::<JournalEntry>() as u64;
+
+/// The journal, its entries and its locks.
+#[derive(Debug, Default)]
+pub(super) struct JournalMemory {
+    journal: Area,
+    entries: Area,
+    locks: Area,
+    capacity: u64,
+    /// How many entries the last launch has left.
+    used: u64,
+    /// The launch that keeps it.
+    pub(super) keeper: Option<usize>,
+}
+
+impl JournalMemory {
+    /// Makes a journal ready, and gives its address.
+    pub(super) fn set_up(&mut self, device: &mut dyn Device) -> Result<u64, String> {
+        let entries = self.entries(device)?;
+        // Whoever was killed may have left a lock taken.
+        let locks = LOCKS * size_of::<Lock>() as u64;
+        let locks = self.locks.reserve_zeroed(device, locks)?;
+        let at = self.journal.reserve(device, size_of::<Journal>() as u64)?;
+        let journal = Journal {
+            entries,
+            capacity: self.capacity,
+            count: 0,
+            locks,
+            lock_mask: LOCKS - 1,
+        };
+        let set_up = |device: &mut dyn Device| {
+            device.fill(entries, 0, ENTRY * self.used)?;
+            device.write(at, bytemuck::bytes_of(&journal))
+        };
+        set_up(device).map_err(|error| error.to_string())?;
+        Ok(at)
+    }
+
+    /// Room for entries: as much as there is, within reason.
+    fn entries(&mut self, device: &mut dyn Device) -> Result<u64, String> {
+        if self.capacity == 0 {
+            let part = device.total_memory() / PART / ENTRY;
+            let mut wanted = part.clamp(LEAST_ENTRIES, MOST_ENTRIES);
+            loop {
+                match self.entries.reserve(device, ENTRY * wanted) {
+                    Ok(_) => break,
+                    Err(why) if wanted / 2 < LEAST_ENTRIES => return Err(why),
+                    Err(_) => wanted /= 2,
+                }
+            }
+            self.capacity = wanted;
+        }
+        Ok(self.entries.0)
+    }
+
+    /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
+    /// dropped.
+    pub(super) fn read(
+        &mut self,
+        device: &dyn Device,
+        mut each: impl FnMut(&JournalEntry),
+    ) -> Result<u64, DeviceError> {
+        let mut journal = Journal::zeroed();
+        device.read(self.journal.0, bytemuck::bytes_of_mut(&mut journal))?;
+        let kept = journal.count.min(journal.capacity);
+        self.used = kept;
+        let mut piece = vec![JournalEntry::zeroed(); kept.min(PIECE) as usize];
+        for first in (0..kept).step_by(PIECE as usize) {
+            let count = (kept - first).min(PIECE) as usize;
+            let at = self.entries.0 + first * ENTRY;
+            device.read(at, bytemuck::cast_slice_mut(&mut piece[..count]))?;
+            piece[..count].iter().for_each(&mut each);
+        }
+        Ok(journal.count - kept)
+    }
+}
