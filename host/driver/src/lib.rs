@@ -4,6 +4,7 @@
 //! * [`mem`]: host mappings that a simulated device may share with the program.
 //! * [`fatbin`], [`elf`]: what nvcc leaves in an executable.
 //! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
+//! * [`pointer`]: pointers that a program hands to an entry point; [`image`]: what it hands to a load.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
@@ -11,7 +12,9 @@ mod device;
 pub mod elf;
 pub mod fatbin;
 pub mod gpu;
+pub mod image;
 pub mod mem;
+pub mod pointer;
 pub mod signals;
 pub mod sys;
 

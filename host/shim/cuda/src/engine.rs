@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use driver::image::Refusal;
 use driver::sys::CUresult;
 use ptx::ast::Item;
 use runtime::log::Writer;
@@ -17,13 +18,6 @@ pub(crate) struct Engine {
     /// Names of the kernels of each module.
     kernels: HashMap<ModuleId, Vec<String>>,
     printf: Sink,
-}
-
-/// Why PTX could not be loaded.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) code: CUresult,
-    pub(crate) message: String,
 }
 
 impl Engine {

@@ -39,7 +39,6 @@ mod memory;
 mod missing;
 mod module;
 mod occupancy;
-mod pointer;
 mod pointer_attribute;
 mod pool;
 mod proc_address;
@@ -52,7 +51,7 @@ mod work;
 pub use exports::EXPORTS;
 
 /// What every entry point answers; success carries no value.
-type Answer = Result<(), driver::sys::CUresult>;
+use driver::pointer::{self, Answer};
 
 /// The entry points by their table name, for `exports`.
 mod api {

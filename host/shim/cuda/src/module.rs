@@ -10,9 +10,8 @@ use driver::sys::{
 use simt::ModuleId;
 
 use crate::Answer;
-use crate::engine::Refusal;
 use crate::function::Function;
-use crate::image::{self, ErrorLog, Image, Source};
+use crate::image::{self, ErrorLog, Image, Refusal, Source};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};

@@ -1,17 +1,18 @@
 //! Pointers that a program hands to an entry point.
 //!
 //! They are wrapped once, at the border: whoever holds a [`Ptr`] may rely on the promise that the
-//! C documentation of the call makes about it, so that the rest of the crate needs no `unsafe`.
+//! C documentation of the call makes about it, so that the rest of a shim needs little `unsafe`.
 
 use std::ffi::{CStr, c_char};
 
-use driver::sys::CUresult;
+use crate::sys::{self, CUresult};
 
-use crate::Answer;
+/// What an entry point answers: success, or a code.
+pub type Answer = Result<(), CUresult>;
 
 /// A pointer from outside: null, or valid for what the C API says about it.
 #[derive(Debug)]
-pub(crate) struct Ptr<T>(*mut T);
+pub struct Ptr<T>(*mut T);
 
 impl<T> Clone for Ptr<T> {
     fn clone(&self) -> Self {
@@ -22,30 +23,34 @@ impl<T> Clone for Ptr<T> {
 impl<T> Copy for Ptr<T> {}
 
 impl<T> Ptr<T> {
+    /// Wraps a pointer.
+    ///
     /// # Safety
     /// The pointer is null or valid, for as long and as far as the call's documentation says.
-    pub(crate) unsafe fn new(raw: *const T) -> Ptr<T> {
+    pub unsafe fn new(raw: *const T) -> Ptr<T> {
         Ptr(raw.cast_mut())
     }
 
     /// No pointer.
-    pub(crate) const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
+    pub const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
 
-    pub(crate) fn is_null(self) -> bool {
+    /// Whether there is none.
+    pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
     /// The address, which for a handle is its number.
-    pub(crate) fn address(self) -> u64 {
+    pub fn address(self) -> u64 {
         self.0.expose_provenance() as u64
     }
 
-    pub(crate) fn cast<U>(self) -> Ptr<U> {
+    /// The same address, for another type.
+    pub fn cast<U>(self) -> Ptr<U> {
         Ptr(self.0.cast())
     }
 
     /// Stores a result; null is `CUDA_ERROR_INVALID_VALUE`.
-    pub(crate) fn set(self, value: T) -> Answer {
+    pub fn set(self, value: T) -> Answer {
         if self.0.is_null() {
             return Err(CUresult::INVALID_VALUE);
         }
@@ -56,14 +61,14 @@ impl<T> Ptr<T> {
     }
 
     /// Stores a result that the program may not want.
-    pub(crate) fn set_if(self, value: T) {
+    pub fn set_if(self, value: T) {
         if !self.0.is_null() {
             let _ = self.set(value);
         }
     }
 
     /// Reads a value; null is `CUDA_ERROR_INVALID_VALUE`.
-    pub(crate) fn get(self) -> Result<T, CUresult>
+    pub fn get(self) -> Result<T, CUresult>
     where
         T: Copy,
     {
@@ -75,7 +80,7 @@ impl<T> Ptr<T> {
     }
 
     /// The element `index` of an array whose length the call says.
-    pub(crate) fn at(self, index: usize) -> Ptr<T> {
+    pub fn at(self, index: usize) -> Ptr<T> {
         match self.0.is_null() {
             true => self,
             false => Ptr(self.0.wrapping_add(index)),
@@ -83,14 +88,14 @@ impl<T> Ptr<T> {
     }
 
     /// `bytes` bytes of memory, copied.
-    pub(crate) fn bytes(self, bytes: usize) -> Result<Vec<u8>, CUresult> {
+    pub fn bytes(self, bytes: usize) -> Result<Vec<u8>, CUresult> {
         let mut copy = vec![0; bytes];
         self.read(&mut copy)?;
         Ok(copy)
     }
 
     /// Fills `into` from the memory.
-    pub(crate) fn read(self, into: &mut [u8]) -> Answer {
+    pub fn read(self, into: &mut [u8]) -> Answer {
         if into.is_empty() {
             return Ok(());
         }
@@ -104,7 +109,7 @@ impl<T> Ptr<T> {
     }
 
     /// Writes `from` to the memory.
-    pub(crate) fn write(self, from: &[u8]) -> Answer {
+    pub fn write(self, from: &[u8]) -> Answer {
         if from.is_empty() {
             return Ok(());
         }
@@ -119,7 +124,7 @@ impl<T> Ptr<T> {
 
 impl<T> Ptr<*mut T> {
     /// Follows a pointer to a pointer.
-    pub(crate) fn follow(self) -> Result<Ptr<T>, CUresult> {
+    pub fn follow(self) -> Result<Ptr<T>, CUresult> {
         // The promise to `new` covers what the documentation says about the inner pointer.
         self.get().map(Ptr)
     }
@@ -127,7 +132,7 @@ impl<T> Ptr<*mut T> {
 
 impl Ptr<c_char> {
     /// A string that ends in a zero byte.
-    pub(crate) fn text(self) -> Result<String, CUresult> {
+    pub fn text(self) -> Result<String, CUresult> {
         if self.0.is_null() {
             return Err(CUresult::INVALID_VALUE);
         }
@@ -137,7 +142,7 @@ impl Ptr<c_char> {
     }
 
     /// Stores a string in a buffer of `room` bytes, cut to fit, always ended.
-    pub(crate) fn set_text(self, text: &str, room: usize) -> Answer {
+    pub fn set_text(self, text: &str, room: usize) -> Answer {
         let Some(most) = room.checked_sub(1) else {
             return Err(CUresult::INVALID_VALUE);
         };
@@ -148,9 +153,11 @@ impl Ptr<c_char> {
 }
 
 /// Turns an argument as C passes it into one that is safe to hold.
-pub(crate) trait FromC {
+pub trait FromC {
     /// What the implementation of the entry point gets.
     type Safe;
+    /// Wraps an argument.
+    ///
     /// # Safety
     /// The argument keeps the promises of the C documentation of the call it comes from.
     unsafe fn make_safe(self) -> Self::Safe;
@@ -191,10 +198,10 @@ plain!(
     u64,
     usize,
     CUresult,
-    driver::sys::CUmemLocation,
-    driver::sys::CUstreamCallback,
-    driver::sys::CUhostFn,
-    driver::sys::CUoccupancyB2DSize
+    sys::CUmemLocation,
+    sys::CUstreamCallback,
+    sys::CUhostFn,
+    sys::CUoccupancyB2DSize
 );
 
 #[cfg(test)]

@@ -1,0 +1,264 @@
+//! What a program hands to a load: PTX text, a fat binary, or a wrapper around one.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use crate::elf;
+use crate::fatbin::{self, Fatbin, Wrapper};
+use crate::pointer::Ptr;
+use crate::sys::CUresult;
+
+/// What was found in an image.
+#[derive(Clone, Debug)]
+pub enum Image {
+    /// A text of its own.
+    Text(Source),
+    /// A module out of a fat binary or a cubin.
+    Module(Source),
+    /// Translation units of relocatable device code, which may refer to each other.
+    Units(Vec<Source>),
+}
+
+/// Why there is no PTX.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// What a driver that needs PTX answers.
+    pub code: CUresult,
+    /// Why, in one line.
+    pub message: String,
+}
+
+/// PTX text and where it came from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The text.
+    pub text: Arc<str>,
+    /// What a person calls it.
+    pub origin: String,
+}
+
+/// Reads an image of unknown kind for a device of architecture `sm`, such as 90.
+///
+/// # Errors
+/// When there is no PTX in it, or it makes no sense.
+pub fn read(image: Ptr<c_void>, sm: u32) -> Result<Image, Refusal> {
+    let bytes = image.cast::<u8>();
+    if image.is_null() {
+        return Err(refuse(
+            CUresult::INVALID_VALUE,
+            "the image is a null pointer",
+        ));
+    }
+    if starts_with(bytes, &fatbin::WRAPPER_MAGIC.to_le_bytes())? {
+        return wrapper(bytes, sm);
+    }
+    if starts_with(bytes, &fatbin::MAGIC.to_le_bytes())? {
+        return fat(bytes, sm).map(Image::Module);
+    }
+    if starts_with(bytes, b"\x7fELF")? {
+        let unknown = || {
+            refuse(
+                CUresult::NO_BINARY_FOR_GPU,
+                "the image is a cubin without PTX",
+            )
+        };
+        let mut head = [0; 64];
+        bytes.read(&mut head).map_err(|_| unknown())?;
+        if u16::from_le_bytes([head[18], head[19]]) != elf::EM_CUDA {
+            return Err(unknown());
+        }
+        let length = elf::length(&head).and_then(|length| usize::try_from(length).ok());
+        let cubin = bytes
+            .bytes(length.ok_or_else(unknown)?)
+            .map_err(|_| unknown())?;
+        return from_cubin(&cubin, "cubin").map(Image::Module);
+    }
+    let text = bytes
+        .cast::<c_char>()
+        .text()
+        .map_err(|code| refuse(code, "no text"))?;
+    from_text(text, "ptx text").map(Image::Text)
+}
+
+/// Reads an image whose length is known, such as a file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(bytes: &[u8], origin: &str, sm: u32) -> Result<Image, Refusal> {
+    if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
+        return from_fatbin(bytes, sm).map(Image::Module);
+    }
+    if bytes.starts_with(b"\x7fELF") {
+        let why = format!("{origin} is a cubin, and PTX is needed");
+        return Err(Refusal {
+            code: CUresult::NO_BINARY_FOR_GPU,
+            message: why,
+        });
+    }
+    let end = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    from_text(text, origin).map(Image::Text)
+}
+
+fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
+    if !text.contains(".version") {
+        return Err(refuse(
+            CUresult::INVALID_IMAGE,
+            "the image is neither PTX nor a fat binary",
+        ));
+    }
+    Ok(Source {
+        text: text.into(),
+        origin: origin.to_owned(),
+    })
+}
+
+/// A cubin can run if it was built with line information: then it carries its PTX.
+fn from_cubin(cubin: &[u8], origin: &str) -> Result<Source, Refusal> {
+    let Some(text) = elf::embedded_ptx(cubin) else {
+        let names = elf::kernels(cubin).unwrap_or_default().join(", ");
+        let why = format!("{origin}: a cubin without PTX; kernels in it: {names}");
+        return Err(Refusal {
+            code: CUresult::NO_BINARY_FOR_GPU,
+            message: why,
+        });
+    };
+    Ok(Source {
+        text: text.into(),
+        origin: origin.to_owned(),
+    })
+}
+
+fn wrapper(bytes: Ptr<u8>, sm: u32) -> Result<Image, Refusal> {
+    let short = |code| refuse(code, "the wrapper cannot be read");
+    let wrapper = Wrapper::read(&bytes.bytes(Wrapper::BYTES).map_err(short)?);
+    let wrapper = wrapper.ok_or_else(|| short(CUresult::INVALID_IMAGE))?;
+    // The two addresses in a wrapper stand at bytes 8 and 16.
+    let inner = |at| bytes.at(at).cast::<*mut u8>().follow().map_err(short);
+    if wrapper.version != 2 {
+        return fat(inner(8)?, sm).map(Image::Module);
+    }
+    // Relocatable device code: one fat binary for each translation unit, which may refer to
+    // each other.
+    let list = inner(16)?.cast::<*mut u8>();
+    let mut sources = Vec::new();
+    for index in 0.. {
+        let unit = match list.is_null() {
+            true => break,
+            false => list.at(index).follow().map_err(short)?,
+        };
+        if unit.is_null() {
+            break;
+        }
+        sources.push(fat(unit, sm)?);
+    }
+    Ok(Image::Units(sources))
+}
+
+fn fat(bytes: Ptr<u8>, sm: u32) -> Result<Source, Refusal> {
+    let broken = |code| refuse(code, "the fat binary cannot be read");
+    let head = bytes.bytes(fatbin::HEADER_BYTES).map_err(broken)?;
+    let (header, size) = fatbin::header(&head).map_err(|why| invalid(&why))?;
+    let all = usize::try_from(size)
+        .ok()
+        .and_then(|size| size.checked_add(header));
+    let all = all.ok_or_else(|| broken(CUresult::INVALID_IMAGE))?;
+    from_fatbin(&bytes.bytes(all).map_err(broken)?, sm)
+}
+
+fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
+    let fatbin = Fatbin::read(bytes).map_err(|why| invalid(&why))?;
+    let Some(entry) = fatbin.best_ptx(sm) else {
+        let cubins = fatbin
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == fatbin::Kind::Elf);
+        for entry in fatbin.best_elf(sm).into_iter().chain(cubins) {
+            let found = entry
+                .bytes()
+                .ok()
+                .and_then(|cubin| elf::embedded_ptx(&cubin));
+            if let Some(text) = found {
+                let origin = format!("embedded sm_{} code", entry.sm);
+                return Ok(Source {
+                    text: text.into(),
+                    origin,
+                });
+            }
+        }
+        return Err(Refusal {
+            code: CUresult::NO_BINARY_FOR_GPU,
+            message: no_ptx(&fatbin, sm),
+        });
+    };
+    let origin = match entry.identifier.as_deref() {
+        Some(name) => name.to_owned(),
+        None => format!("embedded compute_{} code", entry.sm),
+    };
+    let text = entry.text().map_err(|why| invalid(&why))?;
+    Ok(Source {
+        text: text.into(),
+        origin,
+    })
+}
+
+/// Says what is there instead of PTX, so that the user knows which kernels cannot be checked.
+fn no_ptx(fatbin: &Fatbin<'_>, sm: u32) -> String {
+    let kernels: Vec<String> = fatbin
+        .best_elf(sm)
+        .or(fatbin
+            .entries
+            .iter()
+            .find(|entry| entry.kind == fatbin::Kind::Elf))
+        .and_then(|entry| elf::kernels(&entry.bytes().ok()?).ok())
+        .unwrap_or_default();
+    let found: Vec<String> = fatbin
+        .entries
+        .iter()
+        .map(|entry| match entry.kind {
+            fatbin::Kind::Ptx => format!("compute_{}", entry.sm),
+            _ => format!("sm_{}", entry.sm),
+        })
+        .collect();
+    format!(
+        "no PTX for sm_{sm} in the fat binary (found: {}); kernels in it: {}; \
+         build with -gencode arch=compute_{sm},code=compute_{sm}",
+        found.join(", "),
+        if kernels.is_empty() {
+            "unknown".to_owned()
+        } else {
+            kernels.join(", ")
+        },
+    )
+}
+
+fn starts_with(bytes: Ptr<u8>, magic: &[u8]) -> Result<bool, Refusal> {
+    for (index, expected) in magic.iter().enumerate() {
+        // One at a time: a text may be shorter than the magic number.
+        let byte = bytes
+            .at(index)
+            .get()
+            .map_err(|code| refuse(code, "no image"))?;
+        if byte != *expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn refuse(code: CUresult, message: &str) -> Refusal {
+    Refusal {
+        code,
+        message: message.to_owned(),
+    }
+}
+
+fn invalid(why: &dyn std::fmt::Display) -> Refusal {
+    Refusal {
+        code: CUresult::INVALID_IMAGE,
+        message: why.to_string(),
+    }
+}
