@@ -3,6 +3,7 @@
 //! ```text
 //! <target>/dist/bin/cudarun-check
 //! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13}
+//! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so}
 //! ```
 //! The libraries are linked here and not by cargo, for two reasons.
 //! They need version nodes and sonames that cargo cannot give, and a `libcuda.so` in cargo's target folder would be
@@ -20,6 +21,8 @@ use crate::workspace::Workspace;
 
 /// A shared library made from one of the shims.
 struct Library {
+    /// Where it is, below the folder of the libraries; empty for that folder.
+    folder: &'static str,
     /// The file's name, and what programs ask for.
     soname: &'static str,
     /// The static library it is made of.
@@ -34,9 +37,13 @@ struct Library {
 
 const DRIVER: &str = "cudarun_shim_cuda";
 const RUNTIME: &str = "cudarun_shim_cudart";
+const INTERPOSER: &str = "cudarun_shim_interposer";
+/// What programs on a GPU get, apart from what stands in for one.
+const GPU: &str = "gpu";
 
-const LIBRARIES: [Library; 3] = [
+const LIBRARIES: [Library; 4] = [
     Library {
+        folder: "",
         soname: "libcuda.so.1",
         archive: DRIVER,
         version: None,
@@ -44,6 +51,7 @@ const LIBRARIES: [Library; 3] = [
         links: &["libcuda.so"],
     },
     Library {
+        folder: "",
         soname: "libcudart.so.12",
         archive: RUNTIME,
         version: Some("libcudart.so.12"),
@@ -51,11 +59,20 @@ const LIBRARIES: [Library; 3] = [
         links: &[],
     },
     Library {
+        folder: "",
         soname: "libcudart.so.13",
         archive: RUNTIME,
         version: Some("libcudart.so.13"),
         exports: &["cuda*", "__cuda*"],
         links: &[],
+    },
+    Library {
+        folder: GPU,
+        soname: "libcuda.so.1",
+        archive: INTERPOSER,
+        version: None,
+        exports: &["cu*"],
+        links: &["libcuda.so"],
     },
 ];
 
@@ -96,7 +113,7 @@ pub fn build(workspace: &Workspace) -> Result<Dist> {
     let built = cargo_build(workspace)?;
     let dist = Dist::of(workspace);
     std::fs::create_dir_all(dist.root.join("bin"))?;
-    std::fs::create_dir_all(dist.libraries())?;
+    std::fs::create_dir_all(dist.libraries().join(GPU))?;
     let tool = built
         .get("cudarun-check")
         .context("cargo did not build cudarun-check")?;
@@ -110,7 +127,7 @@ pub fn build(workspace: &Workspace) -> Result<Dist> {
         let archive = built
             .get(library.archive)
             .with_context(|| format!("cargo did not build {}", library.archive))?;
-        link(library, archive, &dist.libraries())?;
+        link(library, archive, &dist.libraries().join(library.folder))?;
     }
     Ok(dist)
 }
@@ -144,6 +161,8 @@ fn cargo_build(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
         "shim-cuda",
         "-p",
         "shim-cudart",
+        "-p",
+        "shim-interposer",
     ]);
     cargo.stderr(Stdio::inherit());
     let output = cargo.output().context("cannot start cargo")?;

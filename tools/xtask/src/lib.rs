@@ -17,6 +17,7 @@ pub mod command;
 pub mod demo;
 pub mod device;
 pub mod dist;
+pub mod names;
 pub mod oracles;
 pub mod suite;
 pub mod tidy;

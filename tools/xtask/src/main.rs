@@ -8,7 +8,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, demo, device, dist, oracles, suite, tidy, toolkit, workspace::Workspace};
+use xtask::{
+    bench, demo, device, dist, names, oracles, suite, tidy, toolkit, workspace::Workspace,
+};
 
 /// Project automation for cudarun-check.
 #[derive(Parser)]
@@ -37,6 +39,12 @@ enum Command {
     /// Compile the rule for the GPU again and write the committed PTX.
     Device {
         /// Only say whether the committed PTX is current.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write the list of the driver's functions again, from the headers of CUDA 13.0.
+    Names {
+        /// Only say whether the committed list is current.
         #[arg(long)]
         check: bool,
     },
@@ -70,6 +78,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Dist => dist::build(&workspace).map(|dist| dist.announce()),
         Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
         Command::Device { check } => device::run(&workspace, check),
+        Command::Names { check } => names::run(&workspace, check),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),

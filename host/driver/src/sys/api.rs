@@ -3,8 +3,10 @@
 //! Every function is optional, because drivers of different ages export different ones; calling
 //! a missing one returns `CUDA_ERROR_NOT_FOUND` instead of failing at load time.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::*;
 
@@ -19,6 +21,8 @@ pub enum LoadError {
     Ourselves(PathBuf),
     /// The library exports none of the entry points.
     NotADriver(PathBuf),
+    /// None of the places where drivers are installed has one.
+    NotFound,
 }
 
 impl std::fmt::Display for LoadError {
@@ -46,6 +50,7 @@ impl std::fmt::Display for LoadError {
                     path.display()
                 )
             }
+            LoadError::NotFound => f.write_str("no NVIDIA driver found"),
         }
     }
 }
@@ -85,13 +90,18 @@ macro_rules! make_api {
         pub static SYMBOLS: &[&str] = &[$(stringify!($symbol), $(stringify!($other),)*)*];
 
         impl Functions {
-            fn load(library: &libloading::Library) -> Functions {
+            fn load(library: &libloading::Library, streams: DefaultStream) -> Functions {
                 let mut functions = Functions::default();
                 $(
-                    // SAFETY: the symbol has the signature of cuda.h, which the table repeats.
-                    functions.$name = unsafe {
-                        library.get(concat!(stringify!($symbol), "\0").as_bytes()).ok().map(|f| *f)
+                    let symbols = [
+                        concat!(stringify!($symbol), "\0") $(, concat!(stringify!($other), "\0"))*
+                    ];
+                    let symbol = match streams {
+                        DefaultStream::Legacy => symbols[0],
+                        DefaultStream::PerThread => symbols[symbols.len() - 1],
                     };
+                    // SAFETY: the symbol has the signature of cuda.h, which the table repeats.
+                    functions.$name = unsafe { library.get(symbol.as_bytes()).ok().map(|f| *f) };
                 )*
                 functions
             }
@@ -106,6 +116,7 @@ macro_rules! make_api {
             $(
                 #[doc = concat!("Calls `", stringify!($symbol), "`; `NOT_FOUND` where missing.")]
                 pub unsafe fn $name(&self, $($arg: $ty),*) -> CUresult {
+                    count_call();
                     match self.functions.$name {
                         // SAFETY: the caller keeps the conditions of the C function.
                         Some(function) => unsafe { function($($arg),*) },
@@ -119,10 +130,36 @@ macro_rules! make_api {
 
 crate::entry_points!(make_api);
 
+thread_local! {
+    // Constant and without destructor: a program may call a driver while its thread ends.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many entry points this thread has called through an [`Api`].
+///
+/// Whoever stands between a program and the driver sees from it whether a call of the program has
+/// had consequences.
+pub fn calls_of_this_thread() -> u64 {
+    CALLS.get()
+}
+
+/// Counts a call for [`calls_of_this_thread`], as every method of [`Api`] does.
+pub fn count_call() {
+    CALLS.set(CALLS.get().wrapping_add(1));
+}
+
+/// Which symbol of an entry point is called, where it has two: what stream 0 is.
+#[derive(Clone, Copy)]
+enum DefaultStream {
+    Legacy,
+    PerThread,
+}
+
 /// A loaded driver library, real or simulated.
+#[derive(Clone)]
 pub struct Api {
     functions: Functions,
-    library: libloading::Library,
+    library: Arc<libloading::Library>,
     path: PathBuf,
 }
 
@@ -143,13 +180,13 @@ impl Api {
         // SAFETY: loading runs the library's constructors; a CUDA driver's expect nothing of us.
         let library = unsafe { libloading::Library::new(path) }
             .map_err(|why| LoadError::Open(path.to_owned(), why.to_string()))?;
-        let functions = Functions::load(&library);
+        let functions = Functions::load(&library, DefaultStream::Legacy);
         if functions.cuInit.is_none() {
             return Err(LoadError::NotADriver(path.to_owned()));
         }
         Ok(Api {
             functions,
-            library,
+            library: Arc::new(library),
             path: path.to_owned(),
         })
     }
@@ -157,15 +194,45 @@ impl Api {
     /// Loads a real driver: as [`Api::open`], but refuses our own library.
     pub fn open_real(path: &Path) -> Result<Api, LoadError> {
         let api = Api::open(path)?;
-        if api.is_simulated() {
-            return Err(LoadError::Ourselves(path.to_owned()));
+        match api.symbol(MARKER) {
+            Some(_) => Err(LoadError::Ourselves(path.to_owned())),
+            None => Ok(api),
         }
-        Ok(api)
+    }
+
+    /// Loads the driver that an interposer stands in front of: the one that [`DRIVER_VARIABLE`]
+    /// names, or the first real one of [`candidates`].
+    ///
+    /// # Errors
+    /// Why the named one cannot be used, or that there is none.
+    pub fn open_behind() -> Result<Api, LoadError> {
+        match std::env::var_os(DRIVER_VARIABLE).filter(|path| !path.is_empty()) {
+            Some(path) if simulated_stands_in() => {
+                let api = Api::open(Path::new(&path))?;
+                match api.symbol(INTERPOSER_MARKER) {
+                    Some(_) => Err(LoadError::Ourselves(path.into())),
+                    None => Ok(api),
+                }
+            }
+            Some(path) => Api::open_real(Path::new(&path)),
+            None => candidates()
+                .iter()
+                .find_map(|path| Api::open_real(path).ok())
+                .ok_or(LoadError::NotFound),
+        }
+    }
+
+    /// The same library as a program calls it that was built with a per-thread default stream.
+    pub fn with_per_thread_stream(&self) -> Api {
+        Api {
+            functions: Functions::load(&self.library, DefaultStream::PerThread),
+            ..self.clone()
+        }
     }
 
     /// Whether this is our own simulated driver.
     pub fn is_simulated(&self) -> bool {
-        self.symbol(MARKER).is_some()
+        self.symbol(MARKER).is_some() && self.symbol(INTERPOSER_MARKER).is_none()
     }
 
     /// The address of an exported symbol that the table may not know.
@@ -205,6 +272,14 @@ mod tests {
             );
             assert!(entry.symbols.iter().all(|symbol| symbol.starts_with("cu")));
             assert!(entry.name.starts_with(entry.base), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn the_headers_know_every_symbol_of_the_table() {
+        assert!(FUNCTION_NAMES.is_sorted());
+        for symbol in SYMBOLS {
+            assert!(FUNCTION_NAMES.contains(symbol), "{symbol}");
         }
     }
 

@@ -8,11 +8,14 @@ use super::{CUarray_format, CUdevice_attribute, CUfunction_attribute, CUstream};
 /// driver calls itself: CUDA 13.0.
 pub const CUDA_VERSION: i32 = 13000;
 
-/// The symbol that only our own `libcuda.so.1` exports.
+/// The symbol that only our own libraries named `libcuda.so.1` export.
 ///
 /// The loader for a real driver refuses a library that has it: inside a checked program the plain
 /// name leads back to ourselves.
 pub const MARKER: &str = "cudarun_check_marker";
+
+/// The symbol that only the interposer exports, besides [`MARKER`].
+pub const INTERPOSER_MARKER: &str = "cudarun_check_interposer";
 
 /// The legacy default stream by name.
 pub const STREAM_LEGACY: CUstream = std::ptr::without_provenance_mut(1);

@@ -10,11 +10,27 @@
 
 mod api;
 pub mod constants;
+mod locate;
+mod lookup;
+mod names;
 mod result;
 mod table;
 mod types;
 
-pub use api::{Api, ENTRY_POINTS, EntryPoint, LoadError, SYMBOLS};
+pub use api::{
+    Api, ENTRY_POINTS, EntryPoint, LoadError, SYMBOLS, calls_of_this_thread, count_call,
+};
 pub use constants::*;
+pub use locate::{DRIVER_VARIABLE, SIMULATED_VARIABLE, candidates, simulated_stands_in};
+pub use lookup::find_symbol;
 pub use result::CUresult;
 pub use types::*;
+
+macro_rules! list_names {
+    ($($name:ident)*) => {
+        /// Every function that a driver library of CUDA 13.0 exports, in alphabetical order.
+        pub static FUNCTION_NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+crate::function_names!(list_names);

@@ -12,6 +12,7 @@ const LEVELS: [&[&str]; 6] = [
         "cudarun-check",
         "shim-cuda",
         "shim-cudart",
+        "shim-interposer",
         "filetests",
         "bench-rodinia",
     ],
@@ -19,7 +20,7 @@ const LEVELS: [&[&str]; 6] = [
 ];
 
 /// Arrows inside a level that tests alone may use.
-const TEST_ARROWS: [(&str, &str); 1] = [("device", "simt")];
+const TEST_ARROWS: [(&str, &str); 2] = [("device", "simt"), ("shim-interposer", "shim-cuda")];
 
 pub(super) fn check(workspace: &Workspace) -> Vec<String> {
     let arrows = workspace.packages.iter().flat_map(|package| {

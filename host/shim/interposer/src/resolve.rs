@@ -1,0 +1,116 @@
+//! Loading the real driver, and filling the slots of the trampolines.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use driver::sys::{Api, CUresult, ENTRY_POINTS};
+
+use crate::trampoline::{self, Slot};
+use crate::{hooked, note};
+
+/// The driver behind us.
+pub(crate) struct Real {
+    /// Its functions as most programs call them.
+    pub(crate) api: Api,
+    /// Its functions as a program calls them that has a default stream per thread.
+    pub(crate) per_thread: Api,
+    /// Its functions that are hooked, by symbol.
+    pub(crate) hooked: Vec<Hooked>,
+}
+
+/// A symbol of the real driver that we have a hook for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hooked {
+    pub(crate) symbol: &'static str,
+    /// What `cuGetProcAddress` calls it.
+    pub(crate) base: &'static str,
+    /// Address of the real function.
+    pub(crate) real: usize,
+    /// Address of ours.
+    pub(crate) ours: usize,
+}
+
+static REAL: OnceLock<Option<Real>> = OnceLock::new();
+
+thread_local! {
+    /// This thread is loading the driver. Constant and without destructor, for calls at exit.
+    static LOADING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The driver behind us, if the slots have been filled and there is one.
+pub(crate) fn real() -> Option<&'static Real> {
+    REAL.get().and_then(Option::as_ref)
+}
+
+/// Where a function that was called through `slot` is, for the first call of all.
+pub(crate) fn target(slot: &'static Slot) -> *const c_void {
+    // A driver that calls itself by name while it is loaded comes back here.
+    if LOADING.replace(true) {
+        return not_ready as *const c_void;
+    }
+    REAL.get_or_init(|| catch_unwind(load).unwrap_or(None));
+    LOADING.set(false);
+    slot.load(Ordering::Acquire)
+}
+
+/// Loads the driver and fills the slots.
+fn load() -> Option<Real> {
+    let real = match Api::open_behind() {
+        Ok(api) => Some(describe(api)),
+        Err(error) => {
+            note::once(&format!("{error}; CUDA does not work in this program"));
+            None
+        }
+    };
+    for (name, slot) in trampoline::slots() {
+        let to = real.as_ref().map_or(not_ready as *const c_void, |real| {
+            real.function(name).unwrap_or(missing as *const c_void)
+        });
+        slot.store(to.cast_mut(), Ordering::Release);
+    }
+    real
+}
+
+fn describe(api: Api) -> Real {
+    let rows = ENTRY_POINTS
+        .iter()
+        .filter(|row| hooked::NAMES.contains(&row.name));
+    let symbols = rows.flat_map(|row| row.symbols.iter().map(|symbol| (row.base, *symbol)));
+    let hooked = symbols.filter_map(|(base, symbol)| {
+        Some(Hooked {
+            symbol,
+            base,
+            real: api.symbol(symbol)?.addr(),
+            ours: hooked::address(symbol)?.addr(),
+        })
+    });
+    Real {
+        hooked: hooked.collect(),
+        per_thread: api.with_per_thread_stream(),
+        api,
+    }
+}
+
+impl Real {
+    /// Where a call of `name` goes: to our hook, else to the driver, if it has such a function.
+    fn function(&self, name: &str) -> Option<*const c_void> {
+        let real = self.api.symbol(name)?;
+        match self.hooked.iter().any(|hooked| hooked.symbol == name) {
+            true => hooked::address(name),
+            false => Some(real),
+        }
+    }
+}
+
+/// In place of a function that the real driver has not got.
+extern "C" fn missing() -> CUresult {
+    CUresult::NOT_FOUND
+}
+
+/// In place of every function when there is no driver.
+extern "C" fn not_ready() -> CUresult {
+    CUresult::SYSTEM_NOT_READY
+}

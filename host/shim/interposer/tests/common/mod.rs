@@ -1,0 +1,120 @@
+//! Libraries and C programs that the tests of this folder make.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder with the interposer in `gpu`, and what else a test puts there.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(folder.path().join("gpu")).expect("a writable folder");
+        let place = Place { folder };
+        link("cudarun_shim_interposer", &place.interposer());
+        std::os::unix::fs::symlink("libcuda.so.1", place.path("gpu/libcuda.so")).expect("a link");
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn interposer(&self) -> PathBuf {
+        self.path("gpu/libcuda.so.1")
+    }
+
+    /// Makes the simulated driver.
+    pub(crate) fn simulated(&self) -> PathBuf {
+        let library = self.path("libcuda.so.1");
+        link("cudarun_shim_cuda", &library);
+        library
+    }
+
+    /// Compiles a file of `tests/c`, or of `host/shim/cuda/tests/c`.
+    pub(crate) fn compile(&self, source: &str, name: &str, options: &[&str]) -> PathBuf {
+        let output = self.path(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let mut cc = Command::new("cc");
+        cc.args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+            .arg(&output)
+            .arg(source)
+            .args(options);
+        succeed(&mut cc);
+        output
+    }
+
+    /// A program under the interposer, which stands in front of `driver`.
+    pub(crate) fn command(&self, program: &Path, driver: &Path) -> Command {
+        let mut command = Command::new(program);
+        for variable in [
+            "CUDARUN_CHECK_DIR",
+            "CUDA_VISIBLE_DEVICES",
+            "CUDARUN_SIM_FAIL",
+        ] {
+            command.env_remove(variable);
+        }
+        command.env("LD_LIBRARY_PATH", self.path("gpu"));
+        command.env("CUDARUN_CHECK_DRIVER", driver);
+        command.env("CUDARUN_CHECK_DRIVER_SIMULATED", "1");
+        command
+    }
+}
+
+/// Runs to a good end.
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{said}",
+        output.status
+    );
+    output
+}
+
+/// The text that a program printed.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Links a static library of this build the way `cargo xtask dist` does.
+fn link(crate_name: &str, library: &Path) {
+    let script = library.with_extension("map");
+    std::fs::write(&script, "{ global: cu*; local: *; };\n").expect("a writable folder");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-o"])
+        .arg(library)
+        .arg("-Wl,--whole-archive")
+        .arg(archive(crate_name))
+        .args([
+            "-Wl,--no-whole-archive",
+            "-Wl,-soname,libcuda.so.1",
+            "-Wl,-Bsymbolic",
+        ])
+        .args(["-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,--gc-sections"])
+        .arg(format!("-Wl,--version-script={}", script.display()))
+        .args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lc"]);
+    succeed(&mut cc);
+}
+
+/// The static library, which cargo builds beside the tests under a name with a hash.
+fn archive(crate_name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a running test");
+    let folder = test.parent().expect("a folder");
+    let prefix = format!("lib{crate_name}-");
+    let ours = folder
+        .read_dir()
+        .expect("a readable folder")
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with(&prefix) && name.ends_with(".a")
+        });
+    // Old builds stay around; the newest is the one this test was built with.
+    let newest = ours.max_by_key(|entry| entry.metadata().and_then(|data| data.modified()).ok());
+    newest.expect("a static library").path()
+}

@@ -1,0 +1,79 @@
+//! Programs over the interposer over the simulated driver: they see no difference.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Place, succeed, text};
+use driver::sys::{Api, FUNCTION_NAMES, INTERPOSER_MARKER, LoadError, MARKER};
+
+/// A program of the driver API that says "ok" when everything was as it should be.
+const PROGRAM: &str = "../cuda/tests/c/driver_api.c";
+
+#[test]
+fn a_program_of_the_driver_api_sees_no_difference() {
+    let place = Place::new();
+    let driver = place.simulated();
+    let library = place.interposer().display().to_string();
+    let program = place.compile(PROGRAM, "program", &[&library]);
+    let logs = place.path("logs");
+    std::fs::create_dir(&logs).expect("a writable folder");
+    let mut command = place.command(&program, &driver);
+    command.env("CUDARUN_CHECK_DIR", &logs);
+    assert_eq!(text(&succeed(&mut command).stdout), "ok\n");
+    // The driver behind does not check by itself.
+    assert_eq!(std::fs::read_dir(&logs).expect("a folder").count(), 0);
+    let hidden = place
+        .command(&program, &driver)
+        .env("CUDA_VISIBLE_DEVICES", "1")
+        .output()
+        .expect("it starts");
+    assert!(text(&hidden.stdout).contains("CUDA_ERROR_NO_DEVICE"));
+}
+
+#[test]
+fn every_name_is_exported_and_nothing_else() {
+    let place = Place::new();
+    let output = succeed(
+        std::process::Command::new("nm")
+            .args(["-D", "--defined-only", "--format=posix"])
+            .arg(place.interposer()),
+    );
+    let listed = text(&output.stdout);
+    let mut exported: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    exported.sort_unstable();
+    let mut expected: Vec<&str> = FUNCTION_NAMES.to_vec();
+    expected.extend([MARKER, INTERPOSER_MARKER]);
+    expected.sort_unstable();
+    assert_eq!(exported, expected);
+}
+
+#[test]
+fn the_interposer_never_stands_in_front_of_itself() {
+    let place = Place::new();
+    let library = place.interposer();
+    let refused = Api::open_real(&library);
+    assert!(matches!(refused, Err(LoadError::Ourselves(_))));
+    let program = place.compile(PROGRAM, "program", &[&library.display().to_string()]);
+    for (driver, says) in [
+        (library.as_path(), "own driver, not the real one"),
+        (Path::new("libcuda.so.1"), "by absolute path only"),
+        (Path::new("/nowhere/libcuda.so.1"), "cannot load /nowhere"),
+    ] {
+        let output = place.command(&program, driver).output().expect("it starts");
+        let said = text(&output.stderr);
+        assert_eq!(said.matches(says).count(), 1, "{said}");
+        // A call fails, and the program goes on to say so.
+        assert_eq!(output.status.code(), Some(1), "{said}");
+    }
+    // The simulated driver is a real one only when it is asked for.
+    let output = place
+        .command(&program, &place.simulated())
+        .env_remove("CUDARUN_CHECK_DRIVER_SIMULATED")
+        .output()
+        .expect("it starts");
+    assert!(text(&output.stderr).contains("not the real one"));
+}
