@@ -3,9 +3,9 @@
 //! They are wrapped once, at the border: whoever holds a [`Ptr`] may rely on the promise that the
 //! C documentation of the call makes about it, so that the rest of a shim needs little `unsafe`.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
 
-use crate::sys::{self, CUresult};
+use crate::sys::{self, CUresult, launch_param};
 
 /// What an entry point answers: success, or a code.
 pub type Answer = Result<(), CUresult>;
@@ -127,6 +127,32 @@ impl<T> Ptr<*mut T> {
     pub fn follow(self) -> Result<Ptr<T>, CUresult> {
         // The promise to `new` covers what the documentation says about the inner pointer.
         self.get().map(Ptr)
+    }
+}
+
+impl Ptr<*mut c_void> {
+    /// Reads the parameter block that the argument `extra` of a launch describes, as a list of
+    /// tags and pointers.
+    ///
+    /// # Errors
+    /// `CUDA_ERROR_INVALID_VALUE` when it makes no sense.
+    pub fn launch_buffer(self) -> Result<Vec<u8>, CUresult> {
+        let (mut block, mut bytes) = (None, None);
+        for index in (0..).step_by(2) {
+            let tag = self.at(index).follow()?.address() as usize;
+            match tag {
+                launch_param::END => break,
+                launch_param::BUFFER_POINTER => block = Some(self.at(index + 1).follow()?),
+                launch_param::BUFFER_SIZE => {
+                    bytes = Some(self.at(index + 1).follow()?.cast::<usize>().get()?);
+                }
+                _ => return Err(CUresult::INVALID_VALUE),
+            }
+        }
+        match (block, bytes) {
+            (Some(block), Some(bytes)) if bytes <= 1 << 16 => block.bytes(bytes),
+            _ => Err(CUresult::INVALID_VALUE),
+        }
     }
 }
 

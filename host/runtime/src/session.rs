@@ -113,9 +113,14 @@ impl Session {
     }
 
     /// Arms a launch into a stream of a context that is known.
-    pub fn begin(&mut self, context: u64, stream: usize, kernel: Kernel) -> Ticket {
+    ///
+    /// With `early` it may start before what is ahead of it in the stream has ended.
+    pub fn begin(&mut self, context: u64, stream: usize, kernel: Kernel, early: bool) -> Ticket {
         self.poll();
-        let begun = self.arm(context, &kernel, None);
+        let mut begun = self.arm(context, &kernel, None);
+        if early && let Some(begun) = &mut begun {
+            begun.overlaps();
+        }
         Ticket {
             parameter: begun.as_ref().and_then(|begun| begun.parameter),
             flight: begun.and_then(|begun| self.open(context, stream, vec![(kernel, begun)])),

@@ -2,9 +2,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use driver::sys::{
-    CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute, launch_param,
-};
+use driver::sys::{CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute};
 use simt::{KernelInfo, Launch};
 
 use crate::Answer;
@@ -106,7 +104,7 @@ fn pack(
             }
         }
         (true, false) => {
-            let given = buffer(extra)?;
+            let given = extra.launch_buffer()?;
             // Programs may leave out the padding behind the last parameter.
             let needed = info
                 .params
@@ -123,26 +121,6 @@ fn pack(
         (true, true) => return Err(CUresult::INVALID_VALUE),
     }
     Ok(block)
-}
-
-/// Reads the parameter block that `extra` describes as a list of tags and pointers.
-fn buffer(extra: Ptr<*mut c_void>) -> Result<Vec<u8>, CUresult> {
-    let (mut block, mut bytes) = (None, None);
-    for index in (0..).step_by(2) {
-        let tag = extra.at(index).follow()?.address() as usize;
-        match tag {
-            launch_param::END => break,
-            launch_param::BUFFER_POINTER => block = Some(extra.at(index + 1).follow()?),
-            launch_param::BUFFER_SIZE => {
-                bytes = Some(extra.at(index + 1).follow()?.cast::<usize>().get()?);
-            }
-            _ => return Err(CUresult::INVALID_VALUE),
-        }
-    }
-    match (block, bytes) {
-        (Some(block), Some(bytes)) if bytes <= 1 << 16 => block.bytes(bytes),
-        _ => Err(CUresult::INVALID_VALUE),
-    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]

@@ -20,6 +20,7 @@ mod hooks;
 mod note;
 mod resolve;
 mod trampoline;
+mod watch;
 
 use std::ffi::c_int;
 

@@ -1,0 +1,105 @@
+//! Waiting for the device, and the end of contexts.
+
+use std::ffi::{c_int, c_void};
+
+use driver::sys::*;
+use runtime::session::PATIENCE;
+
+use crate::watch::{with, with_begun};
+
+/// Drains what has ended, after the program has waited for it.
+fn waited(result: CUresult) -> CUresult {
+    with_begun(|watch| watch.session.poll());
+    result
+}
+
+pub(crate) unsafe fn cuCtxSynchronize(real: &'static Api) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    waited(unsafe { real.cuCtxSynchronize() })
+}
+
+pub(crate) unsafe fn cuStreamSynchronize(real: &'static Api, stream: CUstream) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    waited(unsafe { real.cuStreamSynchronize(stream) })
+}
+
+pub(crate) unsafe fn cuEventSynchronize(real: &'static Api, event: CUevent) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    waited(unsafe { real.cuEventSynchronize(event) })
+}
+
+pub(crate) unsafe fn cuMemcpyDtoH(
+    real: &'static Api,
+    dst_host: *mut c_void,
+    src_device: CUdeviceptr,
+    bytes: usize,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    waited(unsafe { real.cuMemcpyDtoH(dst_host, src_device, bytes) })
+}
+
+pub(crate) unsafe fn cuCtxDestroy(real: &'static Api, ctx: CUcontext) -> CUresult {
+    let number = ctx.expose_provenance() as u64;
+    with_begun(|watch| watch.session.leave(number));
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuCtxDestroy(ctx) }
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxRetain(
+    real: &'static Api,
+    ctx_out: *mut CUcontext,
+    dev: CUdevice,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuDevicePrimaryCtxRetain(ctx_out, dev) };
+    if result == CUresult::SUCCESS {
+        // SAFETY: the driver has written the handle.
+        let number = unsafe { *ctx_out }.expose_provenance() as u64;
+        with(|watch| watch.primary.insert(dev, number));
+    }
+    result
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxRelease(real: &'static Api, dev: CUdevice) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    end_primary(real, dev, |real| unsafe {
+        real.cuDevicePrimaryCtxRelease(dev)
+    })
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxReset(real: &'static Api, dev: CUdevice) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    end_primary(real, dev, |real| unsafe {
+        real.cuDevicePrimaryCtxReset(dev)
+    })
+}
+
+/// Drains what is in a device's primary context before a call that may end it.
+fn end_primary(
+    real: &'static Api,
+    dev: CUdevice,
+    end: impl FnOnce(&'static Api) -> CUresult,
+) -> CUresult {
+    let context = with_begun(|watch| {
+        let context = watch.primary.get(&dev).copied();
+        // Whether it ends here, only the driver knows, and afterwards nothing can be read.
+        if context.is_some() {
+            watch.session.settle(PATIENCE);
+        }
+        context
+    });
+    let result = end(real);
+    if let Some(Some(context)) = context
+        && !is_active(real, dev)
+    {
+        with_begun(|watch| watch.session.leave(context));
+    }
+    result
+}
+
+fn is_active(real: &Api, dev: CUdevice) -> bool {
+    let (mut flags, mut active): (_, c_int) = (0, 0);
+    // SAFETY: there is room for both results.
+    let known = unsafe { real.cuDevicePrimaryCtxGetState(dev, &mut flags, &mut active) };
+    known == CUresult::SUCCESS && active != 0
+}

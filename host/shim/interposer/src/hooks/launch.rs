@@ -1,0 +1,336 @@
+//! Launches in every form: each gets the hidden parameter, and is followed by the session.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use driver::pointer::Ptr;
+use driver::sys::*;
+use runtime::Extent;
+use runtime::session::{Kernel, Ticket};
+
+use crate::resolve;
+use crate::watch::{Function, Watch, with_begun};
+
+/// A launch as the program asks for it.
+pub(super) struct Asked {
+    /// Handle of the function or kernel.
+    pub(super) function: u64,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    /// Zeroes unless the call says.
+    pub(super) cluster: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub(super) shared: u32,
+    /// It may start before what is ahead of it in its stream has ended.
+    pub(super) early: bool,
+}
+
+/// The parameters of a launch with the hidden one behind them. The driver reads them during the call.
+pub(super) struct Params {
+    hidden: Box<u64>,
+    pointers: Vec<*mut c_void>,
+    block: Vec<u8>,
+    bytes: usize,
+    extra: [*mut c_void; 5],
+}
+
+impl Params {
+    /// Puts `hidden` behind the program's parameters.
+    ///
+    /// # Safety
+    /// `params` and `extra` are what a launch of the function takes.
+    ///
+    /// # Errors
+    /// When they make no sense: the driver will say so too.
+    pub(super) unsafe fn new(
+        function: &Function,
+        hidden: u64,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Result<Box<Params>, CUresult> {
+        let mut made = Box::new(Params {
+            hidden: Box::new(hidden),
+            pointers: Vec::new(),
+            block: Vec::new(),
+            bytes: 0,
+            extra: [std::ptr::null_mut(); 5],
+        });
+        if !params.is_null() || extra.is_null() {
+            if params.is_null() && function.params > 0 {
+                return Err(CUresult::INVALID_VALUE);
+            }
+            for index in 0..function.params {
+                // SAFETY: there is a pointer for every parameter.
+                made.pointers.push(unsafe { params.add(index).read() });
+            }
+            let hidden: *mut u64 = &mut *made.hidden;
+            made.pointers.push(hidden.cast());
+            return Ok(made);
+        }
+        // SAFETY: by the contract.
+        made.block = unsafe { Ptr::new(extra) }.launch_buffer()?;
+        let offset = function.hidden.unwrap_or(0) as usize;
+        // Programs may leave out the padding behind the last parameter.
+        made.block.resize(offset, 0);
+        made.block.extend(hidden.to_le_bytes());
+        made.bytes = made.block.len();
+        let tag = |tag: usize| std::ptr::without_provenance_mut(tag);
+        let bytes: *mut usize = &mut made.bytes;
+        made.extra = [
+            tag(launch_param::BUFFER_POINTER),
+            made.block.as_mut_ptr().cast(),
+            tag(launch_param::BUFFER_SIZE),
+            bytes.cast(),
+            tag(launch_param::END),
+        ];
+        Ok(made)
+    }
+
+    /// The two arguments of the driver's call.
+    pub(super) fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
+        match self.pointers.is_empty() {
+            true => (std::ptr::null_mut(), self.extra.as_mut_ptr()),
+            false => (self.pointers.as_mut_ptr(), std::ptr::null_mut()),
+        }
+    }
+}
+
+/// The handle of a stream for calls that know no default stream per thread.
+pub(super) fn number(real: &Api, stream: CUstream) -> usize {
+    let per_thread = resolve::real().is_some_and(|of| std::ptr::eq(real, &of.per_thread));
+    match stream.is_null() && per_thread {
+        true => STREAM_PER_THREAD.addr(),
+        false => stream.expose_provenance(),
+    }
+}
+
+impl Watch {
+    /// The kernel and the size of a launch, and the current context.
+    pub(super) fn kernel(&mut self, real: &Api, asked: &Asked) -> Option<(u64, Function, Kernel)> {
+        let function = self.functions.get(&asked.function)?.clone();
+        let context = self.context()?;
+        self.tell_variables(real, function.module, context);
+        let attribute = |id| attribute(real, asked.function, function.kernel, id);
+        let fixed = attribute(function_attribute::SHARED_SIZE_BYTES);
+        let cluster = match asked.cluster {
+            [0, 0, 0] => [
+                attribute(function_attribute::REQUIRED_CLUSTER_WIDTH),
+                attribute(function_attribute::REQUIRED_CLUSTER_HEIGHT),
+                attribute(function_attribute::REQUIRED_CLUSTER_DEPTH),
+            ],
+            asked => asked,
+        };
+        let kernel = Kernel {
+            key: function.key,
+            name: function.name.clone(),
+            extent: Extent {
+                cluster,
+                grid: asked.grid,
+                block: asked.block,
+                shared: Extent::shared_bytes(fixed, asked.shared),
+            },
+        };
+        Some((context, function, kernel))
+    }
+}
+
+/// An attribute of a function or kernel; 0 where the driver does not know it.
+fn attribute(real: &Api, handle: u64, kernel: bool, id: CUfunction_attribute) -> u32 {
+    let (mut value, mut device): (c_int, _) = (0, 0);
+    let handle = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
+    // SAFETY: the program is about to launch the function; there is room for the results.
+    let known = unsafe {
+        match kernel {
+            true => {
+                let _ = real.cuCtxGetDevice(&mut device);
+                real.cuKernelGetAttribute(&mut value, id, handle.cast(), device)
+            }
+            false => real.cuFuncGetAttribute(&mut value, id, handle.cast()),
+        }
+    };
+    match known {
+        CUresult::SUCCESS => u32::try_from(value).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What is to be done about a launch.
+enum Plan {
+    /// It runs between two events.
+    Launch(Function, Ticket),
+    /// It becomes part of a graph.
+    Node(Function, Option<u64>),
+}
+
+/// Asks the driver for a launch with the hidden parameter, if its kernel has one.
+///
+/// # Safety
+/// `params` and `extra` are what a launch of the function takes.
+unsafe fn launch(
+    real: &'static Api,
+    asked: &Asked,
+    stream: CUstream,
+    (params, extra): (*mut *mut c_void, *mut *mut c_void),
+    go: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> CUresult,
+) -> CUresult {
+    let stream = number(real, stream);
+    let plan = with_begun(|watch| {
+        let (context, function, kernel) = watch.kernel(real, asked)?;
+        Some(match super::graph::capture(real, stream) {
+            Some(capture) => {
+                let parameter = watch.session.add_node(context, capture, kernel);
+                Plan::Node(function, parameter)
+            }
+            None => {
+                let ticket = watch.session.begin(context, stream, kernel, asked.early);
+                Plan::Launch(function, ticket)
+            }
+        })
+    });
+    let Some(Some(plan)) = plan else {
+        return go(params, extra);
+    };
+    let (function, parameter, ticket) = match plan {
+        Plan::Node(function, parameter) => (function, parameter, None),
+        Plan::Launch(function, ticket) => (function, ticket.parameter, Some(ticket)),
+    };
+    let result = match (function.hidden, parameter) {
+        // SAFETY: by the contract.
+        (Some(_), Some(hidden)) => match unsafe { Params::new(&function, hidden, params, extra) } {
+            Ok(mut with) => {
+                let (params, extra) = with.arguments();
+                go(params, extra)
+            }
+            Err(code) => code,
+        },
+        // The device has no memory left, not even for a launch that is not checked.
+        (Some(_), None) => CUresult::OUT_OF_MEMORY,
+        (None, _) => go(params, extra),
+    };
+    if let Some(ticket) = ticket {
+        let error = (result != CUresult::SUCCESS).then(|| result.to_string());
+        with_begun(|watch| {
+            watch.session.launched(ticket, error);
+            watch.wake();
+        });
+    }
+    result
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) unsafe fn cuLaunchKernel(
+    real: &'static Api,
+    func: CUfunction,
+    grid_dim_x: c_uint,
+    grid_dim_y: c_uint,
+    grid_dim_z: c_uint,
+    block_dim_x: c_uint,
+    block_dim_y: c_uint,
+    block_dim_z: c_uint,
+    shared_mem_bytes: c_uint,
+    stream: CUstream,
+    kernel_params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    let asked = Asked {
+        function: func.expose_provenance() as u64,
+        grid: [grid_dim_x, grid_dim_y, grid_dim_z],
+        block: [block_dim_x, block_dim_y, block_dim_z],
+        cluster: [0; 3],
+        shared: shared_mem_bytes,
+        early: false,
+    };
+    let ([gx, gy, gz], [bx, by, bz]) = (asked.grid, asked.block);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        launch(
+            real,
+            &asked,
+            stream,
+            (kernel_params, extra),
+            |params, extra| {
+                let shared = shared_mem_bytes;
+                real.cuLaunchKernel(func, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
+            },
+        )
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
+pub(crate) unsafe fn cuLaunchCooperativeKernel(
+    real: &'static Api,
+    func: CUfunction,
+    grid_dim_x: c_uint,
+    grid_dim_y: c_uint,
+    grid_dim_z: c_uint,
+    block_dim_x: c_uint,
+    block_dim_y: c_uint,
+    block_dim_z: c_uint,
+    shared_mem_bytes: c_uint,
+    stream: CUstream,
+    kernel_params: *mut *mut c_void,
+) -> CUresult {
+    let asked = Asked {
+        function: func.expose_provenance() as u64,
+        grid: [grid_dim_x, grid_dim_y, grid_dim_z],
+        block: [block_dim_x, block_dim_y, block_dim_z],
+        cluster: [0; 3],
+        shared: shared_mem_bytes,
+        early: false,
+    };
+    let ([gx, gy, gz], [bx, by, bz]) = (asked.grid, asked.block);
+    let given = (kernel_params, std::ptr::null_mut());
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        launch(real, &asked, stream, given, |params, _| {
+            let shared = shared_mem_bytes;
+            real.cuLaunchCooperativeKernel(func, gx, gy, gz, bx, by, bz, shared, stream, params)
+        })
+    }
+}
+
+pub(crate) unsafe fn cuLaunchKernelEx(
+    real: &'static Api,
+    config: *const CUlaunchConfig,
+    func: CUfunction,
+    kernel_params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let Ok(given) = unsafe { Ptr::new(config) }.get() else {
+        // SAFETY: as above.
+        return unsafe { real.cuLaunchKernelEx(config, func, kernel_params, extra) };
+    };
+    let mut asked = Asked {
+        function: func.expose_provenance() as u64,
+        grid: [given.grid_dim_x, given.grid_dim_y, given.grid_dim_z],
+        block: [given.block_dim_x, given.block_dim_y, given.block_dim_z],
+        cluster: [0; 3],
+        shared: given.shared_mem_bytes,
+        early: false,
+    };
+    // SAFETY: as above.
+    let attributes = unsafe { Ptr::new(given.attrs) };
+    for index in 0..given.num_attrs as usize {
+        let Ok(attribute) = attributes.at(index).get() else {
+            break;
+        };
+        let [first, second, ..] = attribute.value;
+        match attribute.id {
+            launch_attribute::CLUSTER_DIMENSION => {
+                asked.cluster = [first as u32, (first >> 32) as u32, second as u32];
+            }
+            launch_attribute::PROGRAMMATIC_STREAM_SERIALIZATION => {
+                asked.early = first as u32 != 0;
+            }
+            launch_attribute::PROGRAMMATIC_EVENT => asked.early = true,
+            _ => {}
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        let given = (kernel_params, extra);
+        launch(real, &asked, (*config).stream, given, |params, extra| {
+            real.cuLaunchKernelEx(config, func, params, extra)
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Which memory is the program's.
+
+use std::ffi::{c_uint, c_void};
+
+use driver::sys::*;
+
+use crate::watch::{with, with_begun};
+
+/// Asks for memory, and once more with less shadow memory if there is none left; tells the checker
+/// of what was got.
+fn allocate(
+    call: &str,
+    ask: impl Fn() -> CUresult,
+    got: impl FnOnce() -> (u64, usize),
+) -> CUresult {
+    let mut result = ask();
+    if result == CUresult::OUT_OF_MEMORY {
+        let yielded = with_begun(|watch| {
+            let context = watch.context();
+            context.is_some_and(|context| watch.session.yield_cells(context))
+        });
+        if yielded == Some(true) {
+            result = ask();
+        }
+    }
+    if result == CUresult::SUCCESS {
+        let (address, bytes) = got();
+        with(|watch| {
+            let checker = watch.session.checker();
+            checker.allocated(address, bytes as u64, call);
+        });
+    }
+    result
+}
+
+/// Tells the checker of memory that is given back, before it can be somebody else's.
+fn free(address: u64, give: impl FnOnce() -> CUresult) -> CUresult {
+    with_begun(|watch| watch.session.checker().freed(address));
+    give()
+}
+
+pub(crate) unsafe fn cuMemAlloc(
+    real: &'static Api,
+    dptr: *mut CUdeviceptr,
+    bytes: usize,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemAlloc",
+            || real.cuMemAlloc(dptr, bytes),
+            || (*dptr, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemAllocPitch(
+    real: &'static Api,
+    dptr: *mut CUdeviceptr,
+    pitch_out: *mut usize,
+    width_bytes: usize,
+    height: usize,
+    element_size_bytes: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written both.
+    unsafe {
+        allocate(
+            "cuMemAllocPitch",
+            || real.cuMemAllocPitch(dptr, pitch_out, width_bytes, height, element_size_bytes),
+            || (*dptr, (*pitch_out).saturating_mul(height)),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemAllocManaged(
+    real: &'static Api,
+    dptr: *mut CUdeviceptr,
+    bytes: usize,
+    flags: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemAllocManaged",
+            || real.cuMemAllocManaged(dptr, bytes, flags),
+            || (*dptr, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemAllocAsync(
+    real: &'static Api,
+    dptr: *mut CUdeviceptr,
+    bytes: usize,
+    stream: CUstream,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemAllocAsync",
+            || real.cuMemAllocAsync(dptr, bytes, stream),
+            || (*dptr, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemAllocFromPoolAsync(
+    real: &'static Api,
+    dptr: *mut CUdeviceptr,
+    bytes: usize,
+    pool: CUmemoryPool,
+    stream: CUstream,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemAllocFromPoolAsync",
+            || real.cuMemAllocFromPoolAsync(dptr, bytes, pool, stream),
+            || (*dptr, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemAllocHost(
+    real: &'static Api,
+    host_out: *mut *mut c_void,
+    bytes: usize,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemAllocHost",
+            || real.cuMemAllocHost(host_out, bytes),
+            || ((*host_out).addr() as u64, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemHostAlloc(
+    real: &'static Api,
+    host_out: *mut *mut c_void,
+    bytes: usize,
+    flags: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        allocate(
+            "cuMemHostAlloc",
+            || real.cuMemHostAlloc(host_out, bytes, flags),
+            || ((*host_out).addr() as u64, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemHostRegister(
+    real: &'static Api,
+    host: *mut c_void,
+    bytes: usize,
+    flags: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        allocate(
+            "cuMemHostRegister",
+            || real.cuMemHostRegister(host, bytes, flags),
+            || (host.addr() as u64, bytes),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemFree(real: &'static Api, dptr: CUdeviceptr) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    free(dptr, || unsafe { real.cuMemFree(dptr) })
+}
+
+pub(crate) unsafe fn cuMemFreeAsync(
+    real: &'static Api,
+    dptr: CUdeviceptr,
+    stream: CUstream,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    free(dptr, || unsafe { real.cuMemFreeAsync(dptr, stream) })
+}
+
+pub(crate) unsafe fn cuMemFreeHost(real: &'static Api, host: *mut c_void) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    free(host.addr() as u64, || unsafe { real.cuMemFreeHost(host) })
+}
+
+pub(crate) unsafe fn cuMemHostUnregister(real: &'static Api, host: *mut c_void) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    free(host.addr() as u64, || unsafe {
+        real.cuMemHostUnregister(host)
+    })
+}

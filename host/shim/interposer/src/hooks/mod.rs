@@ -1,0 +1,20 @@
+//! What the hooked functions do. The table is in [`crate::hooked`].
+//!
+//! A hook never makes a call fail that would have succeeded without us: what cannot be checked runs as it
+//! is, with one line for the user.
+
+mod context;
+mod graph;
+mod launch;
+mod link;
+mod memory;
+mod module;
+mod proc_address;
+
+pub(crate) use context::*;
+pub(crate) use graph::*;
+pub(crate) use launch::*;
+pub(crate) use link::*;
+pub(crate) use memory::*;
+pub(crate) use module::*;
+pub(crate) use proc_address::*;

@@ -1,0 +1,281 @@
+//! What is checked in this process: modules, functions, launches.
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use driver::gpu::Gpu;
+use driver::sys::{Api, CUresult};
+use runtime::log::Writer;
+use runtime::session::Session;
+use runtime::{Checker, Mode, ModuleKey, options};
+
+use crate::{note, resolve};
+
+/// Between two looks at what is in flight, unless the program looks itself.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long the end of the process waits for launches that nobody has waited for.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Everything that the hooks remember.
+pub(crate) struct Watch {
+    pub(crate) session: Session,
+    /// Modules and libraries, by handle.
+    pub(crate) modules: HashMap<u64, Module>,
+    /// Functions and kernels, by handle.
+    pub(crate) functions: HashMap<u64, Function>,
+    /// Primary contexts by device.
+    pub(crate) primary: HashMap<i32, u64>,
+    /// Links of PTX with checks, by handle.
+    pub(crate) links: HashMap<u64, Link>,
+    wake: Sender<()>,
+}
+
+/// A loaded module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) key: ModuleKey,
+    /// Number of parameters of each kernel, without the hidden one.
+    pub(crate) kernels: HashMap<String, usize>,
+    /// Variables that a kernel may write.
+    pub(crate) variables: Vec<String>,
+    /// The handle is that of a library.
+    pub(crate) library: bool,
+    /// Contexts in which the variables have been told.
+    pub(crate) told: HashSet<u64>,
+}
+
+/// A link in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// Its one input with checks.
+    pub(crate) module: Module,
+    /// Address of the finished image.
+    pub(crate) image: Option<u64>,
+}
+
+/// A function or kernel that can be launched.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    /// Its module or library.
+    pub(crate) module: u64,
+    pub(crate) key: ModuleKey,
+    pub(crate) name: String,
+    /// Number of its parameters, without the hidden one.
+    pub(crate) params: usize,
+    /// Offset of the hidden parameter in bytes, if it has one.
+    pub(crate) hidden: Option<u32>,
+    /// The handle is that of a kernel of a library.
+    pub(crate) kernel: bool,
+}
+
+static WATCH: OnceLock<Option<Mutex<Watch>>> = OnceLock::new();
+/// The process that the watch belongs to; a forked child has none.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Asks the watch, unless this process is not to be checked.
+pub(crate) fn with<R>(ask: impl FnOnce(&mut Watch) -> R) -> Option<R> {
+    let watch = WATCH.get_or_init(start).as_ref()?;
+    if PROCESS.load(Ordering::Relaxed) != std::process::id() {
+        return None;
+    }
+    // A driver that calls itself by name comes back to the hooks, and is not the program.
+    if ASKING.replace(true) {
+        return None;
+    }
+    let _asking = Asking;
+    let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(ask(&mut watch))
+}
+
+thread_local! {
+    /// This thread asks the watch. Constant and without destructor, for calls at exit.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The flag is set while this lives.
+struct Asking;
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.set(false);
+    }
+}
+
+/// Likewise, if the program has done anything yet that is watched.
+pub(crate) fn with_begun<R>(ask: impl FnOnce(&mut Watch) -> R) -> Option<R> {
+    match WATCH.get() {
+        Some(Some(_)) => with(ask),
+        _ => None,
+    }
+}
+
+fn start() -> Option<Mutex<Watch>> {
+    let asked = options::from_environment();
+    let (mut options, folder) = match asked {
+        Ok(asked) => asked?,
+        Err(why) => {
+            note::once(&format!("{why}; the program is not checked"));
+            return None;
+        }
+    };
+    // A GPU tells nothing, so that everything is decided from the cells and from journals.
+    match options.mode {
+        Mode::Precise => options.journal = true,
+        Mode::Fast => {}
+        Mode::Full => {
+            note::once("mode `full` needs the simulated device; `precise` is used instead");
+            (options.mode, options.journal) = (Mode::Precise, true);
+        }
+    }
+    let log = match Writer::create(&folder) {
+        Ok(log) => log,
+        Err(error) => {
+            let folder = folder.display();
+            note::once(&format!(
+                "no log in {folder}: {error}; the program is not checked"
+            ));
+            return None;
+        }
+    };
+    let (wake, woken) = channel();
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    // SAFETY: the function may be called at any time, and never unwinds.
+    let _ = unsafe { libc::atexit(at_exit) };
+    spawn(woken);
+    Some(Mutex::new(Watch {
+        session: Session::new(Checker::new(options, log)),
+        modules: HashMap::new(),
+        functions: HashMap::new(),
+        primary: HashMap::new(),
+        links: HashMap::new(),
+        wake,
+    }))
+}
+
+/// Starts the thread that drains what the program does not wait for.
+fn spawn(woken: Receiver<()>) {
+    // The program's signals are none of its business. A thread inherits what is blocked.
+    // SAFETY: both sets are initialised by the calls.
+    let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+    }
+    let spawned = thread::Builder::new()
+        .name("cudarun-check".to_owned())
+        .spawn(move || {
+            while woken.recv().is_ok() {
+                while let Some(false) = with(|watch| {
+                    watch.session.poll();
+                    watch.session.is_idle()
+                }) {
+                    thread::sleep(PAUSE);
+                }
+            }
+        });
+    // SAFETY: the set was filled in above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    if let Err(error) = spawned {
+        note::once(&format!(
+            "races are told only when the program waits: {error}"
+        ));
+    }
+}
+
+/// The process ends without having waited for all its launches.
+extern "C" fn at_exit() {
+    let settle = || with_begun(|watch| watch.session.settle(LAST));
+    if let Ok(Some(false)) = std::panic::catch_unwind(settle) {
+        note::once("the program has ended before its last kernels, which are not checked");
+    }
+}
+
+impl Watch {
+    /// Makes sure that the calling thread's context is known, and gives its number.
+    pub(crate) fn context(&mut self) -> Option<u64> {
+        let real = &resolve::real()?.api;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: there is room for the result.
+        let current = unsafe { real.cuCtxGetCurrent(&mut context) };
+        if current != CUresult::SUCCESS || context.is_null() {
+            return None;
+        }
+        let number = context.expose_provenance() as u64;
+        // SAFETY: the context is current, so it lives; hooks tell of its end.
+        let met = self
+            .session
+            .meet(number, || unsafe { Gpu::new(real, context) });
+        match met {
+            Ok(()) => Some(number),
+            Err(error) => {
+                note::once(&format!("a context is not checked: {error}"));
+                None
+            }
+        }
+    }
+
+    /// A launch is in flight.
+    pub(crate) fn wake(&self) {
+        // Without the thread there is nobody to wake.
+        let _ = self.wake.send(());
+    }
+
+    /// Remembers a function that the program has asked for.
+    pub(crate) fn learn(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
+        let Some(found) = self.modules.get(&module) else {
+            return;
+        };
+        let Some(&params) = found.kernels.get(name) else {
+            return;
+        };
+        let key = found.key;
+        let hidden = self.session.checker().hidden_parameter(key, name);
+        let function = Function {
+            module,
+            key,
+            name: name.to_owned(),
+            params,
+            hidden,
+            kernel,
+        };
+        self.functions.insert(handle, function);
+    }
+
+    /// Tells the checker where a module's variables are in a context.
+    pub(crate) fn tell_variables(&mut self, real: &Api, handle: u64, context: u64) {
+        let Some(module) = self.modules.get_mut(&handle) else {
+            return;
+        };
+        if !module.told.insert(context) {
+            return;
+        }
+        for name in &module.variables {
+            let Ok(symbol) = std::ffi::CString::new(name.as_str()) else {
+                continue;
+            };
+            let (mut address, mut bytes) = (0, 0);
+            let (to, size, symbol) = (&mut address, &mut bytes, symbol.as_ptr());
+            let at = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
+            // SAFETY: the handle is that of a live module or library, and there is room for both.
+            let found = unsafe {
+                match module.library {
+                    true => real.cuLibraryGetGlobal(to, size, at.cast(), symbol),
+                    false => real.cuModuleGetGlobal(to, size, at.cast(), symbol),
+                }
+            };
+            if found == CUresult::SUCCESS {
+                let call = format!("variable {name}");
+                let bytes = bytes as u64;
+                self.session.checker().allocated(address, bytes, &call);
+            }
+        }
+    }
+}

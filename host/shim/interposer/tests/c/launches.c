@@ -1,0 +1,199 @@
+/* Launches two kernels in the form that the argument names: in `racy` all threads store to one word, in
+   `fine` each adds to its own. Prints what `fine` has left.
+   Prototypes stand here so that no toolkit is needed to build it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int CUresult;
+typedef void *H;
+typedef uint64_t P;
+typedef struct {
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    H stream;
+    void *attrs;
+    unsigned count;
+} Config;
+typedef struct {
+    H func;
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    void **params, **extra;
+    H kern, ctx;
+} Node;
+CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
+    cuCtxSynchronize(void), cuModuleLoadData(H *, const void *),
+    cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
+    cuModuleGetFunction(H *, H, const char *), cuModuleEnumerateFunctions(H *, unsigned, H),
+    cuFuncGetName(const char **, H), cuModuleUnload(H),
+    cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
+    cuLibraryGetKernel(H *, H, const char *), cuKernelGetFunction(H *, H), cuLibraryUnload(H),
+    cuMemAlloc_v2(P *, size_t), cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t),
+    cuMemcpyDtoH_v2(void *, P, size_t), cuStreamCreate(H *, unsigned), cuStreamSynchronize(H),
+    cuStreamBeginCapture_v2(H, int), cuStreamEndCapture(H, H *), cuGraphCreate(H *, unsigned),
+    cuGraphAddKernelNode_v2(H *, H, const H *, size_t, const Node *),
+    cuGraphInstantiateWithFlags(H *, H, unsigned long long), cuGraphLaunch(H, H), cuGraphDestroy(H),
+    cuGraphExecDestroy(H), cuLinkCreate_v2(unsigned, int *, void **, H *),
+    cuLinkAddData_v2(H, int, void *, size_t, const char *, unsigned, int *, void **),
+    cuLinkComplete(H, void **, size_t *), cuLinkDestroy(H),
+    cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *),
+    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **),
+    cuLaunchKernelEx(const Config *, H, void **, void **),
+    cuLaunchCooperativeKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **);
+
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".entry racy(.param .u64 out, .param .u32 n) {\n"
+    "    .reg .u64 %a; .reg .u32 %t;\n"
+    "    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;\n"
+    "    st.global.u32 [%a], %t; ret;\n}\n"
+    ".entry fine(.param .u64 out, .param .u32 n) {\n"
+    "    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;\n"
+    "    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];\n"
+    "    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;\n"
+    "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
+    "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
+
+enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS };
+
+#define CHECK(e)                                                                                                      \
+    do {                                                                                                              \
+        CUresult r_ = (e);                                                                                            \
+        if (r_) {                                                                                                     \
+            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                                           \
+            exit(1);                                                                                                  \
+        }                                                                                                             \
+    } while (0)
+
+static const char *form;
+
+static int is(const char *name) { return !strcmp(form, name); }
+
+static void launch(H function, P out, H stream) {
+    unsigned n = 3;
+    void *params[] = {&out, &n};
+    struct {
+        P out;
+        unsigned n;
+    } block = {out, n};
+    size_t bytes = 12;
+    void *extra[] = {(void *)1, &block, (void *)2, &bytes, (void *)0};
+    Config config = {BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, 0, 0};
+    if (is("extra")) {
+        CHECK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, 0, extra));
+    } else if (is("ex")) {
+        CHECK(cuLaunchKernelEx(&config, function, params, 0));
+    } else if (is("cooperative")) {
+        CHECK(cuLaunchCooperativeKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, params));
+    } else if (is("per-thread")) {
+        void *found = 0;
+        CHECK(cuGetProcAddress_v2("cuLaunchKernel", &found, 12000, 2, 0));
+        CUresult (*call)(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
+        memcpy(&call, &found, sizeof call);
+        CHECK(call(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, 0, params, 0));
+    } else {
+        CHECK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, params, 0));
+    }
+}
+
+static void add(H graph, H function, P out) {
+    unsigned n = 3;
+    void *params[] = {&out, &n};
+    Node node = {function, BLOCKS, 1, 1, THREADS, 1, 1, 0, params, 0, 0, 0};
+    H made;
+    CHECK(cuGraphAddKernelNode_v2(&made, graph, 0, 0, &node));
+}
+
+int main(int argc, char **argv) {
+    form = argc > 1 ? argv[1] : "plain";
+    int device;
+    H context, module = 0, library = 0, link = 0, racy = 0, fine = 0, stream = 0;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuCtxCreate_v2(&context, 0, device));
+    if (is("library") || is("function")) {
+        CHECK(cuLibraryLoadData(&library, ptx, 0, 0, 0, 0, 0, 0));
+        CHECK(cuLibraryGetKernel(&racy, library, "racy"));
+        CHECK(cuLibraryGetKernel(&fine, library, "fine"));
+        if (is("function")) {
+            CHECK(cuKernelGetFunction(&racy, racy));
+            CHECK(cuKernelGetFunction(&fine, fine));
+        }
+    } else {
+        if (is("file")) {
+            CHECK(cuModuleLoad(&module, argv[2]));
+        } else if (is("link")) {
+            void *image;
+            size_t size;
+            CHECK(cuLinkCreate_v2(0, 0, 0, &link));
+            CHECK(cuLinkAddData_v2(link, 1, (void *)ptx, sizeof ptx, "linked", 0, 0, 0));
+            CHECK(cuLinkComplete(link, &image, &size));
+            CHECK(cuModuleLoadDataEx(&module, image, 0, 0, 0));
+            CHECK(cuLinkDestroy(link));
+        } else {
+            CHECK(cuModuleLoadData(&module, ptx));
+        }
+        if (is("enumerate")) {
+            H all[2];
+            const char *name;
+            CHECK(cuModuleEnumerateFunctions(all, 2, module));
+            for (int i = 0; i < 2; i++) {
+                CHECK(cuFuncGetName(&name, all[i]));
+                *(strcmp(name, "racy") ? &fine : &racy) = all[i];
+            }
+        } else {
+            CHECK(cuModuleGetFunction(&racy, module, "racy"));
+            CHECK(cuModuleGetFunction(&fine, module, "fine"));
+        }
+    }
+    P one, many;
+    CHECK(cuMemAlloc_v2(&one, 4));
+    CHECK(cuMemAlloc_v2(&many, 4 * WORDS));
+    CHECK(cuMemsetD32_v2(many, 1, WORDS));
+    CHECK(cuStreamCreate(&stream, 0));
+    if (is("capture") || is("nodes")) {
+        H graph, exec;
+        if (is("capture")) {
+            CHECK(cuStreamBeginCapture_v2(stream, 0));
+            launch(racy, one, stream);
+            launch(fine, many, stream);
+            CHECK(cuStreamEndCapture(stream, &graph));
+        } else {
+            CHECK(cuGraphCreate(&graph, 0));
+            add(graph, racy, one);
+            add(graph, fine, many);
+        }
+        CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        CHECK(cuGraphDestroy(graph));
+        for (int i = 0; i < 3; i++)
+            CHECK(cuGraphLaunch(exec, stream));
+        CHECK(cuStreamSynchronize(stream));
+        CHECK(cuGraphExecDestroy(exec));
+    } else {
+        for (int i = 0; i < 3; i++) {
+            launch(racy, one, stream);
+            launch(fine, many, stream);
+        }
+        if (!is("no-wait"))
+            CHECK(cuCtxSynchronize());
+    }
+    if (is("no-wait"))
+        return 0;
+    static unsigned words[WORDS];
+    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+    unsigned sum = 0;
+    for (int i = 0; i < WORDS; i++)
+        sum += words[i];
+    printf("%u\n", sum);
+    fflush(stdout);
+    if (is("_exit"))
+        _Exit(3);
+    CHECK(cuMemFree_v2(one));
+    CHECK(cuMemFree_v2(many));
+    if (module)
+        CHECK(cuModuleUnload(module));
+    if (library)
+        CHECK(cuLibraryUnload(library));
+    CHECK(cuCtxDestroy_v2(context));
+    return 0;
+}
