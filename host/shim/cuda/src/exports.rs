@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driver::sys::*;
 
 use crate::pointer::FromC;
-use crate::{Answer, api};
+use crate::{Answer, api, inject};
 
 /// Says that this is cudarun-check's own driver; see [`driver::sys::MARKER`].
 #[unsafe(no_mangle)]
@@ -42,15 +42,19 @@ macro_rules! one {
         pub unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             // SAFETY: the caller keeps the conditions of the C function.
             $(let $arg = unsafe { FromC::make_safe($arg) };)*
-            entry(|| api::$name($($arg),*))
+            entry(stringify!($symbol), || api::$name($($arg),*))
         }
     };
 }
 
 driver::entry_points!(exports);
 
-/// Lets no panic cross into C.
-fn entry(body: impl FnOnce() -> Answer) -> CUresult {
+/// Lets no panic cross into C, and fails where a test wants it to.
+fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
+    let body = || match inject::failure(symbol) {
+        Some(code) => Err(code),
+        None => body(),
+    };
     catch_unwind(AssertUnwindSafe(body))
         .unwrap_or(Err(CUresult::UNKNOWN))
         .into()

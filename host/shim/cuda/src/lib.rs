@@ -33,6 +33,7 @@ mod function;
 mod graph;
 mod image;
 mod init;
+mod inject;
 mod launch;
 mod link;
 mod memory;

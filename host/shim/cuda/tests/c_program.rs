@@ -121,6 +121,40 @@ fn a_c_program_of_the_driver_api_runs() {
 }
 
 #[test]
+fn a_call_fails_when_a_test_asks_for_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let library = link(folder.path());
+    let program = folder.path().join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/driver_api.c");
+    let mut cc = Command::new("cc");
+    cc.arg("-o").arg(&program).args([&source, &library]);
+    assert!(cc.status().expect("a C compiler").success());
+    let run = |failures: &str| {
+        let mut command = Command::new(&program);
+        command
+            .env("LD_LIBRARY_PATH", folder.path())
+            .env("CUDARUN_SIM_FAIL", failures);
+        let output = command.output().expect("the program starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (out, _) = run("cuMemAlloc_v2#2=2");
+    assert!(out.contains("cuMemAlloc_v2"), "{out}");
+    assert!(out.contains("CUDA_ERROR_OUT_OF_MEMORY"), "{out}");
+    let (out, _) = run("cuLaunchKernel#2=719");
+    assert!(out.contains("CUDA_ERROR_LAUNCH_FAILED"), "{out}");
+    // More calls than the program makes.
+    assert_eq!(run("cuLaunchKernel#1000=719").0, "ok\n");
+    let (out, err) = run("cuMemAlloc#1=2");
+    assert_ne!(out, "ok\n");
+    assert_eq!(
+        err.matches("CUDARUN_SIM_FAIL: `cuMemAlloc#1=2`").count(),
+        1,
+        "{err}"
+    );
+}
+
+#[test]
 fn the_library_can_be_loaded_by_path_and_knows_itself() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = link(folder.path());
