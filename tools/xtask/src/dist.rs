@@ -3,7 +3,7 @@
 //! ```text
 //! <target>/dist/bin/cudarun-check
 //! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13}
-//! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so}
+//! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so,audit.so}
 //! ```
 //! The libraries are linked here and not by cargo, for two reasons.
 //! They need version nodes and sonames that cargo cannot give, and a `libcuda.so` in cargo's target folder would be
@@ -37,11 +37,12 @@ struct Library {
 
 const DRIVER: &str = "cudarun_shim_cuda";
 const RUNTIME: &str = "cudarun_shim_cudart";
+const AUDIT: &str = "cudarun_shim_audit";
 const INTERPOSER: &str = "cudarun_shim_interposer";
 /// What programs on a GPU get, apart from what stands in for one.
 const GPU: &str = "gpu";
 
-const LIBRARIES: [Library; 4] = [
+const LIBRARIES: [Library; 5] = [
     Library {
         folder: "",
         soname: "libcuda.so.1",
@@ -73,6 +74,14 @@ const LIBRARIES: [Library; 4] = [
         version: None,
         exports: &["cu*"],
         links: &["libcuda.so"],
+    },
+    Library {
+        folder: GPU,
+        soname: "audit.so",
+        archive: AUDIT,
+        version: None,
+        exports: &["la_*"],
+        links: &[],
     },
 ];
 
@@ -163,6 +172,8 @@ fn cargo_build(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
         "shim-cudart",
         "-p",
         "shim-interposer",
+        "-p",
+        "shim-audit",
     ]);
     cargo.stderr(Stdio::inherit());
     let output = cargo.output().context("cannot start cargo")?;

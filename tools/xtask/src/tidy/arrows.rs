@@ -10,6 +10,7 @@ const LEVELS: [&[&str]; 6] = [
     &["runtime"],
     &[
         "cudarun-check",
+        "shim-audit",
         "shim-cuda",
         "shim-cudart",
         "shim-interposer",
@@ -20,7 +21,11 @@ const LEVELS: [&[&str]; 6] = [
 ];
 
 /// Arrows inside a level that tests alone may use.
-const TEST_ARROWS: [(&str, &str); 2] = [("device", "simt"), ("shim-interposer", "shim-cuda")];
+const TEST_ARROWS: [(&str, &str); 3] = [
+    ("device", "simt"),
+    ("shim-interposer", "shim-cuda"),
+    ("shim-interposer", "shim-audit"),
+];
 
 pub(super) fn check(workspace: &Workspace) -> Vec<String> {
     let arrows = workspace.packages.iter().flat_map(|package| {

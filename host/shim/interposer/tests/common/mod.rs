@@ -14,7 +14,7 @@ impl Place {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("gpu")).expect("a writable folder");
         let place = Place { folder };
-        link("cudarun_shim_interposer", &place.interposer());
+        link("cudarun_shim_interposer", &place.interposer(), "cu*");
         std::os::unix::fs::symlink("libcuda.so.1", place.path("gpu/libcuda.so")).expect("a link");
         place
     }
@@ -30,7 +30,16 @@ impl Place {
     /// Makes the simulated driver.
     pub(crate) fn simulated(&self) -> PathBuf {
         let library = self.path("libcuda.so.1");
-        link("cudarun_shim_cuda", &library);
+        link("cudarun_shim_cuda", &library, "cu*");
+        library
+    }
+
+    /// The audit library, made when it is first asked for.
+    pub(crate) fn audit(&self) -> PathBuf {
+        let library = self.path("gpu/audit.so");
+        if !library.exists() {
+            link("cudarun_shim_audit", &library, "la_*");
+        }
         library
     }
 
@@ -82,20 +91,19 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Links a static library of this build the way `cargo xtask dist` does.
-fn link(crate_name: &str, library: &Path) {
+fn link(crate_name: &str, library: &Path, exports: &str) {
     let script = library.with_extension("map");
-    std::fs::write(&script, "{ global: cu*; local: *; };\n").expect("a writable folder");
+    std::fs::write(&script, format!("{{ global: {exports}; local: *; }};\n"))
+        .expect("a writable folder");
+    let name = library.file_name().expect("a file").to_string_lossy();
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-o"])
         .arg(library)
         .arg("-Wl,--whole-archive")
         .arg(archive(crate_name))
-        .args([
-            "-Wl,--no-whole-archive",
-            "-Wl,-soname,libcuda.so.1",
-            "-Wl,-Bsymbolic",
-        ])
+        .args(["-Wl,--no-whole-archive", "-Wl,-Bsymbolic"])
         .args(["-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,--gc-sections"])
+        .arg(format!("-Wl,-soname,{name}"))
         .arg(format!("-Wl,--version-script={}", script.display()))
         .args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-lc"]);
     succeed(&mut cc);

@@ -1,0 +1,62 @@
+//! What reaches a driver, and what comes back: a small driver in C, and a program that calls it.
+
+mod common;
+
+use common::{Place, succeed, text};
+
+/// Calls of the driver's own functions stay inside; without the last word they come to us.
+const SYMBOLIC: [&str; 3] = ["-shared", "-fPIC", "-Wl,-Bsymbolic"];
+
+#[test]
+fn every_kind_of_argument_passes_whoever_is_first() {
+    let place = Place::new();
+    let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
+    let bound = place.compile("tests/c/fake.c", "bound.so", &SYMBOLIC[..2]);
+    let library = place.interposer().display().to_string();
+    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl"]);
+    for first in [
+        "integers",
+        "numbers",
+        "structures",
+        "variable",
+        "vectors",
+        "missing",
+        "itself",
+        "lookups",
+        "hooks",
+    ] {
+        for driver in [&fake, &bound] {
+            let mut command = place.command(&program, driver);
+            if driver == &bound {
+                command.env("FAKE_BOUND", "1");
+            }
+            let output = command.arg(first).output().expect("it starts");
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(said, "ok\n", "{first}: {}", output.status);
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_answers_with_other_addresses_is_understood_by_name() {
+    let place = Place::new();
+    let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
+    let library = place.interposer().display().to_string();
+    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl"]);
+    let run = |version: &str| {
+        let mut command = place.command(&program, &fake);
+        command.env("FAKE_INNER", "1").env("FAKE_VERSION", version);
+        succeed(command.arg("hooks"))
+    };
+    let known = run("13000");
+    assert_eq!(
+        (text(&known.stdout).as_str(), known.stderr.len()),
+        ("ok\n", 0)
+    );
+    // Twice asked, once said.
+    let newer = run("14000");
+    assert_eq!(text(&newer.stdout), "ok\n");
+    let said = text(&newer.stderr);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("newer than CUDA 13.0, and its cuGetProcAddress is not known"));
+}

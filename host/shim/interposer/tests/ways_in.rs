@@ -1,0 +1,169 @@
+//! How the interposer gets between a program and its driver, and how programs end with it there.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Place, succeed, text};
+
+const PROGRAM: &str = "tests/c/ways.c";
+
+/// As the command line does it.
+fn checked(place: &Place, program: &Path, driver: &Path) -> Command {
+    let mut command = place.command(program, driver);
+    command.env("LD_PRELOAD", place.interposer());
+    command.env("LD_AUDIT", place.audit());
+    command.env("CUDARUN_CHECK_INTERPOSER", place.interposer());
+    command
+}
+
+/// What it prints when it has got the interposer, and that the driver behind.
+fn got(place: &Place) -> String {
+    format!(
+        "file {}\ncuInit 0\nversion 0 13000\n",
+        place.interposer().display()
+    )
+}
+
+#[test]
+fn a_linked_program_gets_the_interposer() {
+    let place = Place::new();
+    let driver = place.simulated();
+    let link = driver.display().to_string();
+    let run_path = format!("-Wl,-rpath,{}", place.path("").display());
+    for (name, kind) in [
+        ("plain", None),
+        ("runpath", Some("-Wl,--enable-new-dtags")),
+        ("rpath", Some("-Wl,--disable-new-dtags")),
+    ] {
+        let mut options = vec!["-DLINKED", &link, "-ldl"];
+        options.extend(kind.map(|_| run_path.as_str()));
+        options.extend(kind);
+        let program = place.compile(PROGRAM, name, &options);
+        let mut command = checked(&place, &program, &driver);
+        assert_eq!(
+            text(&succeed(command.arg("linked")).stdout),
+            got(&place),
+            "{name}"
+        );
+        // Each of the two ways is enough.
+        command.env_remove("LD_AUDIT");
+        assert_eq!(text(&succeed(&mut command).stdout), got(&place), "{name}");
+        let mut command = checked(&place, &program, &driver);
+        command.env_remove("LD_PRELOAD").arg("linked");
+        assert_eq!(text(&succeed(&mut command).stdout), got(&place), "{name}");
+        // Without either, an RPATH wins over LD_LIBRARY_PATH: the test would be none otherwise.
+        let mut command = place.command(&program, &driver);
+        let alone = text(&succeed(command.arg("linked")).stdout);
+        assert_eq!(alone == got(&place), name != "rpath", "{alone}");
+    }
+}
+
+#[test]
+fn a_program_that_opens_a_driver_gets_the_interposer() {
+    let place = Place::new();
+    let driver = place.simulated();
+    std::os::unix::fs::symlink("libcuda.so.1", place.path("libcuda.so")).expect("a link");
+    let program = place.compile(PROGRAM, "program", &["-ldl"]);
+    let absolute = driver.display().to_string();
+    let plain = place.path("libcuda.so").display().to_string();
+    for name in ["libcuda.so.1", "libcuda.so", &absolute, &plain] {
+        let mut command = checked(&place, &program, &driver);
+        assert_eq!(
+            text(&succeed(command.arg(name)).stdout),
+            got(&place),
+            "{name}"
+        );
+    }
+    // Known to be wrong: glibc asks no audit library about an absolute path given to `dlmopen`.
+    for (name, marked) in [("libcuda.so.1", 1), ("libcuda.so", 1), (&absolute, 0)] {
+        let mut command = checked(&place, &program, &driver);
+        let printed = text(&succeed(command.arg(format!("namespace:{name}"))).stdout);
+        let expected = format!("marked {marked}\ncuInit 0\nversion 0 13000\n");
+        assert_eq!(printed, expected, "{name}");
+    }
+    // Without the audit library the absolute path leads past us: the test would be none otherwise.
+    let mut command = checked(&place, &program, &driver);
+    let printed = text(&succeed(command.env_remove("LD_AUDIT").arg(&absolute)).stdout);
+    assert_eq!(
+        printed,
+        format!("file {absolute}\ncuInit 0\nversion 0 13000\n")
+    );
+    // Other libraries are left alone.
+    let mut command = checked(&place, &program, &driver);
+    let output = command.arg("libm.so.6").output().expect("it starts");
+    assert!(text(&output.stdout).contains("undefined symbol: cu"));
+}
+
+#[test]
+fn without_its_variable_the_audit_library_takes_no_part() {
+    let place = Place::new();
+    let driver = place.simulated();
+    let program = place.compile(PROGRAM, "program", &["-ldl"]);
+    let absolute = driver.display().to_string();
+    for interposer in [None, Some("relative/libcuda.so.1")] {
+        let mut command = place.command(&program, &driver);
+        command.env("LD_AUDIT", place.audit()).arg(&absolute);
+        if let Some(path) = interposer {
+            command.env("CUDARUN_CHECK_INTERPOSER", path);
+        }
+        let printed = text(&succeed(&mut command).stdout);
+        assert!(
+            printed.starts_with(&format!("file {absolute}\n")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn programs_end_as_they_do_without_us() {
+    let place = Place::new();
+    let driver = place.simulated();
+    let link = driver.display().to_string();
+    let linked = place.compile(PROGRAM, "linked", &["-DLINKED", &link, "-ldl"]);
+    let opens = place.compile(PROGRAM, "opens", &["-ldl"]);
+    for (program, way, end) in [
+        (&linked, "linked", "fork"),
+        (&linked, "linked", "_exit"),
+        (&linked, "linked", "abort"),
+        (&linked, "linked", "atexit"),
+        (&opens, "libcuda.so.1", "unload"),
+        (&opens, "libcuda.so.1", "atexit"),
+        (&opens, "libcuda.so.1", "fork"),
+    ] {
+        let output = checked(&place, program, &driver).args([way, end]).output();
+        let output = output.expect("it starts");
+        let mut alone = place.command(program, &driver);
+        alone.env("LD_LIBRARY_PATH", place.path(""));
+        let alone = alone.args([way, end]).output().expect("it starts");
+        assert_eq!(output.status, alone.status, "{way} {end}");
+        assert_eq!(output.stderr, alone.stderr, "{way} {end}");
+        let after = |bytes: &[u8]| {
+            text(bytes)
+                .split_once('\n')
+                .map(|(_, rest)| rest.to_owned())
+        };
+        assert_eq!(after(&output.stdout), after(&alone.stdout), "{way} {end}");
+        assert!(
+            text(&output.stdout).starts_with(&got(&place)),
+            "{way} {end}"
+        );
+    }
+}
+
+#[test]
+fn a_program_without_cuda_never_loads_a_driver() {
+    let place = Place::new();
+    // Nobody would notice a driver that does not exist, and nothing is said of it.
+    let mut command = checked(
+        &place,
+        Path::new("/bin/echo"),
+        Path::new("/nowhere/libcuda.so.1"),
+    );
+    let output = succeed(command.arg("hello"));
+    assert_eq!(
+        (text(&output.stdout).as_str(), output.stderr.len()),
+        ("hello\n", 0)
+    );
+}
