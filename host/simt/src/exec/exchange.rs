@@ -1,7 +1,11 @@
 //! What lanes of a warp do together: shuffles, votes, matches, reductions, `bar.warp.sync`.
 //!
 //! Lanes wait until every lane of their member mask that has not exited is at an operation of the
-//! same kind; it need not be the same instruction.
+//! same kind with the same mask; it need not be the same instruction. Lanes that are together but
+//! name others go on on their own: a warp's groups do not wait for each other.
+//!
+//! Where the masks differ, which the PTX ISA leaves undefined, lanes go on when they are together,
+//! or when everybody they name, and those name, waits.
 
 use super::address::lanes;
 use super::cta::CtaId;
@@ -18,6 +22,48 @@ struct Inputs {
     c: Lanes,
     members: Lanes,
     lanes: u32,
+}
+
+/// Lanes that wait, and whom each names.
+struct Waiters {
+    lanes: u32,
+    members: [u32; WARP],
+}
+
+impl Waiters {
+    /// Lanes that have no reason to wait any longer; `live` are those that have not exited.
+    fn complete(&self, kind: ExchangeKind, live: u32) -> Option<u32> {
+        let mut left = self.lanes;
+        while left != 0 {
+            let members = self.members[left.trailing_zeros() as usize];
+            let same = lanes(left).filter(|&lane| self.members[lane] == members);
+            let same = same.fold(0, |all, lane| all | 1 << lane);
+            if members & live & !same == 0 {
+                return Some(same);
+            }
+            left &= !same;
+        }
+        // A barrier is met by those who name the same members only.
+        if kind == ExchangeKind::Barrier {
+            return None;
+        }
+        lanes(self.lanes).find_map(|lane| self.circle(lane, live))
+    }
+
+    /// A lane, those it names, those these name, and so on, if all of them wait.
+    fn circle(&self, lane: usize, live: u32) -> Option<u32> {
+        let mut circle = 1 << lane;
+        loop {
+            let named = lanes(circle).fold(0, |all, lane| all | self.members[lane] & live);
+            if named & !self.lanes != 0 {
+                return None;
+            }
+            if named & !circle == 0 {
+                return Some(circle);
+            }
+            circle |= named;
+        }
+    }
 }
 
 impl<O: Observer> Machine<'_, O> {
@@ -84,73 +130,100 @@ impl<O: Observer> Machine<'_, O> {
         }
     }
 
-    /// Executes the operations of waiting splits that are complete together.
+    /// Executes the operations of waiting lanes that are complete together.
     pub(crate) fn exchange_waiting(&mut self, cta: &CtaId, warp: &mut Warp) {
-        let program = self.setup.program;
-        let exchange_of = |split: &Split| match &program.ops[split.pc as usize].kind {
+        let mut met = false;
+        while let Some((kind, group)) = self.complete(warp) {
+            self.exchange_together(cta, warp, kind, group);
+            met = true;
+        }
+        if met {
+            warp.join();
+        }
+    }
+
+    /// The exchange that a split waits for.
+    fn awaited(&self, split: &Split) -> Option<&Exchange> {
+        match &self.setup.program.ops[split.pc as usize].kind {
             Kind::Exchange(exchange) if split.state == State::Warp => Some(exchange),
             _ => None,
+        }
+    }
+
+    /// Waiting lanes that can go on together, and what they wait for.
+    fn complete(&self, warp: &Warp) -> Option<(ExchangeKind, u32)> {
+        let splits = warp.splits.iter();
+        let mut kinds = splits.filter_map(|split| Some(self.awaited(split)?.kind));
+        kinds.find_map(|kind| Some((kind, self.waiters(warp, kind).complete(kind, warp.live)?)))
+    }
+
+    /// The lanes that wait at operations of one kind.
+    fn waiters(&self, warp: &Warp, kind: ExchangeKind) -> Waiters {
+        let mut waiters = Waiters {
+            lanes: 0,
+            members: [0; WARP],
         };
-        for start in 0..warp.splits.len() {
-            let Some(first) = exchange_of(&warp.splits[start]) else {
+        for split in &warp.splits {
+            let Some(exchange) = self.awaited(split).filter(|other| other.kind == kind) else {
                 continue;
             };
-            let mut group = vec![start];
-            let mut there = warp.splits[start].mask;
-            let members = self.wanted(warp, &warp.splits[start], first);
-            let mut wanted = members & warp.live;
-            while wanted & !there != 0 {
-                let next = (0..warp.splits.len()).find(|&index| {
-                    let split = &warp.splits[index];
-                    // A barrier is met by those who name the same members.
-                    let same = exchange_of(split).is_some_and(|other| {
-                        other.kind == first.kind
-                            && (other.kind != ExchangeKind::Barrier
-                                || self.wanted(warp, split, other) == members)
-                    });
-                    same && split.mask & wanted & !there != 0
-                });
-                let Some(next) = next else { break };
-                there |= warp.splits[next].mask;
-                if let Some(exchange) = exchange_of(&warp.splits[next]) {
-                    wanted |= self.wanted(warp, &warp.splits[next], exchange) & warp.live;
-                }
-                group.push(next);
+            let members = match exchange.members {
+                Some(row) => warp.read(&split.frame, row, &self.setup.program.consts),
+                None => [u64::from(split.mask); WARP],
+            };
+            for lane in lanes(split.mask) {
+                waiters.members[lane] = members[lane] as u32;
             }
-            if wanted & !there != 0 {
+            waiters.lanes |= split.mask;
+        }
+        waiters
+    }
+
+    /// Executes the operations of a group of lanes, and lets these go on.
+    fn exchange_together(&mut self, cta: &CtaId, warp: &mut Warp, kind: ExchangeKind, group: u32) {
+        let mut parts = Vec::new();
+        for index in 0..warp.splits.len() {
+            let split = &warp.splits[index];
+            let Some(exchange) = self.awaited(split).filter(|other| other.kind == kind) else {
+                continue;
+            };
+            let mask = split.mask & group;
+            if mask == 0 {
                 continue;
             }
-            let mut inputs = Inputs {
-                a: [0; WARP],
-                b: [0; WARP],
-                c: [0; WARP],
-                members: [0; WARP],
-                lanes: 0,
-            };
-            for &index in &group {
-                if let Some(exchange) = exchange_of(&warp.splits[index]) {
-                    let split = warp.splits[index].clone();
-                    self.gather(warp, &split, exchange, &mut inputs);
-                    self.look_for_strangers(cta, warp, &split, &inputs);
-                }
-            }
-            if first.kind == ExchangeKind::Barrier {
-                self.announce(cta, warp, warp.splits[start].pc, &inputs);
-            }
-            let (d, p) = compute(first.kind, &inputs);
-            for &index in &group {
-                if let Some(exchange) = exchange_of(&warp.splits[index]) {
-                    let split = warp.splits[index].clone();
-                    self.scatter(warp, &split, exchange, &d, p);
-                }
-                let clock = warp.clock;
-                let split = &mut warp.splits[index];
-                split.state = State::Ready;
-                split.turn = clock;
-                split.pc += 1;
+            parts.push((index, exchange.clone()));
+            if mask != split.mask {
+                let mut others = split.clone();
+                others.mask &= !group;
+                warp.splits[index].mask = mask;
+                warp.splits.push(others);
             }
         }
-        warp.join();
+        let mut inputs = Inputs {
+            a: [0; WARP],
+            b: [0; WARP],
+            c: [0; WARP],
+            members: [0; WARP],
+            lanes: 0,
+        };
+        for (index, exchange) in &parts {
+            let split = warp.splits[*index].clone();
+            self.gather(warp, &split, exchange, &mut inputs);
+            self.look_for_strangers(cta, warp, &split, &inputs);
+        }
+        if let (ExchangeKind::Barrier, Some(&(first, _))) = (kind, parts.first()) {
+            self.announce(cta, warp, warp.splits[first].pc, &inputs);
+        }
+        let (d, p) = compute(kind, &inputs);
+        for (index, exchange) in &parts {
+            let split = warp.splits[*index].clone();
+            self.scatter(warp, &split, exchange, &d, p);
+            let clock = warp.clock;
+            let split = &mut warp.splits[*index];
+            split.state = State::Ready;
+            split.turn = clock;
+            split.pc += 1;
+        }
     }
 
     fn gather(&self, warp: &Warp, split: &Split, exchange: &Exchange, inputs: &mut Inputs) {
