@@ -1,4 +1,5 @@
-//! Programs made by nvcc, under the tool: those of `tests/apps`, and what a user may get wrong on the command line.
+//! Programs made by nvcc, under the tool: those of `tests/apps` and of `bench-rodinia/programs`, and what a user may
+//! get wrong on the command line.
 //!
 //! One test per program and variant.
 //! They need the toolkit and the installed tool, so they run under `cargo xtask test` and `cargo xtask apps`; a plain
@@ -41,20 +42,25 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
         None if ready => anyhow::bail!("no nvcc"),
         _ => None,
     };
-    let mut trials: Vec<Trial> = programs
-        .iter()
-        .flat_map(|program| of_program(program, builder.as_ref()))
-        .collect();
+    let of_all = |programs: &[Program], folder| -> Vec<Trial> {
+        let trials = programs.iter();
+        trials
+            .flat_map(|program| of_program(program, folder, builder.as_ref()))
+            .collect()
+    };
+    let mut trials = of_all(&programs, "apps");
+    let measured = apps::discover(&workspace.root.join(apps::MEASURED))?;
+    trials.extend(of_all(&measured, "bench"));
     trials.extend(command_line::trials(builder.as_ref(), &programs));
     Ok(trials)
 }
 
 /// A test per variant; ignored without a builder.
-fn of_program(program: &Program, builder: Option<&Builder>) -> Vec<Trial> {
+fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec<Trial> {
     let folder = if program.ends_badly() {
         "apps/bad"
     } else {
-        "apps"
+        folder
     };
     let trial = |variant| {
         let (program, builder) = (program.clone(), builder.cloned());

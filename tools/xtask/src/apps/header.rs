@@ -57,6 +57,9 @@ pub struct Marks {
     pub must: BTreeSet<Pair>,
     /// Those that may be: whether they show depends on which thread comes first.
     pub may: BTreeSet<Pair>,
+    /// Those whose two writes write the same: they must be reported, as warnings or, where the tool does not know
+    /// what was written, as errors.
+    pub same_value: BTreeSet<Pair>,
 }
 
 /// One file of `tests/apps` and what it says.
@@ -196,6 +199,12 @@ impl Program {
             .is_some_and(|folder| folder.ends_with("bad"))
     }
 
+    /// Whether it stands among the programs that are there to be measured.
+    pub fn is_measured(&self) -> bool {
+        let folder = self.path.parent();
+        folder.is_some_and(|folder| folder.ends_with(super::MEASURED))
+    }
+
     fn value(&self, key: &str, variant: Option<Variant>) -> Option<&str> {
         let chosen =
             |one: &&Key| one.name == key && (one.variant.is_none() || one.variant == variant);
@@ -216,7 +225,7 @@ impl Program {
             any_race |= self.expect(variant)? == Expect::Race;
         }
         ensure!(
-            any_race != self.marks.must.is_empty(),
+            any_race != (self.marks.must.is_empty() && self.marks.same_value.is_empty()),
             "`expect: race` and marked races go together"
         );
         Ok(())
@@ -256,8 +265,16 @@ fn parse_keys(text: &str) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// One end of a race: its label, whether it is only a possibility, and where it is.
-type End = (String, bool, Place);
+/// What a mark says of its race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Race,
+    May,
+    SameValue,
+}
+
+/// One end of a race: its label, what is said of it, and where it is.
+type End = (String, Mark, Place);
 
 /// The marks of one file: `//~ race A, may B B`.
 fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
@@ -269,12 +286,15 @@ fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
         let number = u32::try_from(index + 1)?;
         for mark in marks.split(',') {
             let mut words = mark.split_whitespace();
-            let may = match words.next() {
-                Some("race") => false,
-                Some("may") => true,
-                _ => bail!("{file}:{number}: a mark is `//~ race LABEL` or `//~ may LABEL`"),
+            let mark = match words.next() {
+                Some("race") => Mark::Race,
+                Some("may") => Mark::May,
+                Some("same-value") => Mark::SameValue,
+                _ => bail!(
+                    "{file}:{number}: a mark is `//~ race LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
+                ),
             };
-            ends.extend(words.map(|label| (label.to_owned(), may, (file.to_owned(), number))));
+            ends.extend(words.map(|label| (label.to_owned(), mark, (file.to_owned(), number))));
         }
     }
     Ok(ends)
@@ -282,19 +302,24 @@ fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
 
 /// Joins the two ends of each label.
 fn pair_up(ends: Vec<End>) -> Result<Marks> {
-    let mut labels: BTreeMap<String, (bool, Vec<Place>)> = BTreeMap::new();
-    for (label, may, place) in ends {
-        let entry = labels.entry(label.clone()).or_insert((may, Vec::new()));
-        ensure!(entry.0 == may, "label {label} is both `race` and `may`");
+    let mut labels: BTreeMap<String, (Mark, Vec<Place>)> = BTreeMap::new();
+    for (label, mark, place) in ends {
+        let entry = labels.entry(label.clone()).or_insert((mark, Vec::new()));
+        ensure!(entry.0 == mark, "label {label} has marks of two kinds");
         entry.1.push(place);
     }
     let mut marks = Marks::default();
-    for (label, (may, mut places)) in labels {
+    for (label, (mark, mut places)) in labels {
         places.sort();
         let Ok([first, second]) = <[Place; 2]>::try_from(places) else {
             bail!("label {label} needs exactly two ends; a line that is both has it twice");
         };
-        if may { &mut marks.may } else { &mut marks.must }.insert((first, second));
+        let kind = match mark {
+            Mark::Race => &mut marks.must,
+            Mark::May => &mut marks.may,
+            Mark::SameValue => &mut marks.same_value,
+        };
+        kind.insert((first, second));
     }
     Ok(marks)
 }
@@ -345,7 +370,7 @@ mod tests {
         );
         assert_eq!(
             wrong("race A A,", "rcae A A,"),
-            "x.cu:3: a mark is `//~ race LABEL` or `//~ may LABEL`"
+            "x.cu:3: a mark is `//~ race LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
         );
         assert_eq!(
             wrong("(racy): race", "(racy): no-race"),

@@ -1,6 +1,7 @@
 //! Runs a variant under the tool and compares what comes out with what its file expects.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -17,13 +18,19 @@ use crate::command::{self, Finished};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The schedules that a program must come through: round robin, which is 0, and five others.
-const SEEDS: std::ops::RangeInclusive<u64> = 0..=5;
+const SEEDS: RangeInclusive<u64> = 0..=5;
+/// Those of a program that is there to be measured.
+const MEASURED_SEEDS: RangeInclusive<u64> = 0..=1;
 
 /// Builds a variant, runs it and complains about the first thing that is not as expected.
 pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<()> {
     let built = builder.build(program, variant)?;
-    // How a program ends does not depend on the schedule: one run is enough there.
-    let seeds = if program.ends_badly() { 0..=0 } else { SEEDS };
+    let seeds = match () {
+        // How a program ends does not depend on the schedule: one run is enough there.
+        () if program.ends_badly() => 0..=0,
+        () if program.is_measured() => MEASURED_SEEDS,
+        () => SEEDS,
+    };
     for seed in seeds {
         let folder = tempfile::tempdir()?;
         let (finished, races) = run(&builder.dist.tool(), program, &built, seed, folder.path())?;
@@ -102,12 +109,17 @@ fn compare(
 fn compare_races(expect: Expect, marks: &Marks, races: &Races) -> Result<()> {
     let none = Marks::default();
     let marks = if expect == Expect::Race { marks } else { &none };
-    let missing: Vec<&Pair> = marks.must.difference(&races.certain).collect();
-    let allowed: BTreeSet<Pair> = marks.must.union(&marks.may).cloned().collect();
+    let seen: BTreeSet<Pair> = races.certain.union(&races.possible).cloned().collect();
+    let mut missing: Vec<&Pair> = marks.must.difference(&races.certain).collect();
+    missing.extend(marks.same_value.difference(&seen));
+    let allowed = marks.must.union(&marks.may).chain(&marks.same_value);
+    let allowed: BTreeSet<Pair> = allowed.cloned().collect();
     let extra: Vec<&Pair> = races.certain.difference(&allowed).collect();
     let undecided: Vec<&Pair> = match expect {
         Expect::NotDecided => Vec::new(),
-        Expect::NoRace | Expect::NotChecked | Expect::Race => races.possible.iter().collect(),
+        Expect::NoRace | Expect::NotChecked | Expect::Race => {
+            races.possible.difference(&marks.same_value).collect()
+        }
     };
     let mut complaints = Vec::new();
     for (what, pairs) in [
@@ -155,6 +167,7 @@ mod tests {
         let marks = Marks {
             must: pairs(&[(1, 2)]),
             may: pairs(&[(2, 2)]),
+            same_value: pairs(&[(3, 3)]),
         };
         let races = Races {
             certain: pairs(certain),
@@ -168,18 +181,21 @@ mod tests {
 
     #[test]
     fn marked_races_must_be_there_and_no_others() {
-        assert_eq!(complaint(Expect::Race, &[(1, 2)], &[]), "");
-        assert_eq!(complaint(Expect::Race, &[(1, 2), (2, 2)], &[]), "");
+        let race = |certain: &[(u32, u32)]| complaint(Expect::Race, certain, &[(3, 3)]);
+        assert_eq!(race(&[(1, 2)]), "");
+        assert_eq!(race(&[(1, 2), (2, 2)]), "");
+        assert_eq!(race(&[(2, 2)]), "missed race between x.cu:1 and x.cu:2");
+        assert_eq!(complaint(Expect::Race, &[(1, 2), (3, 3)], &[]), "");
         assert_eq!(
-            complaint(Expect::Race, &[(2, 2)], &[]),
-            "missed race between x.cu:1 and x.cu:2"
+            complaint(Expect::Race, &[(1, 2)], &[]),
+            "missed race between x.cu:3 and x.cu:3"
         );
         assert_eq!(
-            complaint(Expect::Race, &[(1, 2), (1, 3)], &[]),
+            race(&[(1, 2), (1, 3)]),
             "race without a mark between x.cu:1 and x.cu:3"
         );
         assert_eq!(
-            complaint(Expect::Race, &[(1, 2)], &[(4, 5)]),
+            complaint(Expect::Race, &[(1, 2)], &[(3, 3), (4, 5)]),
             "possible race without need between x.cu:4 and x.cu:5"
         );
     }

@@ -1,4 +1,4 @@
-//! The programs of `tests/apps`: what they say about themselves, how they are built, and a run under the tool.
+//! The programs of `tests/apps` and `bench-rodinia/programs`: what they say about themselves, how they are built, and a run under the tool.
 //!
 //! What a program is and what is expected of it stands in its own header and on its own lines
 //! (docs/adding-a-test.md); nothing here knows any of them by name.
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 pub use header::{Expect, Program, Variant};
+
+/// The folder of the programs that are there to be measured; they are tests too, at their smallest size.
+pub const MEASURED: &str = "bench-rodinia/programs";
 
 /// All programs in a folder and its subfolders, by path, and the complaint about each that has a wrong header.
 pub fn discover(folder: &Path) -> Result<Vec<Program>> {
