@@ -38,6 +38,11 @@ impl Allocations {
         (address - allocation.base < allocation.bytes).then_some(allocation)
     }
 
+    /// Bytes of everything that is live.
+    pub fn bytes(&self) -> u64 {
+        self.live.values().map(|allocation| allocation.bytes).sum()
+    }
+
     /// Base and length of the smallest range that covers everything, or, where host and device
     /// memory lie far apart, the part with most bytes.
     pub fn window(&self) -> (u64, u64) {
@@ -68,7 +73,7 @@ mod tests {
         all.insert(0x2000, 32, "cudaMallocManaged");
         assert_eq!(all.find(0x100f).unwrap().id, 1);
         assert!(all.find(0x1010).is_none() && all.find(0xfff).is_none());
-        assert_eq!(all.window(), (0x1000, 0x1020));
+        assert_eq!((all.window(), all.bytes()), ((0x1000, 0x1020), 48));
         all.insert(1 << 46, 1 << 20, "cudaHostAlloc");
         assert_eq!(all.window(), (1 << 46, 1 << 20));
         all.remove(0x2000);

@@ -6,6 +6,7 @@ mod launch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use driver::Device;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
@@ -112,28 +113,20 @@ impl Checker {
                 text: text.to_owned(),
             };
         }
+        let started = Instant::now();
         let (module, diagnostics) = ptx::parse(text);
         for diagnostic in diagnostics.iter().filter(|d| !d.unknown) {
             let (line, column) = module.line_column(diagnostic.span.start);
             self.note(format!("{origin}:{line}:{column}: {}", diagnostic.message));
         }
-        let config = rewrite::Config {
-            first_site: self.next_site,
-            // After a first race a cell may miss others, and happens-before does not.
-            leave_shared: self.listens(),
-            journal: self.options.mode == Mode::Precise && self.options.journal,
-            count_orders: self.options.mode == Mode::Fast,
-            sample: self.options.sample > 1,
-        };
-        let rewritten = rewrite::rewrite(&module, &config);
+        let rewritten = rewrite::rewrite(&module, &self.options.rewriting(self.next_site));
+        let rewrite_seconds = started.elapsed().as_secs_f64();
         self.next_site += rewritten.sites.len() as u32;
         let mode = self.options.mode;
-        self.write(Event::Module(Box::new(names::module(
-            key.0,
-            origin,
-            &rewritten,
-            self.listens(),
-        ))));
+        self.write(Event::Module(Box::new(log::Module {
+            rewrite_seconds,
+            ..names::module(key.0, origin, &rewritten, self.listens())
+        })));
         // Checks whose verdicts nobody asks for need not run.
         let bare = match mode {
             Mode::Full => true,
@@ -214,13 +207,8 @@ impl Checker {
         (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
-    /// Whether happens-before listens to the simulated device.
     fn listens(&self) -> bool {
-        match self.options.mode {
-            Mode::Full => true,
-            Mode::Precise => !self.options.journal,
-            Mode::Fast => false,
-        }
+        self.options.listens()
     }
 
     /// Bytes of the kernel's granules of global and of shared memory.
@@ -241,7 +229,7 @@ impl Checker {
         let place = begun.place.unwrap_or(usize::MAX);
         let drained = self.shadow(device).drain(device, place);
         let drained = drained.unwrap_or_default();
-        let counters = drained.counted(false);
+        let counters = drained.counted(log::Counters::default());
         let records = drained.records.into_iter().map(|(record, _)| record);
         (records.collect(), counters)
     }
@@ -258,6 +246,8 @@ impl Checker {
         launch.seconds = outcome
             .seconds
             .unwrap_or_else(|| begun.started.elapsed().as_secs_f64());
+        launch.program_bytes = self.allocations.bytes();
+        launch.shadow_bytes = self.shadow(device).bytes();
         launch.warp_instructions = outcome.warp_instructions;
         launch.thread_instructions = outcome.thread_instructions;
         launch.sectors = outcome.sectors;
@@ -274,7 +264,7 @@ impl Checker {
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
         }
-        launch.counters = drained.counted(launch.counters.cleared);
+        launch.counters = drained.counted(launch.counters);
         // Where the oracle has judged global memory, the cells' conflicts were candidates.
         let settled = begun.scrutiny == Some(Scrutiny::Everything) || begun.journaled;
         if begun.scrutiny == Some(Scrutiny::Everything) {

@@ -55,6 +55,9 @@ pub struct Module {
     pub sites: Vec<Site>,
     /// Device functions left unchecked, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
+    /// Wall time of parsing and rewriting it, in seconds.
+    #[serde(default)]
+    pub rewrite_seconds: f64,
 }
 
 /// A kernel of a module.
@@ -145,8 +148,14 @@ pub struct Launch {
     pub thread_instructions: u64,
     /// 32-byte sectors of global memory, checks included.
     pub sectors: u64,
-    /// Wall-clock time in seconds.
+    /// Time in seconds: wall-clock time on the simulated device.
     pub seconds: f64,
+    /// Bytes that the program has allocated on the device, its modules' variables included.
+    #[serde(default)]
+    pub program_bytes: u64,
+    /// Bytes reserved for cells and witnesses, and those that the journal has used.
+    #[serde(default)]
+    pub shadow_bytes: u64,
     /// How it failed.
     pub error: Option<String>,
     /// It failed because the device lacks an instruction, which says nothing about the program.

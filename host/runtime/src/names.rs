@@ -21,6 +21,7 @@ pub(crate) fn module(
             .collect(),
         sites: rewritten.sites.iter().map(site).collect(),
         unchecked_functions: rewritten.unchecked_functions.clone(),
+        rewrite_seconds: 0.0,
     }
 }
 

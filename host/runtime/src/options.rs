@@ -56,6 +56,29 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether happens-before listens to the simulated device.
+    pub fn listens(&self) -> bool {
+        match self.mode {
+            Mode::Full => true,
+            Mode::Precise => !self.journal,
+            Mode::Fast => false,
+        }
+    }
+
+    /// How a module is rewritten whose sites are counted from `first_site`.
+    pub fn rewriting(&self, first_site: u32) -> rewrite::Config {
+        rewrite::Config {
+            first_site,
+            // After a first race a cell may miss others, and happens-before does not.
+            leave_shared: self.listens(),
+            journal: self.mode == Mode::Precise && self.journal,
+            count_orders: self.mode == Mode::Fast,
+            sample: self.sample > 1,
+        }
+    }
+}
+
 /// Who decides what races.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

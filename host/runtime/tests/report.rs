@@ -218,6 +218,7 @@ fn pairs_are_merged_over_directions_launches_and_schedules() {
         (report.stats.warp_instructions, report.stats.global_sectors),
         (200, 16)
     );
+    assert_eq!(report.stats.latencies[0].bins[0].launches, 2);
     assert_ne!(report.races[0].id, report.races[1].id);
     assert_valid(&report);
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use super::advice::advise;
+use super::latency::Latencies;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Kernel, KernelLaunch, Level,
     Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
@@ -67,6 +68,7 @@ struct Builder<'a> {
     scoped: bool,
     report: Report,
     kernels: BTreeMap<String, Kernel>,
+    latencies: Latencies,
     /// Index of the race, and the rank of its witness.
     races: HashMap<[Side; 2], (usize, Rank)>,
 }
@@ -110,6 +112,7 @@ impl<'a> Builder<'a> {
             scoped,
             report: Report::default(),
             kernels: BTreeMap::new(),
+            latencies: Latencies::default(),
             races: HashMap::new(),
         }
     }
@@ -166,6 +169,7 @@ impl<'a> Builder<'a> {
     }
 
     fn module(&mut self, module: &log::Module) {
+        self.report.stats.rewrite_seconds += module.rewrite_seconds;
         for kernel in &module.kernels {
             let known = self.kernels.entry(kernel.name.clone()).or_default();
             known.ptx_source = "ptx".to_owned();
@@ -242,6 +246,9 @@ impl<'a> Builder<'a> {
         stats.thread_instructions += launch.thread_instructions;
         stats.global_sectors += launch.sectors;
         stats.launch_seconds += launch.seconds;
+        stats.program_bytes = stats.program_bytes.max(launch.program_bytes);
+        stats.shadow_bytes = stats.shadow_bytes.max(launch.shadow_bytes);
+        self.latencies.record(&launch.kernel, launch.seconds);
         if let Some(message) = &launch.error {
             self.failure(launch, message);
         }
@@ -403,6 +410,7 @@ impl<'a> Builder<'a> {
             ..kernel
         });
         let mut report = self.report;
+        report.stats.latencies = self.latencies.finish();
         report.coverage.kernels = kernels.collect();
         for race in report.races.iter_mut().filter(|race| race.same_value) {
             race.level = Level::Warning;

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.1";
+pub const SCHEMA_VERSION: &str = "1.2";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -453,7 +453,7 @@ pub struct Failure {
 }
 
 /// What the device counted, over all launches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stats {
     /// Instructions issued for a warp.
     pub warp_instructions: u64,
@@ -461,6 +461,33 @@ pub struct Stats {
     pub thread_instructions: u64,
     /// 32-byte sectors of global memory touched.
     pub global_sectors: u64,
-    /// Wall time inside launches.
+    /// Time inside launches: wall time on the simulated device, with what happens-before takes.
     pub launch_seconds: f64,
+    /// Wall time that modules took to be parsed and rewritten.
+    pub rewrite_seconds: f64,
+    /// Most bytes of device memory that a process had allocated at the end of a launch, its modules' variables
+    /// included.
+    pub program_bytes: u64,
+    /// Most bytes that a process had reserved for cells and witnesses, with what a journal has used.
+    pub shadow_bytes: u64,
+    /// How long launches took, by kernel.
+    pub latencies: Vec<Latency>,
+}
+
+/// How long the launches of a kernel took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Demangled.
+    pub kernel: String,
+    /// Ascending; empty ones are left out.
+    pub bins: Vec<Bin>,
+}
+
+/// Launches that took about the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bin {
+    /// The longest time that falls into it, at most 0.1 % longer than the shortest.
+    pub nanoseconds: u64,
+    /// How many there were.
+    pub launches: u64,
 }

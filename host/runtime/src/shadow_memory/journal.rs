@@ -73,6 +73,11 @@ impl JournalMemory {
         Ok(self.entries.0)
     }
 
+    /// Bytes of the entries that the last launch has left.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used * ENTRY
+    }
+
     /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
     /// dropped.
     pub(super) fn read(

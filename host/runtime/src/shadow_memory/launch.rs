@@ -136,8 +136,8 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// The counts, in the log's terms.
-    pub(crate) fn counted(&self, cleared: bool) -> log::Counters {
+    /// The counts, in the log's terms; what was known before stays.
+    pub(crate) fn counted(&self, before: log::Counters) -> log::Counters {
         log::Counters {
             conflicts: self.counters.conflicts,
             evictions: self.counters.evictions,
@@ -146,8 +146,7 @@ impl Drained {
             unreleased: self.counters.unreleased,
             ordered: self.counters.ordered,
             dropped: self.dropped,
-            cleared,
-            overlapped: false,
+            ..before
         }
     }
 }

@@ -149,13 +149,14 @@ impl ShadowMemory {
         self.shrunk.take()
     }
 
-    /// Bytes of cells and witnesses.
+    /// Bytes of cells and witnesses, and of the entries that the last journal had.
     pub fn bytes(&self) -> u64 {
         let global = match self.cells {
             0 => 0,
             _ => BYTES_PER_CELL << self.index_bits,
         };
-        global + BYTES_PER_CELL * self.shared.1
+        let journal = self.journal.used_bytes();
+        global + BYTES_PER_CELL * self.shared.1 + journal
     }
 
     /// The hidden parameter of a launch that is not checked.
