@@ -1,8 +1,9 @@
 //! What checking costs, per program: the programs of a manifest, run with the checks off and on.
 //!
-//! Counts (executed warp-instructions, global 32-byte sectors) come from the simulated device and are exact; wall time
-//! is the median of several runs of the whole process.
-//! `cargo xtask bench` makes the manifest.
+//! Counts (executed warp-instructions, global 32-byte sectors) come from the simulated device and are exact; times are
+//! medians of several runs.
+//! [`manifest`]: what is measured. [`measure`]: how. [`table`], [`csv`], [`plot`]: what comes out.
+//! `cargo xtask bench` makes the manifest of our own programs; docs/benchmarks.md says how to make another.
 
 #![allow(
     clippy::print_stdout,
@@ -10,34 +11,69 @@
     reason = "a command-line tool prints its results"
 )]
 
+mod csv;
+mod figures;
+mod latency;
+mod manifest;
 mod measure;
+mod plot;
+mod report;
 mod table;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use serde::Serialize;
+
+use crate::figures::{Outcome, RATIOS, Row, geometric_mean};
+use crate::measure::Settings;
 
 /// Measures checked against unchecked runs.
 #[derive(Parser)]
 struct Arguments {
-    /// The manifest: the tool, and each program with its arguments.
+    /// The manifest: each program with its arguments, or a folder of programs.
     manifest: PathBuf,
-    /// Runs of each program with and without checks; the median counts.
+    /// Runs of each program with and without checks; medians count.
     #[arg(long, default_value_t = 3)]
     runs: u32,
     /// The mode of the runs with checks: precise, fast or full.
     #[arg(long, default_value = "precise")]
     mode: String,
-    /// Write the figures here as JSON too.
+    /// The cudarun-check command [default: the manifest's, or the one on PATH].
+    #[arg(long)]
+    tool: Option<PathBuf>,
+    /// A further option for the tool, such as --exact or --timeout=60; repeatable.
+    #[arg(long = "option", allow_hyphen_values = true)]
+    options: Vec<String>,
+    /// Write the figures here as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Write the figures here as CSV.
+    #[arg(long)]
+    csv: Option<PathBuf>,
+    /// Draw the ratios here, as SVG.
+    #[arg(long)]
+    plot: Option<PathBuf>,
+}
+
+/// All there is to know, as JSON.
+#[derive(Serialize)]
+struct All<'a> {
+    mode: &'a str,
+    runs: u32,
+    options: &'a [String],
+    programs: &'a [Row],
+    /// Of the ratios that are known: the mean, and how many those are.
+    geometric_means: BTreeMap<&'static str, Option<(f64, usize)>>,
 }
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -45,27 +81,59 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<()> {
-    let path = &arguments.manifest;
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let manifest: measure::Manifest = serde_json::from_str(&text)
-        .with_context(|| format!("{} is not a manifest", path.display()))?;
-    let mut figures = Vec::new();
+/// True when everything could be measured.
+fn run(arguments: &Arguments) -> Result<bool> {
+    let manifest = manifest::read(&arguments.manifest)?;
+    let tool = arguments.tool.clone().or(manifest.tool);
+    let settings = Settings {
+        tool: tool.unwrap_or_else(|| PathBuf::from("cudarun-check")),
+        runs: arguments.runs.max(1),
+        mode: arguments.mode.clone(),
+        options: arguments.options.clone(),
+    };
+    let mut rows = Vec::new();
     for program in &manifest.programs {
         eprintln!("measuring {}", program.name);
-        let measured = measure::measure(
-            &manifest.tool,
-            program,
-            &arguments.mode,
-            arguments.runs.max(1),
-        );
-        figures.push(measured.with_context(|| format!("cannot measure {}", program.name))?);
+        let outcome = match measure::measure(&settings, program) {
+            Ok(figures) => Outcome::Measured(Box::new(figures)),
+            Err(error) => {
+                eprintln!("cannot measure {}: {error:#}", program.name);
+                Outcome::NotMeasured(first_line(&format!("{error:#}")))
+            }
+        };
+        rows.push(Row {
+            name: program.name.clone(),
+            outcome,
+        });
     }
-    println!("{}", table::render(&figures));
+    println!("{}", table::render(&rows));
     if let Some(path) = &arguments.json {
-        let text = serde_json::to_string_pretty(&figures)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        let means = RATIOS.map(|(name, of)| {
+            let ratios = rows.iter().map(|row| row.figures().and_then(of));
+            (name, geometric_mean(ratios))
+        });
+        let all = All {
+            mode: &settings.mode,
+            runs: settings.runs,
+            options: &settings.options,
+            programs: &rows,
+            geometric_means: means.into_iter().collect(),
+        };
+        write(path, &(serde_json::to_string_pretty(&all)? + "\n"))?;
     }
-    Ok(())
+    if let Some(path) = &arguments.csv {
+        write(path, &csv::render(&rows)?)?;
+    }
+    if let Some(path) = &arguments.plot {
+        write(path, &plot::render(&rows, &settings.mode)?)?;
+    }
+    Ok(rows.iter().all(|row| row.figures().is_some()))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -17,6 +17,16 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs to the end with our own output streams; true when it exits with 0, false when with 1.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command.status().with_context(|| cannot_start(command))?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        _ => bail!("{} {}", describe(command), ended(status)),
+    }
+}
+
 /// Runs to the end and returns its standard output; fails with its standard error unless it exits with 0.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| cannot_start(command))?;

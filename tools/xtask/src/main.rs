@@ -54,7 +54,7 @@ enum Command {
     Fuzz(oracles::FuzzOptions),
     /// Count what every oracle says of the files of tests/race.
     Verdicts,
-    /// Measure checked against unchecked runs of the programs of tests/apps.
+    /// Measure checked against unchecked runs of the programs of bench-rodinia, or of tests/apps.
     Bench(bench::Options),
 }
 

@@ -1,0 +1,143 @@
+//! What is known of a program after its runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::latency::Latencies;
+use crate::report::Device;
+
+/// One program.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Measured(Box<Figures>),
+    /// Why there are no figures.
+    NotMeasured(String),
+}
+
+impl Row {
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        match &self.outcome {
+            Outcome::Measured(figures) => Some(figures),
+            Outcome::NotMeasured(_) => None,
+        }
+    }
+}
+
+/// The figures of one program.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    /// Of the tool.
+    pub(crate) version: String,
+    pub(crate) device: Device,
+    /// With `--check off`.
+    pub(crate) unchecked: Side,
+    pub(crate) checked: Side,
+    /// Races that the tool calls errors, and those that it warns of.
+    pub(crate) races: u64,
+    pub(crate) warnings: u64,
+    /// Of the checked runs' launches, those that were checked, and all.
+    pub(crate) checked_launches: [u64; 2],
+    /// Median of the time that all modules took to be parsed and rewritten.
+    pub(crate) rewrite_seconds: f64,
+    /// Reserved for shadow cells and witnesses.
+    pub(crate) shadow_bytes: u64,
+}
+
+/// The figures of one way to run it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Side {
+    /// Median of the whole process, with start and report.
+    pub(crate) wall_seconds: f64,
+    /// Median of the time inside launches; none without launches.
+    pub(crate) kernel_seconds: Option<f64>,
+    /// Of one run; none on a GPU, which does not count.
+    pub(crate) counts: Option<Counts>,
+    /// Device memory that the program had allocated.
+    pub(crate) program_bytes: u64,
+    /// Most memory that the program, or the tool, had resident in the host.
+    pub(crate) resident_bytes: u64,
+    /// Launches of all runs; none without launches.
+    pub(crate) latencies: Option<Latencies>,
+}
+
+/// What the simulated device counted, over all launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) warp_instructions: u64,
+    pub(crate) thread_instructions: u64,
+    /// 32-byte sectors of global memory that the accesses touched.
+    pub(crate) global_sectors: u64,
+}
+
+/// Checked over unchecked; none where either is not known, or nothing.
+pub(crate) fn ratio(figures: &Figures, of: impl Fn(&Side) -> Option<f64>) -> Option<f64> {
+    let ratio = of(&figures.checked)? / of(&figures.unchecked)?;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+/// A figure of `T`, and what it is called in CSV and JSON.
+pub(crate) type Named<T, Figure> = (&'static str, fn(&T) -> Figure);
+
+/// The ratios there are.
+pub(crate) const RATIOS: [Named<Figures, Option<f64>>; 5] = [
+    ("kernel_time", |f| ratio(f, |side| side.kernel_seconds)),
+    ("wall_time", |f| ratio(f, |side| Some(side.wall_seconds))),
+    ("warp_instructions", |f| {
+        ratio(f, |side| Some(side.counts?.warp_instructions as f64))
+    }),
+    ("global_sectors", |f| {
+        ratio(f, |side| Some(side.counts?.global_sectors as f64))
+    }),
+    ("resident_bytes", |f| {
+        ratio(f, |side| Some(side.resident_bytes as f64))
+    }),
+];
+
+/// The geometric mean of those that are known, and how many those are.
+pub(crate) fn geometric_mean(ratios: impl Iterator<Item = Option<f64>>) -> Option<(f64, usize)> {
+    let logarithms: Vec<f64> = ratios.flatten().map(f64::ln).collect();
+    let count = logarithms.len();
+    (count > 0).then(|| {
+        (
+            f64::exp(logarithms.iter().sum::<f64>() / count as f64),
+            count,
+        )
+    })
+}
+
+/// The middle value, or the mean of the two in the middle; none of nothing.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() % 2 {
+        1 => Some(values[half]),
+        _ => Some((values.get(half.checked_sub(1)?)? + values.get(half)?) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_geometric_and_skips_what_has_no_ratio() {
+        let (mean, count) = geometric_mean([Some(2.0), Some(8.0), None].into_iter()).unwrap();
+        assert!((mean - 4.0).abs() < 1e-12);
+        assert_eq!(count, 2);
+        assert_eq!(geometric_mean([None].into_iter()), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![3.0, 1.0]), Some(2.0));
+        assert_eq!(median(vec![]), None);
+    }
+}

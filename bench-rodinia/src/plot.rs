@@ -1,0 +1,126 @@
+//! The ratios as a bar chart: one group of bars per program, on a logarithmic scale, as SVG.
+
+use anyhow::{Result, anyhow};
+use plotters::coord::ranged1d::IntoSegmentedCoord;
+use plotters::coord::ranged1d::SegmentValue;
+use plotters::prelude::*;
+
+use crate::figures::{RATIOS, Row};
+use crate::report::Device;
+
+/// Width of the chart, and height per program, in pixels.
+const SIZE: (u32, u32) = (900, 34);
+
+/// What is drawn, by the name of its ratio; colours that differ in brightness too.
+const BARS: [(&str, &str, RGBColor); 2] = [
+    ("kernel_time", "kernel time", RGBColor(40, 90, 160)),
+    (
+        "warp_instructions",
+        "executed warp-instructions",
+        RGBColor(240, 160, 60),
+    ),
+];
+
+/// The chart; a program without figures keeps its line, empty.
+pub(crate) fn render(rows: &[Row], mode: &str) -> Result<String> {
+    let mut text = String::new();
+    draw(rows, mode, &mut text).map_err(|error| anyhow!("cannot draw: {error}"))?;
+    Ok(text)
+}
+
+fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    let ratio = |row: &Row, name| {
+        let of = RATIOS.iter().find(|(known, _)| *known == name)?.1;
+        of(row.figures()?)
+    };
+    let all = BARS
+        .iter()
+        .flat_map(|(name, ..)| rows.iter().filter_map(|row| ratio(row, *name)));
+    let (least, most) = all.fold((1.0_f64, 2.0_f64), |(a, b), r| (a.min(r), b.max(r)));
+    let simulated = rows
+        .iter()
+        .filter_map(Row::figures)
+        .any(|f| f.device == Device::Sim);
+    let on = match simulated {
+        true => "simulated device",
+        false => "GPU",
+    };
+
+    let height = SIZE.1 * rows.len() as u32 + 130;
+    let area = SVGBackend::with_string(text, (SIZE.0, height)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let lines = (0..rows.len()).into_segmented();
+    let mut chart = ChartBuilder::on(&area)
+        .caption(
+            format!("Checked over unchecked, --mode {mode}, {on}"),
+            ("sans-serif", 20),
+        )
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(130)
+        .build_cartesian_2d((least * 0.9..most * 1.2).log_scale(), lines)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .x_desc("times as much")
+        .x_label_formatter(&|x| format!("{x}"))
+        .y_labels(rows.len())
+        .y_label_formatter(&|y| match y {
+            // The first program is at the top.
+            SegmentValue::CenterOf(line) => rows
+                .len()
+                .checked_sub(line + 1)
+                .and_then(|index| Some(rows.get(index)?.name.clone()))
+                .unwrap_or_default(),
+            _ => String::new(),
+        })
+        .draw()?;
+    for (place, &(name, label, color)) in BARS.iter().enumerate() {
+        let bars = rows.iter().enumerate().filter_map(|(index, row)| {
+            let ratio = ratio(row, name)?;
+            let line = rows.len() - 1 - index;
+            let ends = [
+                (1.0, SegmentValue::Exact(line)),
+                (ratio, SegmentValue::Exact(line + 1)),
+            ];
+            let mut bar = Rectangle::new(ends, color.filled());
+            let third = SIZE.1 / 3;
+            let (above, below) = match place {
+                0 => (third / 2, third + third / 2),
+                _ => (third + third / 2, third / 2),
+            };
+            bar.set_margin(above, below, 0, 0);
+            Some(bar)
+        });
+        let swatch = move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled());
+        chart.draw_series(bars)?.label(label).legend(swatch);
+    }
+    chart
+        .configure_series_labels()
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .draw()?;
+    drop(chart);
+    area.present()?;
+    drop(area);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Outcome;
+
+    #[test]
+    fn every_program_has_a_line() {
+        let row = |name: &str| Row {
+            name: name.to_owned(),
+            outcome: Outcome::NotMeasured(String::new()),
+        };
+        let rows: Vec<Row> = (0..20).map(|i| row(&format!("program{i}<"))).collect();
+        let text = render(&rows, "precise").unwrap();
+        assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
+        assert_eq!(text.matches("program").count(), 20, "{text}");
+        assert!(text.contains("program19&lt;"));
+    }
+}

@@ -1,0 +1,96 @@
+//! The command with a tool that only looks like one: a shell script that writes the report it is told to.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Knows programs that are named for what becomes of them.
+const TOOL: &str = r#"#!/bin/sh
+check=$2
+for word; do
+    case $word in json:*) report=${word#json:} ;; esac
+    program=$word
+done
+case $program in
+    */silent) echo "no way"; exit 70 ;;
+    */seven) code=7 ;;
+    *) code=0 ;;
+esac
+case $program in
+    */restless) instructions=$$ ;;
+    *) instructions=100; [ $check = on ] && instructions=400 ;;
+esac
+cat > "$report" <<END
+{ "tool": { "version": "1", "device": "sim" }, "run": { "exit": { "code": $code, "signal": null } },
+  "summary": { "errors": 1, "warnings": 0 }, "coverage": { "launches": { "total": 2, "checked": 2 } }, "failures": [],
+  "stats": { "warp_instructions": $instructions, "thread_instructions": 3200, "global_sectors": 8,
+    "launch_seconds": 0.5, "rewrite_seconds": 0.25, "program_bytes": 4096, "shadow_bytes": 65536,
+    "latencies": [{ "kernel": "k", "bins": [{ "nanoseconds": 250000000, "launches": 2 }] }] } }
+END
+exit 66
+"#;
+
+/// Measures programs of a folder, of which only the names matter; what was written as JSON and CSV comes too.
+fn measure(programs: &str) -> (Output, serde_json::Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("tool"), TOOL).unwrap();
+    std::fs::set_permissions(at("tool"), PermissionsExt::from_mode(0o755)).unwrap();
+    let manifest = format!(r#"{{ "tool": "tool", "folder": ".", "programs": {programs} }}"#);
+    std::fs::write(at("manifest.json"), manifest).unwrap();
+    let output = Command::new(Path::new(env!("CARGO_BIN_EXE_bench-rodinia")))
+        .arg(at("manifest.json"))
+        .arg("--json")
+        .arg(at("out.json"))
+        .arg("--csv")
+        .arg(at("out.csv"))
+        .arg("--plot")
+        .arg(at("out.svg"))
+        .output()
+        .unwrap();
+    let read = |name| std::fs::read_to_string(at(name)).unwrap();
+    assert!(read("out.svg").starts_with("<svg"));
+    let json = serde_json::from_str(&read("out.json")).unwrap();
+    (output, json, read("out.csv"))
+}
+
+#[test]
+fn a_program_with_races_is_measured() {
+    let (output, json, csv) = measure(r#"{ "steady": [], "seven": { "exit": 7 } }"#);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("4.00 x"), "{said}");
+    let mean = &json["geometric_means"]["warp_instructions"];
+    assert!((mean[0].as_f64().unwrap() - 4.0).abs() < 1e-9);
+    assert_eq!(mean[1], 2);
+    let figures = &json["programs"][1]["measured"];
+    assert_eq!(json["programs"][1]["name"], "steady");
+    assert_eq!(figures["races"], 1);
+    assert_eq!(figures["checked"]["counts"]["warp_instructions"], 400);
+    // Three runs of two launches.
+    assert_eq!(
+        figures["checked"]["latencies"]["kernels"]["k"]["launches"],
+        6
+    );
+    assert!(figures["unchecked"]["resident_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(csv.lines().count(), 3);
+}
+
+#[test]
+fn what_cannot_be_measured_does_not_stop_the_others() {
+    let programs = r#"{ "seven": [], "silent": [], "restless": [], "steady": [] }"#;
+    let (output, json, csv) = measure(programs);
+    assert_eq!(output.status.code(), Some(1));
+    let why = |index: usize| json["programs"][index]["not_measured"].as_str();
+    let all: Vec<Option<&str>> = (0..4).map(why).collect();
+    assert!(
+        all[0]
+            .unwrap()
+            .contains("two runs did not execute the same number")
+    );
+    assert!(all[1].unwrap().contains("exit code 7"));
+    assert!(all[2].unwrap().contains("the tool made no report"));
+    assert_eq!(all[3], None);
+    assert!(csv.lines().nth(4).unwrap().starts_with("steady,sim,1,"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not measured"));
+}
