@@ -5,6 +5,7 @@
 //! * [`fatbin`], [`elf`]: what nvcc leaves in an executable.
 //! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
 //! * [`pointer`]: pointers that a program hands to an entry point; [`image`]: what it hands to a load.
+//! * [`probe`]: whether a driver works.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
@@ -15,6 +16,7 @@ pub mod gpu;
 pub mod image;
 pub mod mem;
 pub mod pointer;
+pub mod probe;
 pub mod signals;
 pub mod sys;
 

@@ -2,23 +2,32 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus as Status};
 use std::time::{Duration, Instant};
 
 use driver::signals;
+use driver::sys::{DRIVER_VARIABLE, SIMULATED_VARIABLE};
 use runtime::Options;
 use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE};
 use runtime::report::model::ExitStatus;
 
+use crate::device::Device;
 use crate::exit::{INTERNAL, NOT_EXECUTABLE, NOT_FOUND, Stop};
 use crate::program::Program;
 
 /// Names the folder of our libraries, for installations of another shape.
 const LIBRARY_VARIABLE: &str = "CUDARUN_CHECK_LIB";
 /// What makes a folder the one.
-const DRIVER: &str = "libcuda.so.1";
+pub(crate) const DRIVER: &str = "libcuda.so.1";
+/// The folder of what stands in front of a GPU's driver, in the folder of our libraries.
+pub(crate) const GPU: &str = "gpu";
+/// The loader's guide to the interposer, beside it.
+pub(crate) const AUDIT: &str = "audit.so";
+/// Tells the audit library what to give programs that look for a driver.
+pub(crate) const INTERPOSER_VARIABLE: &str = "CUDARUN_CHECK_INTERPOSER";
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// SIGKILL and SIGTERM have these numbers on every Linux.
@@ -75,6 +84,7 @@ pub(crate) struct Ended {
 pub(crate) fn run(
     program: &Program,
     arguments: &[OsString],
+    device: &Device,
     libraries: &Path,
     logs: &Path,
     options: &Options,
@@ -82,20 +92,9 @@ pub(crate) fn run(
 ) -> Result<Ended, Stop> {
     let mut command = Command::new(&program.path);
     command.args(arguments);
-    command.env(
-        "LD_LIBRARY_PATH",
-        in_front("LD_LIBRARY_PATH", &[libraries.into()], ":"),
-    );
-    if program.fixed_paths {
-        // A library that is loaded already is not looked for, whatever the program's RPATH says.
-        let preload: Vec<OsString> = program
-            .libraries
-            .iter()
-            .map(|name| libraries.join(name))
-            .filter(|path| path.exists())
-            .map(PathBuf::into_os_string)
-            .collect();
-        command.env("LD_PRELOAD", in_front("LD_PRELOAD", &preload, ":"));
+    match device {
+        Device::Gpu(found) => in_front_of(&mut command, &found.path, libraries)?,
+        Device::Simulated { .. } => in_place_of(&mut command, program, libraries),
     }
     command.env(DIRECTORY_VARIABLE, logs);
     // Numbers and strings always serialise.
@@ -117,6 +116,63 @@ pub(crate) fn run(
         Stop::new(code, format!("{}: {what}", program.path.display()))
     })?;
     wait(child, timeout)
+}
+
+/// Puts the interposer before the driver of a GPU, in every way in which a program may look for it.
+fn in_front_of(command: &mut Command, driver: &Path, libraries: &Path) -> Result<(), Stop> {
+    let folder = libraries.join(GPU);
+    let (interposer, audit) = (folder.join(DRIVER), folder.join(AUDIT));
+    if let Some(missing) = [&interposer, &audit]
+        .into_iter()
+        .find(|path| !path.exists())
+    {
+        let text = format!("{} is missing: run `cargo xtask dist`", missing.display());
+        return Err(Stop::new(INTERNAL, text));
+    }
+    // The loader knows no way to quote a separator.
+    if folder
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| b" :;\t\n$".contains(byte))
+    {
+        let text = format!(
+            "{}: the dynamic loader cannot take libraries from a folder with spaces, colons, semicolons or $ in its name",
+            folder.display()
+        );
+        return Err(Stop::new(INTERNAL, text));
+    }
+    for (variable, path) in [
+        ("LD_LIBRARY_PATH", &folder),
+        ("LD_PRELOAD", &interposer),
+        ("LD_AUDIT", &audit),
+    ] {
+        command.env(variable, in_front(variable, &[path.into()], ":"));
+    }
+    command.env(INTERPOSER_VARIABLE, &interposer);
+    command.env(DRIVER_VARIABLE, driver);
+    Ok(())
+}
+
+/// Puts the simulated driver, and the runtime library over it, in place of those of a GPU.
+fn in_place_of(command: &mut Command, program: &Program, libraries: &Path) {
+    command.env(
+        "LD_LIBRARY_PATH",
+        in_front("LD_LIBRARY_PATH", &[libraries.into()], ":"),
+    );
+    // Nothing stands in front of it, so it is the one that checks.
+    command.env_remove(SIMULATED_VARIABLE);
+    if program.fixed_paths {
+        // A library that is loaded already is not looked for, whatever the program's RPATH says.
+        let preload: Vec<OsString> = program
+            .libraries
+            .iter()
+            .map(|name| libraries.join(name))
+            .filter(|path| path.exists())
+            .map(PathBuf::into_os_string)
+            .collect();
+        command.env("LD_PRELOAD", in_front("LD_PRELOAD", &preload, ":"));
+    }
 }
 
 /// `new` parts before what the variable holds.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runtime::{ShadowSize, parse_sample};
 
+use crate::device;
 use crate::kernel::spec::ArgSpec;
 use crate::output::Format;
 
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Check the installation
     Doctor(DoctorArgs),
+    /// Initialise the NVIDIA driver and print what it is
+    #[command(name = device::PROBE, hide = true)]
+    Probe,
 }
 
 /// `run`
@@ -215,11 +219,11 @@ pub(crate) struct DoctorArgs {}
 /// `--device`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceChoice {
-    /// The best there is
+    /// On an NVIDIA GPU when there is a driver that works, else on the simulated device
     Auto,
-    /// An NVIDIA GPU, or fail
+    /// On an NVIDIA GPU, or fail
     Gpu,
-    /// The simulated device
+    /// On the simulated device
     Sim,
 }
 
@@ -279,11 +283,12 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 9] = [
+    const COMMANDS: [&str; 10] = [
         "run",
         "rewrite",
         "inspect",
         "doctor",
+        device::PROBE,
         "help",
         "-h",
         "--help",

@@ -9,6 +9,7 @@
 
 mod app;
 mod args;
+mod device;
 mod doctor;
 mod exit;
 mod inspect;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Rewrite(args) => rewrite::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Probe => device::probe(),
     };
     match result {
         Ok(code) => ExitCode::from(code),

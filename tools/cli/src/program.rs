@@ -27,8 +27,8 @@ pub(crate) struct Program {
     pub(crate) cuda: bool,
 }
 
-/// Finds a program and looks into it.
-pub(crate) fn examine(name: &OsStr) -> Result<Program, Stop> {
+/// Finds a program and looks into it; the simulated device refuses some that a GPU runs.
+pub(crate) fn examine(name: &OsStr, simulated: bool) -> Result<Program, Stop> {
     let path = find(name)?;
     let refuse = |what: String| {
         Err(Stop::new(
@@ -76,7 +76,7 @@ pub(crate) fn examine(name: &OsStr) -> Result<Program, Stop> {
             std::env::consts::ARCH
         ));
     }
-    if found.runtime == Runtime::Static {
+    if simulated && found.runtime == Runtime::Static {
         return Err(static_runtime(&path));
     }
     Ok(describe(path, &found))
@@ -196,7 +196,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("plain");
         std::fs::write(&file, "x").unwrap();
-        let code = |name: &OsStr| examine(name).err().map(|stop| stop.code);
+        let code = |name: &OsStr| examine(name, true).err().map(|stop| stop.code);
         assert_eq!(code(file.as_os_str()), Some(NOT_EXECUTABLE));
         assert_eq!(code(folder.path().as_os_str()), Some(NOT_EXECUTABLE));
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
             code(OsStr::new("no-program-has-this-name")),
             Some(NOT_FOUND)
         );
-        let sh = examine(OsStr::new("sh")).unwrap();
+        let sh = examine(OsStr::new("sh"), true).unwrap();
         assert!(sh.path.is_absolute() && !sh.cuda);
     }
 
@@ -221,7 +221,7 @@ mod tests {
             change(&mut bytes);
             std::fs::write(&path, bytes).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-            examine(path.as_os_str())
+            examine(path.as_os_str(), true)
                 .err()
                 .map(|stop| stop.message)
                 .unwrap_or_default()

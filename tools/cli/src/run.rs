@@ -9,13 +9,13 @@ use runtime::report::{Context, Log, Report};
 use runtime::{Mode, Model, Options, ShadowSize, log};
 
 use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
+use crate::device::Device;
 use crate::exit::{self, INCOMPLETE, INTERNAL, NO_DEVICE, Stop, USAGE};
 use crate::output::Outputs;
-use crate::{app, kernel, program, toolkit};
+use crate::{app, device, kernel, program};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
-    choose_device(args.device)?;
     if args.journal && args.mode != ModeChoice::Precise {
         return Err(Stop::new(
             USAGE,
@@ -46,18 +46,25 @@ fn may_sample(args: &RunArgs) -> Result<(), Stop> {
     }
 }
 
-fn choose_device(choice: DeviceChoice) -> Result<(), Stop> {
-    if choice != DeviceChoice::Gpu {
-        return Ok(());
+/// The device; flags that only the simulated one understands choose it.
+fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
+    let simulated = [
+        (args.schedules > 1, "--schedules"),
+        (args.seed != 0, "--seed"),
+        (args.journal, "--journal"),
+        (args.mode == ModeChoice::Full, "--mode full"),
+    ];
+    let flag = simulated
+        .iter()
+        .find_map(|(given, flag)| given.then_some(*flag));
+    match (args.device, flag) {
+        (DeviceChoice::Gpu, Some(flag)) => {
+            let text = format!("{flag} is for the simulated device: use --device sim");
+            Err(Stop::new(USAGE, text))
+        }
+        (DeviceChoice::Auto, Some(_)) => device::choose(DeviceChoice::Sim),
+        (choice, _) => device::choose(choice),
     }
-    let why = match toolkit::nvidia_driver() {
-        None => "no NVIDIA driver found",
-        Some(_) => "this version checks on the simulated device only",
-    };
-    Err(Stop::new(
-        NO_DEVICE,
-        format!("--device gpu: {why}; use --device sim"),
-    ))
 }
 
 /// The options of one schedule.
@@ -111,16 +118,9 @@ fn context(args: &RunArgs) -> Context {
 }
 
 /// Says what is about to happen.
-fn announce(args: &RunArgs) {
+fn announce(args: &RunArgs, device: &Device) {
     if !args.quiet {
-        let driver = match toolkit::nvidia_driver() {
-            Some(_) => "",
-            None => ", no NVIDIA driver found",
-        };
-        eprintln!(
-            "cudarun-check {} on the simulated sm_90 device{driver}",
-            env!("CARGO_PKG_VERSION")
-        );
+        eprintln!("cudarun-check {} on {device}", env!("CARGO_PKG_VERSION"));
     }
 }
 
@@ -134,7 +134,8 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             ),
         ));
     }
-    let program = program::examine(&args.app[0])?;
+    let device = choose_device(args)?;
+    let program = program::examine(&args.app[0], device.is_simulated())?;
     let libraries = app::libraries()?;
     let outputs = Outputs::open(args)?;
     let folder = tempfile::Builder::new()
@@ -149,8 +150,9 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
                 ),
             )
         })?;
-    announce(args);
+    announce(args, &device);
     let mut context = context(args);
+    context.gpu = !device.is_simulated();
     if args.no_ptx != NoPtx::Ignore {
         context.without_ptx.clone_from(&program.without_ptx);
     }
@@ -170,6 +172,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         let ended = app::run(
             &program,
             &args.app[1..],
+            &device,
             &libraries,
             &logs,
             &options,
@@ -217,9 +220,13 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
             ),
         ));
     }
+    if args.device == DeviceChoice::Gpu {
+        let text = "--device gpu: a .ptx file runs on the simulated device; use --device sim";
+        return Err(Stop::new(NO_DEVICE, text));
+    }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
     let outputs = Outputs::open(args)?;
-    announce(args);
+    announce(args, &device::choose(DeviceChoice::Sim)?);
     let mut ran = Ran {
         outputs,
         logs: Vec::new(),

@@ -37,9 +37,14 @@ pub fn run(workspace: &Workspace) -> Result<bool> {
     };
     let built = builder.build(&program, Variant::Racy)?;
 
-    println!("[4/4] cudarun-check {}\n", built.program.display());
+    println!(
+        "[4/4] cudarun-check --device sim {}\n",
+        built.program.display()
+    );
     let mut tool = Command::new(builder.dist.tool());
-    tool.arg("--").arg(&built.program).args(&built.arguments);
+    tool.args(["--device", "sim", "--"])
+        .arg(&built.program)
+        .args(&built.arguments);
     let status = tool
         .status()
         .with_context(|| format!("cannot start {}", command::describe(&tool)))?;

@@ -41,6 +41,8 @@ pub struct Context {
     pub schedules: u32,
     /// One word of memory of so many was checked; 0 counts as 1.
     pub sample: u32,
+    /// The kernels ran on a GPU.
+    pub gpu: bool,
     /// Kernels, mangled, that the program carries without PTX.
     pub without_ptx: Vec<String>,
     /// Warnings count as well as errors.
@@ -421,7 +423,7 @@ impl<'a> Builder<'a> {
         report.schema_version = SCHEMA_VERSION.to_owned();
         report.tool.name = "cudarun-check".to_owned();
         report.tool.version.clone_from(&context.version);
-        report.tool.device = "sim".to_owned();
+        report.tool.device = if context.gpu { "gpu" } else { "sim" }.to_owned();
         report.tool.seed = context.seed;
         report.tool.schedules = context.schedules;
         report.tool.sample = context.sample.max(1);

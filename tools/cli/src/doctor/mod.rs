@@ -1,5 +1,6 @@
 //! `doctor`: is everything there, and does the checker find a race?
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use runtime::log::{Event, Writer};
@@ -9,16 +10,19 @@ use simt::{Device, DeviceConfig, Launch};
 
 use crate::args::DoctorArgs;
 use crate::exit::{INTERNAL, Stop};
-use crate::{app, toolkit};
+use crate::{app, device, toolkit};
 
 /// A racy and a clean kernel.
 const SELF_TEST: &str = include_str!("racy.ptx");
-/// What programs look for.
-const LIBRARIES: [&str; 4] = [
+/// What programs look for, and what guides them to it.
+const LIBRARIES: [&str; 7] = [
     "libcuda.so.1",
     "libcuda.so",
     "libcudart.so.12",
     "libcudart.so.13",
+    "gpu/libcuda.so.1",
+    "gpu/libcuda.so",
+    "gpu/audit.so",
 ];
 
 pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
@@ -33,18 +37,7 @@ pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
         println!("{mark} {what:<18} {found}");
     };
     line(None, "version", env!("CARGO_PKG_VERSION").to_owned());
-    match toolkit::nvidia_driver() {
-        Some(version) => line(
-            None,
-            "NVIDIA driver",
-            format!("{version} (this version checks on the simulated device)"),
-        ),
-        None => line(
-            None,
-            "NVIDIA driver",
-            "none found; programs run on the simulated device".to_owned(),
-        ),
-    }
+    line(None, "NVIDIA driver", driver());
     match Device::new(DeviceConfig::default()) {
         Ok(device) => {
             let config = device.config();
@@ -113,21 +106,64 @@ fn libraries() -> Result<String, String> {
     }
 }
 
-/// Starts a program with our driver put before it, which the loader refuses if it does not fit.
+/// The driver of a GPU, or why programs run on the simulated device.
+fn driver() -> String {
+    match device::find() {
+        Ok(found) => format!(
+            "{} for CUDA {}.{}, {} device{}: {}",
+            found.path.display(),
+            found.version / 1000,
+            found.version % 1000 / 10,
+            found.devices,
+            if found.devices == 1 { "" } else { "s" },
+            found.name
+        ),
+        Err(why) => {
+            let loaded = toolkit::nvidia_driver()
+                .map(|version| format!(" (version {version} is loaded into the kernel)"));
+            format!(
+                "{why}{}; programs run on the simulated device",
+                loaded.unwrap_or_default()
+            )
+        }
+    }
+}
+
+/// Starts programs with our drivers put before them, which the loader refuses if they do not fit.
 fn injection() -> Result<String, String> {
     let folder = app::libraries().map_err(|stop| stop.message)?;
+    let gpu = folder.join(app::GPU);
+    loads(&folder, &[("LD_PRELOAD", folder.join(app::DRIVER))])?;
+    let interposer = gpu.join(app::DRIVER);
+    loads(
+        &gpu,
+        &[
+            ("LD_PRELOAD", interposer.clone()),
+            ("LD_AUDIT", gpu.join(app::AUDIT)),
+            (app::INTERPOSER_VARIABLE, interposer),
+        ],
+    )?;
+    Ok("our libcuda.so.1, simulated and for a GPU, loads into a program".to_owned())
+}
+
+/// Starts a program with these files in front; the loader says what it does not like.
+fn loads(folder: &Path, variables: &[(&str, PathBuf)]) -> Result<(), String> {
     let output = Command::new("true")
-        .env("LD_PRELOAD", folder.join("libcuda.so.1"))
-        .env("LD_LIBRARY_PATH", &folder)
+        .envs(variables.iter().map(|(name, path)| (name, path)))
+        .env("LD_LIBRARY_PATH", folder)
         .env("LD_BIND_NOW", "1")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot start a program: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // The loader only warns about a library that it cannot preload.
-    match output.status.success() && !said.contains("LD_PRELOAD") {
-        true => Ok("our libcuda.so.1 loads into a program".to_owned()),
-        false => Err(format!("our libcuda.so.1 does not load: {}", said.trim())),
+    // The loader only warns about a library that it cannot load first.
+    match output.status.success() && !said.contains("cannot be") {
+        true => Ok(()),
+        false => Err(format!(
+            "{} does not load: {}",
+            folder.join(app::DRIVER).display(),
+            said.trim()
+        )),
     }
 }
 

@@ -55,7 +55,9 @@ pub fn run(
 ) -> Result<(Finished, Option<Races>)> {
     let report = folder.join("report.json");
     let mut command = Command::new(tool);
-    command.arg("--seed").arg(seed.to_string());
+    command
+        .args(["--device", "sim", "--seed"])
+        .arg(seed.to_string());
     command
         .args(["--format", "text", "--format"])
         .arg(format!("json:{}", report.display()));

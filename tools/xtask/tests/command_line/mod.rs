@@ -1,5 +1,7 @@
 //! What a user may get wrong on the command line: each has its exit code and one clear message.
 
+mod gpu;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +14,7 @@ use xtask::command;
 
 type Check = fn(&Builder, &[Program], &Path) -> Result<()>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 9] = [
     ("program_not_found", program_not_found),
     ("program_not_executable", program_not_executable),
     ("program_without_cuda", program_without_cuda),
@@ -22,6 +24,9 @@ const CHECKS: [(&str, Check); 6] = [
     ),
     ("report_folder_not_writable", report_folder_not_writable),
     ("two_checked_programs_at_once", two_checked_programs_at_once),
+    ("gpu::same_output", gpu::same_output),
+    ("gpu::choice_of_the_device", gpu::choice_of_the_device),
+    ("gpu::static_runtime", gpu::static_runtime),
 ];
 
 /// One test per check; ignored without a builder.

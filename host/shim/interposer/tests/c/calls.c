@@ -13,7 +13,7 @@ struct big {
 };
 typedef float vector __attribute__((vector_size(16)));
 CUresult cuInit(unsigned), cuDeviceGetCount(int *), cuCtxSynchronize(void);
-int64_t cuLaunchKernel(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+int64_t cuMemcpy3DPeer(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                        int64_t, int64_t, int64_t, int64_t);
 double cuMemcpy3D_v2(int, double, float, double, int64_t, double, double, double, double, double,
                      double, float);
@@ -34,7 +34,7 @@ CUresult cuGetExportTable(const void **, const void *);
     } while (0)
 
 static void integers(void) {
-    CHECK(cuLaunchKernel(1, -2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1LL << 40) == 506 - 8 - 0 - 1 + 1 +
+    CHECK(cuMemcpy3DPeer(1, -2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1LL << 40) == 506 - 8 - 0 - 1 + 1 +
                                                                                (12LL << 40));
 }
 

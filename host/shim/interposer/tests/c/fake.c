@@ -17,7 +17,7 @@ CUresult cuDriverGetVersion(int *version) {
 }
 
 /* Twelve integers, of which six are on the stack: each counts for its place. */
-int64_t cuLaunchKernel(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+int64_t cuMemcpy3DPeer(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
                        int64_t h, int64_t i, int64_t j, int64_t k, int64_t l) {
     return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j + 11 * k +
            12 * l;
