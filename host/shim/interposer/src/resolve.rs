@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::panic::catch_unwind;
-use std::sync::OnceLock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::sync::{Once, OnceLock};
 
 use driver::sys::{Api, CUresult, ENTRY_POINTS};
 
@@ -40,38 +40,50 @@ thread_local! {
     static LOADING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The driver behind us, if the slots have been filled and there is one.
+/// The driver behind us, if there is one; known before any of our hooks can be reached.
 pub(crate) fn real() -> Option<&'static Real> {
     REAL.get().and_then(Option::as_ref)
 }
 
 /// Where a function that was called through `slot` is, for the first call of all.
 pub(crate) fn target(slot: &'static Slot) -> *const c_void {
+    static FILLED: Once = Once::new();
     // A driver that calls itself by name while it is loaded comes back here.
     if LOADING.replace(true) {
         return not_ready as *const c_void;
     }
-    REAL.get_or_init(|| catch_unwind(load).unwrap_or(None));
+    FILLED.call_once(|| {
+        let real = REAL.get_or_init(|| catch_unwind(load).unwrap_or(None));
+        let filled = catch_unwind(AssertUnwindSafe(|| fill(real.as_ref())));
+        // An empty slot would bring its function back here for ever.
+        if filled.is_err() {
+            fill(None);
+        }
+    });
     LOADING.set(false);
     slot.load(Ordering::Acquire)
 }
 
-/// Loads the driver and fills the slots.
+/// Loads the driver.
 fn load() -> Option<Real> {
-    let real = match Api::open_behind() {
+    match Api::open_behind() {
         Ok(api) => Some(describe(api)),
         Err(error) => {
             note::once(&format!("{error}; CUDA does not work in this program"));
             None
         }
-    };
+    }
+}
+
+/// Points every trampoline to its function.
+fn fill(real: Option<&Real>) {
     for (name, slot) in trampoline::slots() {
-        let to = real.as_ref().map_or(not_ready as *const c_void, |real| {
-            real.function(name).unwrap_or(missing as *const c_void)
-        });
+        let to = match real {
+            Some(real) => real.function(name).unwrap_or(missing as *const c_void),
+            None => not_ready as *const c_void,
+        };
         slot.store(to.cast_mut(), Ordering::Release);
     }
-    real
 }
 
 fn describe(api: Api) -> Real {

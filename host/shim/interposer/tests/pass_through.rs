@@ -39,6 +39,31 @@ fn a_program_of_the_driver_api_sees_no_difference() {
 }
 
 #[test]
+fn what_is_hooked_is_ours_in_every_form_of_asking() {
+    let place = Place::new();
+    let driver = place.simulated();
+    let library = place.interposer().display().to_string();
+    let program = place.compile("tests/c/forms.c", "forms", &[&library, "-ldl"]);
+    let printed = text(&succeed(&mut place.command(&program, &driver)).stdout);
+    let expected = "\
+cuGetProcAddress 11030 0: 0 0 ours
+cuGetProcAddress 11080 2: 0 0 ours
+cuGetProcAddress 12000 0: 0 0 ours
+cuGetProcAddress 13000 1: 0 0 ours
+cuGetProcAddress 12000 2: 0 0 ours
+cuGetProcAddress_v2 12000 0: 0 0 ours
+cuGetProcAddress 11000 0: 500 2 none
+cuMemAlloc 13000 0: 0 0 theirs
+cuMemcpy 13000 2: 0 0 theirs
+cuNoSuchThing 13000 0: 500 1 none
+again: 0 ours
+nowhere: 1
+nothing: 1
+";
+    assert_eq!(printed, expected);
+}
+
+#[test]
 fn every_name_is_exported_and_nothing_else() {
     let place = Place::new();
     let output = succeed(
