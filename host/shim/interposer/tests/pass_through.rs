@@ -53,7 +53,7 @@ cuGetProcAddress 13000 1: 0 0 ours
 cuGetProcAddress 12000 2: 0 0 ours
 cuGetProcAddress_v2 12000 0: 0 0 ours
 cuGetProcAddress 11000 0: 500 2 none
-cuMemAlloc 13000 0: 0 0 theirs
+cuMemAlloc 13000 0: 0 0 ours
 cuMemcpy 13000 2: 0 0 theirs
 cuNoSuchThing 13000 0: 500 1 none
 again: 0 ours
