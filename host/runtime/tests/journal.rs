@@ -1,10 +1,10 @@
 //! Precise mode from the device's own journal: what is told, and when there is none.
 
-use driver::Device as _;
-use runtime::log::{Event, Launch as Logged, Writer};
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options};
-use simt::{Device, DeviceConfig, Launch};
+mod common;
+
+use common::{Rig, launch, load};
+use runtime::log::Launch as Logged;
+use runtime::{Mode, Options};
 
 const THREADS: u32 = 64;
 const CTAS: u32 = 8;
@@ -35,41 +35,24 @@ fn kernel(rounds: u32, early: bool) -> String {
 
 /// What is logged of some launches, and the words and the counter afterwards.
 fn run(text: &str, options: Options, launches: u32) -> (Vec<Logged>, usize, Vec<u32>) {
+    let mut rig = journaled(text, options);
+    const WORDS: usize = (THREADS * CTAS) as usize + 1;
+    let words = rig.memory(&[0; WORDS]);
+    let counter = words + 4 * (WORDS as u64 - 1);
+    for _ in 0..launches {
+        rig.launch(&launch(CTAS, THREADS, &[words, counter]));
+    }
+    (rig.launches(), rig.races().len(), rig.words(words, WORDS))
+}
+
+/// A device whose kernels keep journals.
+fn journaled(text: &str, options: Options) -> Rig {
     let options = Options {
         mode: Mode::Precise,
         journal: true,
         ..options
     };
-    let device = Device::new(DeviceConfig {
-        memory: 1 << 28,
-        ..DeviceConfig::default()
-    });
-    let checker = Checker::new(options, Writer::Memory(Vec::new()));
-    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
-    let module = sim.load(text, "test").unwrap();
-    let bytes = u64::from(THREADS * CTAS) * 4 + 4;
-    let words = sim.device_mut().alloc(bytes).unwrap();
-    sim.checker_mut().unwrap().allocated(words, bytes, "test");
-    let counter = words + bytes - 4;
-    let params = [words.to_le_bytes(), counter.to_le_bytes()].concat();
-    for _ in 0..launches {
-        let launch = Launch::new([CTAS, 1, 1], [THREADS, 1, 1], params.clone());
-        sim.launch(module, "k", &launch).unwrap();
-    }
-    let mut left = vec![0; bytes as usize];
-    sim.device().read(words, &mut left).unwrap();
-    let left = left
-        .chunks(4)
-        .map(|word| u32::from_le_bytes(word.try_into().unwrap()));
-    let events = sim.checker().unwrap().events();
-    let ended = events.iter().filter_map(|event| match event {
-        Event::Launch(launch) => Some(Logged::clone(launch)),
-        _ => None,
-    });
-    let races = events
-        .iter()
-        .filter(|event| matches!(event, Event::Race(_)));
-    (ended.collect(), races.count(), left.collect())
+    load(text, options)
 }
 
 /// Accesses that the engine was told of, by launch.

@@ -361,7 +361,7 @@ fn what_was_not_checked_is_said() {
         "1/2 kernels instrumented (no PTX for sealed(int*))",
         "1 of 3 launches checked (not selected by --kernel-name)",
         "1,234 granules evicted",
-        "2 conflicts undecided after too many barriers",
+        "2 conflicts undecided,",
         "3 accesses outside the checked window",
         "4 records dropped",
         "1 of 8 granules checked",

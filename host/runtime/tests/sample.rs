@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use runtime::log::{Event, Writer};
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options};
-use simt::{Device, DeviceConfig, Launch, Schedule};
+mod common;
+
+use common::{launch, load};
+use runtime::{Mode, Options};
+use simt::{Launch, Schedule};
 
 /// Bytes of global memory that every CTA stores to.
 const BYTES: u32 = 16384;
@@ -25,37 +26,27 @@ const TEXT: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
 
 /// Conflicts, and the pairs of sites that raced, at one word of `sample`.
 fn run(sample: u32, schedule: Schedule) -> (u64, BTreeSet<(u32, u32)>) {
-    let device = Device::new(DeviceConfig {
-        memory: 1 << 24,
-        ..DeviceConfig::default()
-    });
     let options = Options {
         mode: Mode::Fast,
         sample,
         ..Options::default()
     };
-    let checker = Checker::new(options, Writer::Memory(Vec::new()));
-    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
-    let module = sim.load(TEXT, "test").unwrap();
-    let data = driver::Device::alloc(sim.device_mut(), u64::from(BYTES)).unwrap();
-    let checker = sim.checker_mut().unwrap();
-    checker.allocated(data, u64::from(BYTES), "test");
-    let threads = BYTES / 16;
-    let mut launch = Launch::new([2, 1, 1], [threads, 1, 1], data.to_le_bytes().to_vec());
-    launch.schedule = schedule;
-    sim.launch(module, "k", &launch).unwrap();
-    let (mut conflicts, mut pairs) = (0, BTreeSet::new());
-    for event in sim.checker().unwrap().events() {
-        match event {
-            Event::Launch(launch) => {
-                assert!(launch.checked && launch.counters.outside == 0);
-                conflicts += launch.counters.conflicts;
-            }
-            Event::Race(race) => drop(pairs.insert((race.site, race.previous_site))),
-            _ => {}
-        }
-    }
-    (conflicts, pairs)
+    let mut rig = load(TEXT, options);
+    let data = rig.memory(&[0; BYTES as usize / 4]);
+    rig.launch(&Launch {
+        schedule,
+        ..launch(2, BYTES / 16, &[data])
+    });
+    let launches = rig.launches();
+    assert!(
+        launches
+            .iter()
+            .all(|of| of.checked && of.counters.outside == 0)
+    );
+    let conflicts = launches.iter().map(|of| of.counters.conflicts).sum();
+    let races = rig.races();
+    let pairs = races.iter().map(|race| (race.site, race.previous_site));
+    (conflicts, pairs.collect())
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Shared memory on the device's cells, `fast` mode: slots, and what is said of a race.
 
-use runtime::log::{Event, Launch as Logged, Level, Race, Space, Writer};
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options, ShadowSize};
-use simt::{Device, DeviceConfig, Launch};
+mod common;
+
+use common::{launch, load};
+use runtime::log::{Event, Launch as Logged, Level, Race, Space};
+use runtime::{Mode, Options, ShadowSize};
+use simt::Launch;
 
 /// Lane 0 of each warp stores to its word in dynamic shared memory; after a barrier, if there is
 /// one, each warp loads the word of the next.
@@ -26,27 +28,19 @@ fn logged(text: &str, options: Options, grid: u32, launches: u32) -> (Vec<Logged
         mode: Mode::Fast,
         ..options
     };
-    let device = Device::new(DeviceConfig {
-        memory: 1 << 28,
-        ..DeviceConfig::default()
-    });
-    let checker = Checker::new(options, Writer::Memory(Vec::new()));
-    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
-    let module = sim.load(text, "test").unwrap();
+    let mut rig = load(text, options);
     for _ in 0..launches {
-        let mut launch = Launch::new([grid, 1, 1], [64, 1, 1], Vec::new());
-        launch.dynamic_shared = 8;
-        sim.launch(module, "k", &launch).unwrap();
+        rig.launch(&Launch {
+            dynamic_shared: 8,
+            ..launch(grid, 64, &[])
+        });
     }
-    let (mut ended, mut races) = (Vec::new(), Vec::new());
-    for event in sim.checker().unwrap().events() {
-        match event {
-            Event::Module(module) => assert_eq!(module.kernels[0].shared, 0),
-            Event::Launch(launch) => ended.push(Logged::clone(launch)),
-            Event::Race(race) => races.push(Race::clone(race)),
-            _ => {}
+    for event in rig.events() {
+        if let Event::Module(module) = event {
+            assert_eq!(module.kernels[0].shared, 0);
         }
     }
+    let (ended, races) = (rig.launches(), rig.races());
     assert_eq!(ended.len(), launches as usize);
     (ended, races)
 }

@@ -1,10 +1,10 @@
 //! What both sides of a race have read and written, as `full` mode logs it.
 
-use driver::Device as _;
-use runtime::log::{Event, Race, Value, Writer};
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Options, ShadowSize};
-use simt::{Device, DeviceConfig, Launch};
+mod common;
+
+use common::{launch, load};
+use runtime::log::{Race, Value};
+use runtime::{Mode, Options, ShadowSize};
 
 /// Two CTAs of one thread run `first` and `second`, one after the other in round robin; `%data` is
 /// memory that holds the words `before`.
@@ -24,26 +24,10 @@ fn races(mode: Mode, before: &[u32], first: &str, second: &str) -> Vec<Race> {
         shadow: ShadowSize::Exact,
         ..Options::default()
     };
-    let device = Device::new(DeviceConfig {
-        memory: 1 << 28,
-        ..DeviceConfig::default()
-    });
-    let checker = Checker::new(options, Writer::Memory(Vec::new()));
-    let mut sim = CheckedSim::new(device.unwrap(), Some(checker));
-    let module = sim.load(&text, "test").unwrap();
-    let bytes: Vec<u8> = before.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let data = sim.device_mut().alloc(bytes.len() as u64).unwrap();
-    sim.device_mut().write(data, &bytes).unwrap();
-    let checker = sim.checker_mut().unwrap();
-    checker.allocated(data, bytes.len() as u64, "cudaMalloc");
-    let launch = Launch::new([2, 1, 1], [1, 1, 1], data.to_le_bytes().to_vec());
-    sim.launch(module, "k", &launch).unwrap();
-    let events = sim.checker().unwrap().events().iter();
-    let races = events.filter_map(|event| match event {
-        Event::Race(race) => Some(Race::clone(race)),
-        _ => None,
-    });
-    races.collect()
+    let mut rig = load(&text, options);
+    let data = rig.memory(before);
+    rig.launch(&launch(2, 1, &[data]));
+    rig.races()
 }
 
 fn read(value: u64) -> Value {
