@@ -177,6 +177,8 @@ pub const JOURNAL_LOADED: u64 = 1 << 6;
 pub const JOURNAL_STORED: u64 = 1 << 7;
 /// Several threads have accessed the granule: every access goes to the journal.
 pub const JOURNAL_TOLD: u64 = 1 << 18;
+/// With [`JOURNAL_TOLD`]: a strong access has been made to the granule, or is about to be.
+pub const JOURNAL_STRONG: u64 = 1 << 19;
 /// The witnesses of such a cell, site and time of the owner's last store and load.
 pub const JOURNAL_STORE_WITNESS: u64 = 0;
 /// See [`JOURNAL_STORE_WITNESS`]. A load of read-only data has the highest bit, and gives way to
@@ -185,7 +187,7 @@ pub const JOURNAL_LOAD_WITNESS: u64 = 8;
 
 /// An access word of the journal: the access writes.
 pub const JOURNAL_WRITES: u32 = 1;
-/// It must be told whoever owns the granule.
+/// It is strong, and must be told whoever owns the granule.
 pub const JOURNAL_FORCED: u32 = 2;
 /// It loads data that is read-only while the kernel runs.
 pub const JOURNAL_READ_ONLY: u32 = 4;
@@ -212,6 +214,9 @@ pub const ENTRY_EXIT: u32 = 8;
 pub const ENTRY_CLUSTER_ARRIVE: u32 = 9;
 /// They have waited for it.
 pub const ENTRY_CLUSTER_WAIT: u32 = 10;
+/// While a lane made a weak store that it had told, somebody began with strong accesses there: which
+/// came first is not known.
+pub const ENTRY_OVERTAKEN: u32 = 11;
 
 pod! {
 /// A launch's journal, in device memory.
@@ -230,7 +235,8 @@ pub struct Journal {
 }
 
 pod! {
-/// Strong accesses to one location are made, and enter the journal, one after the other.
+/// Strong accesses to one location, and weak stores to what has strong ones, are made, and enter the
+/// journal, one after the other.
 pub struct Lock {
     /// Turns that were asked for.
     pub asked: u64,
@@ -274,7 +280,7 @@ pub struct Counters {
     pub conflicts: u64,
     /// Granules that lost their cell to another granule.
     pub evictions: u64,
-    /// Conflicts left undecided: a saturated epoch, or a mixed class.
+    /// Conflicts left undecided: a saturated epoch, a mixed class, or [`ENTRY_OVERTAKEN`].
     pub undecided: u64,
     /// Accesses outside the window.
     pub outside: u64,

@@ -4,6 +4,10 @@
 //! each location. Of the other accesses only those are told whose granule a second thread has
 //! accessed; the first thread's last accesses are told with its first.
 //!
+//! What a strong access observes depends on the order of the writes, so strong accesses are made and
+//! told in turns. So are weak stores to granules that have strong accesses: a cell says so from before
+//! the first one is made. A weak store that was under way just then is told as overtaken.
+//!
 //! A thread's state lies in its local memory: its identity, whose barrier epoch counts its entries;
 //! the number of its last entry; and the strong load that this was, if it was one, so that a thread
 //! that polls a location tells it once per value.
@@ -26,6 +30,15 @@ const POLLED_WRITES: u64 = 32;
 /// The thread's turn at the lock that it waits for, or has; 0 if there is none.
 const TURN: u64 = 40;
 
+/// What [`touch`] finds: the access has to be told.
+const TELL: u32 = 1;
+/// The granule has strong accesses.
+const STRONG: u32 = 2;
+
+/// log2 of the bytes that one lock is for. Accesses that overlap lie in one such piece, but for large
+/// weak stores.
+const PIECE_LOG2: u32 = 4;
+
 /// A witness of a load of read-only data.
 const READ_ONLY: u64 = 1 << 63;
 
@@ -41,6 +54,14 @@ impl Access {
     fn is(&self, flag: u32) -> bool {
         self.word & flag != 0
     }
+
+    fn bytes(&self) -> u32 {
+        self.word >> ACCESS_BYTES_SHIFT
+    }
+
+    fn granule_log2(&self) -> u32 {
+        self.word >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK
+    }
 }
 
 /// Prepares the state of a thread at the kernel's entry.
@@ -52,7 +73,7 @@ pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, sta
     store_local(state + TURN, 0);
 }
 
-/// A weak access, before it is made.
+/// A weak access that takes no turn, before it is made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_access(
     launch: *const LaunchBlock,
@@ -63,16 +84,18 @@ pub unsafe extern "C" fn __cudarun_journal_access(
 ) {
     let access = Access { address, what, word };
     unsafe {
-        if (*launch).journal != 0 && touch(launch, state, &access) {
+        if (*launch).journal != 0 && touch(launch, state, &access) & TELL != 0 {
             tell(launch, state, &access);
         }
     }
 }
 
-/// Before a strong access is made: 1 when it is this thread's turn at the lock of the location.
+/// Before a strong access or a weak store is made: 1 when it is this thread's turn at the lock of the
+/// location.
 ///
 /// Turns are in the order of asking, so that nobody who polls keeps others away. Who polls what has
-/// not been written since may go ahead without the lock.
+/// not been written since may go ahead without the lock, and so may a weak store to what has no
+/// strong accesses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_lock(
     launch: *const LaunchBlock,
@@ -86,23 +109,38 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
         if (*launch).journal == 0 {
             return 1;
         }
-        let lock = lock(launch, state, &access);
         let mut turn = load_local(state + TURN);
+        if turn == 0 && !access.is(JOURNAL_FORCED) {
+            let found = touch(launch, state, &access);
+            if found & STRONG == 0 || access.bytes() > 1 << PIECE_LOG2 {
+                if found & TELL != 0 {
+                    tell(launch, state, &access);
+                }
+                return 1;
+            }
+        }
+        let lock = lock(launch, state, &access);
         if turn == 0 {
-            if polls(lock, state, &access) {
+            if access.is(JOURNAL_FORCED) && polls(lock, state, &access) {
                 return 1;
             }
             turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
             store_local(state + TURN, turn);
         }
-        (load_cell(&raw const (*lock).done as u64) + 1 == turn) as u32
+        if load_cell(&raw const (*lock).done as u64) + 1 != turn {
+            return 0;
+        }
+        if access.is(JOURNAL_FORCED) {
+            touch(launch, state, &access);
+        }
+        1
     }
 }
 
-/// After a strong access has been made: tells it and gives the lock back. 1 when it has to be made
-/// again, because the thread went ahead and cannot know what it has seen.
+/// After a strong access or a weak store has been made: tells it and gives the lock back. 1 when it has
+/// to be made again, because the thread went ahead and cannot know what it has seen.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_journal_strong(
+pub unsafe extern "C" fn __cudarun_journal_made(
     launch: *const LaunchBlock,
     state: u64,
     address: u64,
@@ -114,8 +152,15 @@ pub unsafe extern "C" fn __cudarun_journal_strong(
         if (*launch).journal == 0 {
             return 0;
         }
-        let lock = lock(launch, state, &access);
         let turn = load_local(state + TURN);
+        if turn == 0 && !access.is(JOURNAL_FORCED) {
+            if has_strong(launch, state, &access) {
+                count(&raw mut (*((*launch).counters as *mut Counters)).undecided, 1);
+                tell_as(launch, state, &access, ENTRY_OVERTAKEN);
+            }
+            return 0;
+        }
+        let lock = lock(launch, state, &access);
         if turn == 0 {
             if polls(lock, state, &access) {
                 return 0;
@@ -130,7 +175,6 @@ pub unsafe extern "C" fn __cudarun_journal_strong(
             store_relaxed(writes, load_relaxed(writes) + 1);
         }
         if !is_known(lock, state, &access) {
-            touch(launch, state, &access);
             tell(launch, state, &access);
             if !access.is(JOURNAL_WRITES) {
                 store_local(state + POLLED, address);
@@ -234,8 +278,7 @@ fn is_shared(word: u32) -> bool {
 unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
     unsafe {
         let journal = (*launch).journal as *const Journal;
-        // Accesses that overlap lie in one piece of 16 bytes.
-        let mut place = access.address >> 4u32;
+        let mut place = access.address >> PIECE_LOG2;
         if is_shared(access.word) {
             place = place + (rule::cta(load_local(state + ME), &shifts(launch)) << 32u32);
         }
@@ -244,10 +287,15 @@ unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut 
     }
 }
 
-/// An access by one thread.
+/// Tells an access by one thread.
 unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
+    unsafe { tell_as(launch, state, access, ENTRY_ACCESS) }
+}
+
+/// Tells of an access by one thread in an entry of some kind.
+unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     unsafe {
-        let mut kind = ENTRY_ACCESS;
+        let mut kind = kind;
         if is_shared(access.word) {
             kind = kind | ENTRY_SHARED;
         }
@@ -305,42 +353,84 @@ unsafe fn write(
     }
 }
 
-/// Enters an access in the cells of its granules. True if it has to be told.
-unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
+/// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
+unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
     unsafe {
-        let granule_log2 = access.word >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK;
-        let end = access.address + (access.word >> ACCESS_BYTES_SHIFT) as u64;
-        let mut tell = access.is(JOURNAL_FORCED);
+        let granule_log2 = access.granule_log2();
+        let end = access.address + access.bytes() as u64;
+        let mut found = if access.is(JOURNAL_FORCED) { TELL } else { 0 };
         let mut at = access.address;
         while at < end {
             let offset = at - (*launch).window_base;
             if offset >= (*launch).window_bytes {
                 count(&raw mut (*((*launch).counters as *mut Counters)).outside, 1);
-                return tell;
+                return found;
             }
-            tell = tell | enter(launch, state, access, (at, offset >> granule_log2));
+            found = found | enter(launch, state, access, (at, offset >> granule_log2));
             at = at + (1u64 << granule_log2);
         }
-        tell
+        found
     }
 }
 
-/// Enters an access in the cell of one granule. True if it has to be told.
+/// True if strong accesses are made to a granule of an access that has been entered.
+unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
+    unsafe {
+        let granule_log2 = access.granule_log2();
+        let end = access.address + access.bytes() as u64;
+        let mut at = access.address;
+        while at < end {
+            let offset = at - (*launch).window_base;
+            if offset >= (*launch).window_bytes {
+                return false;
+            }
+            let place = Granule::of(launch, state, offset >> granule_log2);
+            let cell = load_cell(place.cell_at);
+            let others = cell ^ (load_local(state + ME) | place.tag);
+            let apart = rule::above(others, (*launch).tag_shift) != 0;
+            let stale = others & GENERATION_MASK != 0;
+            if cell & JOURNAL_TOLD != 0 && cell & JOURNAL_STRONG != 0 && !(stale | apart) {
+                return true;
+            }
+            at = at + (1u64 << granule_log2);
+        }
+        false
+    }
+}
+
+/// Where a granule is remembered.
+struct Granule {
+    tag: u64,
+    cell_at: u64,
+    witnesses: u64,
+}
+
+impl Granule {
+    unsafe fn of(launch: *const LaunchBlock, state: u64, granule: u64) -> Granule {
+        unsafe {
+            let cells = (*launch).index_mask;
+            let me = load_local(state + ME);
+            let index = (granule & cells) + rule::slot(me, &shifts(launch), (*launch).slot_mask, cells);
+            Granule {
+                tag: up(granule >> (*launch).index_bits, (*launch).tag_shift),
+                cell_at: (*launch).cells + (index << 3u32),
+                witnesses: (*launch).witnesses + index * WITNESS_BYTES,
+            }
+        }
+    }
+}
+
+/// Enters an access in the cell of one granule, with what [`touch`] gives.
 unsafe fn enter(
     launch: *const LaunchBlock,
     state: u64,
     access: &Access,
     (address, granule): (u64, u64),
-) -> bool {
+) -> u32 {
     unsafe {
         let shifts = shifts(launch);
-        let untagged = load_local(state + ME);
-        let tag = up(granule >> (*launch).index_bits, (*launch).tag_shift);
-        let me = untagged | tag;
-        let cells = (*launch).index_mask;
-        let index = (granule & cells) + rule::slot(untagged, &shifts, (*launch).slot_mask, cells);
-        let cell_at = (*launch).cells + (index << 3u32);
-        let witnesses = (*launch).witnesses + index * WITNESS_BYTES;
+        let Granule { tag, cell_at, witnesses } = Granule::of(launch, state, granule);
+        let me = load_local(state + ME) | tag;
         let writes = access.is(JOURNAL_WRITES);
         let mine = if writes { JOURNAL_STORED } else { JOURNAL_LOADED };
         let mut cell = load_cell(cell_at);
@@ -353,7 +443,18 @@ unsafe fn enter(
             let apart = rule::above(cell ^ me, shifts.tag) != 0;
             let empty = old | apart;
             if !empty && cell & JOURNAL_TOLD != 0 {
-                return true;
+                if cell & JOURNAL_STRONG != 0 {
+                    return TELL | STRONG;
+                }
+                if !access.is(JOURNAL_FORCED) {
+                    return TELL;
+                }
+                let seen = compare_and_swap(cell_at, cell, cell | JOURNAL_STRONG);
+                if seen == cell {
+                    return TELL | STRONG;
+                }
+                cell = seen;
+                continue;
             }
             let everything = !(JOURNAL_LOADED | JOURNAL_STORED | BUSY);
             let place = up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta);
@@ -361,7 +462,7 @@ unsafe fn enter(
             let lost = rule::saturated(me, shifts.barrier, shifts.cta);
             let same = owned && (cell ^ me) & place == 0 && !lost;
             if same && cell & mine != 0 && !access.is(JOURNAL_FORCED | JOURNAL_READ_ONLY) {
-                return false;
+                return 0;
             }
             let seen = compare_and_swap(cell_at, cell, cell & !GENERATION_MASK | me & GENERATION_MASK | BUSY);
             if seen != cell {
@@ -402,7 +503,7 @@ unsafe fn enter(
                     store_relaxed(witnesses + JOURNAL_LOAD_WITNESS, if keep { loaded } else { witness });
                 }
                 publish_cell(cell_at, me | done);
-                return false;
+                return 0;
             }
             if !empty {
                 // The cell is its owner's, with the same tag.
@@ -411,8 +512,13 @@ unsafe fn enter(
                 earlier(launch, by, owner, access, (address, stored));
                 earlier(launch, by, owner, access, (address, loaded));
             }
-            publish_cell(cell_at, me & !(LANE_MASK | WARP_MASK) | JOURNAL_TOLD);
-            return true;
+            let (found, strong) = if access.is(JOURNAL_FORCED) {
+                (TELL | STRONG, JOURNAL_STRONG)
+            } else {
+                (TELL, 0)
+            };
+            publish_cell(cell_at, me & !(LANE_MASK | WARP_MASK) | JOURNAL_TOLD | strong);
+            return found;
         }
     }
 }

@@ -14,11 +14,12 @@ use shadow::rule;
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
+use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
-use crate::reference::{Judged, Scrutiny};
+use crate::reference::Scrutiny;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::told;
 

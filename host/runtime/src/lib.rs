@@ -8,6 +8,7 @@ pub mod allocations;
 pub mod audit;
 pub mod checker;
 mod instructions;
+mod judged;
 mod locking;
 pub mod log;
 pub mod names;

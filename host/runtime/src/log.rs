@@ -173,7 +173,8 @@ pub struct Counters {
     pub conflicts: u64,
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
-    /// Conflicts left undecided by a saturated epoch.
+    /// Conflicts left undecided: a saturated epoch, a mixed class, or an order that a journal does
+    /// not tell.
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,

@@ -7,16 +7,17 @@ use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Scope,
-    Shape, Stats, Swap, Thread, Time, Warp,
+    Shape, Swap, Thread, Time, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
 
 use crate::audit::Conflict;
 use crate::instructions::{Instructions, Meaning, scope};
+use crate::judged::{Judged, Overtaken};
 use crate::locking;
-use crate::log::{self, Misuse};
+use crate::log::Misuse;
 use crate::options::Model;
-use crate::pairs::{Class, Found, Open, Pairs, is_shared};
+use crate::pairs::{Class, Open, Pairs, is_shared};
 use crate::sides::{self, Sides};
 use crate::told;
 use crate::values::Values;
@@ -31,62 +32,6 @@ pub(crate) enum Scrutiny {
     Shared,
     /// As before, without shared memory.
     Barriers,
-}
-
-/// What the oracle has to say about a launch.
-#[derive(Debug)]
-pub(crate) struct Judged {
-    pub(crate) instructions: Arc<Instructions>,
-    /// Pairs of sites that raced.
-    pub(crate) found: Vec<Found>,
-    /// Pairs that raced in global memory, where the cells tell of them and know no values.
-    pub(crate) beside: Vec<Found>,
-    /// Pairs that found no room.
-    pub(crate) dropped: u64,
-    /// What barriers were misused by two sites, by whom first, and how often.
-    pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
-    /// What the engine has counted.
-    stats: Option<Stats>,
-}
-
-impl Judged {
-    /// What is known of a race in global memory that the cells tell of, by the lines of its sides.
-    pub(crate) fn beside(&self, lines: [u32; 2]) -> Option<&Found> {
-        self.beside.iter().find(|found| {
-            let sites = [found.race.earlier.site, found.race.later.site];
-            let [a, b] = sites.map(|site| self.line(site));
-            lines == [a, b] || lines == [b, a]
-        })
-    }
-
-    /// The line of a site in the program's own PTX.
-    pub(crate) fn line(&self, site: u32) -> u32 {
-        self.instructions.site(site).map_or(0, |site| site.ptx_line)
-    }
-
-    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
-        self.stats.map(|stats| log::Clocks {
-            accesses: stats.accesses,
-            synchronisations: stats.synchronisations,
-            warps: stats.warps,
-            left_converged: stats.left_converged,
-            sparse: stats.sparse,
-        })
-    }
-
-    /// The sites of everything that is to be told, with their numbers.
-    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
-        let races = self.found.iter().map(|found| &found.race);
-        let pairs = races.map(|race| [race.earlier.site, race.later.site]);
-        let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
-        let held = self.found.iter().flat_map(|found| found.locks.iter());
-        let locked = held.flatten().flat_map(locking::sites);
-        pairs
-            .chain(misused)
-            .flatten()
-            .chain(locked)
-            .map(|number| (number, self.instructions.site(number)))
-    }
 }
 
 /// Judges one launch.
@@ -104,6 +49,7 @@ pub(crate) struct Reference {
     /// What was told last is the program's own, and not of a check.
     told: bool,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    overtaken: Overtaken,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
 }
@@ -146,6 +92,7 @@ impl Reference {
             open: Vec::new(),
             told: false,
             misuses: BTreeMap::new(),
+            overtaken: Overtaken::default(),
             granules: [4; 2],
         }
     }
@@ -173,7 +120,7 @@ impl Reference {
                 earlier_thread: Some(thread(race.earlier.thread)),
                 shared,
                 address,
-                possible: false,
+                possible: !self.overtaken.is_sure(&self.instructions, race),
                 why: told::why(Class::Race, race.rule),
             }
         })
@@ -193,7 +140,15 @@ impl Reference {
             beside,
             dropped: dropped_shared + if everything { dropped } else { 0 },
             misuses: self.misuses,
+            overtaken: self.overtaken,
         }
+    }
+
+    /// A weak store that has been told was made before or after strong accesses to the same bytes,
+    /// and who has observed what hangs on it.
+    pub(crate) fn overtaken(&mut self, who: Executing) {
+        let meaning = self.meaning(who);
+        self.overtaken.0.extend(meaning.map(|of| of.site));
     }
 
     /// So many things were not told.

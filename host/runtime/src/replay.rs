@@ -6,8 +6,8 @@ use ptx::ast::Space;
 use shadow::hb::{LANES, Shape, Warp};
 use shadow::layout::{
     ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_EARLIER,
-    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_SHARED, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS,
-    JournalEntry,
+    ENTRY_EXIT, ENTRY_FENCE, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED, ENTRY_WARP_ARRIVE,
+    ENTRY_WARP_PASS, JournalEntry,
 };
 use simt::{Executing, Observer};
 
@@ -164,6 +164,7 @@ impl<'a> Replay<'a> {
                 }
             }
             ENTRY_EXIT => self.reference.exit(who),
+            ENTRY_OVERTAKEN => self.reference.overtaken(who),
             _ => {}
         }
     }

@@ -6,10 +6,10 @@ use shadow::hb::{Cause, LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
+use crate::judged::Judged;
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::pairs::{Class, Found};
-use crate::reference::Judged;
 
 /// A race in the log's terms; `named` are the log's numbers of the sites.
 pub(crate) fn race(

@@ -2,9 +2,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{Rig, launch, load};
+use runtime::audit::Conflict;
 use runtime::log::Launch as Logged;
 use runtime::{Mode, Options};
+use simt::{Launch, Schedule};
 
 const THREADS: u32 = 64;
 const CTAS: u32 = 8;
@@ -104,4 +108,64 @@ fn a_kernel_that_is_not_selected_runs_without_a_journal() {
     let (launches, races, left) = run(&kernel(2, true), options, 1);
     assert!(!launches[0].checked && races == 0);
     assert_eq!(left.last(), Some(&CTAS));
+}
+
+/// After a `pause`, each lane of a CTA's first warp publishes data by a flag, each of the second one
+/// overwrites the flag with a weak store, and each of the third one reads the data once it has seen
+/// the flag set. Who has seen the second store has not observed the first.
+fn overwritten_flags(pause: u32) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+         .visible .entry k(.param .u64 words) {{\n\
+         .reg .pred %p; .reg .b32 %t, %c, %w, %n, %v; .reg .b64 %a;\n\
+         ld.param.u64 %a, [words]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;\n\
+         shr.u32 %w, %t, 5; and.b32 %t, %t, 31; mad.lo.u32 %n, %c, 32, %t;\n\
+         mad.wide.u32 %a, %n, 32, %a;\n\
+         setp.eq.u32 %p, %w, 1; @%p bra weak; setp.eq.u32 %p, %w, 2; @%p bra reader;\n\
+         mov.u32 %n, {pause};\n\
+         wait: sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra wait;\n\
+         st.global.u32 [%a+16], 1; st.release.gpu.global.u32 [%a], 1; ret;\n\
+         weak: mov.u32 %n, {pause};\n\
+         pause: sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra pause;\n\
+         st.global.u32 [%a], 2; ret;\n\
+         reader: atom.acquire.gpu.global.or.b32 %v, [%a], 0; setp.eq.u32 %p, %v, 0; @%p bra reader;\n\
+         ld.global.u32 %v, [%a+16]; ret; }}"
+    )
+}
+
+/// Words that race.
+fn words<'a>(conflicts: impl IntoIterator<Item = &'a Conflict>) -> BTreeSet<u64> {
+    let addresses = conflicts.into_iter().map(|conflict| conflict.address);
+    addresses.collect()
+}
+
+#[test]
+fn a_weak_store_is_told_where_it_stands_among_strong_accesses_or_undecided() {
+    const FLAGS: usize = 32 * CTAS as usize;
+    // Without a pause the weak store may come before there are strong accesses, or meanwhile.
+    let undecided = [1, 3000].map(|pause| {
+        let mut rig = journaled(&overwritten_flags(pause), Options::default());
+        let (mut undecided, mut data) = (0, 0);
+        for seed in 0..12 {
+            let memory = rig.memory(&[0; 8 * FLAGS]);
+            let audit = rig.audit(&Launch {
+                schedule: Schedule::Seeded(seed),
+                ..launch(CTAS, 96, &[memory])
+            });
+            let journal = audit.journal.as_deref().unwrap();
+            let (told, heard) = (words(journal), words(&audit.clocks));
+            let sure = words(journal.iter().filter(|race| !race.possible));
+            assert!(sure.is_subset(&heard));
+            data += heard.iter().filter(|&at| at % 32 == 16).count();
+            if audit.counters.undecided > 0 {
+                undecided += 1;
+            } else {
+                assert_eq!(told, heard, "seed {seed} after a pause of {pause}");
+            }
+        }
+        assert!(data > 0, "nobody has seen only the weak store");
+        undecided
+    });
+    assert!(undecided[0] > 0 && undecided[0] < 12, "{undecided:?}");
+    assert_eq!(undecided[1], 0);
 }

@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub instrumented: BTreeMap<String, Granules>,
     /// Those of them that keep a journal.
     pub journaled: BTreeSet<String>,
+    /// One of these makes strong accesses.
+    pub journals_strong: bool,
     /// Device functions left alone, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
     /// Why the module is left alone, if it is.
@@ -189,6 +191,8 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
     let all = fixed.is_empty() && entries.iter().all(|entry| why_not(entry).is_none());
     if config.journal && all {
         plan.journaled = journaled(&graph, &facts, &groups);
+        let mut journaled = plan.journaled.iter();
+        plan.journals_strong = journaled.any(|name| facts.get(&**name).is_some_and(|f| f.strong));
     }
     for (entry, reached) in &groups {
         let mut info = kernel(&graph, &facts, (entry, config), reached, &fixed);

@@ -39,6 +39,8 @@ pub(crate) struct Facts {
     pub grid_barriers: bool,
     /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
     pub special: Special,
+    /// It makes strong accesses that can be checked.
+    pub strong: bool,
     /// What may order threads unseen by the epochs.
     pub releases: Vec<String>,
     /// Operations that the fence rule counts, where the function is rewritten.
@@ -145,6 +147,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Checked::Yes { op, place } => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.generic += u32::from(place == Place::Generic);
+                facts.strong |= op.is_strong();
                 if place.may_be_global() {
                     facts.checkable += 1;
                     facts.special.add(&op);

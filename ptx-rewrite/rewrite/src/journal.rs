@@ -1,9 +1,9 @@
 //! Functions that keep a journal, for kernels whose order the cells do not follow.
 //!
 //! Weak accesses are told in front, if they have to be told at all. Strong ones are made under the
-//! lock of their location, so that the journal has them in the location's order: lanes try in turn,
-//! and the access stands inside that loop, so that no lane waits for another that it keeps from
-//! going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
+//! lock of their location, so that the journal has them in the location's order, and so are weak
+//! stores to what has strong accesses: lanes try in turn, and the access stands inside that loop, so
+//! that no lane waits for another that it keeps from going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
 //! `fence.sc` has a lock of its own.
 
 use device::{LAUNCH_PARAM, PREFIX};
@@ -37,7 +37,9 @@ pub(crate) fn rewrite(
     let names = Names::new(module, function, body);
     for (at, instruction) in body.instructions() {
         if let Checked::Yes { op, place } = access::classify(&names, at, instruction) {
-            access(&names, (at, instruction), (&op, place), granules, edits);
+            let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
+            let about = (&op, place, turns);
+            access(&names, (at, instruction), about, granules, edits);
         }
         if let Some(event) = event(function, instruction) {
             tell(instruction, at, event, edits);
@@ -92,21 +94,20 @@ fn call(name: &str, result: Option<&str>, arguments: &[(&str, &str)]) -> String 
     text
 }
 
-/// Adds what an access needs.
+/// Adds what an access needs; `turns` tells that it may have to wait for its turn.
 fn access(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
-    (op, place): (&MemoryOp, Place),
+    (op, place, turns): (&MemoryOp, Place, bool),
     granules: Granules,
     edits: &mut Edits,
 ) {
-    let strong = op.is_strong();
-    let skip = match strong {
+    let skip = match turns {
         true => format!("$crc_run_{at}"),
         false => format!("$crc_told_{at}"),
     };
     let mut text = String::from("\n");
-    if strong {
+    if turns {
         text.push_str("setp.ne.u32 %crc_todo, 0, 0;\n");
     }
     if let Some(guard) = &instruction.guard {
@@ -117,7 +118,7 @@ fn access(
     if op.kind != MemoryKind::Load {
         word |= JOURNAL_WRITES;
     }
-    word |= if strong { JOURNAL_FORCED } else { 0 };
+    word |= if op.is_strong() { JOURNAL_FORCED } else { 0 };
     word |= if op.nc { JOURNAL_READ_ONLY } else { 0 };
     word |= if is_once(op, instruction) {
         JOURNAL_ONCE
@@ -149,7 +150,7 @@ fn access(
         ("b32", &*what),
         ("b32", "%crc_word"),
     ];
-    if !strong {
+    if !turns {
         text.push_str(&call("journal_access", None, &arguments));
         text.push_str(&format!("{skip}:\n"));
         edits.insert(instruction.span.start, text);
@@ -166,7 +167,7 @@ fn access(
         format!(
             "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
              $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
-            call("journal_strong", Some("%crc_got"), &arguments)
+            call("journal_made", Some("%crc_got"), &arguments)
         ),
     );
 }

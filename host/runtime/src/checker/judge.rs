@@ -7,8 +7,9 @@ use shadow::hb::Shape;
 
 use super::{Begun, Checker, Extent, ModuleKey};
 use crate::instructions::Instructions;
+use crate::judged::Judged;
 use crate::log::{self, Event};
-use crate::reference::{Judged, Reference, Scrutiny};
+use crate::reference::{Reference, Scrutiny};
 use crate::replay::Replay;
 use crate::told;
 
@@ -94,10 +95,13 @@ impl Checker {
                 id
             });
         }
-        let races = judged
-            .found
-            .iter()
-            .map(|found| told::race(launch, found, named, &self.allocations));
+        let races = judged.found.iter().map(|found| {
+            let race = told::race(launch, found, named, &self.allocations);
+            log::Race {
+                decided: race.decided && judged.is_sure(found),
+                ..race
+            }
+        });
         let misuses = judged
             .misuses
             .iter()

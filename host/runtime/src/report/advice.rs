@@ -89,7 +89,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         _ if why == Why::Luck => format!("{reach} order by luck on {memory}: {what}"),
         true => format!("{reach} race on {memory}: {what}"),
         false => format!(
-            "possible {reach} race on {memory}, not decided: {what} by what a shadow cell can follow"
+            "possible {reach} race on {memory}, not decided: {what} by what the checks can follow"
         ),
     };
     let kind = format!("{}-{}", noun(first), noun(second));
@@ -207,7 +207,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         }
     }
     if !race.decided {
-        return "the kernel has operations that may order the two; this version does not follow them, so look whether they do".to_owned();
+        return "the kernel has operations that may order the two; the checks could not follow them, so look whether they do".to_owned();
     }
     if strong {
         return "widen the scope: an atomic of block scope (`atomicAdd_block`, `thread_scope_block`) orders nothing between blocks; use the form without `_block`, or `thread_scope_device`".to_owned();

@@ -119,10 +119,7 @@ pub(super) fn coverage(report: &Report) -> String {
             "device functions unchecked",
         ),
         (coverage.cells.evictions, "granules evicted"),
-        (
-            coverage.cells.undecided,
-            "conflicts undecided after too many barriers",
-        ),
+        (coverage.cells.undecided, "conflicts undecided"),
         (
             coverage.cells.outside,
             "accesses outside the checked window",

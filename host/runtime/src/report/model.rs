@@ -224,7 +224,8 @@ pub struct Records {
 pub struct Cells {
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
-    /// Conflicts left undecided: a saturated epoch, or loads and writes of different strength mixed.
+    /// Conflicts left undecided: a saturated epoch, loads and writes of different strength mixed, or
+    /// an order of two accesses that a journal does not tell.
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,

@@ -54,7 +54,9 @@ tally! {
     journals: "**precise**, from a journal: runs",
     /// Racy bytes there.
     journal_racy: "racy bytes",
-    /// Those that the journal does not tell, but the run counts evictions.
+    /// Runs in which it does not tell the order of a store and an atomic.
+    journal_unsure: "runs with something undecided",
+    /// Racy bytes that the journal does not tell, but the run counts evictions or undecided conflicts.
     journal_counted: "missed, with a count that says so",
     /// Racy granules in all runs, shared memory too.
     fast_racy: "**fast**, all runs: racy granules of global and shared memory",

@@ -1,0 +1,93 @@
+//! What happens-before has found in a launch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use shadow::hb::{Order, Race, Stats, Thread};
+
+use crate::instructions::Instructions;
+use crate::locking;
+use crate::log::{self, Misuse};
+use crate::pairs::Found;
+
+/// Sites of weak stores of which it is not known whether they came before strong accesses to the same
+/// bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
+#[derive(Debug, Default)]
+pub(crate) struct Overtaken(pub(crate) BTreeSet<u32>);
+
+impl Overtaken {
+    /// Whether a race is one in whatever order those were made. They race with each other in any
+    /// case.
+    pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
+        let strong = |site| {
+            let order = instructions.access(site).map(|access| access.order);
+            order.is_some_and(|order| !matches!(order, Order::Weak | Order::ReadOnly))
+        };
+        let [a, b] = [race.earlier.site, race.later.site];
+        self.0.is_empty()
+            || (self.0.contains(&a) && strong(b))
+            || (self.0.contains(&b) && strong(a))
+    }
+}
+
+/// What the oracle has to say about a launch.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) instructions: Arc<Instructions>,
+    /// Pairs of sites that raced.
+    pub(crate) found: Vec<Found>,
+    /// Pairs that raced in global memory, where the cells tell of them and know no values.
+    pub(crate) beside: Vec<Found>,
+    /// Pairs that found no room.
+    pub(crate) dropped: u64,
+    /// What barriers were misused by two sites, by whom first, and how often.
+    pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    pub(crate) overtaken: Overtaken,
+    /// What the engine has counted.
+    pub(crate) stats: Option<Stats>,
+}
+
+impl Judged {
+    /// What is known of a race in global memory that the cells tell of, by the lines of its sides.
+    pub(crate) fn beside(&self, lines: [u32; 2]) -> Option<&Found> {
+        self.beside.iter().find(|found| {
+            let sites = [found.race.earlier.site, found.race.later.site];
+            let [a, b] = sites.map(|site| self.line(site));
+            lines == [a, b] || lines == [b, a]
+        })
+    }
+
+    /// The line of a site in the program's own PTX.
+    pub(crate) fn line(&self, site: u32) -> u32 {
+        self.instructions.site(site).map_or(0, |site| site.ptx_line)
+    }
+
+    /// False where the order of some accesses is not known, and what was found may hang on it.
+    pub(crate) fn is_sure(&self, found: &Found) -> bool {
+        self.overtaken.is_sure(&self.instructions, &found.race)
+    }
+
+    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
+        self.stats.map(|stats| log::Clocks {
+            accesses: stats.accesses,
+            synchronisations: stats.synchronisations,
+            warps: stats.warps,
+            left_converged: stats.left_converged,
+            sparse: stats.sparse,
+        })
+    }
+
+    /// The sites of everything that is to be told, with their numbers.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
+        let races = self.found.iter().map(|found| &found.race);
+        let pairs = races.map(|race| [race.earlier.site, race.later.site]);
+        let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
+        let held = self.found.iter().flat_map(|found| found.locks.iter());
+        let locked = held.flatten().flat_map(locking::sites);
+        pairs
+            .chain(misused)
+            .flatten()
+            .chain(locked)
+            .map(|number| (number, self.instructions.site(number)))
+    }
+}
