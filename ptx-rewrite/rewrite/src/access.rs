@@ -9,6 +9,7 @@ use shadow::layout::{ACCESS_SHARED, LaunchBlock};
 use shadow::rule;
 
 use crate::analysis::Granules;
+use crate::call::{ME, call};
 use crate::names::{Meaning, Names};
 
 /// What becomes of an instruction.
@@ -215,13 +216,15 @@ fn in_one_space(
             ),
         );
     }
-    text.push_str(&format!(
-        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\n.param .b32 crc_3;\n.param .b32 crc_4;\n\
-         st.param.b64 [crc_0], {launch};\nst.param.b64 [crc_1], %crc_me;\nst.param.b64 [crc_2], %crc_address;\n\
-         st.param.b32 [crc_3], {site};\nst.param.b32 [crc_4], {access};\n\
-         call {}{called}, (crc_0, crc_1, crc_2, crc_3, crc_4);\n}}\n",
-        device::PREFIX,
-    ));
+    let (site, access) = (site.to_string(), access.to_string());
+    let arguments = [
+        ("b64", launch),
+        ME,
+        ("b64", "%crc_address"),
+        ("b32", &*site),
+        ("b32", &*access),
+    ];
+    text.push_str(&call(called, None, &arguments));
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {

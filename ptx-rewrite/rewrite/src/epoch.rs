@@ -1,10 +1,10 @@
 //! The next epoch, after a barrier of the whole CTA, warp or grid.
 
-use device::PREFIX;
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, SyncOp};
 
 use crate::access;
+use crate::call::{LAUNCH, ME, call};
 use crate::edit::Edits;
 
 /// A barrier that the epochs count.
@@ -42,13 +42,8 @@ pub(crate) fn counted(instruction: &Instruction) -> Option<Counted<'_>> {
 /// Adds the call that counts a barrier of the grid, where the CTA's first thread has waited for it.
 /// All threads see the count after the barrier of the CTA that follows.
 pub(crate) fn count_grid(instruction: &Instruction, edits: &mut Edits) {
-    edits.insert(
-        instruction.span.end,
-        format!(
-            "\n{{\n.param .b64 crc_0;\nst.param.b64 [crc_0], %crc_launch;\n\
-             call {PREFIX}grid_barrier, (crc_0);\n}}\n"
-        ),
-    );
+    let text = call("grid_barrier", None, &[LAUNCH]);
+    edits.insert(instruction.span.end, format!("\n{text}"));
 }
 
 /// Adds the call that gives the next epoch; false if there is none. `ends_grid` says that this is the
@@ -87,11 +82,7 @@ pub(crate) fn insert(
         Counted::Cta => "barrier",
         Counted::Warp | Counted::WarpIfFull(_) => "warp_barrier",
     };
-    text.push_str(&format!(
-        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\nst.param.b64 [crc_0], %crc_launch;\n\
-         st.param.b64 [crc_1], %crc_me;\ncall (crc_2), {PREFIX}{function}, (crc_0, crc_1);\n\
-         ld.param.b64 %crc_me, [crc_2];\n}}\n"
-    ));
+    text.push_str(&call(function, Some(ME), &[LAUNCH, ME]));
     if state {
         text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
     }

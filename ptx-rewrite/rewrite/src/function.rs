@@ -1,11 +1,12 @@
 //! Walks one function, and what is computed once at its entry.
 
-use device::{Fast, FastShared, LAUNCH_PARAM, PREFIX};
+use device::{Fast, FastShared, LAUNCH_PARAM};
 use ptx::ast::{Function, Instruction, Module};
 use shadow::layout::LaunchBlock;
 
 use crate::access::{self, Checked};
 use crate::analysis::Plan;
+use crate::call::{LAUNCH, ME, call};
 use crate::calls::{self, STATE_PARAM};
 use crate::edit::Edits;
 use crate::epoch;
@@ -150,10 +151,7 @@ fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> 
         ));
     }
     if function.entry {
-        text.push_str(&format!(
-            "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\nst.param.b64 [crc_0], %crc_launch;\n\
-             call (crc_1), {PREFIX}enter, (crc_0);\nld.param.b64 %crc_me, [crc_1];\n}}\n"
-        ));
+        text.push_str(&call("enter", Some(ME), &[LAUNCH]));
         if state {
             text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
         }
@@ -169,13 +167,11 @@ fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> 
             "u64",
             block + std::mem::offset_of!(LaunchBlock, index_mask),
         ));
-        text.push_str(&format!(
-            "add.s64 %crc_next, %crc_launch, {block};\n\
-             {{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\n.param .b64 crc_3;\n\
-             st.param.b64 [crc_0], %crc_next;\nst.param.b64 [crc_1], %crc_me;\n\
-             call (crc_2), {PREFIX}slot, (crc_0, crc_1);\nld.param.b64 %crc_slot, [crc_2];\n\
-             call (crc_3), {PREFIX}compared, (crc_0);\nld.param.b64 %crc_compared, [crc_3];\n}}\n"
-        ));
+        text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
+        let shared = ("b64", "%crc_next");
+        text.push_str(&call("slot", Some(("b64", "%crc_slot")), &[shared, ME]));
+        let compared = Some(("b64", "%crc_compared"));
+        text.push_str(&call("compared", compared, &[shared]));
     }
     text
 }

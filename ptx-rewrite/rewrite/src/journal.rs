@@ -6,7 +6,7 @@
 //! that no lane waits for another that it keeps from going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
 //! `fence.sc` has a lock of its own.
 
-use device::{LAUNCH_PARAM, PREFIX};
+use device::LAUNCH_PARAM;
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
 use ptx::isa::{self, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::layout::{
@@ -17,9 +17,13 @@ use shadow::layout::{
 
 use crate::access::{self, Checked, Place, unless};
 use crate::analysis::{Granules, Plan};
+use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
 use crate::edit::Edits;
 use crate::names::Names;
+
+/// The address of the thread's state.
+const STATE: Value<'static> = ("b64", "%crc_state");
 
 /// Adds the edits of a function.
 pub(crate) fn rewrite(
@@ -63,33 +67,9 @@ fn prologue(function: &Function) -> String {
     );
     if function.entry {
         text.push_str(".local .align 8 .b8 __cudarun_me[48];\nmov.u64 %crc_state, __cudarun_me;\n");
-        text.push_str(&call(
-            "journal_enter",
-            None,
-            &[("b64", "%crc_launch"), ("b64", "%crc_state")],
-        ));
+        text.push_str(&call("journal_enter", None, &[LAUNCH, STATE]));
     } else {
         text.push_str(&format!("ld.param.u64 %crc_state, [{STATE_PARAM}];\n"));
-    }
-    text
-}
-
-/// A call of a device function, with what to do with its result.
-fn call(name: &str, result: Option<&str>, arguments: &[(&str, &str)]) -> String {
-    let mut text = String::from("{\n");
-    for (n, (ty, value)) in arguments.iter().enumerate() {
-        text.push_str(&format!(
-            ".param .{ty} crc_{n};\nst.param.{ty} [crc_{n}], {value};\n"
-        ));
-    }
-    let names: Vec<String> = (0..arguments.len()).map(|n| format!("crc_{n}")).collect();
-    let names = names.join(", ");
-    match result {
-        Some(register) => text.push_str(&format!(
-            ".param .b32 crc_result;\ncall (crc_result), {PREFIX}{name}, ({names});\n\
-             ld.param.b32 {register}, [crc_result];\n}}\n"
-        )),
-        None => text.push_str(&format!("call {PREFIX}{name}, ({names});\n}}\n")),
     }
     text
 }
@@ -145,7 +125,7 @@ fn access(
     let what = instruction.span.start.to_string();
     let arguments = [
         ("b64", "%crc_block"),
-        ("b64", "%crc_state"),
+        STATE,
         ("b64", "%crc_address"),
         ("b32", &*what),
         ("b32", "%crc_word"),
@@ -159,7 +139,7 @@ fn access(
     text.push_str(&format!(
         "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
          @%crc_global bra $crc_again_{at};\n{skip}:\n",
-        call("journal_lock", Some("%crc_got"), &arguments)
+        call("journal_lock", Some(("b32", "%crc_got")), &arguments)
     ));
     edits.insert(instruction.span.start, text);
     edits.insert(
@@ -167,7 +147,7 @@ fn access(
         format!(
             "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
              $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
-            call("journal_made", Some("%crc_got"), &arguments)
+            call("journal_made", Some(("b32", "%crc_got")), &arguments)
         ),
     );
 }
@@ -217,9 +197,8 @@ impl Event<'_> {
     }
 
     fn text(&self, told: Told, what: u32) -> String {
-        let state = [("b64", "%crc_launch"), ("b64", "%crc_state")];
         let (name, kind) = match told {
-            Told::Fence => return call("journal_fence", None, &state),
+            Told::Fence => return call("journal_fence", None, &[LAUNCH, STATE]),
             Told::Fenced => ("journal_fenced", ENTRY_FENCE),
             Told::Entry(kind) => ("journal_event", kind),
         };
@@ -231,10 +210,9 @@ impl Event<'_> {
             _ => "mov.u64 %crc_address, 0;\n".to_owned(),
         };
         let (kind, what) = (kind.to_string(), what.to_string());
-        let [launch, state] = state;
         let arguments = [
-            launch,
-            state,
+            LAUNCH,
+            STATE,
             ("b32", &*kind),
             ("b32", &*what),
             ("b64", "%crc_address"),

@@ -14,6 +14,7 @@
 
 mod access;
 mod analysis;
+mod call;
 mod calls;
 mod cubin;
 pub mod edit;

@@ -1,12 +1,12 @@
 //! What orders threads in ways that no epoch shows, for the fence rule of `fast` mode
 //! ([`shadow::order`]): each such operation is counted by its CTA, in front of it.
 
-use device::PREFIX;
 use ptx::ast::Instruction;
 use ptx::isa::{self, Scope, SyncOp};
 use shadow::order::{NARROW, WIDE};
 
 use crate::access;
+use crate::call::{LAUNCH, call};
 use crate::edit::Edits;
 
 /// What an instruction adds to the releases and the acquires of its CTA, if anything.
@@ -39,11 +39,9 @@ pub(crate) fn insert(instruction: &Instruction, label: u32, edits: &mut Edits) -
     if let Some(guard) = &instruction.guard {
         text.push_str(&format!("{}bra {skip};\n", access::unless(guard)));
     }
-    text.push_str(&format!(
-        "{{\n.param .b64 crc_0;\n.param .b64 crc_1;\n.param .b64 crc_2;\nst.param.b64 [crc_0], %crc_launch;\n\
-         st.param.b64 [crc_1], {releases};\nst.param.b64 [crc_2], {acquires};\n\
-         call {PREFIX}order, (crc_0, crc_1, crc_2);\n}}\n"
-    ));
+    let (releases, acquires) = (releases.to_string(), acquires.to_string());
+    let arguments = [LAUNCH, ("b64", &*releases), ("b64", &*acquires)];
+    text.push_str(&call("order", None, &arguments));
     if instruction.guard.is_some() {
         text.push_str(&format!("{skip}:\n"));
     }
