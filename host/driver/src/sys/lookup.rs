@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{ENTRY_POINTS, SYMBOLS, proc_address};
+use super::{ENTRY_POINTS, FUNCTION_VERSIONS, SYMBOLS, proc_address};
 
 /// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`
 const PER_THREAD: u64 = 2;
@@ -37,9 +37,47 @@ pub fn find_symbol(name: &str, version: c_int, flags: u64) -> Result<&'static st
     }
 }
 
+/// As [`find_symbol`], but nothing where the headers know a signature that the table does not.
+///
+/// [`find_symbol`] answers with an older function then, as the simulated driver has no other.
+pub fn find_known_symbol(name: &str, version: c_int, flags: u64) -> Option<&'static str> {
+    let symbol = find_symbol(name, version, flags).ok()?;
+    let row = ENTRY_POINTS
+        .iter()
+        .find(|entry| entry.symbols.contains(&symbol))?;
+    let newest = FUNCTION_VERSIONS
+        .iter()
+        .filter(|(base, since)| *base == name && *since <= version)
+        .map(|(_, since)| *since)
+        .max();
+    newest
+        .is_none_or(|newest| newest == row.since)
+        .then_some(symbol)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signature_that_only_the_headers_know_is_nobodys() {
+        for (name, version, symbol) in [
+            ("cuStreamGetCtx", 12000, Some("cuStreamGetCtx")),
+            ("cuStreamGetCtx", 12050, None),
+            ("cuCtxSynchronize", 12080, Some("cuCtxSynchronize")),
+            ("cuCtxSynchronize", 13000, None),
+            ("cuMemAdvise", 13000, Some("cuMemAdvise_v2")),
+            ("cuMemAlloc_v2", 13000, Some("cuMemAlloc_v2")),
+            ("cuMemAlloc", 2000, None),
+            ("cuLaunchKernel", 13000, Some("cuLaunchKernel")),
+        ] {
+            assert_eq!(
+                find_known_symbol(name, version, 0),
+                symbol,
+                "{name} {version}"
+            );
+        }
+    }
 
     #[test]
     fn the_version_and_the_flag_choose_the_symbol() {

@@ -22,7 +22,7 @@ pub use api::{
 };
 pub use constants::*;
 pub use locate::{DRIVER_VARIABLE, SIMULATED_VARIABLE, candidates, simulated_stands_in};
-pub use lookup::find_symbol;
+pub use lookup::{find_known_symbol, find_symbol};
 pub use result::CUresult;
 pub use types::*;
 
@@ -34,3 +34,13 @@ macro_rules! list_names {
 }
 
 crate::function_names!(list_names);
+
+macro_rules! list_versions {
+    ($($name:ident $version:literal,)*) => {
+        /// From which version of CUDA on a name has another signature, by the headers of CUDA 13.0.
+        pub static FUNCTION_VERSIONS: &[(&str, std::ffi::c_int)] =
+            &[$((stringify!($name), $version)),*];
+    };
+}
+
+crate::function_versions!(list_versions);

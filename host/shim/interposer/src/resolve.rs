@@ -1,12 +1,13 @@
 //! Loading the real driver, and filling the slots of the trampolines.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Once, OnceLock};
 
-use driver::sys::{Api, CUresult, ENTRY_POINTS};
+use driver::sys::{Api, CUresult, ENTRY_POINTS, FUNCTION_NAMES};
 
 use crate::trampoline::{self, Slot};
 use crate::{hooked, note};
@@ -19,6 +20,8 @@ pub(crate) struct Real {
     pub(crate) per_thread: Api,
     /// Its functions that are hooked, by symbol.
     pub(crate) hooked: Vec<Hooked>,
+    /// Addresses of all the functions that it exports, as far as we know their names.
+    functions: BTreeMap<&'static str, usize>,
 }
 
 /// A symbol of the real driver that we have a hook for.
@@ -87,6 +90,10 @@ fn fill(real: Option<&Real>) {
 }
 
 fn describe(api: Api) -> Real {
+    let names = FUNCTION_NAMES.iter().copied();
+    let functions: BTreeMap<&str, usize> = names
+        .filter_map(|name| Some((name, api.symbol(name)?.expose_provenance())))
+        .collect();
     let rows = ENTRY_POINTS
         .iter()
         .filter(|row| hooked::NAMES.contains(&row.name));
@@ -95,25 +102,30 @@ fn describe(api: Api) -> Real {
         Some(Hooked {
             symbol,
             base,
-            real: api.symbol(symbol)?.addr(),
-            ours: hooked::address(symbol)?.addr(),
+            real: *functions.get(symbol)?,
+            ours: hooked::address(symbol)?.expose_provenance(),
         })
     });
     Real {
         hooked: hooked.collect(),
+        functions,
         per_thread: api.with_per_thread_stream(),
         api,
     }
 }
 
 impl Real {
+    /// Whether the driver exports a function at this address.
+    pub(crate) fn exports(&self, address: usize) -> bool {
+        self.functions.values().any(|known| *known == address)
+    }
+
     /// Where a call of `name` goes: to our hook, else to the driver, if it has such a function.
     fn function(&self, name: &str) -> Option<*const c_void> {
-        let real = self.api.symbol(name)?;
-        match self.hooked.iter().any(|hooked| hooked.symbol == name) {
-            true => hooked::address(name),
-            false => Some(real),
-        }
+        let theirs = *self.functions.get(name)?;
+        let ours = self.hooked.iter().find(|hooked| hooked.symbol == name);
+        let address = ours.map_or(theirs, |hooked| hooked.ours);
+        Some(std::ptr::with_exposed_provenance(address))
     }
 }
 

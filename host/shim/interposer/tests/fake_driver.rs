@@ -58,5 +58,5 @@ fn a_driver_that_answers_with_other_addresses_is_understood_by_name() {
     assert_eq!(text(&newer.stdout), "ok\n");
     let said = text(&newer.stderr);
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("newer than CUDA 13.0, and its cuGetProcAddress is not known"));
+    assert!(said.contains("the driver's cuGetProcAddress of CUDA 14.0 is not known"));
 }

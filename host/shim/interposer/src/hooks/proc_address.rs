@@ -63,16 +63,17 @@ unsafe fn replace(
         version,
         flags,
     };
-    match asked.of(answer.addr(), &behind.hooked, || version_of(real)) {
+    let exported = |address| behind.exports(address);
+    match asked.of(answer.addr(), &behind.hooked, exported, || version_of(real)) {
         Answer::Theirs => {}
         Answer::Ours(address) => {
             // SAFETY: as above.
             unsafe { *pfn = std::ptr::with_exposed_provenance_mut(address) }
         }
         Answer::Unknown => note::once(&format!(
-            "this driver is newer than CUDA {}.{}, and its {name} is not known: calls of it are not watched",
-            CUDA_VERSION / 1000,
-            CUDA_VERSION % 1000 / 10,
+            "the driver's {name} of CUDA {}.{} is not known: calls of it are not watched",
+            version / 1000,
+            version % 1000 / 10,
         )),
     }
 }
@@ -109,13 +110,14 @@ enum Answer {
 impl Asked<'_> {
     /// Judges the address that the driver has answered.
     ///
-    /// The address says which symbol it is. A driver that answers with other addresses than it
-    /// exports is understood by name and version, unless both the program and the driver are newer
-    /// than our table: then the function may have a signature that we do not know.
+    /// An address that the driver exports says which symbol it is. A driver that answers with others
+    /// is understood by name and version, unless that may mean a signature that we do not know:
+    /// because our table lacks it, or because both the program and the driver are newer.
     fn of(
         self,
         answer: usize,
         hooked: &[Hooked],
+        exported: impl FnOnce(usize) -> bool,
         driver_version: impl FnOnce() -> c_int,
     ) -> Answer {
         // Another function of the same address, for want of a better one, is none of ours.
@@ -124,19 +126,22 @@ impl Asked<'_> {
         if answer == 0 || candidates.peek().is_none() {
             return Answer::Theirs;
         }
-        let expected = find_symbol(self.name, self.version, self.flags);
+        let expected = find_known_symbol(self.name, self.version, self.flags);
         let same: Vec<&Hooked> = candidates.filter(|hooked| hooked.real == answer).collect();
-        let best = same.iter().find(|hooked| Ok(hooked.symbol) == expected);
+        let best = same.iter().find(|hooked| Some(hooked.symbol) == expected);
         if let Some(hooked) = best.or(same.first()) {
             return Answer::Ours(hooked.ours);
         }
-        let by_name = hooked.iter().find(|hooked| Ok(hooked.symbol) == expected);
+        if exported(answer) {
+            return Answer::Theirs;
+        }
+        // A driver has nothing newer than itself.
+        let version = self.version.min(driver_version());
+        let expected = find_known_symbol(self.name, version, self.flags);
+        let by_name = hooked.iter().find(|hooked| Some(hooked.symbol) == expected);
         match by_name {
-            None => Answer::Theirs,
-            Some(hooked) if self.version.min(driver_version()) <= CUDA_VERSION => {
-                Answer::Ours(hooked.ours)
-            }
-            Some(_) => Answer::Unknown,
+            Some(hooked) if version <= CUDA_VERSION => Answer::Ours(hooked.ours),
+            _ => Answer::Unknown,
         }
     }
 }
@@ -145,7 +150,8 @@ impl Asked<'_> {
 mod tests {
     use super::*;
 
-    const HOOKED: [Hooked; 4] = [
+    const HOOKED: [Hooked; 5] = [
+        hooked("cuCtxSynchronize", "cuCtxSynchronize", 5, 105),
         hooked("cuMemAdvise", "cuMemAdvise", 10, 110),
         hooked("cuMemAdvise_v2", "cuMemAdvise", 20, 120),
         // As where a linker has folded equal functions.
@@ -168,7 +174,7 @@ mod tests {
             version,
             flags,
         };
-        asked.of(answer, &HOOKED, || driver)
+        asked.of(answer, &HOOKED, |address| address == 40, || driver)
     }
 
     #[test]
@@ -198,7 +204,15 @@ mod tests {
         assert_eq!(ask("cuMemAdvise", 14000, 0, 1, 13000), Answer::Ours(120));
         assert_eq!(ask("cuMemAdvise", 14000, 0, 1, 14000), Answer::Unknown);
         assert_eq!(ask("cuMemAdvise", 14000, 0, 1, c_int::MAX), Answer::Unknown);
-        // Older than anything that we know under this name.
-        assert_eq!(ask("cuMemAdvise", 2000, 0, 1, 13000), Answer::Theirs);
+        assert_eq!(ask("cuMemAdvise", 13000, 0, 1, 12010), Answer::Ours(110));
+        // Older than anything that we know under this name, and newer than what our table has.
+        assert_eq!(ask("cuMemAdvise", 2000, 0, 1, 13000), Answer::Unknown);
+        assert_eq!(
+            ask("cuCtxSynchronize", 12000, 0, 1, 13000),
+            Answer::Ours(105)
+        );
+        assert_eq!(ask("cuCtxSynchronize", 13000, 0, 1, 13000), Answer::Unknown);
+        // An exported function that is not hooked is certainly another one.
+        assert_eq!(ask("cuCtxSynchronize", 12000, 0, 40, 13000), Answer::Theirs);
     }
 }
