@@ -9,7 +9,8 @@
 //!    `CUDA_ERROR_NOT_FOUND`; what a newer one has besides is reached by `cuGetProcAddress` only.
 //! 2. The real driver is loaded by the first call, and not with the program, because a process may
 //!    be given this library without using CUDA at all.
-//! 3. `cuGetExportTable` is passed on untouched: what the runtime library finds there is not ours.
+//! 3. A child made by `fork` while another thread is in that first call waits for its end, for ever.
+//! 4. `cuGetExportTable` is passed on untouched: what the runtime library finds there is not ours.
 #![allow(
     non_snake_case,
     reason = "functions keep their C names, so that cuda.h documents them"

@@ -47,6 +47,11 @@ pub(crate) fn same_output(builder: &Builder, programs: &[Program], folder: &Path
             gpu.stderr
         );
         ensure!(gpu.stdout == simulated.stdout, "{name}: {}", gpu.stdout);
+        ensure!(
+            gpu.stderr.contains("not checked yet"),
+            "{name}: {}",
+            gpu.stderr
+        );
         // Nothing was checked, and the program has ended well.
         ensure!(
             (gpu.code, simulated.code) == (75, 75),

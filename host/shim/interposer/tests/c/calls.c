@@ -90,8 +90,9 @@ static void lookups(void) {
     CHECK(cuGetProcAddress_v2("cuCtxSynchronize", &found, 13000, 0, &status) == 500);
     CHECK(found == NULL && status == 1);
     CHECK(cuGetProcAddress_v2("cuInit", &found, 11000, 0, &status) == 500 && status == 2);
-    /* The driver has no variant for a default stream per thread. */
-    CHECK(cuGetProcAddress_v2_ptsz("cuInit", &found, 12000, 0, &status) == 500);
+    /* A hook calls the variant through which it was called. */
+    CHECK(cuGetProcAddress_v2("cuWhich", &found, 12000, 0, &status) == 71);
+    CHECK(cuGetProcAddress_v2_ptsz("cuWhich", &found, 12000, 0, &status) == 72);
     const void *table = NULL;
     CHECK(cuGetExportTable(&table, &status) == 0 && *(const int *)table == 7);
 }

@@ -88,7 +88,15 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uin
     if (version < 12000) found = 2;
     if (status) *status = found;
     if (found) *function = NULL;
+    if (strcmp(name, "cuWhich") == 0) return 71;
     return found ? 500 : 0;
+}
+
+/* For programs with a default stream per thread. */
+CUresult cuGetProcAddress_v2_ptsz(const char *name, void **function, int version, uint64_t flags,
+                                  int *status) {
+    CUresult code = cuGetProcAddress_v2(name, function, version, flags, status);
+    return strcmp(name, "cuWhich") == 0 ? 72 : code;
 }
 
 CUresult cuGetExportTable(const void **table, const void *id) {
