@@ -164,5 +164,18 @@ pub(crate) fn static_runtime(builder: &Builder, programs: &[Program], folder: &P
         started.stderr
     );
     ensure!(![0, 75].contains(&started.code), "{}", started.stderr);
+    // It comes to the driver through us: a driver that can say nothing else says so.
+    let gpu = builder.dist.libraries().join("gpu");
+    let mut alone = Command::new(&program);
+    alone
+        .env("LD_PRELOAD", gpu.join("libcuda.so.1"))
+        .env(
+            "CUDARUN_CHECK_DRIVER",
+            builder.dist.libraries().join("libcuda.so.1"),
+        )
+        .env("CUDARUN_CHECK_DRIVER_SIMULATED", "1")
+        .env("CUDARUN_SIM_FAIL", "nonsense");
+    let said = finish(&mut alone)?.stderr;
+    ensure!(said.contains("CUDARUN_SIM_FAIL: `nonsense`"), "{said}");
     Ok(())
 }
