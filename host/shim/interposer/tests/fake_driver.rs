@@ -13,7 +13,7 @@ fn every_kind_of_argument_passes_whoever_is_first() {
     let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
     let bound = place.compile("tests/c/fake.c", "bound.so", &SYMBOLIC[..2]);
     let library = place.interposer().display().to_string();
-    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl"]);
+    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
     for first in [
         "integers",
         "numbers",
@@ -24,6 +24,7 @@ fn every_kind_of_argument_passes_whoever_is_first() {
         "itself",
         "lookups",
         "hooks",
+        "threads",
     ] {
         for driver in [&fake, &bound] {
             let mut command = place.command(&program, driver);
@@ -42,7 +43,7 @@ fn a_driver_that_answers_with_other_addresses_is_understood_by_name() {
     let place = Place::new();
     let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
     let library = place.interposer().display().to_string();
-    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl"]);
+    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
     let run = |version: &str| {
         let mut command = place.command(&program, &fake);
         command.env("FAKE_INNER", "1").env("FAKE_VERSION", version);

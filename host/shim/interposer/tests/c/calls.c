@@ -2,6 +2,7 @@
    to be the first one, which loads the driver. Prints "ok", or what was wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,13 +111,31 @@ static void hooks(void) {
     }
 }
 
+/* Eight threads that all want to be first. */
+static void *one(void *start) {
+    pthread_barrier_wait(start);
+    hooks();
+    integers();
+    return NULL;
+}
+
+static void threads(void) {
+    pthread_t all[8];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, 8);
+    for (int n = 0; n < 8; n++) CHECK(pthread_create(&all[n], NULL, one, &start) == 0);
+    for (int n = 0; n < 8; n++) pthread_join(all[n], NULL);
+    pthread_barrier_destroy(&start);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
     } all[] = {{"integers", integers}, {"numbers", numbers},   {"structures", structures},
                {"variable", variable}, {"vectors", vectors},   {"missing", missing},
-               {"itself", itself},     {"lookups", lookups},   {"hooks", hooks}};
+               {"itself", itself},     {"lookups", lookups},   {"hooks", hooks},
+               {"threads", threads}};
     int count = sizeof all / sizeof *all, known = 0;
     for (int n = 0; n < count; n++) {
         if (argc > 1 && strcmp(argv[1], all[n].name) == 0) {
