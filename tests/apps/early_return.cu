@@ -3,6 +3,7 @@
 //@ expect(clean): no-race
 //@ expect(racy): not-decided
 //@ says(racy): exit without coming to a barrier
+//@ not-as-on-gpu(racy): misuse of barriers is seen by listening to the simulated device
 #include "app.h"
 
 __global__ void scale(int n, const float *in, float *out) {

@@ -3,6 +3,7 @@
 //@ expect: no-race
 //@ exit: 3
 //@ says: which is no texture object
+//@ not-as-on-gpu: what it expects is said by the simulated device
 #include "../app.h"
 
 __global__ void fetch(cudaTextureObject_t texture, float *out) { out[threadIdx.x] = tex1Dfetch<float>(texture, threadIdx.x); }

@@ -4,6 +4,7 @@
 //@ nvcc: -cudart static
 //@ exit: 75
 //@ says: -cudart shared
+//@ not-as-on-gpu: it is refused on the simulated device only
 #include "../app.h"
 
 __global__ void count_threads(int *counter) {

@@ -5,6 +5,7 @@
 //@ says: vavrg4
 //@ says: unknown_opcode.cu:14
 //@ stdout: the other kernel made 64
+//@ not-as-on-gpu: a GPU knows the instruction
 #include "../app.h"
 
 // A video instruction; nothing but inline assembly makes it.

@@ -6,6 +6,7 @@
 //@ says: :4:
 //@ says: expected the type of a variable, found `{`
 //@ stdout: the program sees: CUDA_ERROR_INVALID_PTX
+//@ not-as-on-gpu: what it expects is said by the simulated device
 #include <cstdio>
 #include <cuda.h>
 

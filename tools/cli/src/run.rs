@@ -122,11 +122,6 @@ fn announce(args: &RunArgs, device: &Device) {
     if !args.quiet {
         eprintln!("cudarun-check {} on {device}", env!("CARGO_PKG_VERSION"));
     }
-    if !device.is_simulated() {
-        eprintln!(
-            "cudarun-check: launches on a GPU are not checked yet; --device sim checks them on the simulated device"
-        );
-    }
 }
 
 fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {

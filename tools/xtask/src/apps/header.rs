@@ -82,10 +82,11 @@ struct Key {
 }
 
 /// Every key there is; `docs/adding-a-test.md` explains them.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "variants",
     "expect",
     "exit",
+    "not-as-on-gpu",
     "says",
     "stdout",
     "nvcc",

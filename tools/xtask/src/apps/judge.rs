@@ -13,6 +13,7 @@ use super::header::{Expect, Marks, Pair};
 use super::report::{self, Races};
 use super::{Program, Variant};
 use crate::command::{self, Finished};
+use crate::dist::Dist;
 
 /// Longer than any run may take, on a slow machine too.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -31,12 +32,16 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
         () if program.is_measured() => MEASURED_SEEDS,
         () => SEEDS,
     };
-    for seed in seeds {
+    let mut ways: Vec<Way> = seeds.map(Way::Simulated).collect();
+    if program.values("not-as-on-gpu", variant).next().is_none() {
+        ways.push(Way::AsOnGpu);
+    }
+    for way in ways {
         let folder = tempfile::tempdir()?;
-        let (finished, races) = run(&builder.dist.tool(), program, &built, seed, folder.path())?;
+        let (finished, races) = run(&builder.dist, program, &built, way, folder.path())?;
         if let Err(complaint) = compare(program, variant, &finished, races.as_ref()) {
             bail!(
-                "seed {seed}: {complaint}\n--- standard output\n{}\n--- standard error\n{}",
+                "{way:?}: {complaint}\n--- standard output\n{}\n--- standard error\n{}",
                 shorten(&finished.stdout),
                 shorten(&finished.stderr)
             );
@@ -45,19 +50,39 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
     Ok(())
 }
 
+/// How the tool comes to a device.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// The simulated one, under the schedule of a seed.
+    Simulated(u64),
+    /// As to a GPU: our library stands in front of a driver, which is the simulated one.
+    AsOnGpu,
+}
+
 /// One run under the tool, and the races of its report when there is one.
 pub fn run(
-    tool: &Path,
+    dist: &Dist,
     program: &Program,
     built: &Built,
-    seed: u64,
+    way: Way,
     folder: &Path,
 ) -> Result<(Finished, Option<Races>)> {
     let report = folder.join("report.json");
-    let mut command = Command::new(tool);
-    command
-        .args(["--device", "sim", "--seed"])
-        .arg(seed.to_string());
+    let mut command = Command::new(dist.tool());
+    match way {
+        Way::Simulated(seed) => {
+            command.args(["--device", "sim", "--seed"]);
+            command.arg(seed.to_string());
+        }
+        Way::AsOnGpu => {
+            let libraries = dist.libraries();
+            command.args(["--device", "gpu"]);
+            command.env("CUDARUN_CHECK_DRIVER", libraries.join("libcuda.so.1"));
+            command.env("CUDARUN_CHECK_DRIVER_SIMULATED", "1");
+            // NVIDIA's runtime library would not run on the simulated driver.
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+    }
     command
         .args(["--format", "text", "--format"])
         .arg(format!("json:{}", report.display()));

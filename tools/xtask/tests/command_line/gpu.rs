@@ -25,7 +25,8 @@ fn finish(command: &mut Command) -> Result<Finished> {
     command::finish_within(command, LIMIT)
 }
 
-/// Programs print on the GPU's way what they print on the simulated device.
+/// Programs print on the GPU's way, without checks, what they print on the simulated device. With checks they run as
+/// tests of their own.
 pub(crate) fn same_output(builder: &Builder, programs: &[Program], folder: &Path) -> Result<()> {
     let runs = programs.iter().filter(|program| !program.ends_badly());
     let mut count = 0;
@@ -47,11 +48,6 @@ pub(crate) fn same_output(builder: &Builder, programs: &[Program], folder: &Path
             gpu.stderr
         );
         ensure!(gpu.stdout == simulated.stdout, "{name}: {}", gpu.stdout);
-        ensure!(
-            gpu.stderr.contains("not checked yet"),
-            "{name}: {}",
-            gpu.stderr
-        );
         // Nothing was checked, and the program has ended well.
         ensure!(
             (gpu.code, simulated.code) == (75, 75),
