@@ -112,6 +112,13 @@ impl Session {
         Ok(())
     }
 
+    /// Whether launches in a context that is known can run with their checks, checked or not: that
+    /// takes a little memory.
+    pub fn is_ready(&mut self, context: u64) -> bool {
+        let gpu = self.gpus.get_mut(&context);
+        gpu.is_some_and(|gpu| self.checker.idle(gpu).is_some())
+    }
+
     /// Arms a launch into a stream of a context that is known.
     ///
     /// With `early` it may start before what is ahead of it in the stream has ended.

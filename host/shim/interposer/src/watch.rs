@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use driver::gpu::Gpu;
-use driver::sys::{Api, CUresult};
+use driver::sys::{Api, CUcontext, CUresult};
 use runtime::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, Mode, ModuleKey, options};
@@ -190,6 +190,14 @@ fn spawn(woken: Receiver<()>) {
     }
 }
 
+/// The calling thread's context, if it has one.
+fn current(real: &Api) -> Option<CUcontext> {
+    let mut context = std::ptr::null_mut();
+    // SAFETY: there is room for the result.
+    let result = unsafe { real.cuCtxGetCurrent(&mut context) };
+    (result == CUresult::SUCCESS && !context.is_null()).then_some(context)
+}
+
 /// The process ends without having waited for all its launches.
 extern "C" fn at_exit() {
     let settle = || with_begun(|watch| watch.session.settle(LAST));
@@ -202,12 +210,7 @@ impl Watch {
     /// Makes sure that the calling thread's context is known, and gives its number.
     pub(crate) fn context(&mut self) -> Option<u64> {
         let real = &resolve::real()?.api;
-        let mut context = std::ptr::null_mut();
-        // SAFETY: there is room for the result.
-        let current = unsafe { real.cuCtxGetCurrent(&mut context) };
-        if current != CUresult::SUCCESS || context.is_null() {
-            return None;
-        }
+        let context = current(real)?;
         let number = context.expose_provenance() as u64;
         // SAFETY: the context is current, so it lives; hooks tell of its end.
         let met = self
@@ -220,6 +223,19 @@ impl Watch {
                 None
             }
         }
+    }
+
+    /// Whether launches can be given their hidden parameter. A library can be loaded before there is a
+    /// context; then only its launches tell.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        if resolve::real()
+            .and_then(|real| current(&real.api))
+            .is_none()
+        {
+            return true;
+        }
+        let context = self.context();
+        context.is_some_and(|context| self.session.is_ready(context))
     }
 
     /// A launch is in flight.

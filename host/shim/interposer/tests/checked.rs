@@ -163,3 +163,110 @@ fn launches_that_nobody_waits_for_are_told() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), SUM));
     assert_eq!(ran.launches.len(), 6);
 }
+
+/// Whatever of our own calls fails, the program computes what it computes, and says what it says.
+#[test]
+fn no_failure_of_ours_reaches_the_program() {
+    let program = Program::new();
+    // What the checker asks of the driver beside the program; each one fails once, then twice in a
+    // row, then from the first time on.
+    for (call, code) in [
+        // The program's own is the second.
+        ("cuStreamCreate", 2),
+        ("cuMemHostAlloc", 2),
+        ("cuMemHostGetDevicePointer_v2", 1),
+        ("cuMemsetD8Async", 700),
+        ("cuMemcpyHtoDAsync_v2", 700),
+        ("cuMemcpyDtoHAsync_v2", 700),
+        ("cuEventCreate", 2),
+        ("cuEventRecord", 400),
+        ("cuEventQuery", 700),
+        ("cuEventElapsedTime_v2", 500),
+        ("cuCtxPushCurrent_v2", 201),
+        ("cuCtxGetDevice", 201),
+        ("cuDeviceTotalMem_v2", 101),
+        ("cuDeviceGetName", 101),
+        ("cuFuncGetAttribute", 1),
+        ("cuStreamGetCaptureInfo_v2", 401),
+        ("cuThreadExchangeStreamCaptureMode", 1),
+    ] {
+        for times in [1..=1, 2..=3, 1..=200] {
+            let all = times.filter(|&n| call != "cuStreamCreate" || n == 1);
+            let fail: Vec<String> = all.map(|n| format!("{call}#{n}={code}")).collect();
+            if fail.is_empty() {
+                continue;
+            }
+            let ran = program.run(&["plain"], &Options::default(), &fail.join(","));
+            let what = format!("{} {:?}\n{}", fail[0], ran.notes, ran.stderr);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM), "{what}");
+            assert!(ran.racing().iter().all(|kernel| kernel == "racy"), "{what}");
+        }
+    }
+}
+
+/// The program's own calls fail as without us.
+#[test]
+fn the_programs_own_failures_are_its_own() {
+    let program = Program::new();
+    for (fail, says) in [
+        ("cuInit#1=100", "cuInit(0) = 100"),
+        (
+            "cuCtxCreate_v2#1=2",
+            "cuCtxCreate_v2(&context, 0, device) = 2",
+        ),
+        ("cuLaunchKernel#2=719", "params, 0) = 719"),
+        ("cuCtxSynchronize#1=700", "cuCtxSynchronize() = 700"),
+        ("cuModuleGetFunction#1=500", "\"racy\") = 500"),
+    ] {
+        let ran = program.run(&["plain"], &Options::default(), fail);
+        assert_eq!(ran.code, Some(1), "{fail}: {}", ran.stdout);
+        assert!(ran.stdout.contains(says), "{fail}: {}", ran.stdout);
+    }
+}
+
+/// Whichever allocation fails, of the checker's or the program's, once there are cells to give back.
+#[test]
+fn memory_that_the_program_needs_is_given_back() {
+    let program = Program::new();
+    let mut given = 0;
+    // The first is ours, and two are the program's before its first launch.
+    for n in 4..16 {
+        let fail = format!("cuMemAlloc_v2#{n}=2");
+        let ran = program.run(&["late"], &Options::default(), &fail);
+        let (code, printed) = (ran.code, ran.stdout.as_str());
+        assert_eq!((code, printed), (Some(0), SUM), "{fail} {:?}", ran.notes);
+        given += u32::from(ran.notes.iter().any(|note| note.contains("given half")));
+    }
+    assert_eq!(given, 1);
+}
+
+/// A module that does not load with its checks runs as it is, and a program that has no memory left
+/// gets some of the shadow's.
+#[test]
+fn what_cannot_be_checked_runs_as_it_is() {
+    let program = Program::new();
+    let ran = program.run(&["plain"], &Options::default(), "cuModuleLoadData#1=218");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
+    assert_eq!(ran.checked("fine"), [false; 3]);
+    let why = ran.launches[0].why_not.as_deref().unwrap_or_default();
+    assert!(why.contains("does not load with checks"), "{why}");
+    // Without shadow memory nothing is checked, and everything runs: the first call is ours, for what
+    // every launch needs, and the next two are the program's.
+    let fail = |calls: std::ops::Range<u32>| {
+        let all: Vec<String> = calls.map(|n| format!("cuMemAlloc_v2#{n}=2")).collect();
+        program.run(&["plain"], &Options::default(), &all.join(","))
+    };
+    for (ran, says) in [
+        (fail(1..2), "the context has no room for checks"),
+        (fail(4..200), "no memory for race records"),
+        (fail(7..200), "no shadow memory"),
+    ] {
+        let why = ran
+            .launches
+            .iter()
+            .find_map(|launch| launch.why_not.as_deref());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM), "{says}");
+        assert!(why.is_some_and(|why| why.contains(says)), "{says}: {why:?}");
+        assert_eq!(ran.checked("fine"), [false; 3], "{says}");
+    }
+}

@@ -85,7 +85,7 @@ unsafe fn add(
                 Err(code) => code,
             }
         }
-        Some((function, None)) if function.hidden.is_some() => CUresult::OUT_OF_MEMORY,
+        _ if super::launch::is_hidden(asked.function) => CUresult::OUT_OF_MEMORY,
         _ => go(node),
     }
 }

@@ -161,6 +161,12 @@ enum Plan {
     Node(Function, Option<u64>),
 }
 
+/// Whether a function takes the hidden parameter.
+pub(super) fn is_hidden(function: u64) -> bool {
+    let known = with_begun(|watch| watch.functions.get(&function)?.hidden);
+    known.flatten().is_some()
+}
+
 /// Asks the driver for a launch with the hidden parameter, if its kernel has one.
 ///
 /// # Safety
@@ -186,8 +192,11 @@ unsafe fn launch(
             }
         })
     });
-    let Some(Some(plan)) = plan else {
-        return go(params, extra);
+    let plan = match plan.flatten() {
+        Some(plan) => plan,
+        // The driver would take for the hidden parameter what lies behind the program's.
+        None if is_hidden(asked.function) => return CUresult::OUT_OF_MEMORY,
+        None => return go(params, extra),
     };
     let (function, parameter, ticket) = match plan {
         Plan::Node(function, parameter) => (function, parameter, None),

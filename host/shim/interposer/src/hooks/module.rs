@@ -122,7 +122,12 @@ fn load(
         }
         None => return load(original).0,
     };
-    let text = checked.text();
+    let mut text = checked.text();
+    let mut why = String::new();
+    // A launch needs its hidden parameter, whatever happens.
+    if text.is_some() && with(|watch| watch.is_ready()) == Some(false) {
+        (text, why) = (None, "the context has no room for checks".to_owned());
+    }
     let Checked {
         prepared,
         original: source,
@@ -133,15 +138,15 @@ fn load(
         None => load(original),
     };
     if text.is_some() && result != CUresult::SUCCESS {
-        let why = format!("its module does not load with checks: {result}");
+        why = format!("its module does not load with checks: {result}");
         (result, handle) = load(original);
-        // If the program's own image does not load either, that is the program's affair.
-        if result == CUresult::SUCCESS {
-            with(|watch| {
-                let checker = watch.session.checker();
-                checker.give_up(prepared.key, &source.text, &why);
-            });
-        }
+    }
+    // If the program's own image does not load either, that is the program's affair.
+    if !why.is_empty() && result == CUresult::SUCCESS {
+        with(|watch| {
+            let checker = watch.session.checker();
+            checker.give_up(prepared.key, &source.text, &why);
+        });
     }
     if result == CUresult::SUCCESS {
         with(|watch| watch.modules.insert(handle, module));

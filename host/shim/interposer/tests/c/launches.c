@@ -177,6 +177,11 @@ int main(int argc, char **argv) {
         if (!is("no-wait"))
             CHECK(cuCtxSynchronize());
     }
+    if (is("late")) {
+        P more;
+        CHECK(cuMemAlloc_v2(&more, 1 << 20));
+        CHECK(cuMemFree_v2(more));
+    }
     if (is("no-wait"))
         return 0;
     static unsigned words[WORDS];
