@@ -19,6 +19,7 @@ pub mod device;
 pub mod dist;
 pub mod names;
 pub mod oracles;
+pub mod registers;
 pub mod suite;
 pub mod tidy;
 pub mod toolkit;

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, demo, device, dist, names, oracles, suite, tidy, toolkit, workspace::Workspace,
+    bench, demo, device, dist, names, oracles, registers, suite, tidy, toolkit,
+    workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -56,6 +57,8 @@ enum Command {
     Verdicts,
     /// Measure checked against unchecked runs of the programs of bench-rodinia, or of tests/apps.
     Bench(bench::Options),
+    /// Assemble every program's PTX with and without checks, and write docs/registers.md.
+    PtxasTable(registers::Options),
 }
 
 fn main() -> ExitCode {
@@ -83,5 +86,6 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),
         Command::Bench(options) => bench::run(&workspace, &options),
+        Command::PtxasTable(options) => registers::run(&workspace, &options),
     }
 }

@@ -6,6 +6,7 @@
 //! `cargo test` counts them as ignored.
 
 mod command_line;
+mod registers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use xtask::apps::{self, Program, build::Builder, judge};
@@ -51,6 +52,8 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
     let mut trials = of_all(&programs, "apps");
     let measured = apps::discover(&workspace.root.join(apps::MEASURED))?;
     trials.extend(of_all(&measured, "bench"));
+    let all = programs.iter().chain(&measured);
+    trials.extend(registers::trials(builder.as_ref(), all));
     trials.extend(command_line::trials(builder.as_ref(), &programs));
     Ok(trials)
 }

@@ -1,0 +1,60 @@
+//! ptxas takes the PTX that every program carries, as each mode loads it.
+//!
+//! For one target; `cargo xtask ptxas-table` asks for the others.
+
+use anyhow::{Context, Result, bail, ensure};
+use bench_rodinia::registers::{Version, assemble, embedded, serves};
+use libtest_mimic::Trial;
+use xtask::apps::{Program, Variant, build::Builder};
+use xtask::registers::ptxas;
+
+/// The architecture that programs are built for.
+const SM: u32 = 90;
+
+/// A test per program; ignored without a builder.
+pub(crate) fn trials<'a>(
+    builder: Option<&Builder>,
+    programs: impl Iterator<Item = &'a Program>,
+) -> Vec<Trial> {
+    let trial = |program: &Program| {
+        let (program, builder) = (program.clone(), builder.cloned());
+        let suite = if program.is_measured() {
+            "bench"
+        } else {
+            "apps"
+        };
+        let name = format!("ptxas::{suite}::{}", program.name);
+        let ignored = builder.is_none();
+        let run = move || match builder {
+            Some(builder) => Ok(judge(&builder, &program).map_err(|error| format!("{error:#}"))?),
+            None => Ok(()),
+        };
+        Trial::test(name, run).with_ignored_flag(ignored)
+    };
+    // What ends badly may do so because its PTX is wrong.
+    let good = programs.filter(|program| !program.ends_badly());
+    good.map(trial).collect()
+}
+
+fn judge(builder: &Builder, program: &Program) -> Result<()> {
+    let ptxas = ptxas(&builder.toolkit)?;
+    let built = builder.build(program, Variant::Clean)?;
+    // Some load their PTX from a file.
+    let files = built.arguments.iter().filter(|word| word.ends_with(".ptx"));
+    let files = files.map(|path| std::fs::read_to_string(path).context(path.clone()));
+    let mut texts = files.collect::<Result<Vec<_>>>()?;
+    let bytes = std::fs::read(&built.program)?;
+    texts.extend(embedded(&bytes, SM).map_err(anyhow::Error::msg)?);
+    ensure!(!texts.is_empty(), "the program carries no PTX");
+    let target = format!("sm_{SM}");
+    for text in &texts {
+        ensure!(serves(text, &target), "its PTX is not for {target}");
+        for (result, version) in assemble(&ptxas, text, &target).iter().zip(Version::ALL) {
+            match result {
+                Ok(kernels) => ensure!(!kernels.is_empty(), "no kernel in it"),
+                Err(why) => bail!("ptxas refuses {}: {why}", version.name()),
+            }
+        }
+    }
+    Ok(())
+}
