@@ -123,8 +123,38 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A program that takes so many times longer with checks, and executes twice as much.
+    pub(crate) fn row(name: &str, slowdown: f64) -> Row {
+        let side = |kernel_seconds, warp_instructions| Side {
+            wall_seconds: 1.0,
+            kernel_seconds: Some(kernel_seconds),
+            counts: Some(Counts {
+                warp_instructions,
+                thread_instructions: 32 * warp_instructions,
+                global_sectors: 0,
+            }),
+            program_bytes: 4096,
+            resident_bytes: 1 << 20,
+            latencies: None,
+        };
+        Row {
+            name: name.to_owned(),
+            outcome: Outcome::Measured(Box::new(Figures {
+                version: "1".to_owned(),
+                device: Device::Sim,
+                unchecked: side(0.5, 100),
+                checked: side(0.5 * slowdown, 200),
+                races: 0,
+                warnings: 0,
+                checked_launches: [1, 1],
+                rewrite_seconds: 0.1,
+                shadow_bytes: 1 << 20,
+            })),
+        }
+    }
 
     #[test]
     fn the_mean_is_geometric_and_skips_what_has_no_ratio() {

@@ -56,6 +56,8 @@ fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::
             ("sans-serif", 20),
         )
         .margin(12)
+        // Where the legend is.
+        .margin_top(44)
         .x_label_area_size(40)
         .y_label_area_size(130)
         .build_cartesian_2d((least * 0.9..most * 1.2).log_scale(), lines)?;
@@ -84,22 +86,18 @@ fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::
                 (ratio, SegmentValue::Exact(line + 1)),
             ];
             let mut bar = Rectangle::new(ends, color.filled());
-            let third = SIZE.1 / 3;
-            let (above, below) = match place {
-                0 => (third / 2, third + third / 2),
-                _ => (third + third / 2, third / 2),
+            let (outside, inside) = (SIZE.1 / 8, SIZE.1 / 2);
+            match place {
+                0 => bar.set_margin(outside, inside, 0, 0),
+                _ => bar.set_margin(inside, outside, 0, 0),
             };
-            bar.set_margin(above, below, 0, 0);
             Some(bar)
         });
-        let swatch = move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled());
-        chart.draw_series(bars)?.label(label).legend(swatch);
+        chart.draw_series(bars)?;
+        let (x, y) = (140 + 160 * place as i32, 18);
+        area.draw(&Rectangle::new([(x, y), (x + 12, y + 12)], color.filled()))?;
+        area.draw(&Text::new(label, (x + 18, y), ("sans-serif", 15)))?;
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .draw()?;
     drop(chart);
     area.present()?;
     drop(area);
@@ -109,7 +107,25 @@ fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Outcome;
+    use crate::figures::{Outcome, tests};
+
+    #[test]
+    fn a_bar_is_as_long_as_the_logarithm_of_its_ratio() {
+        let rows = [tests::row("a", 10.0), tests::row("b", 1000.0)];
+        let text = render(&rows, "fast").unwrap();
+        let RGBColor(r, g, b) = BARS[0].2;
+        let color = format!("#{r:02X}{g:02X}{b:02X}");
+        let bars = text.lines().filter(|line| line.contains(&color));
+        let width = |line: &str| {
+            let (_, rest) = line.split_once("width=\"").unwrap();
+            rest.split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        let mut widths: Vec<f64> = bars.map(width).collect();
+        widths.sort_by(f64::total_cmp);
+        // The shortest is in the legend.
+        assert_eq!(widths.len(), 3, "{text}");
+        assert!((widths[2] / widths[1] - 3.0).abs() < 0.05, "{widths:?}");
+    }
 
     #[test]
     fn every_program_has_a_line() {

@@ -267,6 +267,22 @@ mod tests {
     }
 
     #[test]
+    fn means_are_of_what_is_known() {
+        let text = render(&[
+            crate::figures::tests::row("a", 2.0),
+            crate::figures::tests::row("b", 8.0),
+        ]);
+        let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
+        assert!(line("| geometric mean |").contains(" 4.00 x |"), "{text}");
+        assert!(
+            line("| b ").contains("500 ms |  4.00 s | 8.00 x |"),
+            "{text}"
+        );
+        // No sectors were touched, so there is no ratio.
+        assert!(text.contains("not measured"));
+    }
+
+    #[test]
     fn what_is_not_measured_says_so() {
         let row = Row {
             name: "x".to_owned(),
