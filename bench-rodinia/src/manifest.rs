@@ -168,6 +168,17 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_of_the_documents_are_manifests() {
+        let text = include_str!("../../docs/benchmarks.md");
+        let blocks = text.split("```json\n").skip(1);
+        let examples: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+        assert_eq!(examples.len(), 2);
+        for example in examples {
+            read(example).unwrap();
+        }
+    }
+
+    #[test]
     fn what_is_no_manifest_is_an_error() {
         for text in [
             "",

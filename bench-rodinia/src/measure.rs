@@ -113,7 +113,9 @@ fn run(settings: &Settings, program: &Program, check: &str) -> Result<Run> {
     let used = child.wait4()?;
     let wall_seconds = start.elapsed().as_secs_f64();
     let Ok(text) = std::fs::read_to_string(&path) else {
-        bail!("the tool made no report\n{}", tail(&mut said)?);
+        let said = tail(&mut said)?;
+        let last = said.lines().last().unwrap_or_default();
+        bail!("the tool made no report: {last}\n{said}");
     };
     if text.is_empty() {
         bail!("the tool ended with {}\n{}", used.status, tail(&mut said)?);

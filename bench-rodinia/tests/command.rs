@@ -89,7 +89,7 @@ fn what_cannot_be_measured_does_not_stop_the_others() {
             .contains("two runs did not execute the same number")
     );
     assert!(all[1].unwrap().contains("exit code 7"));
-    assert!(all[2].unwrap().contains("the tool made no report"));
+    assert!(all[2].unwrap().contains("the tool made no report: no way"));
     assert_eq!(all[3], None);
     assert!(csv.lines().nth(4).unwrap().starts_with("steady,sim,1,"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not measured"));
