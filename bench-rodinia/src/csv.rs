@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 
-use crate::figures::{Figures, Named, Outcome, RATIOS, Row, Side};
+use crate::figures::{Checked, Named, RATIOS, Row, Side};
 
 /// What is known of one way to run it, by heading.
-const SIDE: [Named<Side, Option<String>>; 10] = [
+const SIDE: [Named<Side, Option<String>>; 12] = [
+    ("device", |s| Some(format!("{:?}", s.device).to_lowercase())),
+    ("launches", |s| Some(s.launches.to_string())),
     ("kernel_seconds", |s| Some(s.kernel_seconds?.to_string())),
     ("wall_seconds", |s| Some(s.wall_seconds.to_string())),
     ("warp_instructions", |s| {
@@ -30,45 +32,36 @@ const SIDE: [Named<Side, Option<String>>; 10] = [
     }),
 ];
 
-/// What is known of both together.
-const BOTH: [Named<Figures, String>; 7] = [
-    ("device", |f| format!("{:?}", f.device).to_lowercase()),
-    ("races", |f| f.races.to_string()),
-    ("warnings", |f| f.warnings.to_string()),
-    ("launches", |f| f.checked_launches[1].to_string()),
-    ("launches_checked", |f| f.checked_launches[0].to_string()),
-    ("rewrite_seconds", |f| f.rewrite_seconds.to_string()),
-    ("shadow_bytes", |f| f.shadow_bytes.to_string()),
+/// What is known of the checked runs alone.
+const CHECKED: [Named<Checked, String>; 5] = [
+    ("races", |c| c.races.to_string()),
+    ("warnings", |c| c.warnings.to_string()),
+    ("launches_checked", |c| c.launches_checked.to_string()),
+    ("rewrite_seconds", |c| c.rewrite_seconds.to_string()),
+    ("shadow_bytes", |c| c.shadow_bytes.to_string()),
 ];
 
 /// The whole file.
 pub(crate) fn render(rows: &[Row]) -> Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut headings = vec!["program".to_owned()];
-    headings.extend(BOTH.map(|(name, _)| name.to_owned()));
     for way in ["unchecked", "checked"] {
         headings.extend(SIDE.map(|(name, _)| format!("{way}_{name}")));
     }
+    headings.extend(CHECKED.map(|(name, _)| name.to_owned()));
     headings.extend(RATIOS.map(|(name, _)| format!("{name}_ratio")));
     headings.push("not_measured".to_owned());
     writer.write_record(&headings)?;
     for row in rows {
         let mut cells = vec![row.name.clone()];
-        match &row.outcome {
-            Outcome::Measured(figures) => {
-                cells.extend(BOTH.map(|(_, of)| of(figures)));
-                for side in [&figures.unchecked, &figures.checked] {
-                    cells.extend(SIDE.map(|(_, of)| of(side).unwrap_or_default()));
-                }
-                let ratio = |of: fn(&Figures) -> Option<f64>| of(figures).map(|r| r.to_string());
-                cells.extend(RATIOS.map(|(_, of)| ratio(of).unwrap_or_default()));
-                cells.push(String::new());
-            }
-            Outcome::NotMeasured(why) => {
-                cells.resize(headings.len() - 1, String::new());
-                cells.push(why.clone());
-            }
+        for side in row.sides() {
+            cells.extend(SIDE.map(|(_, of)| side.and_then(of).unwrap_or_default()));
         }
+        let checked = row.checked.as_ref();
+        cells.extend(CHECKED.map(|(_, of)| checked.map(of).unwrap_or_default()));
+        let ratios = RATIOS.map(|(_, of)| of(row).map(|ratio| ratio.to_string()));
+        cells.extend(ratios.map(Option::unwrap_or_default));
+        cells.push(row.not_measured.clone().unwrap_or_default());
         writer.write_record(&cells)?;
     }
     Ok(String::from_utf8(writer.into_inner()?)?)
@@ -77,20 +70,25 @@ pub(crate) fn render(rows: &[Row]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::tests;
 
     #[test]
     fn a_program_without_figures_has_a_line_with_the_reason() {
-        let row = Row {
-            name: "a, b".to_owned(),
-            outcome: Outcome::NotMeasured("exit code 1".to_owned()),
+        let rows = [tests::nothing("a, b", "exit code 1"), tests::row("c", 2.5)];
+        let text = render(&rows).unwrap();
+        let [headings, nothing, line] = &text.lines().collect::<Vec<_>>()[..] else {
+            panic!("three lines: {text}")
         };
-        let text = render(&[row]).unwrap();
-        let [headings, line] = &text.lines().collect::<Vec<_>>()[..] else {
-            panic!("two lines: {text}")
-        };
-        assert!(headings.starts_with("program,device,races"));
-        assert!(line.starts_with("\"a, b\",,") && line.ends_with(",exit code 1"));
+        assert!(headings.starts_with("program,unchecked_device,"));
+        assert!(nothing.starts_with("\"a, b\",,") && nothing.ends_with(",exit code 1"));
         let commas = |text: &str| text.matches(',').count();
-        assert_eq!(commas(headings), commas(line) - 1);
+        assert_eq!(commas(headings), commas(nothing) - 1);
+        assert_eq!(commas(headings), commas(line));
+        let column = |name| headings.split(',').position(|known| known == name).unwrap();
+        let cell = |name| line.split(',').nth(column(name)).unwrap();
+        assert_eq!(
+            (cell("kernel_time_ratio"), cell("not_measured")),
+            ("2.5", "")
+        );
     }
 }

@@ -5,45 +5,27 @@ use serde::{Deserialize, Serialize};
 use crate::latency::Latencies;
 use crate::report::Device;
 
-/// One program.
+/// What is known of one program.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    #[serde(flatten)]
-    pub(crate) outcome: Outcome,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    Measured(Box<Figures>),
-    /// Why there are no figures.
-    NotMeasured(String),
-}
-
-impl Row {
-    pub(crate) fn figures(&self) -> Option<&Figures> {
-        match &self.outcome {
-            Outcome::Measured(figures) => Some(figures),
-            Outcome::NotMeasured(_) => None,
-        }
-    }
-}
-
-/// The figures of one program.
-#[derive(Debug, Serialize)]
-pub(crate) struct Figures {
-    /// Of the tool.
-    pub(crate) version: String,
-    pub(crate) device: Device,
     /// With `--check off`.
-    pub(crate) unchecked: Side,
-    pub(crate) checked: Side,
+    pub(crate) unchecked: Option<Side>,
+    pub(crate) checked: Option<Checked>,
+    /// Why one or both of them are missing, in one line.
+    pub(crate) not_measured: Option<String>,
+}
+
+/// The figures of the runs with checks.
+#[derive(Debug, Serialize)]
+pub(crate) struct Checked {
+    #[serde(flatten)]
+    pub(crate) side: Side,
     /// Races that the tool calls errors, and those that it warns of.
     pub(crate) races: u64,
     pub(crate) warnings: u64,
-    /// Of the checked runs' launches, those that were checked, and all.
-    pub(crate) checked_launches: [u64; 2],
+    /// Of one run's launches, those that were checked.
+    pub(crate) launches_checked: u64,
     /// Median of the time that all modules took to be parsed and rewritten.
     pub(crate) rewrite_seconds: f64,
     /// Reserved for shadow cells and witnesses.
@@ -53,18 +35,35 @@ pub(crate) struct Figures {
 /// The figures of one way to run it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Side {
+    /// Version of the tool.
+    pub(crate) version: String,
+    /// Whose clock launches are timed by.
+    pub(crate) device: Device,
     /// Median of the whole process, with start and report.
     pub(crate) wall_seconds: f64,
     /// Median of the time inside launches; none without launches.
     pub(crate) kernel_seconds: Option<f64>,
     /// Of one run; none on a GPU, which does not count.
     pub(crate) counts: Option<Counts>,
+    /// Launches of one run.
+    pub(crate) launches: u64,
     /// Device memory that the program had allocated.
     pub(crate) program_bytes: u64,
     /// Most memory that the program, or the tool, had resident in the host.
     pub(crate) resident_bytes: u64,
     /// Launches of all runs; none without launches.
     pub(crate) latencies: Option<Latencies>,
+}
+
+impl Row {
+    /// Both ways, as far as they are known.
+    pub(crate) fn sides(&self) -> [Option<&Side>; 2] {
+        let checked = self.checked.as_ref();
+        [
+            self.unchecked.as_ref(),
+            checked.map(|checked| &checked.side),
+        ]
+    }
 }
 
 /// What the simulated device counted, over all launches.
@@ -77,8 +76,9 @@ pub(crate) struct Counts {
 }
 
 /// Checked over unchecked; none where either is not known, or nothing.
-pub(crate) fn ratio(figures: &Figures, of: impl Fn(&Side) -> Option<f64>) -> Option<f64> {
-    let ratio = of(&figures.checked)? / of(&figures.unchecked)?;
+pub(crate) fn ratio(row: &Row, of: impl Fn(&Side) -> Option<f64>) -> Option<f64> {
+    let [unchecked, checked] = row.sides();
+    let ratio = of(checked?)? / of(unchecked?)?;
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
@@ -86,19 +86,33 @@ pub(crate) fn ratio(figures: &Figures, of: impl Fn(&Side) -> Option<f64>) -> Opt
 pub(crate) type Named<T, Figure> = (&'static str, fn(&T) -> Figure);
 
 /// The ratios there are.
-pub(crate) const RATIOS: [Named<Figures, Option<f64>>; 5] = [
-    ("kernel_time", |f| ratio(f, |side| side.kernel_seconds)),
-    ("wall_time", |f| ratio(f, |side| Some(side.wall_seconds))),
-    ("warp_instructions", |f| {
-        ratio(f, |side| Some(side.counts?.warp_instructions as f64))
+pub(crate) const RATIOS: [Named<Row, Option<f64>>; 5] = [
+    ("kernel_time", |row| ratio(row, |side| side.kernel_seconds)),
+    ("wall_time", |row| {
+        ratio(row, |side| Some(side.wall_seconds))
     }),
-    ("global_sectors", |f| {
-        ratio(f, |side| Some(side.counts?.global_sectors as f64))
+    ("warp_instructions", |row| {
+        ratio(row, |side| Some(side.counts?.warp_instructions as f64))
     }),
-    ("resident_bytes", |f| {
-        ratio(f, |side| Some(side.resident_bytes as f64))
+    ("global_sectors", |row| {
+        ratio(row, |side| Some(side.counts?.global_sectors as f64))
+    }),
+    ("resident_bytes", |row| {
+        ratio(row, |side| Some(side.resident_bytes as f64))
     }),
 ];
+
+/// The ratio of that name.
+pub(crate) fn named_ratio(row: &Row, name: &str) -> Option<f64> {
+    let (_, of) = RATIOS.iter().find(|(known, _)| *known == name)?;
+    of(row)
+}
+
+/// Whether no launch was timed by a GPU.
+pub(crate) fn simulated(rows: &[Row]) -> bool {
+    let mut sides = rows.iter().flat_map(Row::sides).flatten();
+    sides.all(|side| side.device == Device::Sim)
+}
 
 /// The geometric mean of those that are known, and how many those are.
 pub(crate) fn geometric_mean(ratios: impl Iterator<Item = Option<f64>>) -> Option<(f64, usize)> {
@@ -129,6 +143,8 @@ pub(crate) mod tests {
     /// A program that takes so many times longer with checks, and executes twice as much.
     pub(crate) fn row(name: &str, slowdown: f64) -> Row {
         let side = |kernel_seconds, warp_instructions| Side {
+            version: "1".to_owned(),
+            device: Device::Sim,
             wall_seconds: 1.0,
             kernel_seconds: Some(kernel_seconds),
             counts: Some(Counts {
@@ -136,23 +152,33 @@ pub(crate) mod tests {
                 thread_instructions: 32 * warp_instructions,
                 global_sectors: 0,
             }),
+            launches: 1,
             program_bytes: 4096,
             resident_bytes: 1 << 20,
             latencies: None,
         };
         Row {
             name: name.to_owned(),
-            outcome: Outcome::Measured(Box::new(Figures {
-                version: "1".to_owned(),
-                device: Device::Sim,
-                unchecked: side(0.5, 100),
-                checked: side(0.5 * slowdown, 200),
+            unchecked: Some(side(0.5, 100)),
+            checked: Some(Checked {
+                side: side(0.5 * slowdown, 200),
                 races: 0,
                 warnings: 0,
-                checked_launches: [1, 1],
+                launches_checked: 1,
                 rewrite_seconds: 0.1,
                 shadow_bytes: 1 << 20,
-            })),
+            }),
+            not_measured: None,
+        }
+    }
+
+    /// A program of which nothing is known.
+    pub(crate) fn nothing(name: &str, why: &str) -> Row {
+        Row {
+            name: name.to_owned(),
+            unchecked: None,
+            checked: None,
+            not_measured: Some(why.to_owned()),
         }
     }
 

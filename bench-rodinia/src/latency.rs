@@ -13,6 +13,8 @@ use crate::report;
 pub(crate) struct Latencies {
     pub(crate) all: Quantiles,
     pub(crate) kernels: BTreeMap<String, Quantiles>,
+    /// Of all launches: the longest time of each bin in nanoseconds, ascending, and how many it holds.
+    pub(crate) histogram: Vec<(u64, u64)>,
 }
 
 /// Times in nanoseconds, to three significant digits.
@@ -50,6 +52,10 @@ pub(crate) fn merge<'a>(
         all: quantiles(&all),
         kernels: kernels
             .map(|(name, histogram)| (name, quantiles(&histogram)))
+            .collect(),
+        histogram: all
+            .iter_recorded()
+            .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
             .collect(),
     }))
 }
@@ -101,6 +107,7 @@ mod tests {
             (merged.kernels["a"].most, merged.kernels["b"].least),
             (500, 1000)
         );
+        assert_eq!(merged.histogram, [(10, 98), (500, 1), (1000, 1)]);
         assert!(merge([].iter()).unwrap().is_none());
         assert!(merge([latency("a", &[])].iter()).unwrap().is_none());
     }

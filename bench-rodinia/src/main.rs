@@ -28,7 +28,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use serde::Serialize;
 
-use crate::figures::{Outcome, RATIOS, Row, geometric_mean};
+use crate::figures::{RATIOS, Row, geometric_mean};
 use crate::measure::Settings;
 
 /// Measures checked against unchecked runs.
@@ -94,22 +94,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let mut rows = Vec::new();
     for program in &manifest.programs {
         eprintln!("measuring {}", program.name);
-        let outcome = match measure::measure(&settings, program) {
-            Ok(figures) => Outcome::Measured(Box::new(figures)),
-            Err(error) => {
-                eprintln!("cannot measure {}: {error:#}", program.name);
-                Outcome::NotMeasured(first_line(&format!("{error:#}")))
-            }
-        };
-        rows.push(Row {
-            name: program.name.clone(),
-            outcome,
-        });
+        rows.push(measure::measure(&settings, program));
     }
     println!("{}", table::render(&rows));
     if let Some(path) = &arguments.json {
         let means = RATIOS.map(|(name, of)| {
-            let ratios = rows.iter().map(|row| row.figures().and_then(of));
+            let ratios = rows.iter().map(of);
             (name, geometric_mean(ratios))
         });
         let all = All {
@@ -127,11 +117,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if let Some(path) = &arguments.plot {
         write(path, &plot::render(&rows, &settings.mode)?)?;
     }
-    Ok(rows.iter().all(|row| row.figures().is_some()))
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+    Ok(rows.iter().all(|row| row.not_measured.is_none()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use wait4::Wait4;
 
-use crate::figures::{Figures, Side, median};
+use crate::figures::{Checked, Row, Side, median};
 use crate::latency;
 use crate::manifest::Program;
 use crate::report::{Device, Report};
@@ -36,53 +36,104 @@ struct Run {
 /// The last part of what a program said, in bytes, when it did not end well.
 const TAIL: u64 = 2000;
 
-/// Alternates between the two ways, so that a drift of the machine's speed meets both.
-///
-/// # Errors
-/// When a run does not end as it should, or counts differ between two runs of one way.
-pub(crate) fn measure(settings: &Settings, program: &Program) -> Result<Figures> {
-    let (mut unchecked, mut checked) = (Vec::new(), Vec::new());
-    for _ in 0..settings.runs.max(1) {
-        unchecked.push(run(settings, program, "off").context("with --check off")?);
-        checked.push(run(settings, program, "on").context("checked")?);
-    }
-    let last = &checked[checked.len() - 1].report;
-    let launches = &last.coverage.launches;
-    let rewriting = checked.iter().map(|run| run.report.stats.rewrite_seconds);
-    Ok(Figures {
-        version: last.tool.version.clone(),
-        device: last.tool.device,
-        races: last.summary.errors,
-        warnings: last.summary.warnings,
-        checked_launches: [launches.checked, launches.total],
-        rewrite_seconds: median(rewriting.collect()).unwrap_or_default(),
-        shadow_bytes: last.stats.shadow_bytes,
-        unchecked: side(&unchecked).context("with --check off")?,
-        checked: side(&checked).context("checked")?,
-    })
+/// Runs of one way, up to the first that went wrong.
+struct Way {
+    check: &'static str,
+    runs: Vec<Run>,
+    error: Option<anyhow::Error>,
 }
 
-fn side(runs: &[Run]) -> Result<Side> {
-    let stats = || runs.iter().map(|run| &run.report.stats);
-    let first = runs.first().context("no run")?;
-    let counts = (first.report.tool.device == Device::Sim).then_some(first.report.stats.counts);
-    if let Some(counts) = counts {
-        ensure!(
-            stats().all(|stats| stats.counts == counts),
-            "two runs did not execute the same number of instructions, or touch as many sectors"
-        );
+/// Alternates between the two ways, so that a drift of the machine's speed meets both.
+/// What goes wrong in one way leaves the figures of the other.
+pub(crate) fn measure(settings: &Settings, program: &Program) -> Row {
+    let mut ways = ["off", "on"].map(|check| Way {
+        check,
+        runs: Vec::new(),
+        error: None,
+    });
+    for _ in 0..settings.runs.max(1) {
+        for way in ways.iter_mut().filter(|way| way.error.is_none()) {
+            match run(settings, program, way.check) {
+                Ok(run) => way.runs.push(run),
+                Err(error) => way.error = Some(error),
+            }
+        }
     }
-    let latencies = latency::merge(stats().flat_map(|stats| &stats.latencies))?;
-    let kernel_seconds = median(stats().map(|stats| stats.launch_seconds).collect());
-    let wall_seconds = median(runs.iter().map(|run| run.wall_seconds).collect());
-    Ok(Side {
-        wall_seconds: wall_seconds.context("no run")?,
-        kernel_seconds: kernel_seconds.filter(|_| latencies.is_some()),
-        counts,
-        program_bytes: first.report.stats.program_bytes,
-        resident_bytes: runs.iter().map(|run| run.resident_bytes).max().unwrap_or(0),
-        latencies,
-    })
+    let [unchecked, checked] = ways;
+    let mut errors = Vec::new();
+    let mut known = |way: &Way, side: Result<Side>| {
+        side.map_err(|error| errors.push(format!("with --check {}: {error:#}", way.check)))
+            .ok()
+    };
+    let rewriting = checked.runs.iter();
+    let rewriting = median(
+        rewriting
+            .map(|run| run.report.stats.rewrite_seconds)
+            .collect(),
+    );
+    let last = checked.runs.last();
+    let (races, warnings, launches_checked, shadow_bytes) = last.map_or((0, 0, 0, 0), |run| {
+        let (summary, report) = (&run.report.summary, &run.report);
+        let checked = report.coverage.launches.checked;
+        let shadow = report.stats.shadow_bytes;
+        (summary.errors, summary.warnings, checked, shadow)
+    });
+    let row = Row {
+        name: program.name.clone(),
+        unchecked: known(&unchecked, unchecked.side()),
+        checked: known(&checked, checked.side()).map(|side| Checked {
+            side,
+            races,
+            warnings,
+            launches_checked,
+            rewrite_seconds: rewriting.unwrap_or_default(),
+            shadow_bytes,
+        }),
+        not_measured: None,
+    };
+    let lines = errors.iter().filter_map(|error| error.lines().next());
+    let why = lines.collect::<Vec<_>>().join("; ");
+    for error in &errors {
+        eprintln!("cannot measure {} {error}", program.name);
+    }
+    Row {
+        not_measured: (!why.is_empty()).then_some(why),
+        ..row
+    }
+}
+
+impl Way {
+    /// The figures, or why there are none: a run did not end as it should, or two runs of one way
+    /// counted differently.
+    fn side(&self) -> Result<Side> {
+        if let Some(error) = &self.error {
+            bail!("{error:#}");
+        }
+        let first = &self.runs.first().context("no run")?.report;
+        let stats = || self.runs.iter().map(|run| &run.report.stats);
+        let counts = (first.tool.device == Device::Sim).then_some(first.stats.counts);
+        if let Some(counts) = counts {
+            ensure!(
+                stats().all(|stats| stats.counts == counts),
+                "two runs did not execute the same number of instructions, or touch as many sectors"
+            );
+        }
+        let latencies = latency::merge(stats().flat_map(|stats| &stats.latencies))?;
+        let kernel_seconds = median(stats().map(|stats| stats.launch_seconds).collect());
+        let wall_seconds = median(self.runs.iter().map(|run| run.wall_seconds).collect());
+        let resident = self.runs.iter().map(|run| run.resident_bytes);
+        Ok(Side {
+            version: first.tool.version.clone(),
+            device: first.tool.device,
+            wall_seconds: wall_seconds.context("no run")?,
+            kernel_seconds: kernel_seconds.filter(|_| latencies.is_some()),
+            counts,
+            launches: first.coverage.launches.total,
+            program_bytes: first.stats.program_bytes,
+            resident_bytes: resident.max().unwrap_or(0),
+            latencies,
+        })
+    }
 }
 
 fn run(settings: &Settings, program: &Program, check: &str) -> Result<Run> {

@@ -5,8 +5,7 @@ use plotters::coord::ranged1d::IntoSegmentedCoord;
 use plotters::coord::ranged1d::SegmentValue;
 use plotters::prelude::*;
 
-use crate::figures::{RATIOS, Row};
-use crate::report::Device;
+use crate::figures::{Row, named_ratio, simulated};
 
 /// Width of the chart, and height per program, in pixels.
 const SIZE: (u32, u32) = (900, 34);
@@ -29,19 +28,11 @@ pub(crate) fn render(rows: &[Row], mode: &str) -> Result<String> {
 }
 
 fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-    let ratio = |row: &Row, name| {
-        let of = RATIOS.iter().find(|(known, _)| *known == name)?.1;
-        of(row.figures()?)
-    };
     let all = BARS
         .iter()
-        .flat_map(|(name, ..)| rows.iter().filter_map(|row| ratio(row, *name)));
+        .flat_map(|(name, ..)| rows.iter().filter_map(|row| named_ratio(row, name)));
     let (least, most) = all.fold((1.0_f64, 2.0_f64), |(a, b), r| (a.min(r), b.max(r)));
-    let simulated = rows
-        .iter()
-        .filter_map(Row::figures)
-        .any(|f| f.device == Device::Sim);
-    let on = match simulated {
+    let on = match simulated(rows) {
         true => "simulated device",
         false => "GPU",
     };
@@ -79,7 +70,7 @@ fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::
         .draw()?;
     for (place, &(name, label, color)) in BARS.iter().enumerate() {
         let bars = rows.iter().enumerate().filter_map(|(index, row)| {
-            let ratio = ratio(row, name)?;
+            let ratio = named_ratio(row, name)?;
             let line = rows.len() - 1 - index;
             let ends = [
                 (1.0, SegmentValue::Exact(line)),
@@ -107,7 +98,7 @@ fn draw(rows: &[Row], mode: &str, text: &mut String) -> Result<(), Box<dyn std::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Outcome, tests};
+    use crate::figures::tests;
 
     #[test]
     fn a_bar_is_as_long_as_the_logarithm_of_its_ratio() {
@@ -129,11 +120,9 @@ mod tests {
 
     #[test]
     fn every_program_has_a_line() {
-        let row = |name: &str| Row {
-            name: name.to_owned(),
-            outcome: Outcome::NotMeasured(String::new()),
-        };
-        let rows: Vec<Row> = (0..20).map(|i| row(&format!("program{i}<"))).collect();
+        let rows: Vec<Row> = (0..20)
+            .map(|i| tests::nothing(&format!("program{i}<"), ""))
+            .collect();
         let text = render(&rows, "precise").unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
         assert_eq!(text.matches("program").count(), 20, "{text}");

@@ -2,8 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::figures::{Figures, RATIOS, Row, Side, geometric_mean, ratio};
-use crate::report::Device;
+use crate::figures::{Row, geometric_mean, named_ratio, ratio, simulated};
 
 /// What stands where there is no figure.
 const NONE: &str = "not measured";
@@ -11,62 +10,64 @@ const NONE: &str = "not measured";
 /// A column: its heading, what a program has there, and the ratio whose mean is below.
 struct Column {
     heading: &'static str,
-    cell: fn(&Figures) -> Option<String>,
+    cell: fn(&Row) -> Option<String>,
     mean: Option<&'static str>,
 }
 
 const TIMES: [Column; 9] = [
     Column {
         heading: "kernel time",
-        cell: |f| f.unchecked.kernel_seconds.map(seconds),
+        cell: |row| row.unchecked.as_ref()?.kernel_seconds.map(seconds),
         mean: None,
     },
     Column {
         heading: "checked",
-        cell: |f| f.checked.kernel_seconds.map(seconds),
+        cell: |row| row.checked.as_ref()?.side.kernel_seconds.map(seconds),
         mean: None,
     },
     Column {
         heading: "ratio",
-        cell: |f| ratio(f, |side| side.kernel_seconds).map(times),
+        cell: |row| ratio(row, |side| side.kernel_seconds).map(times),
         mean: Some("kernel_time"),
     },
     Column {
         heading: "wall time",
-        cell: |f| Some(seconds(f.unchecked.wall_seconds)),
+        cell: |row| Some(seconds(row.unchecked.as_ref()?.wall_seconds)),
         mean: None,
     },
     Column {
         heading: "checked",
-        cell: |f| Some(seconds(f.checked.wall_seconds)),
+        cell: |row| Some(seconds(row.checked.as_ref()?.side.wall_seconds)),
         mean: None,
     },
     Column {
         heading: "ratio",
-        cell: |f| ratio(f, |side| Some(side.wall_seconds)).map(times),
+        cell: |row| ratio(row, |side| Some(side.wall_seconds)).map(times),
         mean: Some("wall_time"),
     },
     Column {
         heading: "rewriting",
-        cell: |f| Some(seconds(f.rewrite_seconds)),
+        cell: |row| Some(seconds(row.checked.as_ref()?.rewrite_seconds)),
         mean: None,
     },
     Column {
         heading: "launches checked",
-        cell: |f| {
+        cell: |row| {
             Some(format!(
                 "{} of {}",
-                f.checked_launches[0], f.checked_launches[1]
+                row.checked.as_ref()?.launches_checked,
+                row.checked.as_ref()?.side.launches
             ))
         },
         mean: None,
     },
     Column {
         heading: "races",
-        cell: |f| {
-            Some(match f.warnings {
-                0 => f.races.to_string(),
-                warnings => format!("{} and {warnings} warnings", f.races),
+        cell: |row| {
+            let found = row.checked.as_ref()?;
+            Some(match found.warnings {
+                0 => found.races.to_string(),
+                warnings => format!("{} and {warnings} warnings", found.races),
             })
         },
         mean: None,
@@ -76,49 +77,76 @@ const TIMES: [Column; 9] = [
 const COUNTS: [Column; 9] = [
     Column {
         heading: "warp-instructions",
-        cell: |f| Some(f.unchecked.counts?.warp_instructions.to_string()),
+        cell: |row| {
+            Some(
+                row.unchecked
+                    .as_ref()?
+                    .counts?
+                    .warp_instructions
+                    .to_string(),
+            )
+        },
         mean: None,
     },
     Column {
         heading: "checked",
-        cell: |f| Some(f.checked.counts?.warp_instructions.to_string()),
+        cell: |row| {
+            Some(
+                row.checked
+                    .as_ref()?
+                    .side
+                    .counts?
+                    .warp_instructions
+                    .to_string(),
+            )
+        },
         mean: None,
     },
     Column {
         heading: "ratio",
-        cell: |f| ratio(f, |side| Some(side.counts?.warp_instructions as f64)).map(times),
+        cell: |row| ratio(row, |side| Some(side.counts?.warp_instructions as f64)).map(times),
         mean: Some("warp_instructions"),
     },
     Column {
         heading: "sectors",
-        cell: |f| Some(f.unchecked.counts?.global_sectors.to_string()),
+        cell: |row| Some(row.unchecked.as_ref()?.counts?.global_sectors.to_string()),
         mean: None,
     },
     Column {
         heading: "checked",
-        cell: |f| Some(f.checked.counts?.global_sectors.to_string()),
+        cell: |row| {
+            Some(
+                row.checked
+                    .as_ref()?
+                    .side
+                    .counts?
+                    .global_sectors
+                    .to_string(),
+            )
+        },
         mean: None,
     },
     Column {
         heading: "ratio",
-        cell: |f| ratio(f, |side| Some(side.counts?.global_sectors as f64)).map(times),
+        cell: |row| ratio(row, |side| Some(side.counts?.global_sectors as f64)).map(times),
         mean: Some("global_sectors"),
     },
     Column {
         heading: "program's memory",
-        cell: |f| Some(bytes(f.unchecked.program_bytes)),
+        cell: |row| Some(bytes(row.unchecked.as_ref()?.program_bytes)),
         mean: None,
     },
     Column {
         heading: "shadow reserved",
-        cell: |f| Some(bytes(f.shadow_bytes)),
+        cell: |row| Some(bytes(row.checked.as_ref()?.shadow_bytes)),
         mean: None,
     },
     Column {
         heading: "resident in the host",
-        cell: |f| {
-            let of = |side: &Side| bytes(side.resident_bytes);
-            Some(format!("{} -> {}", of(&f.unchecked), of(&f.checked)))
+        cell: |row| {
+            let [unchecked, checked] = row.sides();
+            let (before, after) = (unchecked?.resident_bytes, checked?.resident_bytes);
+            Some(format!("{} -> {}", bytes(before), bytes(after)))
         },
         mean: None,
     },
@@ -127,46 +155,48 @@ const COUNTS: [Column; 9] = [
 const LATENCIES: [Column; 7] = [
     Column {
         heading: "launches of a run",
-        cell: |f| Some(f.checked_launches[1].to_string()),
+        cell: |row| Some(row.unchecked.as_ref()?.launches.to_string()),
         mean: None,
     },
     Column {
         heading: "median",
-        cell: |f| Some(span(f.unchecked.latencies.as_ref()?.all.p50)),
+        cell: |row| Some(span(row.unchecked.as_ref()?.latencies.as_ref()?.all.p50)),
         mean: None,
     },
     Column {
         heading: "99 %",
-        cell: |f| Some(span(f.unchecked.latencies.as_ref()?.all.p99)),
+        cell: |row| Some(span(row.unchecked.as_ref()?.latencies.as_ref()?.all.p99)),
         mean: None,
     },
     Column {
         heading: "longest",
-        cell: |f| Some(span(f.unchecked.latencies.as_ref()?.all.most)),
+        cell: |row| Some(span(row.unchecked.as_ref()?.latencies.as_ref()?.all.most)),
         mean: None,
     },
     Column {
         heading: "median, checked",
-        cell: |f| Some(span(f.checked.latencies.as_ref()?.all.p50)),
+        cell: |row| Some(span(row.checked.as_ref()?.side.latencies.as_ref()?.all.p50)),
         mean: None,
     },
     Column {
         heading: "99 %, checked",
-        cell: |f| Some(span(f.checked.latencies.as_ref()?.all.p99)),
+        cell: |row| Some(span(row.checked.as_ref()?.side.latencies.as_ref()?.all.p99)),
         mean: None,
     },
     Column {
         heading: "longest, checked",
-        cell: |f| Some(span(f.checked.latencies.as_ref()?.all.most)),
+        cell: |row| {
+            Some(span(
+                row.checked.as_ref()?.side.latencies.as_ref()?.all.most,
+            ))
+        },
         mean: None,
     },
 ];
 
 /// All tables, each under a line that says what it shows.
 pub(crate) fn render(rows: &[Row]) -> String {
-    let known: Vec<&Figures> = rows.iter().filter_map(Row::figures).collect();
-    let simulated = known.iter().any(|f| f.device == Device::Sim);
-    let clock = match simulated {
+    let clock = match simulated(rows) {
         true => "Kernel time is wall time inside launches on the simulated device, not a GPU's",
         false => "Kernel time is a GPU's, by events",
     };
@@ -177,7 +207,7 @@ pub(crate) fn render(rows: &[Row]) -> String {
     text += "\n\nTime of single launches.\n\n";
     text += &table(rows, &LATENCIES);
     for row in rows {
-        if let crate::figures::Outcome::NotMeasured(why) = &row.outcome {
+        if let Some(why) = &row.not_measured {
             text += &format!("\n{}: {NONE}: {why}", row.name);
         }
     }
@@ -192,8 +222,7 @@ fn table(rows: &[Row], columns: &[Column]) -> String {
         .load_preset(presets::ASCII_MARKDOWN)
         .set_header(std::iter::once("program").chain(headings));
     for row in rows {
-        let cell = |column: &Column| row.figures().and_then(column.cell);
-        let cells = columns.iter().map(cell);
+        let cells = columns.iter().map(|column| (column.cell)(row));
         let cells = cells.map(|cell| cell.unwrap_or_else(|| NONE.to_owned()));
         table.add_row(std::iter::once(row.name.clone()).chain(cells));
     }
@@ -211,10 +240,7 @@ fn table(rows: &[Row], columns: &[Column]) -> String {
 }
 
 fn mean(rows: &[Row], name: &str) -> String {
-    let of = RATIOS.iter().find(|(known, _)| *known == name);
-    let ratios = rows
-        .iter()
-        .map(|row| row.figures().and_then(|f| of.and_then(|(_, of)| of(f))));
+    let ratios = rows.iter().map(|row| named_ratio(row, name));
     match geometric_mean(ratios) {
         Some((mean, count)) if count == rows.len() => times(mean),
         Some((mean, count)) => format!("{} of {count}", times(mean)),
@@ -256,7 +282,7 @@ fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Outcome;
+    use crate::figures::tests;
 
     #[test]
     fn spans_have_three_digits() {
@@ -268,10 +294,7 @@ mod tests {
 
     #[test]
     fn means_are_of_what_is_known() {
-        let text = render(&[
-            crate::figures::tests::row("a", 2.0),
-            crate::figures::tests::row("b", 8.0),
-        ]);
+        let text = render(&[tests::row("a", 2.0), tests::row("b", 8.0)]);
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
         assert!(line("| geometric mean |").contains(" 4.00 x |"), "{text}");
         assert!(
@@ -284,10 +307,7 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_says_so() {
-        let row = Row {
-            name: "x".to_owned(),
-            outcome: Outcome::NotMeasured("no such file".to_owned()),
-        };
+        let row = tests::nothing("x", "no such file");
         let text = render(&[row]);
         assert!(text.contains("x: not measured: no such file"), "{text}");
         let cells = text.matches("not measured").count();

@@ -14,6 +14,7 @@ done
 case $program in
     */silent) echo "no way"; exit 70 ;;
     */seven) code=7 ;;
+    */worse) code=0; [ $check = on ] && code=3 ;;
     *) code=0 ;;
 esac
 case $program in
@@ -63,9 +64,9 @@ fn a_program_with_races_is_measured() {
     let mean = &json["geometric_means"]["warp_instructions"];
     assert!((mean[0].as_f64().unwrap() - 4.0).abs() < 1e-9);
     assert_eq!(mean[1], 2);
-    let figures = &json["programs"][1]["measured"];
+    let figures = &json["programs"][1];
     assert_eq!(json["programs"][1]["name"], "steady");
-    assert_eq!(figures["races"], 1);
+    assert_eq!(figures["checked"]["races"], 1);
     assert_eq!(figures["checked"]["counts"]["warp_instructions"], 400);
     // Three runs of two launches.
     assert_eq!(
@@ -78,11 +79,11 @@ fn a_program_with_races_is_measured() {
 
 #[test]
 fn what_cannot_be_measured_does_not_stop_the_others() {
-    let programs = r#"{ "seven": [], "silent": [], "restless": [], "steady": [] }"#;
+    let programs = r#"{ "seven": [], "silent": [], "restless": [], "steady": [], "worse": [] }"#;
     let (output, json, csv) = measure(programs);
     assert_eq!(output.status.code(), Some(1));
     let why = |index: usize| json["programs"][index]["not_measured"].as_str();
-    let all: Vec<Option<&str>> = (0..4).map(why).collect();
+    let all: Vec<Option<&str>> = (0..5).map(why).collect();
     assert!(
         all[0]
             .unwrap()
@@ -91,6 +92,9 @@ fn what_cannot_be_measured_does_not_stop_the_others() {
     assert!(all[1].unwrap().contains("exit code 7"));
     assert!(all[2].unwrap().contains("the tool made no report: no way"));
     assert_eq!(all[3], None);
-    assert!(csv.lines().nth(4).unwrap().starts_with("steady,sim,1,"));
+    assert_eq!(all[4], Some("with --check on: exit code 3"));
+    let worse = &json["programs"][4];
+    assert!(worse["unchecked"]["wall_seconds"].is_number() && worse["checked"].is_null());
+    assert!(csv.lines().nth(4).unwrap().starts_with("steady,sim,2,"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not measured"));
 }
