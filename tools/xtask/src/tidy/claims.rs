@@ -1,4 +1,4 @@
-//! Every file under `tests/` is run by somebody.
+//! Every file under `tests/`, and every program that is there to be measured, is run by somebody.
 
 use super::Tree;
 use crate::apps;
@@ -23,19 +23,18 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
     let orphans = orphans
         .filter(|file| !claimed(&file.path))
         .map(|file| file.path.clone());
-    let apps = apps::unclaimed(&tree.root.join(APPS));
     let mut problems: Vec<String> = orphans
         .map(|path| format!("{path}: no test runner claims this file"))
         .collect();
-    match apps {
-        Ok(files) => {
-            problems.extend(
+    for folder in [APPS, apps::MEASURED] {
+        match apps::unclaimed(&tree.root.join(folder)) {
+            Ok(files) => problems.extend(
                 files
                     .iter()
                     .map(|path| format!("{}: no program uses this file", path.display())),
-            );
+            ),
+            Err(error) => problems.push(format!("{folder}: {error:#}")),
         }
-        Err(error) => problems.push(format!("{APPS}: {error:#}")),
     }
     problems
 }
