@@ -28,7 +28,7 @@ pub(crate) struct Checked {
     pub(crate) launches_checked: u64,
     /// Median of the time that all modules took to be parsed and rewritten.
     pub(crate) rewrite_seconds: f64,
-    /// Reserved for shadow cells and witnesses.
+    /// Reserved for shadow cells, witnesses and what goes with them.
     pub(crate) shadow_bytes: u64,
 }
 

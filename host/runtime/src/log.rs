@@ -153,7 +153,7 @@ pub struct Launch {
     /// Bytes that the program has allocated on the device, its modules' variables included.
     #[serde(default)]
     pub program_bytes: u64,
-    /// Bytes reserved for cells and witnesses, and those that the journal has used.
+    /// Bytes reserved for cells, witnesses and what goes with them, and those that the journal has used.
     #[serde(default)]
     pub shadow_bytes: u64,
     /// How it failed.

@@ -469,7 +469,8 @@ pub struct Stats {
     /// Most bytes of device memory that a process had allocated at the end of a launch, its modules' variables
     /// included.
     pub program_bytes: u64,
-    /// Most bytes that a process had reserved for cells and witnesses, with what a journal has used.
+    /// Most bytes that a process had reserved for cells, witnesses and what goes with them, with what a journal
+    /// has used.
     pub shadow_bytes: u64,
     /// How long launches took, by kernel.
     pub latencies: Vec<Latency>,

@@ -33,6 +33,11 @@ impl Area {
         Ok(at)
     }
 
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.1
+    }
+
     /// Whether it has so many bytes already.
     pub(super) fn has(&self, bytes: u64) -> bool {
         self.1 >= bytes

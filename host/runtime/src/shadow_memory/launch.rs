@@ -53,6 +53,11 @@ impl LaunchMemory {
         })
     }
 
+    /// Bytes for what CTAs count.
+    pub(super) fn counted_bytes(&self) -> u64 {
+        self.orders.bytes() + self.grid_epochs.bytes()
+    }
+
     /// Wipes what the last launch has left, and writes the block of the next.
     pub(super) fn set_up(
         &mut self,

@@ -149,14 +149,18 @@ impl ShadowMemory {
         self.shrunk.take()
     }
 
-    /// Bytes of cells and witnesses, and of the entries that the last journal had.
+    /// Bytes of cells and witnesses, of what the fence rule and grid barriers add, and of the entries that
+    /// the last journal had.
     pub fn bytes(&self) -> u64 {
         let global = match self.cells {
             0 => 0,
             _ => BYTES_PER_CELL << self.index_bits,
         };
         let journal = self.journal.used_bytes();
-        global + BYTES_PER_CELL * self.shared.1 + journal
+        let stamps: u64 = self.stamps.iter().map(Area::bytes).sum();
+        let orders = self.launches.iter().map(LaunchMemory::counted_bytes);
+        let more = stamps + orders.sum::<u64>();
+        global + BYTES_PER_CELL * self.shared.1 + more + journal
     }
 
     /// The hidden parameter of a launch that is not checked.
