@@ -354,6 +354,8 @@ values! {
     }
     /// `CU_JIT_…` options that we read.
     mod jit_option: i32 {
+        MAX_REGISTERS = 0,
+        THREADS_PER_BLOCK = 1,
         INFO_LOG_BUFFER = 3,
         INFO_LOG_BUFFER_SIZE_BYTES = 4,
         ERROR_LOG_BUFFER = 5,

@@ -88,22 +88,37 @@ fn readable(source: &Source) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The buffer in which a program wants to read why its PTX was refused.
-pub(crate) struct ErrorLog {
+/// What a load is asked for besides the module.
+pub(crate) struct Options {
+    /// The buffer in which a program wants to read why its PTX was refused.
     buffer: Option<Ptr<c_char>>,
     room: usize,
+    /// Registers that a thread may have at most.
+    max_registers: Option<u32>,
 }
 
-impl ErrorLog {
-    /// Finds it among the options of a load.
+impl Options {
+    /// Threads that a block may have, by the registers that each needs.
+    ///
+    /// `CUDARUN_SIM_REGISTERS` says how many that are unless the load says less; without it, there are
+    /// always enough. A block has 65,536.
+    pub(crate) fn most_threads(&self) -> u32 {
+        let needed = std::env::var("CUDARUN_SIM_REGISTERS").ok();
+        let needed = needed.and_then(|text| text.parse::<u32>().ok());
+        let needed = needed.map(|n| n.min(self.max_registers.unwrap_or(n)).max(1));
+        needed.map_or(u32::MAX, |n| (1 << 16) / n / 32 * 32)
+    }
+
+    /// Reads the options of a load.
     pub(crate) fn new(
         count: usize,
         options: Ptr<c_int>,
         values: Ptr<*mut c_void>,
-    ) -> Result<ErrorLog, CUresult> {
-        let mut log = ErrorLog {
+    ) -> Result<Options, CUresult> {
+        let mut log = Options {
             buffer: None,
             room: 0,
+            max_registers: None,
         };
         if values.is_null() {
             return Ok(log);
@@ -111,6 +126,7 @@ impl ErrorLog {
         for index in 0..count {
             let value = values.at(index).follow()?;
             match options.at(index).get()? {
+                jit_option::MAX_REGISTERS => log.max_registers = Some(value.address() as u32),
                 jit_option::ERROR_LOG_BUFFER => log.buffer = Some(value.cast()),
                 // The value of this option is not a pointer to the size but the size itself.
                 jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => {

@@ -11,7 +11,7 @@ use simt::ModuleId;
 
 use crate::Answer;
 use crate::function::Function;
-use crate::image::{self, ErrorLog, Image, Refusal, Source};
+use crate::image::{self, Image, Options, Refusal, Source};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
@@ -23,6 +23,8 @@ pub(crate) struct Module {
     pub(crate) context: u64,
     pub(crate) library: Option<u64>,
     images: Vec<u64>,
+    /// Threads that a block may have.
+    most_threads: u32,
     /// Functions that have been asked for.
     functions: BTreeMap<String, u64>,
 }
@@ -35,7 +37,12 @@ pub(crate) struct Library {
 
 impl State {
     /// Loads images as one module.
-    pub(crate) fn load(&mut self, context: u64, sources: Vec<Source>) -> Result<u64, Refusal> {
+    pub(crate) fn load(
+        &mut self,
+        context: u64,
+        sources: Vec<Source>,
+        most_threads: u32,
+    ) -> Result<u64, Refusal> {
         let mut images = Vec::new();
         for source in sources {
             match self.engine.load(&source.text, &source.origin) {
@@ -55,6 +62,7 @@ impl State {
             library: None,
             images,
             functions,
+            most_threads,
         }))
     }
 
@@ -123,11 +131,13 @@ impl State {
         if let Some(&function) = found.functions.get(name) {
             return Ok(function);
         }
+        let most_threads = found.most_threads;
         for image in found.images.clone() {
             let id = self.on_device(image)?;
             let known = self.engine.kernels(id).iter().any(|kernel| kernel == name);
             let info = self.engine.kernel(id, name).filter(|_| known);
-            if let Some(info) = info {
+            if let Some(mut info) = info {
+                info.max_threads = info.max_threads.min(most_threads);
                 let function = self
                     .functions
                     .insert(Function::new(module, image, name, info));
@@ -177,12 +187,14 @@ impl State {
 fn load(
     context: Option<u64>,
     sources: Result<Vec<Source>, Refusal>,
-    log: &ErrorLog,
+    options: &Options,
 ) -> Result<u64, CUresult> {
     with(|state| {
-        let loaded = sources.and_then(|sources| state.load(context.unwrap_or(0), sources));
+        let context = context.unwrap_or(0);
+        let loaded =
+            sources.and_then(|sources| state.load(context, sources, options.most_threads()));
         loaded.map_err(|refusal| {
-            log.write(&refusal.message);
+            options.write(&refusal.message);
             state.engine.note(&refusal.message);
             refusal.code
         })
@@ -197,8 +209,8 @@ fn read_file(name: Ptr<c_char>) -> Result<Result<Vec<Source>, Refusal>, CUresult
 
 pub(crate) fn cuModuleLoad(module: Ptr<CUmodule>, fname: Ptr<c_char>) -> Answer {
     let context = with_context(|_, context| Ok(context))?;
-    let log = ErrorLog::new(0, fname.cast(), fname.cast())?;
-    set(module, load(Some(context), read_file(fname)?, &log)?)
+    let options = Options::new(0, fname.cast(), fname.cast())?;
+    set(module, load(Some(context), read_file(fname)?, &options)?)
 }
 
 pub(crate) fn cuModuleLoadData(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
@@ -213,8 +225,8 @@ pub(crate) fn cuModuleLoadDataEx(
     values: Ptr<*mut c_void>,
 ) -> Answer {
     let context = with_context(|_, context| Ok(context))?;
-    let log = ErrorLog::new(count as usize, options, values)?;
-    set(module, load(Some(context), image::read(image), &log)?)
+    let options = Options::new(count as usize, options, values)?;
+    set(module, load(Some(context), image::read(image), &options)?)
 }
 
 pub(crate) fn cuModuleLoadFatBinary(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
@@ -285,8 +297,8 @@ pub(crate) fn cuLibraryLoadData(
     _library_values: Ptr<*mut c_void>,
     _library_count: c_uint,
 ) -> Answer {
-    let log = ErrorLog::new(count as usize, options, values)?;
-    make_library(library, load(None, image::read(code), &log)?)
+    let options = Options::new(count as usize, options, values)?;
+    make_library(library, load(None, image::read(code), &options)?)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
@@ -300,8 +312,8 @@ pub(crate) fn cuLibraryLoadFromFile(
     _library_values: Ptr<*mut c_void>,
     _library_count: c_uint,
 ) -> Answer {
-    let log = ErrorLog::new(count as usize, options, values)?;
-    make_library(library, load(None, read_file(name)?, &log)?)
+    let options = Options::new(count as usize, options, values)?;
+    make_library(library, load(None, read_file(name)?, &options)?)
 }
 
 pub(crate) fn cuLibraryUnload(library: Ptr<CUlib_st>) -> Answer {

@@ -42,6 +42,8 @@ pub(crate) struct Module {
     pub(crate) key: ModuleKey,
     /// Number of parameters of each kernel, without the hidden one.
     pub(crate) kernels: HashMap<String, usize>,
+    /// Kernels that do not say how large a block may be.
+    pub(crate) unlimited: Vec<String>,
     /// Variables that a kernel may write.
     pub(crate) variables: Vec<String>,
     /// The handle is that of a library.

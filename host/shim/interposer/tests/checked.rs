@@ -64,15 +64,20 @@ impl Program {
     }
 
     fn run(&self, arguments: &[&str], options: &Options, fail: &str) -> Ran {
+        match fail.is_empty() {
+            true => self.run_with(arguments, options, &[]),
+            false => self.run_with(arguments, options, &[("CUDARUN_SIM_FAIL", fail)]),
+        }
+    }
+
+    fn run_with(&self, arguments: &[&str], options: &Options, more: &[(&str, &str)]) -> Ran {
         let logs = tempfile::tempdir().expect("a temporary folder");
         let mut command = self.place.command(&self.program, &self.driver);
         command.args(arguments);
         command.env(runtime::options::DIRECTORY_VARIABLE, logs.path());
         let options = serde_json::to_string(options).expect("options are JSON");
         command.env(runtime::options::OPTIONS_VARIABLE, options);
-        if !fail.is_empty() {
-            command.env("CUDARUN_SIM_FAIL", fail);
-        }
+        command.envs(more.iter().copied());
         let output = command.output().expect("it can be started");
         let mut ran = Ran {
             code: output.status.code(),
@@ -216,7 +221,8 @@ fn the_programs_own_failures_are_its_own() {
         ),
         ("cuLaunchKernel#2=719", "params, 0) = 719"),
         ("cuCtxSynchronize#1=700", "cuCtxSynchronize() = 700"),
-        ("cuModuleGetFunction#1=500", "\"racy\") = 500"),
+        // Two are ours, to see how large a block may be.
+        ("cuModuleGetFunction#3=500", "\"racy\") = 500"),
     ] {
         let ran = program.run(&["plain"], &Options::default(), fail);
         assert_eq!(ran.code, Some(1), "{fail}: {}", ran.stdout);
@@ -240,12 +246,31 @@ fn memory_that_the_program_needs_is_given_back() {
     assert_eq!(given, 1);
 }
 
+/// Where checks need so many registers that a large block does not fit any more, they get fewer.
+#[test]
+fn every_block_that_fits_without_checks_fits_with_them() {
+    let program = Program::new();
+    for form in ["plain", "library"] {
+        for registers in ["64", "128", "255"] {
+            let most = [("CUDARUN_SIM_REGISTERS", registers)];
+            let ran = program.run_with(&[form, "large"], &Options::default(), &most);
+            assert_eq!(
+                (ran.code, ran.stdout.as_str()),
+                (Some(0), "20480\n"),
+                "{form}"
+            );
+            assert_eq!(ran.racing(), ["racy"]);
+            assert_eq!(ran.checked("fine"), [true; 3]);
+        }
+    }
+}
+
 /// A module that does not load with its checks runs as it is, and a program that has no memory left
 /// gets some of the shadow's.
 #[test]
 fn what_cannot_be_checked_runs_as_it_is() {
     let program = Program::new();
-    let ran = program.run(&["plain"], &Options::default(), "cuModuleLoadData#1=218");
+    let ran = program.run(&["plain"], &Options::default(), "cuModuleLoadDataEx#1=218");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.checked("fine"), [false; 3]);
     let why = ran.launches[0].why_not.as_deref().unwrap_or_default();

@@ -134,7 +134,7 @@ impl Watch {
 }
 
 /// An attribute of a function or kernel; 0 where the driver does not know it.
-fn attribute(real: &Api, handle: u64, kernel: bool, id: CUfunction_attribute) -> u32 {
+pub(super) fn attribute(real: &Api, handle: u64, kernel: bool, id: CUfunction_attribute) -> u32 {
     let (mut value, mut device): (c_int, _) = (0, 0);
     let handle = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
     // SAFETY: the program is about to launch the function; there is room for the results.

@@ -4,14 +4,17 @@
 //! is, with one line for the user.
 
 mod context;
+mod function;
 mod graph;
 mod launch;
 mod link;
+mod load;
 mod memory;
 mod module;
 mod proc_address;
 
 pub(crate) use context::*;
+pub(crate) use function::*;
 pub(crate) use graph::*;
 pub(crate) use launch::*;
 pub(crate) use link::*;

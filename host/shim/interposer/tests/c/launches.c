@@ -54,7 +54,8 @@ static const char ptx[] =
     "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
     "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
 
-enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS };
+enum { BLOCKS = 2, MOST = 1024 };
+static unsigned THREADS = 64;
 
 #define CHECK(e)                                                                                                      \
     do {                                                                                                              \
@@ -106,6 +107,9 @@ static void add(H graph, H function, P out) {
 
 int main(int argc, char **argv) {
     form = argc > 1 ? argv[1] : "plain";
+    if (argc > 2 && !strcmp(argv[2], "large"))
+        THREADS = MOST;
+    const unsigned count = BLOCKS * THREADS;
     int device;
     H context, module = 0, library = 0, link = 0, racy = 0, fine = 0, stream = 0;
     CHECK(cuInit(0));
@@ -148,8 +152,8 @@ int main(int argc, char **argv) {
     }
     P one, many;
     CHECK(cuMemAlloc_v2(&one, 4));
-    CHECK(cuMemAlloc_v2(&many, 4 * WORDS));
-    CHECK(cuMemsetD32_v2(many, 1, WORDS));
+    CHECK(cuMemAlloc_v2(&many, 4 * count));
+    CHECK(cuMemsetD32_v2(many, 1, count));
     CHECK(cuStreamCreate(&stream, 0));
     if (is("capture") || is("nodes")) {
         H graph, exec;
@@ -184,10 +188,10 @@ int main(int argc, char **argv) {
     }
     if (is("no-wait"))
         return 0;
-    static unsigned words[WORDS];
-    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+    static unsigned words[BLOCKS * MOST];
+    CHECK(cuMemcpyDtoH_v2(words, many, 4 * count));
     unsigned sum = 0;
-    for (int i = 0; i < WORDS; i++)
+    for (int i = 0; i < (int)count; i++)
         sum += words[i];
     printf("%u\n", sum);
     fflush(stdout);

@@ -1,0 +1,199 @@
+//! Finding functions by name, and the end of modules.
+
+use std::ffi::{CStr, c_char, c_uint};
+
+use driver::sys::*;
+
+use super::load::{find, written};
+use crate::watch::{Function, Module, with_begun};
+
+/// Forgets a module, a library and their functions.
+fn forget(handle: u64) {
+    with_begun(|watch| {
+        watch.session.poll();
+        watch.modules.remove(&handle);
+        watch.functions.retain(|_, of| of.module != handle);
+    });
+}
+
+pub(crate) unsafe fn cuModuleUnload(real: &'static Api, module: CUmodule) -> CUresult {
+    forget(module.expose_provenance() as u64);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuModuleUnload(module) }
+}
+
+pub(crate) unsafe fn cuLibraryUnload(real: &'static Api, library: CUlibrary) -> CUresult {
+    forget(library.expose_provenance() as u64);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuLibraryUnload(library) }
+}
+
+/// Remembers the function of that name that a call has found.
+///
+/// # Safety
+/// After success `out` points to a handle, and `name` is a C string.
+unsafe fn learn<T>(
+    (result, out): (CUresult, *mut *mut T),
+    module: u64,
+    name: *const c_char,
+    kernel: bool,
+) -> CUresult {
+    if result == CUresult::SUCCESS {
+        // SAFETY: by the contract.
+        let (handle, name) = unsafe { ((*out).expose_provenance(), CStr::from_ptr(name)) };
+        with_begun(|watch| watch.learn(handle as u64, module, &name.to_string_lossy(), kernel));
+    }
+    result
+}
+
+pub(crate) unsafe fn cuModuleGetFunction(
+    real: &'static Api,
+    func: *mut CUfunction,
+    module: CUmodule,
+    name: *const c_char,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        let result = real.cuModuleGetFunction(func, module, name);
+        learn(
+            (result, func),
+            module.expose_provenance() as u64,
+            name,
+            false,
+        )
+    }
+}
+
+pub(crate) unsafe fn cuLibraryGetKernel(
+    real: &'static Api,
+    kernel_out: *mut CUkernel,
+    library: CUlibrary,
+    name: *const c_char,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        let result = real.cuLibraryGetKernel(kernel_out, library, name);
+        let library = library.expose_provenance() as u64;
+        learn((result, kernel_out), library, name, true)
+    }
+}
+
+/// Remembers all functions of a module, because the program has got handles without names. A
+/// driver gives the same handle for the same name each time.
+fn learn_all(real: &'static Api, handle: u64) {
+    let Some(Some(module)) = with_begun(|watch| watch.modules.get(&handle).cloned()) else {
+        return;
+    };
+    for name in module.kernels.keys() {
+        if let Some(function) = find(real, handle, module.library, name) {
+            with_begun(|watch| watch.learn(function, handle, name, module.library));
+        }
+    }
+}
+
+pub(crate) unsafe fn cuModuleEnumerateFunctions(
+    real: &'static Api,
+    functions: *mut CUfunction,
+    num_functions: c_uint,
+    module: CUmodule,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuModuleEnumerateFunctions(functions, num_functions, module) };
+    learn_all(real, module.expose_provenance() as u64);
+    result
+}
+
+pub(crate) unsafe fn cuLibraryEnumerateKernels(
+    real: &'static Api,
+    kernels: *mut CUkernel,
+    num_kernels: c_uint,
+    library: CUlibrary,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuLibraryEnumerateKernels(kernels, num_kernels, library) };
+    learn_all(real, library.expose_provenance() as u64);
+    result
+}
+
+pub(crate) unsafe fn cuLibraryGetModule(
+    real: &'static Api,
+    module_out: *mut CUmodule,
+    library: CUlibrary,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let (result, handle) =
+        unsafe { written(real.cuLibraryGetModule(module_out, library), module_out) };
+    if result == CUresult::SUCCESS {
+        with_begun(|watch| {
+            let of = library.expose_provenance() as u64;
+            if let Some(found) = watch.modules.get(&of).cloned() {
+                let module = Module {
+                    library: false,
+                    ..found
+                };
+                watch.modules.insert(handle, module);
+            }
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuKernelGetFunction(
+    real: &'static Api,
+    func_out: *mut CUfunction,
+    kernel: CUkernel,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let (result, handle) = unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
+    if result == CUresult::SUCCESS {
+        with_begun(|watch| {
+            let of = kernel.expose_provenance() as u64;
+            if let Some(found) = watch.functions.get(&of).cloned() {
+                watch.functions.insert(
+                    handle,
+                    Function {
+                        kernel: false,
+                        ..found
+                    },
+                );
+            }
+        });
+    }
+    result
+}
+
+/// The hidden parameter is none of the program's.
+fn is_hidden(handle: u64, index: usize) -> bool {
+    let found = with_begun(|watch| watch.functions.get(&handle).cloned());
+    found
+        .flatten()
+        .is_some_and(|of| of.hidden.is_some() && index == of.params)
+}
+
+pub(crate) unsafe fn cuFuncGetParamInfo(
+    real: &'static Api,
+    func: CUfunction,
+    param_index: usize,
+    param_offset: *mut usize,
+    param_size: *mut usize,
+) -> CUresult {
+    if is_hidden(func.expose_provenance() as u64, param_index) {
+        return CUresult::INVALID_VALUE;
+    }
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuFuncGetParamInfo(func, param_index, param_offset, param_size) }
+}
+
+pub(crate) unsafe fn cuKernelGetParamInfo(
+    real: &'static Api,
+    kernel: CUkernel,
+    param_index: usize,
+    param_offset: *mut usize,
+    param_size: *mut usize,
+) -> CUresult {
+    if is_hidden(kernel.expose_provenance() as u64, param_index) {
+        return CUresult::INVALID_VALUE;
+    }
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuKernelGetParamInfo(kernel, param_index, param_offset, param_size) }
+}

@@ -1,0 +1,314 @@
+//! What all loads have in common: PTX with its checks in place of the program's image, and the
+//! program's image where that does not work.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+
+use driver::image::{self, Image, Refusal, Source};
+use driver::pointer::Ptr;
+use driver::sys::*;
+use ptx::ast::Space;
+use runtime::Prepared;
+
+use crate::watch::{Module, Watch, with};
+
+/// Two digits of an architecture: major and minor.
+fn architecture(real: &Api) -> u32 {
+    let (mut device, mut major, mut minor) = (0, 0, 0);
+    // SAFETY: there is room for all results. Without a context it is the first device, 0.
+    let known = unsafe {
+        let _ = real.cuCtxGetDevice(&mut device);
+        [
+            real.cuDeviceGetAttribute(
+                &mut major,
+                device_attribute::COMPUTE_CAPABILITY_MAJOR,
+                device,
+            ),
+            real.cuDeviceGetAttribute(
+                &mut minor,
+                device_attribute::COMPUTE_CAPABILITY_MINOR,
+                device,
+            ),
+        ]
+    };
+    match known {
+        [CUresult::SUCCESS, CUresult::SUCCESS] => (major * 10 + minor) as u32,
+        // The oldest that is still worth compiling for.
+        _ => 75,
+    }
+}
+
+/// PTX of an image with its checks.
+pub(super) struct Checked {
+    prepared: Prepared,
+    original: Source,
+    pub(super) module: Module,
+}
+
+impl Checked {
+    /// What to load. A text that has got no checks is not worth compiling anew.
+    pub(super) fn text(&self) -> Option<CString> {
+        match self.prepared.text == *self.original.text {
+            true => None,
+            false => CString::new(self.prepared.text.as_str()).ok(),
+        }
+    }
+}
+
+/// What is known of an image before it is loaded.
+pub(super) enum Found {
+    Checked(Checked),
+    /// The driver has compiled it of PTX with checks.
+    Linked(Module),
+}
+
+impl Watch {
+    /// Puts checks into PTX.
+    pub(super) fn prepare(&mut self, source: Source, library: bool) -> Checked {
+        let prepared = self.session.checker().prepare(&source.text, &source.origin);
+        let (parsed, _) = ptx::parse(&source.text);
+        let entries = || parsed.functions().filter(|function| function.entry);
+        let kernels = entries().map(|entry| (entry.name.to_string(), entry.params.len()));
+        let limits = ["maxntid", "reqntid"];
+        let unlimited = entries().filter(|entry| {
+            let limited = limits.iter().any(|name| entry.directive(name).is_some());
+            !limited
+        });
+        let global = parsed
+            .variables()
+            .filter(|variable| variable.space == Space::Global);
+        Checked {
+            module: Module {
+                key: prepared.key,
+                kernels: kernels.collect(),
+                unlimited: unlimited.map(|entry| entry.name.to_string()).collect(),
+                variables: global.map(|variable| variable.name.to_string()).collect(),
+                library,
+                told: HashSet::new(),
+            },
+            prepared,
+            original: source,
+        }
+    }
+}
+
+/// Reads an image and puts checks in, if that is possible and this process is checked.
+fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
+    let source = match found {
+        Ok(Image::Text(source) | Image::Module(source)) => source,
+        Ok(Image::Units(units)) => {
+            let origin = units.first().map_or("a module", |unit| &unit.origin);
+            let why = "relocatable device code (-rdc=true) is not checked on a GPU";
+            with(|watch| watch.session.checker().note(format!("{origin}: {why}")));
+            return None;
+        }
+        Err(refusal) => {
+            with(|watch| watch.session.checker().note(refusal.message));
+            return None;
+        }
+    };
+    with(|watch| watch.prepare(source, library))
+}
+
+/// Registers with which a block of the largest size still fits a multiprocessor.
+const FEW_REGISTERS: u32 = 64;
+/// Threads of the largest block.
+const MOST_THREADS: c_int = 1024;
+
+/// What the driver is asked to load.
+#[derive(Clone, Copy)]
+pub(super) enum Ask<'a> {
+    /// What the program has given.
+    Original,
+    /// PTX with checks, and how many registers a thread may have, if that is to be limited.
+    Checked(&'a CStr, Option<u32>),
+}
+
+/// Loads what a program wants to load, with checks if there is PTX in it.
+///
+/// `load` asks the driver and gives the handle, `unload` gives it back.
+pub(super) fn load(
+    real: &'static Api,
+    found: Option<Found>,
+    load: impl Fn(Ask) -> (CUresult, u64),
+    unload: impl FnOnce(u64),
+) -> CUresult {
+    let checked = match found {
+        Some(Found::Checked(checked)) => checked,
+        Some(Found::Linked(module)) => {
+            let (result, handle) = load(Ask::Original);
+            if result == CUresult::SUCCESS {
+                with(|watch| watch.modules.insert(handle, module));
+            }
+            return result;
+        }
+        None => return load(Ask::Original).0,
+    };
+    let mut text = checked.text();
+    let mut why = String::new();
+    // A launch needs its hidden parameter, whatever happens.
+    if text.is_some() && with(|watch| watch.is_ready()) == Some(false) {
+        (text, why) = (None, "the context has no room for checks".to_owned());
+    }
+    let Checked {
+        prepared,
+        original: source,
+        module,
+    } = checked;
+    let (mut result, mut handle) = match &text {
+        Some(text) => load(Ask::Checked(text, None)),
+        None => load(Ask::Original),
+    };
+    if let Some(text) = &text {
+        if result != CUresult::SUCCESS {
+            why = format!("its module does not load with checks: {result}");
+            (result, handle) = load(Ask::Original);
+        } else if !fits(real, handle, &module) {
+            // Slower, but every block that the program may launch can be launched.
+            let limited = load(Ask::Checked(text, Some(FEW_REGISTERS)));
+            if limited.0 == CUresult::SUCCESS {
+                unload(handle);
+                (result, handle) = limited;
+            }
+        }
+    }
+    // If the program's own image does not load either, that is the program's affair.
+    if !why.is_empty() && result == CUresult::SUCCESS {
+        with(|watch| {
+            let checker = watch.session.checker();
+            checker.give_up(prepared.key, &source.text, &why);
+        });
+    }
+    if result == CUresult::SUCCESS {
+        with(|watch| watch.modules.insert(handle, module));
+    }
+    result
+}
+
+/// Whether the checks leave enough registers for the largest block in every kernel that may be launched
+/// with one. What the driver does not tell counts as enough.
+fn fits(real: &'static Api, handle: u64, module: &Module) -> bool {
+    module.unlimited.iter().all(|name| {
+        let Some(function) = find(real, handle, module.library, name) else {
+            return true;
+        };
+        let most = function_attribute::MAX_THREADS_PER_BLOCK;
+        let most = super::launch::attribute(real, function, module.library, most);
+        most == 0 || most as c_int >= MOST_THREADS
+    })
+}
+
+/// The handle of a kernel by its name.
+pub(super) fn find(real: &'static Api, handle: u64, library: bool, name: &str) -> Option<u64> {
+    let symbol = CString::new(name).ok()?;
+    let at = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
+    let mut found = std::ptr::null_mut::<c_void>();
+    let to = &raw mut found;
+    // SAFETY: the handle is that of a live module or library; there is room for the result.
+    let result = unsafe {
+        match library {
+            true => real.cuLibraryGetKernel(to.cast(), at.cast(), symbol.as_ptr()),
+            false => real.cuModuleGetFunction(to.cast(), at.cast(), symbol.as_ptr()),
+        }
+    };
+    (result == CUresult::SUCCESS).then(|| found.expose_provenance() as u64)
+}
+
+/// A program's options for the driver's compiler, with a limit of registers where it says nothing of
+/// them itself.
+pub(super) struct JitOptions {
+    names: Vec<CUjit_option>,
+    values: Vec<*mut c_void>,
+}
+
+impl JitOptions {
+    /// # Safety
+    /// There are `count` options and values.
+    pub(super) unsafe fn new(
+        count: c_uint,
+        names: *const CUjit_option,
+        values: *const *mut c_void,
+        limit: Option<u32>,
+    ) -> JitOptions {
+        let mut all = JitOptions {
+            names: Vec::new(),
+            values: Vec::new(),
+        };
+        for index in 0..count as usize {
+            // SAFETY: by the contract.
+            unsafe {
+                all.names.push(names.add(index).read());
+                all.values.push(values.add(index).read());
+            }
+        }
+        let said = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
+        if let Some(limit) = limit
+            && !all.names.iter().any(|name| said.contains(name))
+        {
+            all.names.push(jit_option::MAX_REGISTERS);
+            // The value of this option is no pointer but the number itself.
+            let value = std::ptr::without_provenance_mut(limit as usize);
+            all.values.push(value);
+        }
+        all
+    }
+
+    /// The three arguments of a load.
+    pub(super) fn arguments(&mut self) -> (c_uint, *mut CUjit_option, *mut *mut c_void) {
+        let count = self.names.len() as c_uint;
+        (count, self.names.as_mut_ptr(), self.values.as_mut_ptr())
+    }
+}
+
+/// The handle that a successful call has written.
+///
+/// # Safety
+/// After success `out` points to a handle.
+pub(super) unsafe fn written<T>(result: CUresult, out: *mut *mut T) -> (CUresult, u64) {
+    let handle = match result {
+        // SAFETY: by the contract.
+        CUresult::SUCCESS => unsafe { *out }.expose_provenance() as u64,
+        _ => 0,
+    };
+    (result, handle)
+}
+
+/// An image in memory, as a program passes it.
+///
+/// # Safety
+/// `image` is what a load of the driver API takes.
+pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) -> Option<Found> {
+    let address = image.addr() as u64;
+    let linked = with(|watch| {
+        let mut links = watch.links.values();
+        links.find(|link| link.image == Some(address)).cloned()
+    })?;
+    if let Some(link) = linked {
+        // A linker has made it of PTX that has its checks.
+        let module = Module {
+            library,
+            ..link.module
+        };
+        return Some(Found::Linked(module));
+    }
+    // SAFETY: by the contract.
+    let found = image::read(unsafe { Ptr::new(image) }, architecture(real));
+    check(found, library).map(Found::Checked)
+}
+
+/// The image in a file.
+///
+/// # Safety
+/// `name` is null or a C string.
+pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Option<Found> {
+    // SAFETY: by the contract.
+    let name = unsafe { Ptr::new(name) }.text().ok()?;
+    let bytes = std::fs::read(&name).ok()?;
+    // Read it only where somebody asks.
+    with(|_| ())?;
+    check(
+        image::read_bytes(&bytes, &name, architecture(real)),
+        library,
+    )
+    .map(Found::Checked)
+}
