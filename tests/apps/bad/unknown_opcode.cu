@@ -3,7 +3,7 @@
 //@ expect(racy): race
 //@ exit(clean): 75
 //@ says: vavrg4
-//@ says: unknown_opcode.cu:14
+//@ says: unknown_opcode.cu:15
 //@ stdout: the other kernel made 64
 //@ not-as-on-gpu: a GPU knows the instruction
 #include "../app.h"

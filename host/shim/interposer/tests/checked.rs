@@ -55,7 +55,7 @@ impl Program {
         let place = Place::new();
         let driver = place.simulated();
         let library = place.interposer().display().to_string();
-        let program = place.compile("tests/c/launches.c", "program", &[&library]);
+        let program = place.compile("tests/c/launches.c", "program", &[&library, "-pthread"]);
         Program {
             place,
             driver,
@@ -166,6 +166,25 @@ fn launches_that_nobody_waits_for_are_told() {
     assert_eq!(ran.launches.len(), 6);
     let ran = program.run(&["_exit"], &Options::default(), "");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), SUM));
+    assert_eq!(ran.launches.len(), 6);
+}
+
+#[test]
+fn threads_contexts_and_forks_are_kept_apart() {
+    let program = Program::new();
+    let options = Options::default();
+    let ran = program.run(&["threads"], &options, "");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.stdout, "3200\n".repeat(4));
+    assert_eq!(ran.racing(), ["racy"]);
+    assert_eq!(ran.checked("racy"), [true; 32]);
+    assert_eq!(ran.checked("fine"), [true; 32]);
+    let ran = program.run(&["contexts"], &options, "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
+    assert_eq!(ran.checked("racy"), [true; 6]);
+    assert_eq!(ran.racing(), ["racy"]);
+    let ran = program.run(&["fork"], &options, "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.launches.len(), 6);
 }
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef void *H;
@@ -22,7 +25,7 @@ typedef struct {
     H kern, ctx;
 } Node;
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
-    cuCtxSynchronize(void), cuModuleLoadData(H *, const void *),
+    cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
     cuModuleGetFunction(H *, H, const char *), cuModuleEnumerateFunctions(H *, unsigned, H),
     cuFuncGetName(const char **, H), cuModuleUnload(H),
@@ -105,6 +108,46 @@ static void add(H graph, H function, P out) {
     CHECK(cuGraphAddKernelNode_v2(&made, graph, 0, 0, &node));
 }
 
+enum { THREADS_OF_HOST = 4, ROUNDS = 8 };
+static H shared_context, shared_racy, shared_fine;
+
+/* Launches into a stream of its own, beside others. */
+static void *beside(void *sum) {
+    H stream;
+    P one, many;
+    static const unsigned count = BLOCKS * 64;
+    unsigned words[BLOCKS * 64];
+    CHECK(cuCtxSetCurrent(shared_context));
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuMemAlloc_v2(&one, 4));
+    CHECK(cuMemAlloc_v2(&many, 4 * count));
+    CHECK(cuMemsetD32_v2(many, 1, count));
+    for (int i = 0; i < ROUNDS; i++) {
+        launch(shared_racy, one, stream);
+        launch(shared_fine, many, stream);
+    }
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+    for (unsigned i = 0; i < count; i++)
+        *(unsigned *)sum += words[i];
+    CHECK(cuMemFree_v2(one));
+    CHECK(cuMemFree_v2(many));
+    return 0;
+}
+
+static void threads(H context, H racy, H fine) {
+    pthread_t all[THREADS_OF_HOST];
+    unsigned sums[THREADS_OF_HOST] = {0};
+    shared_context = context, shared_racy = racy, shared_fine = fine;
+    for (int i = 0; i < THREADS_OF_HOST; i++)
+        if (pthread_create(&all[i], 0, beside, &sums[i]))
+            exit(2);
+    for (int i = 0; i < THREADS_OF_HOST; i++) {
+        pthread_join(all[i], 0);
+        printf("%u\n", sums[i]);
+    }
+}
+
 int main(int argc, char **argv) {
     form = argc > 1 ? argv[1] : "plain";
     if (argc > 2 && !strcmp(argv[2], "large"))
@@ -150,7 +193,23 @@ int main(int argc, char **argv) {
             CHECK(cuModuleGetFunction(&fine, module, "fine"));
         }
     }
+    if (is("threads")) {
+        threads(context, racy, fine);
+        CHECK(cuCtxDestroy_v2(context));
+        return 0;
+    }
     P one, many;
+    if (is("contexts")) {
+        /* The first context goes with launches in it that nobody has waited for. */
+        CHECK(cuMemAlloc_v2(&one, 4));
+        for (int i = 0; i < 3; i++)
+            launch(racy, one, stream);
+        CHECK(cuCtxDestroy_v2(context));
+        CHECK(cuCtxCreate_v2(&context, 0, device));
+        CHECK(cuModuleLoadData(&module, ptx));
+        CHECK(cuModuleGetFunction(&racy, module, "racy"));
+        CHECK(cuModuleGetFunction(&fine, module, "fine"));
+    }
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * count));
     CHECK(cuMemsetD32_v2(many, 1, count));
@@ -180,6 +239,17 @@ int main(int argc, char **argv) {
         }
         if (!is("no-wait"))
             CHECK(cuCtxSynchronize());
+    }
+    if (is("fork")) {
+        int status;
+        pid_t child = fork();
+        if (!child) {
+            cuCtxSynchronize();
+            cuMemAlloc_v2(&one, 4);
+            exit(7);
+        }
+        if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7)
+            exit(2);
     }
     if (is("late")) {
         P more;
