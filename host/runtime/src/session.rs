@@ -18,6 +18,9 @@ use crate::reference::Reference;
 /// How long a launch waits for others in whose place it wants to be checked.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Why the node of a graph is not checked.
+const NO_PLACE: &str = "too many nodes of graphs, or a graph that the device can launch";
+
 /// A kernel and the size of its launch.
 #[derive(Clone, Debug)]
 pub struct Kernel {
@@ -47,13 +50,19 @@ struct Flight {
     events: [Event; 2],
 }
 
-/// The node of a graph.
+/// A kernel in an executable graph.
 #[derive(Clone, Debug)]
 pub struct Node {
-    context: u64,
-    kernel: Kernel,
-    /// Where it keeps its records; none when it cannot be checked, with the reason.
-    place: Result<usize, String>,
+    /// Number of the context that it runs in.
+    pub context: u64,
+    /// What it launches.
+    pub kernel: Kernel,
+    /// Value of its hidden parameter; none when the kernel has none.
+    pub parameter: Option<u64>,
+    /// Handle of its node, behind those of the nodes whose child graph it is in.
+    pub path: Vec<u64>,
+    /// A launch of the graph runs it.
+    pub enabled: bool,
 }
 
 /// Everything that is checked in this process.
@@ -61,19 +70,10 @@ pub struct Session {
     checker: Checker,
     gpus: BTreeMap<u64, Gpu>,
     flights: Vec<Flight>,
-    /// Nodes by capture, graph or executable graph.
-    nodes: HashMap<Holder, Vec<Node>>,
-}
-
-/// Who has nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
-    /// A capture, by its number.
-    Capture(u64),
-    /// A graph, by its handle.
-    Graph(u64),
-    /// An executable graph, by its handle.
-    Exec(u64),
+    /// Places of nodes of graphs, by context and value of the hidden parameter; they are never freed.
+    places: HashMap<(u64, u64), usize>,
+    /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
+    execs: HashMap<u64, Vec<Node>>,
 }
 
 impl Session {
@@ -83,7 +83,8 @@ impl Session {
             checker,
             gpus: BTreeMap::new(),
             flights: Vec::new(),
-            nodes: HashMap::new(),
+            places: HashMap::new(),
+            execs: HashMap::new(),
         }
     }
 
@@ -155,52 +156,53 @@ impl Session {
         }
     }
 
-    /// Takes a kernel into a graph; gives the value of its hidden parameter, the same for each of its
-    /// launches.
-    pub fn add_node(&mut self, context: u64, holder: Holder, kernel: Kernel) -> Option<u64> {
+    /// The value of the hidden parameter for the node of a graph, the same for each of its launches;
+    /// that of launches that are not checked where there is no place for it.
+    pub fn keep_place(&mut self, context: u64) -> Option<u64> {
         let gpu = self.gpus.get_mut(&context)?;
-        let kept = self.checker.keep_place(gpu);
-        let (place, parameter) = match kept {
-            Ok((place, parameter)) => (Ok(place), Some(parameter)),
-            Err(why) => (Err(why), self.checker.idle(gpu)),
-        };
-        let node = Node {
-            context,
-            kernel,
-            place,
-        };
-        self.nodes.entry(holder).or_default().push(node);
-        parameter
-    }
-
-    /// The nodes of `from` are also nodes of `to`, which is new unless `add` says that it has others.
-    pub fn share_nodes(&mut self, from: Holder, to: Holder, add: bool) {
-        let nodes = self.nodes.get(&from).cloned().unwrap_or_default();
-        let all = self.nodes.entry(to).or_default();
-        if !add {
-            all.clear();
+        match self.checker.keep_place(gpu) {
+            Ok((place, parameter)) => {
+                self.places.insert((context, parameter), place);
+                Some(parameter)
+            }
+            Err(_) => self.checker.idle(gpu),
         }
-        all.extend(nodes);
     }
 
-    /// A capture or graph is gone.
-    pub fn forget_nodes(&mut self, holder: Holder) {
-        self.nodes.remove(&holder);
+    /// The value of the hidden parameter of launches that are not checked.
+    pub fn idle(&mut self, context: u64) -> Option<u64> {
+        self.checker.idle(self.gpus.get_mut(&context)?)
+    }
+
+    /// Whether a hidden parameter is one that a node keeps.
+    pub fn is_kept(&self, context: u64, parameter: u64) -> bool {
+        self.places.contains_key(&(context, parameter))
+    }
+
+    /// The kernels of an executable graph; those of a new one are none.
+    pub fn exec(&mut self, exec: u64) -> &mut Vec<Node> {
+        self.execs.entry(exec).or_default()
+    }
+
+    /// An executable graph is gone.
+    pub fn forget_exec(&mut self, exec: u64) {
+        self.execs.remove(&exec);
     }
 
     /// Arms the nodes of an executable graph that is to be launched into a stream.
     pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
         self.poll();
-        let nodes = self.nodes.get(&Holder::Exec(exec)).cloned();
+        let nodes = self.execs.get(&exec).cloned();
         let mut launches = Vec::new();
         for node in nodes
             .into_iter()
             .flatten()
-            .filter(|of| of.context == context)
+            .filter(|of| of.context == context && of.enabled)
         {
-            let begun = match node.place {
-                Ok(place) => self.arm(context, &node.kernel, Some(place)),
-                Err(why) => self.skip(context, &node.kernel, &why),
+            let place = |parameter| self.places.get(&(context, parameter)).copied();
+            let begun = match node.parameter.map(place) {
+                Some(None) => self.skip(context, &node.kernel, NO_PLACE),
+                place => self.arm(context, &node.kernel, place.flatten()),
             };
             launches.extend(begun.map(|begun| (node.kernel, begun)));
         }
@@ -261,9 +263,10 @@ impl Session {
             let why = "its context was destroyed before it ended";
             self.land(flight, Some(why.to_owned()));
         }
-        self.nodes
+        self.execs
             .values_mut()
             .for_each(|nodes| nodes.retain(|node| node.context != context));
+        self.places.retain(|(of, _), _| *of != context);
         self.checker.memory_gone(context);
         if let Some(gpu) = self.gpus.remove(&context) {
             gpu.forget();

@@ -422,6 +422,60 @@ macro_rules! entry_points {
         cuGraphLaunch: cuGraphLaunch 10000 [cuGraphLaunch, cuGraphLaunch_ptsz] (exec: CUgraphExec, stream: CUstream);
         cuGraphUpload: cuGraphUpload 11010 [cuGraphUpload, cuGraphUpload_ptsz] (exec: CUgraphExec, stream: CUstream);
         cuGraphExecDestroy: cuGraphExecDestroy 10000 [cuGraphExecDestroy] (exec: CUgraphExec);
+        cuStreamBeginCaptureToGraph: cuStreamBeginCaptureToGraph 12030 [cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz] (
+            stream: CUstream, graph: CUgraph, dependencies: *const CUgraphNode, dependency_data: *const CUgraphEdgeData,
+            num_dependencies: usize, mode: CUstreamCaptureMode);
+        cuGraphAddNode_v1: cuGraphAddNode 12020 [cuGraphAddNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+            node_params: *mut CUgraphNodeParams);
+        cuGraphAddNode: cuGraphAddNode 12030 [cuGraphAddNode_v2] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, dependency_data: *const CUgraphEdgeData,
+            num_dependencies: usize, node_params: *mut CUgraphNodeParams);
+        cuGraphAddChildGraphNode: cuGraphAddChildGraphNode 10000 [cuGraphAddChildGraphNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+            child: CUgraph);
+        cuGraphChildGraphNodeGetGraph: cuGraphChildGraphNodeGetGraph 10000 [cuGraphChildGraphNodeGetGraph] (
+            node: CUgraphNode, graph_out: *mut CUgraph);
+        cuGraphClone: cuGraphClone 10000 [cuGraphClone] (clone_out: *mut CUgraph, original: CUgraph);
+        cuGraphNodeFindInClone: cuGraphNodeFindInClone 10000 [cuGraphNodeFindInClone] (
+            node_out: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph);
+        cuGraphDestroyNode: cuGraphDestroyNode 10000 [cuGraphDestroyNode] (node: CUgraphNode);
+        cuGraphNodeSetParams: cuGraphNodeSetParams 12020 [cuGraphNodeSetParams] (
+            node: CUgraphNode, node_params: *mut CUgraphNodeParams);
+        cuGraphKernelNodeGetParams_v1: cuGraphKernelNodeGetParams 10000 [cuGraphKernelNodeGetParams] (
+            node: CUgraphNode, node_params: *mut CUDA_KERNEL_NODE_PARAMS_v1);
+        cuGraphKernelNodeGetParams: cuGraphKernelNodeGetParams 12000 [cuGraphKernelNodeGetParams_v2] (
+            node: CUgraphNode, node_params: *mut CUDA_KERNEL_NODE_PARAMS);
+        cuGraphKernelNodeSetParams_v1: cuGraphKernelNodeSetParams 10000 [cuGraphKernelNodeSetParams] (
+            node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1);
+        cuGraphKernelNodeSetParams: cuGraphKernelNodeSetParams 12000 [cuGraphKernelNodeSetParams_v2] (
+            node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS);
+        cuGraphKernelNodeGetAttribute: cuGraphKernelNodeGetAttribute 11000 [cuGraphKernelNodeGetAttribute] (
+            node: CUgraphNode, attribute: CUlaunchAttributeID, value_out: *mut CUstreamAttrValue);
+        cuGraphKernelNodeSetAttribute: cuGraphKernelNodeSetAttribute 11000 [cuGraphKernelNodeSetAttribute] (
+            node: CUgraphNode, attribute: CUlaunchAttributeID, value: *const CUstreamAttrValue);
+        cuGraphInstantiate_v1: cuGraphInstantiate 10000 [cuGraphInstantiate] (
+            exec_out: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log_buffer: *mut c_char,
+            buffer_size: usize);
+        cuGraphInstantiateWithParams: cuGraphInstantiateWithParams 12000 [cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz] (
+            exec_out: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS);
+        cuGraphExecGetFlags: cuGraphExecGetFlags 12000 [cuGraphExecGetFlags] (exec: CUgraphExec, flags: *mut u64);
+        cuGraphExecUpdate_v1: cuGraphExecUpdate 10020 [cuGraphExecUpdate] (
+            exec: CUgraphExec, graph: CUgraph, error_node_out: *mut CUgraphNode, result_out: *mut c_int);
+        cuGraphExecUpdate: cuGraphExecUpdate 12000 [cuGraphExecUpdate_v2] (
+            exec: CUgraphExec, graph: CUgraph, info: *mut CUgraphExecUpdateResultInfo);
+        cuGraphExecNodeSetParams: cuGraphExecNodeSetParams 12020 [cuGraphExecNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, node_params: *mut CUgraphNodeParams);
+        cuGraphExecKernelNodeSetParams_v1: cuGraphExecKernelNodeSetParams 10010 [cuGraphExecKernelNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1);
+        cuGraphExecKernelNodeSetParams: cuGraphExecKernelNodeSetParams 12000 [cuGraphExecKernelNodeSetParams_v2] (
+            exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS);
+        cuGraphExecChildGraphNodeSetParams: cuGraphExecChildGraphNodeSetParams 11010 [cuGraphExecChildGraphNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, child: CUgraph);
+        cuGraphNodeSetEnabled: cuGraphNodeSetEnabled 11060 [cuGraphNodeSetEnabled] (
+            exec: CUgraphExec, node: CUgraphNode, enabled: c_uint);
+        cuGraphNodeGetEnabled: cuGraphNodeGetEnabled 11060 [cuGraphNodeGetEnabled] (
+            exec: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint);
         // ---- profiling
         cuProfilerStart: cuProfilerStart 4000 [cuProfilerStart] ();
         cuProfilerStop: cuProfilerStop 4000 [cuProfilerStop] ();

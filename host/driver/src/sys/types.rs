@@ -302,8 +302,72 @@ layouts! {
     }
     /// A host node.
     CUDA_HOST_NODE_PARAMS = 16 { callback: CUhostFn, user_data: *mut c_void, }
+    /// A node of any kind; `value` is the union of cuda.h, which for kernels begins with
+    /// `CUDA_KERNEL_NODE_PARAMS` and for child graphs with a graph.
+    CUgraphNodeParams = 256 { kind: CUgraphNodeType, reserved0: [c_int; 3], value: [u64; 29], reserved2: i64, }
+    /// How to make an executable graph, and how it went.
+    CUDA_GRAPH_INSTANTIATE_PARAMS = 32 {
+        flags: u64,
+        upload_stream: CUstream,
+        error_node_out: CUgraphNode,
+        result_out: c_int,
+    }
+    /// Why an executable graph could not be updated: 0 it was, 1 another reason, 2 its shape has
+    /// changed, 3 the kind of a node has.
+    CUgraphExecUpdateResultInfo = 24 {
+        result: c_int,
+        error_node: CUgraphNode,
+        error_from_node: CUgraphNode,
+    }
     /// What an edge of a graph waits for.
     CUgraphEdgeData = 8 { from_port: c_uchar, to_port: c_uchar, kind: c_uchar, reserved: [c_uchar; 5], }
+}
+
+impl From<CUDA_KERNEL_NODE_PARAMS_v1> for CUDA_KERNEL_NODE_PARAMS {
+    fn from(old: CUDA_KERNEL_NODE_PARAMS_v1) -> Self {
+        Self {
+            func: old.func,
+            grid_dim_x: old.grid_dim_x,
+            grid_dim_y: old.grid_dim_y,
+            grid_dim_z: old.grid_dim_z,
+            block_dim_x: old.block_dim_x,
+            block_dim_y: old.block_dim_y,
+            block_dim_z: old.block_dim_z,
+            shared_mem_bytes: old.shared_mem_bytes,
+            kernel_params: old.kernel_params,
+            extra: old.extra,
+            ..Self::default()
+        }
+    }
+}
+
+impl CUgraphNodeParams {
+    /// `kind` of a kernel.
+    pub const KERNEL: CUgraphNodeType = 0;
+    /// `kind` of a child graph.
+    pub const GRAPH: CUgraphNodeType = 4;
+    /// `kind` of a conditional node, whose graphs may run many times or not at all.
+    pub const CONDITIONAL: CUgraphNodeType = 13;
+
+    /// The parameters of a kernel, if that is what it is.
+    pub fn kernel(&self) -> Option<CUDA_KERNEL_NODE_PARAMS> {
+        let value = self.value.as_ptr().cast::<CUDA_KERNEL_NODE_PARAMS>();
+        // SAFETY: the union is large enough and aligned, and any bytes of it are a value.
+        (self.kind == Self::KERNEL).then(|| unsafe { value.read() })
+    }
+
+    /// The same for another kernel.
+    pub fn with_kernel(mut self, kernel: CUDA_KERNEL_NODE_PARAMS) -> Self {
+        let value = self.value.as_mut_ptr().cast::<CUDA_KERNEL_NODE_PARAMS>();
+        // SAFETY: as above.
+        unsafe { value.write(kernel) };
+        self
+    }
+
+    /// The child graph's handle, if that is what it is.
+    pub fn child(&self) -> Option<u64> {
+        (self.kind == Self::GRAPH).then_some(self.value[0])
+    }
 }
 
 #[cfg(test)]

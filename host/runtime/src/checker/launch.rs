@@ -143,7 +143,13 @@ impl Checker {
         match self.arm(device, key, kernel, extent, kept, &mut begun) {
             Ok(()) => begun.launch.checked = true,
             Err(Refused::Busy) => return Err(Busy),
-            Err(Refused::Cannot(why)) => begun.launch.why_not = Some(why),
+            Err(Refused::Cannot(why)) => {
+                // The node has its place as a parameter, and runs all the same.
+                if let Some(place) = kept {
+                    self.shadow(device).disarm(device, place);
+                }
+                begun.launch.why_not = Some(why);
+            }
         }
         self.launches += 1;
         begun.started = Instant::now();

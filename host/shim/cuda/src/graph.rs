@@ -2,44 +2,39 @@
 //!
 //! A node can only depend on nodes that were there before it, so that order satisfies every
 //! dependency; which dependencies were given does not matter.
+//! What is inside a node is in `node`, executable graphs are in `graph_exec`.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_int, c_uint};
 
 use driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS, CUctx_st, CUgraph, CUgraph_st, CUgraphEdgeData, CUgraphExec,
-    CUgraphExec_st, CUgraphNode, CUgraphNode_st, CUresult, CUstream_st,
+    CUDA_MEMSET_NODE_PARAMS, CUctx_st, CUgraph, CUgraph_st, CUgraphEdgeData, CUgraphNode,
+    CUgraphNode_st, CUresult, CUstream_st,
 };
 
 use crate::Answer;
 use crate::copy::{Copy, Fill};
-use crate::launch::{Shape, prepare};
+use crate::node::{Node, Task, kernel_node};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::stream::Capture;
 use crate::table::{pointer, set};
-use crate::work::{Call, Work, run};
+use crate::work::{Call, Work};
 
 /// A graph under construction: its nodes in the order they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
-    nodes: Vec<u64>,
+    pub(crate) nodes: Vec<u64>,
+    /// It belongs to a node of another graph, and goes with it.
+    pub(crate) embedded: bool,
 }
 
 impl State {
-    fn add_node(&mut self, graph: u64, work: Work) -> Result<u64, CUresult> {
+    pub(crate) fn add_node(&mut self, graph: u64, task: Task) -> Result<u64, CUresult> {
         self.graphs.get(graph)?;
-        let node = self.nodes.insert(work);
+        let node = self.nodes.insert(Node::new(graph, task));
         self.graphs.get_mut(graph)?.nodes.push(node);
         Ok(node)
-    }
-
-    fn work_of(&self, graph: u64) -> Result<Vec<Work>, CUresult> {
-        let nodes = &self.graphs.get(graph)?.nodes;
-        nodes
-            .iter()
-            .map(|&node| self.nodes.get(node).cloned())
-            .collect()
     }
 
     /// Lets go of all streams of a capture and returns its work.
@@ -57,6 +52,22 @@ impl State {
 }
 
 pub(crate) fn cuStreamBeginCapture(stream: Ptr<CUstream_st>, mode: c_int) -> Answer {
+    begin_capture(stream, mode, None)
+}
+
+pub(crate) fn cuStreamBeginCaptureToGraph(
+    stream: Ptr<CUstream_st>,
+    graph: Ptr<CUgraph_st>,
+    _dependencies: Ptr<CUgraphNode>,
+    _dependency_data: Ptr<CUgraphEdgeData>,
+    _count: usize,
+    mode: c_int,
+) -> Answer {
+    begin_capture(stream, mode, Some(graph.address()))
+}
+
+/// Begins a capture into a graph, or into a new one.
+fn begin_capture(stream: Ptr<CUstream_st>, mode: c_int, graph: Option<u64>) -> Answer {
     if !(0..=2).contains(&mode) {
         return Err(CUresult::INVALID_VALUE);
     }
@@ -68,12 +79,16 @@ pub(crate) fn cuStreamBeginCapture(stream: Ptr<CUstream_st>, mode: c_int) -> Ans
         if state.streams.get(origin)?.capture.is_some() {
             return Err(CUresult::ILLEGAL_STATE);
         }
+        if let Some(graph) = graph {
+            state.graphs.get(graph)?;
+        }
         state.allocations += 1;
         let identity = state.allocations;
         let capture = Capture {
             context,
             origin,
             work: Vec::new(),
+            graph,
             identity,
         };
         let capture = state.captures.insert(capture);
@@ -87,12 +102,16 @@ pub(crate) fn cuStreamEndCapture(stream: Ptr<CUstream_st>, out: Ptr<CUgraph>) ->
         let capture = state
             .capture_of(stream.address())?
             .ok_or(CUresult::ILLEGAL_STATE)?;
-        if state.captures.get(capture)?.origin != stream.address() {
+        let found = state.captures.get(capture)?;
+        if found.origin != stream.address() {
             return Err(CUresult::STREAM_CAPTURE_UNMATCHED);
         }
-        let graph = state.graphs.insert(Graph::default());
+        let graph = match found.graph {
+            Some(graph) => graph,
+            None => state.graphs.insert(Graph::default()),
+        };
         for work in state.end_capture(capture) {
-            state.add_node(graph, work)?;
+            state.add_node(graph, Task::Work(work))?;
         }
         Ok(graph)
     })?;
@@ -104,7 +123,7 @@ pub(crate) fn cuStreamIsCapturing(stream: Ptr<CUstream_st>, status: Ptr<c_int>) 
     status.set(c_int::from(capture.is_some()))
 }
 
-/// Tells whether and in which capture a stream is; the graph behind it is not shown.
+/// Tells whether and in which capture a stream is. A graph is shown where it was there before.
 pub(crate) fn cuStreamGetCaptureInfo_v2(
     stream: Ptr<CUstream_st>,
     status: Ptr<c_int>,
@@ -114,12 +133,16 @@ pub(crate) fn cuStreamGetCaptureInfo_v2(
     count: Ptr<usize>,
 ) -> Answer {
     let identity = with_context(|state, _| match state.capture_of(stream.address())? {
-        Some(capture) => Ok(Some(state.captures.get(capture)?.identity)),
+        Some(capture) => {
+            let capture = state.captures.get(capture)?;
+            Ok(Some((capture.identity, capture.graph.unwrap_or(0))))
+        }
         None => Ok(None),
     })?;
     status.set(c_int::from(identity.is_some()))?;
-    id.set_if(identity.unwrap_or(0));
-    graph.set_if(std::ptr::null_mut());
+    let (identity, into) = identity.unwrap_or((0, 0));
+    id.set_if(identity);
+    graph.set_if(pointer(into));
     dependencies.set_if(std::ptr::null());
     count.set_if(0);
     Ok(())
@@ -157,35 +180,15 @@ pub(crate) fn cuGraphCreate(out: Ptr<CUgraph>, flags: c_uint) -> Answer {
 }
 
 pub(crate) fn cuGraphDestroy(graph: Ptr<CUgraph_st>) -> Answer {
-    with(|state| {
-        for node in state.graphs.remove(graph.address())?.nodes {
-            let _ = state.nodes.remove(node);
-        }
-        Ok(())
+    with(|state| match state.graphs.get(graph.address())?.embedded {
+        true => Err(CUresult::INVALID_VALUE),
+        false => state.destroy_graph(graph.address()),
     })
 }
 
-fn add(out: Ptr<CUgraphNode>, graph: Ptr<CUgraph_st>, work: Work) -> Answer {
-    set(out, with(|state| state.add_node(graph.address(), work))?)
-}
-
-fn kernel_node(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult> {
-    // A kernel and a function have the same handle here; newer runtimes set only the kernel.
-    let function = if p.func.is_null() {
-        p.kern.addr()
-    } else {
-        p.func.addr()
-    };
-    let shape = Shape {
-        grid: [p.grid_dim_x, p.grid_dim_y, p.grid_dim_z],
-        block: [p.block_dim_x, p.block_dim_y, p.block_dim_z],
-        cluster: [1; 3],
-        shared: p.shared_mem_bytes,
-        cooperative: false,
-    };
-    // SAFETY: both arrays are part of what the caller of the entry point promises.
-    let (params, extra) = unsafe { (Ptr::new(p.kernel_params), Ptr::new(p.extra)) };
-    prepare(function as u64, &shape, params, extra)
+pub(crate) fn add(out: Ptr<CUgraphNode>, graph: Ptr<CUgraph_st>, work: Work) -> Answer {
+    let node = with(|state| state.add_node(graph.address(), Task::Work(work)))?;
+    set(out, node)
 }
 
 pub(crate) fn cuGraphAddKernelNode(
@@ -205,21 +208,7 @@ pub(crate) fn cuGraphAddKernelNode_v1(
     _count: usize,
     params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Answer {
-    let p = params.get()?;
-    let params = CUDA_KERNEL_NODE_PARAMS {
-        func: p.func,
-        grid_dim_x: p.grid_dim_x,
-        grid_dim_y: p.grid_dim_y,
-        grid_dim_z: p.grid_dim_z,
-        block_dim_x: p.block_dim_x,
-        block_dim_y: p.block_dim_y,
-        block_dim_z: p.block_dim_z,
-        shared_mem_bytes: p.shared_mem_bytes,
-        kernel_params: p.kernel_params,
-        extra: p.extra,
-        ..CUDA_KERNEL_NODE_PARAMS::default()
-    };
-    add(out, graph, kernel_node(&params)?)
+    add(out, graph, kernel_node(&params.get()?.into())?)
 }
 
 pub(crate) fn cuGraphAddMemcpyNode(
@@ -290,64 +279,6 @@ pub(crate) fn cuGraphGetNodes(
 
 pub(crate) fn cuGraphNodeGetType(node: Ptr<CUgraphNode_st>, kind: Ptr<c_int>) -> Answer {
     kind.set(with(|state| {
-        Ok(match state.nodes.get(node.address())? {
-            Work::Launch(..) => 0,
-            Work::Copy(_) => 1,
-            Work::Fill(_) => 2,
-            Work::Host(_) => 3,
-            Work::Empty => 5,
-            Work::Record(_) => 7,
-        })
+        Ok(state.nodes.get(node.address())?.task.kind())
     })?)
-}
-
-pub(crate) fn cuGraphInstantiateWithFlags(
-    out: Ptr<CUgraphExec>,
-    graph: Ptr<CUgraph_st>,
-    _flags: u64,
-) -> Answer {
-    let exec = with_context(|state, _| {
-        let work = state.work_of(graph.address())?;
-        Ok(state.execs.insert(work))
-    })?;
-    set(out, exec)
-}
-
-pub(crate) fn cuGraphInstantiate_v2(
-    out: Ptr<CUgraphExec>,
-    graph: Ptr<CUgraph_st>,
-    error_node: Ptr<CUgraphNode>,
-    log: Ptr<c_char>,
-    room: usize,
-) -> Answer {
-    error_node.set_if(std::ptr::null_mut());
-    if !log.is_null() && room > 0 {
-        log.set_text("", room)?;
-    }
-    cuGraphInstantiateWithFlags(out, graph, 0)
-}
-
-pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
-    let work = with_context(|state, _| {
-        let work = state.execs.get(exec.address())?.clone();
-        match state.capture_of(stream.address())? {
-            Some(capture) => {
-                state.captures.get_mut(capture)?.work.extend(work);
-                Ok(Vec::new())
-            }
-            None => Ok(work),
-        }
-    })?;
-    work.iter().try_for_each(run)
-}
-
-pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
-    with_context(|state, _| {
-        state.check_stream(stream.address())?;
-        state.execs.get(exec.address()).map(drop)
-    })
-}
-
-pub(crate) fn cuGraphExecDestroy(exec: Ptr<CUgraphExec_st>) -> Answer {
-    with(|state| state.execs.remove(exec.address()).map(drop))
 }

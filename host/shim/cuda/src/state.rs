@@ -16,15 +16,16 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::function::Function;
 use crate::graph::Graph;
+use crate::graph_exec::Exec;
 use crate::image::Image;
 use crate::link::Link;
 use crate::memory::Allocation;
 use crate::module::{Library, Module};
+use crate::node::Node;
 use crate::pool::Pool;
 use crate::stream::{Capture, Stream};
 use crate::table::Table;
 use crate::texture::TextureObject;
-use crate::work::Work;
 
 /// Everything there is.
 pub(crate) struct State {
@@ -56,8 +57,8 @@ pub(crate) struct State {
     pub(crate) textures: BTreeMap<u64, TextureObject>,
     /// Graphs under construction, and instantiated ones.
     pub(crate) graphs: Table<Graph>,
-    pub(crate) nodes: Table<Work>,
-    pub(crate) execs: Table<Vec<Work>>,
+    pub(crate) nodes: Table<Node>,
+    pub(crate) execs: Table<Exec>,
 }
 
 /// The context that the runtime library shares with everybody.

@@ -35,6 +35,8 @@ pub(crate) struct Capture {
     /// The stream that has to end it.
     pub(crate) origin: u64,
     pub(crate) work: Vec<Work>,
+    /// The graph that the work becomes part of, where there is one already.
+    pub(crate) graph: Option<u64>,
     pub(crate) identity: u64,
 }
 

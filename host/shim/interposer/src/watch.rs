@@ -33,6 +33,8 @@ pub(crate) struct Watch {
     pub(crate) primary: HashMap<i32, u64>,
     /// Links of PTX with checks, by handle.
     pub(crate) links: HashMap<u64, Link>,
+    /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
+    pub(crate) bodies: HashSet<u64>,
     wake: Sender<()>,
 }
 
@@ -156,6 +158,7 @@ fn start() -> Option<Mutex<Watch>> {
         functions: HashMap::new(),
         primary: HashMap::new(),
         links: HashMap::new(),
+        bodies: HashSet::new(),
         wake,
     }))
 }

@@ -52,10 +52,14 @@ impl Ran {
 
 impl Program {
     fn new() -> Program {
+        Program::of("tests/c/launches.c")
+    }
+
+    fn of(source: &str) -> Program {
         let place = Place::new();
         let driver = place.simulated();
         let library = place.interposer().display().to_string();
-        let program = place.compile("tests/c/launches.c", "program", &[&library, "-pthread"]);
+        let program = place.compile(source, "program", &[&library, "-pthread"]);
         Program {
             place,
             driver,
@@ -312,5 +316,50 @@ fn what_cannot_be_checked_runs_as_it_is() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM), "{says}");
         assert!(why.is_some_and(|why| why.contains(says)), "{says}: {why:?}");
         assert_eq!(ran.checked("fine"), [false; 3], "{says}");
+    }
+}
+
+#[test]
+fn kernels_of_graphs_are_checked_however_they_came_into_them() {
+    let program = Program::of("tests/c/graphs.c");
+    // How often `fine` and `racy` run; each time the former adds 3 to 128 words that were 1.
+    for (form, fine, racy) in [
+        ("set", 2, 2),
+        ("set-v1", 2, 2),
+        ("node", 2, 2),
+        ("node-v1", 2, 2),
+        ("extra", 2, 2),
+        ("kern", 2, 2),
+        ("exec-set", 2, 2),
+        ("exec-set-v1", 2, 2),
+        ("exec-node", 2, 2),
+        ("with-params", 2, 2),
+        ("get", 2, 1),
+        ("destroyed", 2, 2),
+        ("disabled", 2, 1),
+        ("clone", 2, 2),
+        ("find", 3, 1),
+        ("child", 4, 4),
+        ("child-node", 4, 4),
+        ("child-exec", 2, 2),
+        ("update", 2, 2),
+        ("update-v1", 2, 2),
+        ("captured", 3, 2),
+        ("to-graph", 2, 2),
+    ] {
+        let sum = format!("{}\n", 128 + 128 * 3 * fine);
+        for mode in [Mode::Precise, Mode::Fast] {
+            let options = Options {
+                mode,
+                ..Options::default()
+            };
+            let ran = program.run(&[form], &options, "");
+            let said = (ran.stdout.as_str(), ran.stderr.as_str());
+            assert_eq!(said, (sum.as_str(), ""), "{form}");
+            assert_eq!(ran.code, Some(0), "{form}");
+            assert_eq!(ran.racing(), ["racy"], "{form} {mode:?}: {:?}", ran.notes);
+            assert_eq!(ran.checked("fine"), vec![true; fine], "{form} {mode:?}");
+            assert_eq!(ran.checked("racy"), vec![true; racy], "{form} {mode:?}");
+        }
     }
 }

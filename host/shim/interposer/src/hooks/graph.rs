@@ -1,16 +1,19 @@
-//! Graphs: kernels that are captured or added by hand, and launched later.
+//! Graphs: kernels that are captured or added by hand.
+//!
+//! Each gets the hidden parameter when its node is made or changed. What a graph has in the end is
+//! found out when it is made executable ([`super::graph_exec`]).
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 use driver::pointer::Ptr;
 use driver::sys::*;
-use runtime::session::Holder;
 
-use super::launch::{Asked, Params};
-use crate::watch::with_begun;
+use super::launch::Params;
+use super::nodes::{self, Places};
+use crate::watch::{Watch, with_begun};
 
-/// The capture that a stream is in, if any.
-pub(super) fn capture(real: &Api, stream: usize) -> Option<Holder> {
+/// The capture that a stream is in, if any: the graph that it ends in.
+pub(super) fn capture(real: &Api, stream: usize) -> Option<u64> {
     let (mut status, mut id): (c_int, u64) = (0, 0);
     let (mut graph, mut nodes, mut count) = (std::ptr::null_mut(), std::ptr::null(), 0);
     let stream = std::ptr::with_exposed_provenance_mut(stream);
@@ -19,62 +22,39 @@ pub(super) fn capture(real: &Api, stream: usize) -> Option<Holder> {
         let (status, id) = (&mut status, &mut id);
         real.cuStreamGetCaptureInfo_v2(stream, status, id, &mut graph, &mut nodes, &mut count)
     };
-    (result == CUresult::SUCCESS && status != 0).then_some(Holder::Capture(id))
+    let graph = graph.expose_provenance() as u64;
+    (result == CUresult::SUCCESS && status != 0).then_some(graph)
 }
 
-pub(crate) unsafe fn cuStreamEndCapture(
-    real: &'static Api,
-    stream: CUstream,
-    graph_out: *mut CUgraph,
-) -> CUresult {
-    let captured = with_begun(|_| capture(real, stream.expose_provenance())).flatten();
-    // SAFETY: the caller keeps the conditions of the C function.
-    let result = unsafe { real.cuStreamEndCapture(stream, graph_out) };
-    if let Some(capture) = captured {
-        with_begun(|watch| {
-            if result == CUresult::SUCCESS {
-                // SAFETY: the driver has written the handle.
-                let graph = unsafe { *graph_out }.expose_provenance() as u64;
-                // A capture can go on with a graph that has nodes already.
-                let graph = Holder::Graph(graph);
-                watch.session.share_nodes(capture, graph, true);
-            }
-            watch.session.forget_nodes(capture);
-        });
+impl Watch {
+    /// The hidden parameter of a new node of a graph.
+    pub(super) fn new_place(&mut self, context: u64, graph: u64) -> Option<u64> {
+        match self.bodies.contains(&graph) {
+            true => self.session.idle(context),
+            false => self.session.keep_place(context),
+        }
     }
-    result
 }
 
-/// Adds a kernel to a graph, with the hidden parameter if it has one.
+/// Hands the parameters of a kernel's node to the driver, with the hidden one if it has one, which
+/// `place` chooses for a context.
 ///
 /// # Safety
 /// `node` is what the driver takes for a kernel node.
-unsafe fn add(
+pub(super) unsafe fn with_hidden(
     real: &'static Api,
-    graph: CUgraph,
     node: &CUDA_KERNEL_NODE_PARAMS,
+    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
     go: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
-    let handle = match node.func.is_null() {
-        true => node.kern.expose_provenance(),
-        false => node.func.expose_provenance(),
-    };
-    let asked = Asked {
-        function: handle as u64,
-        grid: [node.grid_dim_x, node.grid_dim_y, node.grid_dim_z],
-        block: [node.block_dim_x, node.block_dim_y, node.block_dim_z],
-        cluster: [0; 3],
-        shared: node.shared_mem_bytes,
-        early: false,
-    };
-    let graph = Holder::Graph(graph.expose_provenance() as u64);
-    let added = with_begun(|watch| {
-        let (context, function, kernel) = watch.kernel(real, &asked)?;
-        let parameter = watch.session.add_node(context, graph, kernel);
-        Some((function, parameter))
+    let asked = nodes::asked(node, [0; 3]);
+    let found = with_begun(|watch| {
+        let (context, function, _) = watch.kernel(real, &asked)?;
+        function.hidden?;
+        Some((function, place(watch, context)))
     });
-    match added.flatten() {
-        Some((function, Some(hidden))) if function.hidden.is_some() => {
+    match found.flatten() {
+        Some((function, Some(hidden))) => {
             // SAFETY: by the contract.
             match unsafe { Params::new(&function, hidden, node.kernel_params, node.extra) } {
                 Ok(mut params) => {
@@ -85,8 +65,54 @@ unsafe fn add(
                 Err(code) => code,
             }
         }
-        _ if super::launch::is_hidden(asked.function) => CUresult::OUT_OF_MEMORY,
-        _ => go(node),
+        Some((_, None)) => CUresult::OUT_OF_MEMORY,
+        None if super::launch::is_hidden(asked.function) => CUresult::OUT_OF_MEMORY,
+        None => go(node),
+    }
+}
+
+/// The same for the structure before CUDA 12.
+///
+/// # Safety
+/// As for [`with_hidden`].
+pub(super) unsafe fn with_hidden_v1(
+    real: &'static Api,
+    old: CUDA_KERNEL_NODE_PARAMS_v1,
+    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
+    go: impl FnOnce(*const CUDA_KERNEL_NODE_PARAMS_v1) -> CUresult,
+) -> CUresult {
+    // SAFETY: by the contract.
+    unsafe {
+        with_hidden(real, &old.into(), place, |node| {
+            go(&CUDA_KERNEL_NODE_PARAMS_v1 {
+                kernel_params: node.kernel_params,
+                extra: node.extra,
+                ..old
+            })
+        })
+    }
+}
+
+/// The same for the structure of nodes of any kind, whose results the program gets.
+///
+/// # Safety
+/// As for [`with_hidden`], for `given`.
+pub(super) unsafe fn with_hidden_any(
+    real: &'static Api,
+    given: *mut CUgraphNodeParams,
+    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
+    go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
+) -> CUresult {
+    // SAFETY: by the contract.
+    let Ok(any) = (unsafe { Ptr::new(given) }).get() else {
+        return go(given);
+    };
+    match any.kernel() {
+        // SAFETY: by the contract.
+        Some(kernel) => unsafe {
+            with_hidden(real, &kernel, place, |node| go(&mut any.with_kernel(*node)))
+        },
+        None => go(given),
     }
 }
 
@@ -98,6 +124,8 @@ pub(crate) unsafe fn cuGraphAddKernelNode(
     num_dependencies: usize,
     node_params: *const CUDA_KERNEL_NODE_PARAMS,
 ) -> CUresult {
+    let number = graph.expose_provenance() as u64;
+    let place = |watch: &mut Watch, context| watch.new_place(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe { real.cuGraphAddKernelNode(node_out, graph, dependencies, num_dependencies, node) }
@@ -105,7 +133,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode(
     // SAFETY: as above.
     match unsafe { Ptr::new(node_params) }.get() {
         // SAFETY: as above.
-        Ok(node) => unsafe { add(real, graph, &node, |node| go(node)) },
+        Ok(node) => unsafe { with_hidden(real, &node, place, |node| go(node)) },
         Err(_) => go(node_params),
     }
 }
@@ -118,6 +146,8 @@ pub(crate) unsafe fn cuGraphAddKernelNode_v1(
     num_dependencies: usize,
     node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
+    let number = graph.expose_provenance() as u64;
+    let place = |watch: &mut Watch, context| watch.new_place(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS_v1| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe {
@@ -125,115 +155,191 @@ pub(crate) unsafe fn cuGraphAddKernelNode_v1(
         }
     };
     // SAFETY: as above.
-    let Ok(old) = unsafe { Ptr::new(node_params) }.get() else {
-        return go(node_params);
-    };
-    let node = CUDA_KERNEL_NODE_PARAMS {
-        func: old.func,
-        grid_dim_x: old.grid_dim_x,
-        grid_dim_y: old.grid_dim_y,
-        grid_dim_z: old.grid_dim_z,
-        block_dim_x: old.block_dim_x,
-        block_dim_y: old.block_dim_y,
-        block_dim_z: old.block_dim_z,
-        shared_mem_bytes: old.shared_mem_bytes,
-        kernel_params: old.kernel_params,
-        extra: old.extra,
-        kern: std::ptr::null_mut(),
-        ctx: std::ptr::null_mut(),
-    };
-    // SAFETY: as above.
+    match unsafe { Ptr::new(node_params) }.get() {
+        // SAFETY: as above.
+        Ok(old) => unsafe { with_hidden_v1(real, old, place, go) },
+        Err(_) => go(node_params),
+    }
+}
+
+/// Adds a node of any kind.
+///
+/// # Safety
+/// `node_params` is what the driver takes, and `node_out` has the node after success.
+unsafe fn add_any(
+    real: &'static Api,
+    node_out: *mut CUgraphNode,
+    graph: CUgraph,
+    node_params: *mut CUgraphNodeParams,
+    go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
+) -> CUresult {
+    let number = graph.expose_provenance() as u64;
+    let place = |watch: &mut Watch, context| watch.new_place(context, number);
+    // SAFETY: by the contract.
     unsafe {
-        add(real, graph, &node, |node| {
-            go(&CUDA_KERNEL_NODE_PARAMS_v1 {
-                kernel_params: node.kernel_params,
-                extra: node.extra,
-                ..old
-            })
+        let result = with_hidden_any(real, node_params, place, go);
+        if result == CUresult::SUCCESS
+            && let Ok(any) = Ptr::new(node_params).get()
+        {
+            match any.kind {
+                CUgraphNodeParams::CONDITIONAL => has_bodies(&any),
+                CUgraphNodeParams::GRAPH => nested(real, number, node_out),
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+/// Remembers the graphs of a conditional node, which may run many times in one launch, or not at all.
+fn has_bodies(node: &CUgraphNodeParams) {
+    // The union: a handle, the kind and the number of graphs, where they are.
+    let [_, sizes, bodies, ..] = node.value;
+    let bodies = std::ptr::with_exposed_provenance::<CUgraph>(bodies as usize);
+    // SAFETY: the driver has filled in its array of so many graphs.
+    let bodies = unsafe { Ptr::new(bodies) };
+    with_begun(|watch| {
+        for index in 0..(sizes >> 32) as usize {
+            if let Ok(body) = bodies.at(index).get() {
+                watch.bodies.insert(body.expose_provenance() as u64);
+            }
+        }
+        let text = "kernels in conditional nodes of graphs are not checked";
+        watch.session.checker().note(text);
+    });
+}
+
+/// The child graph in the body of a conditional node is not checked either.
+///
+/// # Safety
+/// `node_out` has the node.
+unsafe fn nested(real: &'static Api, graph: u64, node_out: *mut CUgraphNode) {
+    // SAFETY: by the contract.
+    let node = unsafe { *node_out }.expose_provenance() as u64;
+    with_begun(|watch| {
+        if watch.bodies.contains(&graph)
+            && let Some(child) = nodes::child(real, node)
+        {
+            watch.nodes_of(real, child, Places::Idle, &[], &mut Vec::new());
+            watch.bodies.insert(child);
+        }
+    });
+}
+
+pub(crate) unsafe fn cuGraphAddNode(
+    real: &'static Api,
+    node_out: *mut CUgraphNode,
+    graph: CUgraph,
+    dependencies: *const CUgraphNode,
+    dependency_data: *const CUgraphEdgeData,
+    num_dependencies: usize,
+    node_params: *mut CUgraphNodeParams,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        add_any(real, node_out, graph, node_params, |params| {
+            let (from, data) = (dependencies, dependency_data);
+            real.cuGraphAddNode(node_out, graph, from, data, num_dependencies, params)
         })
     }
 }
 
-pub(crate) unsafe fn cuGraphDestroy(real: &'static Api, graph: CUgraph) -> CUresult {
-    let handle = graph.expose_provenance() as u64;
-    with_begun(|watch| watch.session.forget_nodes(Holder::Graph(handle)));
-    // SAFETY: the caller keeps the conditions of the C function.
-    unsafe { real.cuGraphDestroy(graph) }
-}
-
-/// An executable graph has the nodes of its graph.
-///
-/// # Safety
-/// After success `exec` points to a handle.
-unsafe fn instantiated(result: CUresult, graph: CUgraph, exec: *mut CUgraphExec) -> CUresult {
-    if result == CUresult::SUCCESS {
-        // SAFETY: by the contract.
-        let exec = unsafe { *exec }.expose_provenance() as u64;
-        let graph = Holder::Graph(graph.expose_provenance() as u64);
-        with_begun(|watch| watch.session.share_nodes(graph, Holder::Exec(exec), false));
-    }
-    result
-}
-
-pub(crate) unsafe fn cuGraphInstantiate_v2(
+pub(crate) unsafe fn cuGraphAddNode_v1(
     real: &'static Api,
-    exec_out: *mut CUgraphExec,
+    node_out: *mut CUgraphNode,
     graph: CUgraph,
-    error_node: *mut CUgraphNode,
-    log_buffer: *mut c_char,
-    buffer_size: usize,
+    dependencies: *const CUgraphNode,
+    num_dependencies: usize,
+    node_params: *mut CUgraphNodeParams,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
-        let result =
-            real.cuGraphInstantiate_v2(exec_out, graph, error_node, log_buffer, buffer_size);
-        instantiated(result, graph, exec_out)
+        add_any(real, node_out, graph, node_params, |params| {
+            real.cuGraphAddNode_v1(node_out, graph, dependencies, num_dependencies, params)
+        })
     }
 }
 
-pub(crate) unsafe fn cuGraphInstantiateWithFlags(
+pub(crate) unsafe fn cuGraphAddChildGraphNode(
     real: &'static Api,
-    exec_out: *mut CUgraphExec,
+    node_out: *mut CUgraphNode,
     graph: CUgraph,
-    flags: u64,
+    dependencies: *const CUgraphNode,
+    num_dependencies: usize,
+    child: CUgraph,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
-        let result = real.cuGraphInstantiateWithFlags(exec_out, graph, flags);
-        instantiated(result, graph, exec_out)
-    }
-}
-
-pub(crate) unsafe fn cuGraphLaunch(
-    real: &'static Api,
-    exec: CUgraphExec,
-    stream: CUstream,
-) -> CUresult {
-    let number = super::launch::number(real, stream);
-    let ticket = with_begun(|watch| {
-        let context = watch.context()?;
-        let exec = exec.expose_provenance() as u64;
-        // Within a capture it becomes part of another graph, whose launches are not followed.
-        match capture(real, number) {
-            Some(_) => None,
-            None => Some(watch.session.begin_graph(context, number, exec)),
+        let (from, count) = (dependencies, num_dependencies);
+        let result = real.cuGraphAddChildGraphNode(node_out, graph, from, count, child);
+        if result == CUresult::SUCCESS {
+            nested(real, graph.expose_provenance() as u64, node_out);
         }
-    });
-    // SAFETY: the caller keeps the conditions of the C function.
-    let result = unsafe { real.cuGraphLaunch(exec, stream) };
-    if let Some(Some(ticket)) = ticket {
-        let error = (result != CUresult::SUCCESS).then(|| result.to_string());
-        with_begun(|watch| {
-            watch.session.launched(ticket, error);
-            watch.wake();
-        });
+        result
     }
-    result
 }
 
-pub(crate) unsafe fn cuGraphExecDestroy(real: &'static Api, exec: CUgraphExec) -> CUresult {
-    let handle = exec.expose_provenance() as u64;
-    with_begun(|watch| watch.session.forget_nodes(Holder::Exec(handle)));
+/// Chooses the place of a node whose parameters are set anew: the one it has, if any.
+fn place_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut Watch, u64) -> Option<u64> {
+    let node = node.expose_provenance() as u64;
+    move |watch, context| {
+        let now = nodes::params(real, node).and_then(|params| {
+            let asked = nodes::asked(&params, [0; 3]);
+            let function = watch.functions.get(&asked.function)?;
+            nodes::hidden(function, &params)
+        });
+        match now {
+            Some(now) => Some(now),
+            // Whether its graph may have a place is not known here: it gets one when it is made
+            // executable.
+            None => watch.session.idle(context),
+        }
+    }
+}
+
+pub(crate) unsafe fn cuGraphKernelNodeSetParams(
+    real: &'static Api,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS,
+) -> CUresult {
+    let go = |params: *const CUDA_KERNEL_NODE_PARAMS| {
+        // SAFETY: the caller keeps the conditions of the C function.
+        unsafe { real.cuGraphKernelNodeSetParams(node, params) }
+    };
+    // SAFETY: as above.
+    match unsafe { Ptr::new(node_params) }.get() {
+        // SAFETY: as above.
+        Ok(given) => unsafe { with_hidden(real, &given, place_of(real, node), |node| go(node)) },
+        Err(_) => go(node_params),
+    }
+}
+
+pub(crate) unsafe fn cuGraphKernelNodeSetParams_v1(
+    real: &'static Api,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+) -> CUresult {
+    let go = |params: *const CUDA_KERNEL_NODE_PARAMS_v1| {
+        // SAFETY: the caller keeps the conditions of the C function.
+        unsafe { real.cuGraphKernelNodeSetParams_v1(node, params) }
+    };
+    // SAFETY: as above.
+    match unsafe { Ptr::new(node_params) }.get() {
+        // SAFETY: as above.
+        Ok(old) => unsafe { with_hidden_v1(real, old, place_of(real, node), go) },
+        Err(_) => go(node_params),
+    }
+}
+
+pub(crate) unsafe fn cuGraphNodeSetParams(
+    real: &'static Api,
+    node: CUgraphNode,
+    node_params: *mut CUgraphNodeParams,
+) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    unsafe { real.cuGraphExecDestroy(exec) }
+    unsafe {
+        with_hidden_any(real, node_params, place_of(real, node), |params| {
+            real.cuGraphNodeSetParams(node, params)
+        })
+    }
 }

@@ -183,7 +183,7 @@ unsafe fn launch(
         let (context, function, kernel) = watch.kernel(real, asked)?;
         Some(match super::graph::capture(real, stream) {
             Some(capture) => {
-                let parameter = watch.session.add_node(context, capture, kernel);
+                let parameter = watch.new_place(context, capture);
                 Plan::Node(function, parameter)
             }
             None => {

@@ -6,16 +6,19 @@
 mod context;
 mod function;
 mod graph;
+mod graph_exec;
 mod launch;
 mod link;
 mod load;
 mod memory;
 mod module;
+mod nodes;
 mod proc_address;
 
 pub(crate) use context::*;
 pub(crate) use function::*;
 pub(crate) use graph::*;
+pub(crate) use graph_exec::*;
 pub(crate) use launch::*;
 pub(crate) use link::*;
 pub(crate) use memory::*;

@@ -1,0 +1,324 @@
+//! Executable graphs: made from a graph, changed since, and launched.
+//!
+//! Departure: an executable graph is updated whenever the kinds of its nodes are the same; a real
+//! driver compares dependencies too, and some parameters cannot be changed.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use driver::sys::{
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUgraph_st,
+    CUgraphExec, CUgraphExec_st, CUgraphExecUpdateResultInfo, CUgraphNode, CUgraphNode_st,
+    CUgraphNodeParams, CUresult, CUstream_st,
+};
+
+use crate::Answer;
+use crate::missing::missing;
+use crate::node::{Task, kernel_node, only_kernels, with_attributes_of};
+use crate::pointer::Ptr;
+use crate::state::{State, with, with_context};
+use crate::table::{pointer, set};
+use crate::work::{Work, run};
+
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
+const DEVICE_LAUNCH: u64 = 4;
+/// All flags that there are.
+const FLAGS: u64 = 15;
+
+/// An executable graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Exec {
+    flags: u64,
+    steps: Vec<Step>,
+}
+
+/// What is done for a node.
+#[derive(Clone, Debug)]
+struct Step {
+    /// Its node, behind the nodes whose child graph it is in.
+    path: Vec<u64>,
+    work: Work,
+    enabled: bool,
+}
+
+impl Exec {
+    /// What a launch does, in order.
+    fn work(&self) -> Vec<Work> {
+        let enabled = self.steps.iter().filter(|step| step.enabled);
+        enabled.map(|step| step.work.clone()).collect()
+    }
+
+    fn step(&mut self, node: u64) -> Result<&mut Step, CUresult> {
+        let mut steps = self.steps.iter_mut();
+        let found = steps.find(|step| step.path.last() == Some(&node));
+        found.ok_or(CUresult::INVALID_VALUE)
+    }
+}
+
+impl State {
+    /// All work of a graph, that of child graphs at the place of their nodes.
+    fn steps_of(&self, graph: u64, path: &[u64]) -> Result<Vec<Step>, CUresult> {
+        let mut steps = Vec::new();
+        for &node in &self.graphs.get(graph)?.nodes {
+            let path = [path, &[node]].concat();
+            match &self.nodes.get(node)?.task {
+                Task::Child(child) => steps.extend(self.steps_of(*child, &path)?),
+                Task::Work(work) => steps.push(Step {
+                    path,
+                    work: work.clone(),
+                    enabled: true,
+                }),
+            }
+        }
+        Ok(steps)
+    }
+}
+
+fn instantiate(out: Ptr<CUgraphExec>, graph: Ptr<CUgraph_st>, flags: u64) -> Answer {
+    if flags & !FLAGS != 0 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    if flags & DEVICE_LAUNCH != 0 {
+        return Err(missing("graphs that are launched from the device"));
+    }
+    let exec = with_context(|state, _| {
+        let steps = state.steps_of(graph.address(), &[])?;
+        Ok(state.execs.insert(Exec { flags, steps }))
+    })?;
+    set(out, exec)
+}
+
+pub(crate) fn cuGraphInstantiateWithFlags(
+    out: Ptr<CUgraphExec>,
+    graph: Ptr<CUgraph_st>,
+    flags: u64,
+) -> Answer {
+    instantiate(out, graph, flags)
+}
+
+pub(crate) fn cuGraphInstantiateWithParams(
+    out: Ptr<CUgraphExec>,
+    graph: Ptr<CUgraph_st>,
+    params: Ptr<CUDA_GRAPH_INSTANTIATE_PARAMS>,
+) -> Answer {
+    let given = params.get()?;
+    let result = instantiate(out, graph, given.flags);
+    params.set(CUDA_GRAPH_INSTANTIATE_PARAMS {
+        error_node_out: std::ptr::null_mut(),
+        result_out: c_int::from(result.is_err()),
+        ..given
+    })?;
+    result
+}
+
+pub(crate) fn cuGraphInstantiate_v1(
+    out: Ptr<CUgraphExec>,
+    graph: Ptr<CUgraph_st>,
+    error_node: Ptr<CUgraphNode>,
+    log: Ptr<c_char>,
+    room: usize,
+) -> Answer {
+    cuGraphInstantiate_v2(out, graph, error_node, log, room)
+}
+
+pub(crate) fn cuGraphInstantiate_v2(
+    out: Ptr<CUgraphExec>,
+    graph: Ptr<CUgraph_st>,
+    error_node: Ptr<CUgraphNode>,
+    log: Ptr<c_char>,
+    room: usize,
+) -> Answer {
+    error_node.set_if(std::ptr::null_mut());
+    if !log.is_null() && room > 0 {
+        log.set_text("", room)?;
+    }
+    instantiate(out, graph, 0)
+}
+
+pub(crate) fn cuGraphExecGetFlags(exec: Ptr<CUgraphExec_st>, flags: Ptr<u64>) -> Answer {
+    flags.set(with(|state| Ok(state.execs.get(exec.address())?.flags))?)
+}
+
+/// The number in `CUgraphExecUpdateResult` that says how it went.
+fn update(exec: u64, graph: u64) -> Result<c_int, CUresult> {
+    with(|state| {
+        let new = state.steps_of(graph, &[])?;
+        let steps = &mut state.execs.get_mut(exec)?.steps;
+        let depths =
+            |steps: &[Step]| -> Vec<usize> { steps.iter().map(|step| step.path.len()).collect() };
+        if depths(&new) != depths(steps) {
+            return Ok(2);
+        }
+        let kinds = |steps: &[Step]| -> Vec<_> {
+            let kinds = steps.iter().map(|step| std::mem::discriminant(&step.work));
+            kinds.collect()
+        };
+        if kinds(&new) != kinds(steps) {
+            return Ok(3);
+        }
+        // A step keeps its node: that of the graph that the executable one was made from.
+        for (step, new) in steps.iter_mut().zip(new) {
+            step.work = new.work;
+        }
+        Ok(0)
+    })
+}
+
+fn updated(result: c_int) -> Answer {
+    match result {
+        0 => Ok(()),
+        _ => Err(CUresult::GRAPH_EXEC_UPDATE_FAILURE),
+    }
+}
+
+pub(crate) fn cuGraphExecUpdate(
+    exec: Ptr<CUgraphExec_st>,
+    graph: Ptr<CUgraph_st>,
+    info: Ptr<CUgraphExecUpdateResultInfo>,
+) -> Answer {
+    let result = update(exec.address(), graph.address())?;
+    info.set(CUgraphExecUpdateResultInfo {
+        result,
+        ..CUgraphExecUpdateResultInfo::default()
+    })?;
+    updated(result)
+}
+
+pub(crate) fn cuGraphExecUpdate_v1(
+    exec: Ptr<CUgraphExec_st>,
+    graph: Ptr<CUgraph_st>,
+    error_node: Ptr<CUgraphNode>,
+    result_out: Ptr<c_int>,
+) -> Answer {
+    let result = update(exec.address(), graph.address())?;
+    error_node.set_if(pointer(0));
+    result_out.set(result)?;
+    updated(result)
+}
+
+/// Gives the step of a kernel's node other parameters.
+fn set_kernel(exec: Ptr<CUgraphExec_st>, node: Ptr<CUgraphNode_st>, work: Work) -> Answer {
+    with(|state| {
+        let step = state.execs.get_mut(exec.address())?.step(node.address())?;
+        let Work::Launch(_, old) = &step.work else {
+            return Err(CUresult::INVALID_VALUE);
+        };
+        step.work = with_attributes_of(old, work);
+        Ok(())
+    })
+}
+
+pub(crate) fn cuGraphExecNodeSetParams(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUgraphNodeParams>,
+) -> Answer {
+    let params = params.get()?;
+    match params.child() {
+        Some(child) => set_child(exec.address(), node.address(), child),
+        None => set_kernel(exec, node, only_kernels(&params)?),
+    }
+}
+
+pub(crate) fn cuGraphExecKernelNodeSetParams(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS>,
+) -> Answer {
+    set_kernel(exec, node, kernel_node(&params.get()?)?)
+}
+
+pub(crate) fn cuGraphExecKernelNodeSetParams_v1(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
+) -> Answer {
+    set_kernel(exec, node, kernel_node(&params.get()?.into())?)
+}
+
+/// The steps of a child graph's node get what the nodes of another graph do.
+fn set_child(exec: u64, node: u64, child: u64) -> Answer {
+    with(|state| {
+        let new = state.steps_of(child, &[node])?;
+        let steps = &mut state.execs.get_mut(exec)?.steps;
+        let within = |step: &&mut Step| {
+            let (_, above) = step.path.split_last().unwrap_or((&0, &[]));
+            above.contains(&node)
+        };
+        let old: Vec<&mut Step> = steps.iter_mut().filter(within).collect();
+        // What it does, and how deep inside the child graph.
+        let kind = |step: &Step| {
+            let inside = step.path.iter().skip_while(|&&of| of != node).count();
+            (std::mem::discriminant(&step.work), inside)
+        };
+        let same = old
+            .iter()
+            .zip(&new)
+            .all(|(old, new)| kind(old) == kind(new));
+        if old.is_empty() || old.len() != new.len() || !same {
+            return Err(CUresult::GRAPH_EXEC_UPDATE_FAILURE);
+        }
+        for (old, new) in old.into_iter().zip(new) {
+            old.work = new.work;
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuGraphExecChildGraphNodeSetParams(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    child: Ptr<CUgraph_st>,
+) -> Answer {
+    set_child(exec.address(), node.address(), child.address())
+}
+
+pub(crate) fn cuGraphNodeSetEnabled(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    enabled: c_uint,
+) -> Answer {
+    with(|state| {
+        let step = state.execs.get_mut(exec.address())?.step(node.address())?;
+        match step.work {
+            Work::Launch(..) | Work::Copy(_) | Work::Fill(_) => step.enabled = enabled != 0,
+            _ => return Err(CUresult::INVALID_VALUE),
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn cuGraphNodeGetEnabled(
+    exec: Ptr<CUgraphExec_st>,
+    node: Ptr<CUgraphNode_st>,
+    enabled: Ptr<c_uint>,
+) -> Answer {
+    enabled.set(with(|state| {
+        let step = state.execs.get_mut(exec.address())?.step(node.address())?;
+        Ok(c_uint::from(step.enabled))
+    })?)
+}
+
+pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
+    let work = with_context(|state, _| {
+        let work = state.execs.get(exec.address())?.work();
+        match state.capture_of(stream.address())? {
+            Some(capture) => {
+                state.captures.get_mut(capture)?.work.extend(work);
+                Ok(Vec::new())
+            }
+            None => Ok(work),
+        }
+    })?;
+    work.iter().try_for_each(run)
+}
+
+pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
+    with_context(|state, _| {
+        state.check_stream(stream.address())?;
+        state.execs.get(exec.address()).map(drop)
+    })
+}
+
+pub(crate) fn cuGraphExecDestroy(exec: Ptr<CUgraphExec_st>) -> Answer {
+    with(|state| state.execs.remove(exec.address()).map(drop))
+}

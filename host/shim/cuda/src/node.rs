@@ -1,0 +1,388 @@
+//! Nodes of graphs: their parameters, child graphs, and copies of graphs.
+
+use std::ffi::c_int;
+
+use driver::sys::{
+    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUgraph, CUgraph_st, CUgraphEdgeData,
+    CUgraphNode, CUgraphNode_st, CUgraphNodeParams, CUlaunchAttributeID, CUresult,
+    CUstreamAttrValue, launch_attribute,
+};
+use simt::Launch;
+
+use crate::Answer;
+use crate::graph::{Graph, add};
+use crate::launch::{Shape, prepare};
+use crate::missing::missing;
+use crate::pointer::Ptr;
+use crate::state::{State, with};
+use crate::table::{pointer, set};
+use crate::work::Work;
+
+/// A node of a graph.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) graph: u64,
+    pub(crate) task: Task,
+    /// The node that it is a copy of, by handle; itself if it is none.
+    original: u64,
+    /// Addresses of a kernel's parameters, once the program has asked for them.
+    shown: Vec<u64>,
+}
+
+/// What a node does.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    Work(Work),
+    /// The nodes of a graph that belongs to this one.
+    Child(u64),
+}
+
+impl Task {
+    /// The number of its kind in `cuda.h`.
+    pub(crate) fn kind(&self) -> c_int {
+        match self {
+            Task::Child(_) => CUgraphNodeParams::GRAPH,
+            Task::Work(Work::Launch(..)) => CUgraphNodeParams::KERNEL,
+            Task::Work(Work::Copy(_)) => 1,
+            Task::Work(Work::Fill(_)) => 2,
+            Task::Work(Work::Host(_)) => 3,
+            Task::Work(Work::Empty) => 5,
+            Task::Work(Work::Record(_)) => 7,
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn new(graph: u64, task: Task) -> Node {
+        Node {
+            graph,
+            task,
+            original: 0,
+            shown: Vec::new(),
+        }
+    }
+
+    fn kernel(&self) -> Result<(u64, &Launch), CUresult> {
+        match &self.task {
+            Task::Work(Work::Launch(function, launch)) => Ok((*function, launch)),
+            _ => Err(CUresult::INVALID_VALUE),
+        }
+    }
+}
+
+impl State {
+    /// A copy of a graph with all that is in it.
+    fn clone_graph(&mut self, graph: u64, embedded: bool) -> Result<u64, CUresult> {
+        let nodes = self.graphs.get(graph)?.nodes.clone();
+        let copy = self.graphs.insert(Graph {
+            nodes: Vec::new(),
+            embedded,
+        });
+        for original in nodes {
+            let task = match self.nodes.get(original)?.task.clone() {
+                Task::Child(child) => Task::Child(self.clone_graph(child, true)?),
+                work => work,
+            };
+            let node = self.add_node(copy, task)?;
+            self.nodes.get_mut(node)?.original = original;
+        }
+        Ok(copy)
+    }
+
+    /// Removes a graph with all that is in it.
+    pub(crate) fn destroy_graph(&mut self, graph: u64) -> Answer {
+        for node in self.graphs.remove(graph)?.nodes {
+            if let Task::Child(child) = self.nodes.remove(node)?.task {
+                self.destroy_graph(child)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `graph` is `inner` or has it inside.
+    fn contains(&self, graph: u64, inner: u64) -> Result<bool, CUresult> {
+        if graph == inner {
+            return Ok(true);
+        }
+        for &node in &self.graphs.get(graph)?.nodes {
+            if let Task::Child(child) = self.nodes.get(node)?.task
+                && self.contains(child, inner)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn set_kernel(&mut self, node: u64, work: Work) -> Answer {
+        let node = self.nodes.get_mut(node)?;
+        let work = with_attributes_of(node.kernel()?.1, work);
+        node.task = Task::Work(work);
+        node.shown.clear();
+        Ok(())
+    }
+}
+
+/// Work with what the attributes of a kernel's node say; new parameters leave them as they are.
+pub(crate) fn with_attributes_of(old: &Launch, mut work: Work) -> Work {
+    if let Work::Launch(_, launch) = &mut work {
+        (launch.cluster, launch.cooperative) = (old.cluster, old.cooperative);
+    }
+    work
+}
+
+/// The launch that a kernel node stands for.
+pub(crate) fn kernel_node(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult> {
+    // A kernel and a function have the same handle here; newer runtimes set only the kernel.
+    let function = if p.func.is_null() {
+        p.kern.addr()
+    } else {
+        p.func.addr()
+    };
+    let shape = Shape {
+        grid: [p.grid_dim_x, p.grid_dim_y, p.grid_dim_z],
+        block: [p.block_dim_x, p.block_dim_y, p.block_dim_z],
+        cluster: [1; 3],
+        shared: p.shared_mem_bytes,
+        cooperative: false,
+    };
+    // SAFETY: both arrays are part of what the caller of the entry point promises.
+    let (params, extra) = unsafe { (Ptr::new(p.kernel_params), Ptr::new(p.extra)) };
+    prepare(function as u64, &shape, params, extra)
+}
+
+/// The kernel of parameters for any kind of node; others are not there.
+pub(crate) fn only_kernels(params: &CUgraphNodeParams) -> Result<Work, CUresult> {
+    let kernel = params.kernel();
+    kernel_node(
+        &kernel.ok_or_else(|| missing("nodes of graphs other than kernels, by cuGraphAddNode"))?,
+    )
+}
+
+pub(crate) fn cuGraphAddNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    dependencies: Ptr<CUgraphNode>,
+    _dependency_data: Ptr<CUgraphEdgeData>,
+    count: usize,
+    params: Ptr<CUgraphNodeParams>,
+) -> Answer {
+    cuGraphAddNode_v1(out, graph, dependencies, count, params)
+}
+
+pub(crate) fn cuGraphAddNode_v1(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    _dependencies: Ptr<CUgraphNode>,
+    _count: usize,
+    params: Ptr<CUgraphNodeParams>,
+) -> Answer {
+    let mut given = params.get()?;
+    match given.child() {
+        // The program gets the embedded graph back, as it would from a node that it asks.
+        Some(child) => {
+            let node = add_child(graph.address(), child)?;
+            let embedded = with(|state| child_of(state, node))?;
+            given.value[0] = embedded;
+            params.set(given)?;
+            set(out, node)
+        }
+        None => add(out, graph, only_kernels(&given)?),
+    }
+}
+
+fn add_child(graph: u64, child: u64) -> Result<u64, CUresult> {
+    with(|state| {
+        state.graphs.get(graph)?;
+        if state.contains(child, graph)? {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let embedded = state.clone_graph(child, true)?;
+        state.add_node(graph, Task::Child(embedded))
+    })
+}
+
+fn child_of(state: &State, node: u64) -> Result<u64, CUresult> {
+    match state.nodes.get(node)?.task {
+        Task::Child(graph) => Ok(graph),
+        Task::Work(_) => Err(CUresult::INVALID_VALUE),
+    }
+}
+
+pub(crate) fn cuGraphAddChildGraphNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    _dependencies: Ptr<CUgraphNode>,
+    _count: usize,
+    child: Ptr<CUgraph_st>,
+) -> Answer {
+    set(out, add_child(graph.address(), child.address())?)
+}
+
+pub(crate) fn cuGraphChildGraphNodeGetGraph(
+    node: Ptr<CUgraphNode_st>,
+    out: Ptr<CUgraph>,
+) -> Answer {
+    set(out, with(|state| child_of(state, node.address()))?)
+}
+
+pub(crate) fn cuGraphClone(out: Ptr<CUgraph>, original: Ptr<CUgraph_st>) -> Answer {
+    set(
+        out,
+        with(|state| state.clone_graph(original.address(), false))?,
+    )
+}
+
+pub(crate) fn cuGraphNodeFindInClone(
+    out: Ptr<CUgraphNode>,
+    original: Ptr<CUgraphNode_st>,
+    clone: Ptr<CUgraph_st>,
+) -> Answer {
+    let found = with(|state| {
+        let nodes = &state.graphs.get(clone.address())?.nodes;
+        let mut nodes = nodes.iter().copied();
+        let is = |node: &u64| {
+            let node = state.nodes.get(*node);
+            node.is_ok_and(|node| node.original == original.address())
+        };
+        nodes.find(is).ok_or(CUresult::INVALID_VALUE)
+    })?;
+    set(out, found)
+}
+
+pub(crate) fn cuGraphDestroyNode(node: Ptr<CUgraphNode_st>) -> Answer {
+    with(|state| {
+        let gone = state.nodes.remove(node.address())?;
+        let nodes = &mut state.graphs.get_mut(gone.graph)?.nodes;
+        nodes.retain(|&other| other != node.address());
+        match gone.task {
+            Task::Child(child) => state.destroy_graph(child),
+            Task::Work(_) => Ok(()),
+        }
+    })
+}
+
+pub(crate) fn cuGraphNodeSetParams(
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUgraphNodeParams>,
+) -> Answer {
+    let work = only_kernels(&params.get()?)?;
+    with(|state| state.set_kernel(node.address(), work))
+}
+
+pub(crate) fn cuGraphKernelNodeSetParams(
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS>,
+) -> Answer {
+    let work = kernel_node(&params.get()?)?;
+    with(|state| state.set_kernel(node.address(), work))
+}
+
+pub(crate) fn cuGraphKernelNodeSetParams_v1(
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
+) -> Answer {
+    let work = kernel_node(&params.get()?.into())?;
+    with(|state| state.set_kernel(node.address(), work))
+}
+
+/// What a kernel's node was given. The parameters belong to the node, until it is changed.
+fn shown(node: u64) -> Result<CUDA_KERNEL_NODE_PARAMS, CUresult> {
+    with(|state| {
+        let (function, launch) = state.nodes.get(node)?.kernel()?;
+        let start = launch.params.as_ptr().expose_provenance() as u64;
+        let info = &state.functions.get(function)?.info;
+        let offsets = info.params.iter().map(|param| u64::from(param.offset));
+        let pointers: Vec<u64> = offsets.map(|offset| start + offset).collect();
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        let shared = launch.dynamic_shared;
+        let node = state.nodes.get_mut(node)?;
+        // What was told before stays where it is.
+        if node.shown.is_empty() {
+            node.shown = pointers;
+        }
+        Ok(CUDA_KERNEL_NODE_PARAMS {
+            func: pointer(function),
+            grid_dim_x: gx,
+            grid_dim_y: gy,
+            grid_dim_z: gz,
+            block_dim_x: bx,
+            block_dim_y: by,
+            block_dim_z: bz,
+            shared_mem_bytes: shared,
+            kernel_params: node.shown.as_mut_ptr().cast(),
+            ..CUDA_KERNEL_NODE_PARAMS::default()
+        })
+    })
+}
+
+pub(crate) fn cuGraphKernelNodeGetParams(
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS>,
+) -> Answer {
+    params.set(shown(node.address())?)
+}
+
+pub(crate) fn cuGraphKernelNodeGetParams_v1(
+    node: Ptr<CUgraphNode_st>,
+    params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
+) -> Answer {
+    let new = shown(node.address())?;
+    params.set(CUDA_KERNEL_NODE_PARAMS_v1 {
+        func: new.func,
+        grid_dim_x: new.grid_dim_x,
+        grid_dim_y: new.grid_dim_y,
+        grid_dim_z: new.grid_dim_z,
+        block_dim_x: new.block_dim_x,
+        block_dim_y: new.block_dim_y,
+        block_dim_z: new.block_dim_z,
+        shared_mem_bytes: new.shared_mem_bytes,
+        kernel_params: new.kernel_params,
+        extra: new.extra,
+    })
+}
+
+/// Attributes that are about speed read as zeroes.
+pub(crate) fn cuGraphKernelNodeGetAttribute(
+    node: Ptr<CUgraphNode_st>,
+    attribute: CUlaunchAttributeID,
+    out: Ptr<CUstreamAttrValue>,
+) -> Answer {
+    let mut value = CUstreamAttrValue::default();
+    with(|state| {
+        let (_, launch) = state.nodes.get(node.address())?.kernel()?;
+        match (attribute, launch.cluster.map(u64::from)) {
+            (launch_attribute::COOPERATIVE, _) => value.value[0] = u64::from(launch.cooperative),
+            (launch_attribute::CLUSTER_DIMENSION, [1, 1, 1]) => {}
+            (launch_attribute::CLUSTER_DIMENSION, [x, y, z]) => {
+                (value.value[0], value.value[1]) = (x | y << 32, z);
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    out.set(value)
+}
+
+pub(crate) fn cuGraphKernelNodeSetAttribute(
+    node: Ptr<CUgraphNode_st>,
+    attribute: CUlaunchAttributeID,
+    value: Ptr<CUstreamAttrValue>,
+) -> Answer {
+    let [first, second, ..] = value.get()?.value;
+    with(|state| {
+        let node = state.nodes.get_mut(node.address())?;
+        let Task::Work(Work::Launch(_, launch)) = &mut node.task else {
+            return Err(CUresult::INVALID_VALUE);
+        };
+        match attribute {
+            launch_attribute::COOPERATIVE => launch.cooperative = first as u32 != 0,
+            launch_attribute::CLUSTER_DIMENSION => {
+                let sizes = [first as u32, (first >> 32) as u32, second as u32];
+                launch.cluster = sizes.map(|size| size.max(1));
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}

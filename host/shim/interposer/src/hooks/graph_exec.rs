@@ -1,0 +1,379 @@
+//! Executable graphs: what they are made of, what is changed in them, and their launches.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use driver::pointer::Ptr;
+use driver::sys::*;
+use runtime::session::Node;
+
+use super::graph::{capture, with_hidden, with_hidden_any, with_hidden_v1};
+use super::nodes::{self, Places};
+use crate::watch::{Watch, with_begun};
+
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
+const DEVICE_LAUNCH: u64 = 4;
+
+/// Makes a graph executable, after a look at what is in it.
+///
+/// # Safety
+/// After success `exec` points to a handle.
+unsafe fn instantiate(
+    real: &'static Api,
+    exec: *mut CUgraphExec,
+    graph: CUgraph,
+    flags: u64,
+    go: impl FnOnce() -> CUresult,
+) -> CUresult {
+    let graph = graph.expose_provenance() as u64;
+    // Nobody tells when the device has launched it.
+    let places = match flags & DEVICE_LAUNCH {
+        0 => Places::Own,
+        _ => Places::Idle,
+    };
+    let nodes = with_begun(|watch| watch.nodes_of(real, graph, places, &[], &mut Vec::new()));
+    let result = go();
+    if let (CUresult::SUCCESS, Some(nodes)) = (result, nodes) {
+        // SAFETY: by the contract.
+        let exec = unsafe { *exec }.expose_provenance() as u64;
+        with_begun(|watch| *watch.session.exec(exec) = nodes);
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphInstantiate_v1(
+    real: &'static Api,
+    exec_out: *mut CUgraphExec,
+    graph: CUgraph,
+    error_node: *mut CUgraphNode,
+    log_buffer: *mut c_char,
+    buffer_size: usize,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        instantiate(real, exec_out, graph, 0, || {
+            real.cuGraphInstantiate_v1(exec_out, graph, error_node, log_buffer, buffer_size)
+        })
+    }
+}
+
+pub(crate) unsafe fn cuGraphInstantiate_v2(
+    real: &'static Api,
+    exec_out: *mut CUgraphExec,
+    graph: CUgraph,
+    error_node: *mut CUgraphNode,
+    log_buffer: *mut c_char,
+    buffer_size: usize,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        instantiate(real, exec_out, graph, 0, || {
+            real.cuGraphInstantiate_v2(exec_out, graph, error_node, log_buffer, buffer_size)
+        })
+    }
+}
+
+pub(crate) unsafe fn cuGraphInstantiateWithFlags(
+    real: &'static Api,
+    exec_out: *mut CUgraphExec,
+    graph: CUgraph,
+    flags: u64,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        instantiate(real, exec_out, graph, flags, || {
+            real.cuGraphInstantiateWithFlags(exec_out, graph, flags)
+        })
+    }
+}
+
+pub(crate) unsafe fn cuGraphInstantiateWithParams(
+    real: &'static Api,
+    exec_out: *mut CUgraphExec,
+    graph: CUgraph,
+    params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        let flags = Ptr::new(params).get().map_or(0, |params| params.flags);
+        instantiate(real, exec_out, graph, flags, || {
+            real.cuGraphInstantiateWithParams(exec_out, graph, params)
+        })
+    }
+}
+
+/// Gives the nodes of an executable graph what those of another graph have. They are paired in the
+/// order in which they were added; where this does not fit, none is known by its node any more.
+fn replace(old: &mut [&mut Node], new: Vec<Node>) -> Option<Vec<Node>> {
+    if old.len() != new.len() {
+        return Some(new);
+    }
+    for (old, new) in old.iter_mut().zip(new) {
+        (old.context, old.kernel, old.parameter) = (new.context, new.kernel, new.parameter);
+    }
+    None
+}
+
+/// Updates an executable graph from another graph.
+fn update(
+    real: &'static Api,
+    exec: CUgraphExec,
+    graph: CUgraph,
+    go: impl FnOnce() -> CUresult,
+) -> CUresult {
+    let graph = graph.expose_provenance() as u64;
+    let exec = exec.expose_provenance() as u64;
+    let nodes = with_begun(|watch| watch.nodes_of(real, graph, Places::Own, &[], &mut Vec::new()));
+    let result = go();
+    if let (CUresult::SUCCESS, Some(new)) = (result, nodes) {
+        with_begun(|watch| {
+            let nodes = watch.session.exec(exec);
+            let mut old: Vec<&mut Node> = nodes.iter_mut().collect();
+            if let Some(others) = replace(&mut old, new) {
+                *nodes = others;
+            }
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphExecUpdate(
+    real: &'static Api,
+    exec: CUgraphExec,
+    graph: CUgraph,
+    info: *mut CUgraphExecUpdateResultInfo,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    update(real, exec, graph, || unsafe {
+        real.cuGraphExecUpdate(exec, graph, info)
+    })
+}
+
+pub(crate) unsafe fn cuGraphExecUpdate_v1(
+    real: &'static Api,
+    exec: CUgraphExec,
+    graph: CUgraph,
+    error_node_out: *mut CUgraphNode,
+    result_out: *mut c_int,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    update(real, exec, graph, || unsafe {
+        real.cuGraphExecUpdate_v1(exec, graph, error_node_out, result_out)
+    })
+}
+
+/// The node of an executable graph by its handle.
+fn known(nodes: &mut [Node], node: u64) -> Option<&mut Node> {
+    nodes.iter_mut().find(|of| of.path.last() == Some(&node))
+}
+
+/// Sets the parameters of a kernel in an executable graph: it keeps its place.
+///
+/// # Safety
+/// `set` hands the driver what it takes for a kernel node, which `params` says.
+unsafe fn set_kernel<T>(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    params: Option<CUDA_KERNEL_NODE_PARAMS>,
+    set: impl FnOnce(&mut dyn FnMut(&mut Watch, u64) -> Option<u64>, T) -> CUresult,
+    given: T,
+) -> CUresult {
+    let exec = exec.expose_provenance() as u64;
+    let node = node.expose_provenance() as u64;
+    let mut chosen = None;
+    let mut place = |watch: &mut Watch, context| {
+        let now = known(watch.session.exec(exec), node).and_then(|of| of.parameter);
+        chosen = match now {
+            Some(now) => Some(now),
+            None => watch.session.keep_place(context),
+        };
+        chosen
+    };
+    let result = set(&mut place, given);
+    if let (CUresult::SUCCESS, Some(params)) = (result, params) {
+        let asked = nodes::asked(&params, nodes::cluster(real, node));
+        with_begun(|watch| {
+            let kernel = watch.kernel(real, &asked);
+            let nodes = watch.session.exec(exec);
+            let Some((context, _, kernel)) = kernel else {
+                return nodes.retain(|of| of.path.last() != Some(&node));
+            };
+            match known(nodes, node) {
+                Some(of) => (of.context, of.kernel, of.parameter) = (context, kernel, chosen),
+                None => nodes.push(Node {
+                    context,
+                    kernel,
+                    parameter: chosen,
+                    path: vec![node],
+                    enabled: true,
+                }),
+            }
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS,
+) -> CUresult {
+    let go = |params: *const CUDA_KERNEL_NODE_PARAMS| {
+        // SAFETY: the caller keeps the conditions of the C function.
+        unsafe { real.cuGraphExecKernelNodeSetParams(exec, node, params) }
+    };
+    // SAFETY: as above.
+    let Ok(given) = unsafe { Ptr::new(node_params) }.get() else {
+        return go(node_params);
+    };
+    // SAFETY: as above.
+    unsafe {
+        let set = |place: Place<'_>, given| with_hidden(real, &given, place, |node| go(node));
+        set_kernel(real, exec, node, Some(given), set, given)
+    }
+}
+
+/// Who chooses a place.
+type Place<'a> = &'a mut dyn FnMut(&mut Watch, u64) -> Option<u64>;
+
+pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v1(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+) -> CUresult {
+    let go = |params: *const CUDA_KERNEL_NODE_PARAMS_v1| {
+        // SAFETY: the caller keeps the conditions of the C function.
+        unsafe { real.cuGraphExecKernelNodeSetParams_v1(exec, node, params) }
+    };
+    // SAFETY: as above.
+    let Ok(given) = unsafe { Ptr::new(node_params) }.get() else {
+        return go(node_params);
+    };
+    // SAFETY: as above.
+    unsafe {
+        let set = |place: Place<'_>, given| with_hidden_v1(real, given, place, go);
+        set_kernel(real, exec, node, Some(given.into()), set, given)
+    }
+}
+
+pub(crate) unsafe fn cuGraphExecNodeSetParams(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *mut CUgraphNodeParams,
+) -> CUresult {
+    let go = |params: *mut CUgraphNodeParams| {
+        // SAFETY: the caller keeps the conditions of the C function.
+        unsafe { real.cuGraphExecNodeSetParams(exec, node, params) }
+    };
+    // SAFETY: as above.
+    let any = unsafe { Ptr::new(node_params) }.get();
+    if let Some(child) = any.ok().and_then(|any| any.child()) {
+        return set_child(real, exec, node, child, || go(node_params));
+    }
+    let kernel = any.ok().and_then(|any| any.kernel());
+    // SAFETY: as above.
+    unsafe {
+        let set = |place: Place<'_>, given| with_hidden_any(real, given, place, go);
+        set_kernel(real, exec, node, kernel, set, node_params)
+    }
+}
+
+/// Gives the node of a child graph in an executable graph another one.
+fn set_child(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    child: u64,
+    go: impl FnOnce() -> CUresult,
+) -> CUresult {
+    let exec = exec.expose_provenance() as u64;
+    let node = node.expose_provenance() as u64;
+    let within = |of: &Node| of.path.iter().rev().skip(1).any(|&above| above == node);
+    let new = with_begun(|watch| {
+        let others = watch.session.exec(exec).iter().filter(|of| !within(of));
+        let mut taken: Vec<u64> = others.filter_map(|of| of.parameter).collect();
+        watch.nodes_of(real, child, Places::Own, &[node], &mut taken)
+    });
+    let result = go();
+    if let (CUresult::SUCCESS, Some(new)) = (result, new) {
+        with_begun(|watch| {
+            let nodes = watch.session.exec(exec);
+            let mut old: Vec<&mut Node> = nodes.iter_mut().filter(|of| within(of)).collect();
+            if let Some(others) = replace(&mut old, new) {
+                nodes.retain(|of| !within(of));
+                nodes.extend(others);
+            }
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphExecChildGraphNodeSetParams(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    child: CUgraph,
+) -> CUresult {
+    let number = child.expose_provenance() as u64;
+    // SAFETY: the caller keeps the conditions of the C function.
+    set_child(real, exec, node, number, || unsafe {
+        real.cuGraphExecChildGraphNodeSetParams(exec, node, child)
+    })
+}
+
+pub(crate) unsafe fn cuGraphNodeSetEnabled(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    enabled: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuGraphNodeSetEnabled(exec, node, enabled) };
+    if result == CUresult::SUCCESS {
+        let exec = exec.expose_provenance() as u64;
+        let node = node.expose_provenance() as u64;
+        with_begun(|watch| {
+            if let Some(of) = known(watch.session.exec(exec), node) {
+                of.enabled = enabled != 0;
+            }
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphLaunch(
+    real: &'static Api,
+    exec: CUgraphExec,
+    stream: CUstream,
+) -> CUresult {
+    let number = super::launch::number(real, stream);
+    let ticket = with_begun(|watch| {
+        let context = watch.context()?;
+        let exec = exec.expose_provenance() as u64;
+        // Within a capture it becomes part of another graph.
+        match capture(real, number) {
+            Some(_) => None,
+            None => Some(watch.session.begin_graph(context, number, exec)),
+        }
+    });
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuGraphLaunch(exec, stream) };
+    if let Some(Some(ticket)) = ticket {
+        let error = (result != CUresult::SUCCESS).then(|| result.to_string());
+        with_begun(|watch| {
+            watch.session.launched(ticket, error);
+            watch.wake();
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuGraphExecDestroy(real: &'static Api, exec: CUgraphExec) -> CUresult {
+    let handle = exec.expose_provenance() as u64;
+    with_begun(|watch| watch.session.forget_exec(handle));
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuGraphExecDestroy(exec) }
+}

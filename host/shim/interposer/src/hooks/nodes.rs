@@ -1,0 +1,201 @@
+//! The kernels of a graph, as the driver tells of them.
+//!
+//! Graphs are captured, put together by hand, cloned and nested; what they are in the end is asked
+//! of the driver when an executable graph is made. The hidden parameter that a node holds then says
+//! which place is its own, and no history has to be followed.
+
+use driver::pointer::Ptr;
+use driver::sys::*;
+use runtime::session::Node;
+
+use super::launch::{Asked, Params};
+use crate::watch::{Function, Watch};
+
+/// What becomes of the hidden parameters of a graph's nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Places {
+    /// Each node has a place of its own.
+    Own,
+    /// None is checked, because nobody knows when, and how often, it runs.
+    Idle,
+}
+
+/// A launch as the parameters of a node ask for it.
+pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> Asked {
+    let handle = match node.func.is_null() {
+        true => node.kern.expose_provenance(),
+        false => node.func.expose_provenance(),
+    };
+    Asked {
+        function: handle as u64,
+        grid: [node.grid_dim_x, node.grid_dim_y, node.grid_dim_z],
+        block: [node.block_dim_x, node.block_dim_y, node.block_dim_z],
+        cluster,
+        shared: node.shared_mem_bytes,
+        early: false,
+    }
+}
+
+/// The parameters of a kernel's node, whose memory belongs to the node.
+pub(super) fn params(real: &Api, node: u64) -> Option<CUDA_KERNEL_NODE_PARAMS> {
+    let mut params = CUDA_KERNEL_NODE_PARAMS::default();
+    // SAFETY: the handle is that of a live node, and there is room for the result.
+    let found = unsafe { real.cuGraphKernelNodeGetParams(handle(node), &mut params) };
+    (found == CUresult::SUCCESS).then_some(params)
+}
+
+/// The hidden parameter that a node has.
+pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Option<u64> {
+    let offset = function.hidden? as usize;
+    // SAFETY: the driver has told of its own copies, which have the hidden parameter too.
+    unsafe {
+        match node.kernel_params.is_null() {
+            false => {
+                let value = Ptr::new(node.kernel_params).at(function.params).follow();
+                value.ok()?.cast::<u64>().get().ok()
+            }
+            true => {
+                let block = Ptr::new(node.extra).launch_buffer().ok()?;
+                let bytes = block.get(offset..offset + 8)?;
+                Some(u64::from_le_bytes(bytes.try_into().ok()?))
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// The kernels of a graph that is about to be made executable, child graphs included, and their
+    /// places, none of which is among `taken`.
+    pub(super) fn nodes_of(
+        &mut self,
+        real: &'static Api,
+        graph: u64,
+        places: Places,
+        path: &[u64],
+        taken: &mut Vec<u64>,
+    ) -> Vec<Node> {
+        let mut found = Vec::new();
+        for node in all(real, graph) {
+            let path = [path, &[node]].concat();
+            match kind(real, node) {
+                Some(CUgraphNodeParams::KERNEL) => {
+                    found.extend(self.node(real, node, places, path, taken));
+                }
+                Some(CUgraphNodeParams::GRAPH) => {
+                    if let Some(child) = child(real, node) {
+                        found.extend(self.nodes_of(real, child, places, &path, taken));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// A kernel's node, after it has got a place where it should have one.
+    fn node(
+        &mut self,
+        real: &'static Api,
+        node: u64,
+        places: Places,
+        path: Vec<u64>,
+        taken: &mut Vec<u64>,
+    ) -> Option<Node> {
+        let params = params(real, node)?;
+        let asked = asked(&params, cluster(real, node));
+        let (context, function, kernel) = self.kernel(real, &asked)?;
+        let mut parameter = hidden(&function, &params);
+        if let Some(now) = parameter {
+            let kept = self.session.is_kept(context, now);
+            let wanted = match places {
+                Places::Idle if kept => self.session.idle(context),
+                Places::Own if !kept || taken.contains(&now) => self.session.keep_place(context),
+                _ => None,
+            };
+            if let Some(wanted) = wanted
+                && wanted != now
+                && set(real, node, &function, params, wanted)
+            {
+                parameter = Some(wanted);
+            }
+            taken.extend(parameter);
+        }
+        Some(Node {
+            context,
+            kernel,
+            parameter,
+            path,
+            enabled: true,
+        })
+    }
+}
+
+/// Gives a node another hidden parameter.
+fn set(
+    real: &Api,
+    node: u64,
+    function: &Function,
+    mut params: CUDA_KERNEL_NODE_PARAMS,
+    hidden: u64,
+) -> bool {
+    // SAFETY: the driver has told of the parameters, and copies them.
+    unsafe {
+        let with = Params::new(function, hidden, params.kernel_params, params.extra);
+        let Ok(mut with) = with else {
+            return false;
+        };
+        (params.kernel_params, params.extra) = with.arguments();
+        real.cuGraphKernelNodeSetParams(handle(node), &params) == CUresult::SUCCESS
+    }
+}
+
+fn all(real: &Api, graph: u64) -> Vec<u64> {
+    let mut count = 0;
+    let nodes = std::ptr::null_mut();
+    // SAFETY: the graph is the program's, and there is room for the count.
+    let counted = unsafe { real.cuGraphGetNodes(handle(graph), nodes, &mut count) };
+    let mut nodes: Vec<CUgraphNode> = vec![std::ptr::null_mut(); count];
+    if counted != CUresult::SUCCESS || nodes.is_empty() {
+        return Vec::new();
+    }
+    // SAFETY: there is room for so many.
+    let listed = unsafe { real.cuGraphGetNodes(handle(graph), nodes.as_mut_ptr(), &mut count) };
+    if listed != CUresult::SUCCESS {
+        return Vec::new();
+    }
+    nodes.truncate(count);
+    let numbers = nodes.into_iter().map(|of| of.expose_provenance() as u64);
+    numbers.collect()
+}
+
+fn kind(real: &Api, node: u64) -> Option<CUgraphNodeType> {
+    let mut kind = 0;
+    // SAFETY: the driver has told of the node, and there is room for the result.
+    let found = unsafe { real.cuGraphNodeGetType(handle(node), &mut kind) };
+    (found == CUresult::SUCCESS).then_some(kind)
+}
+
+/// The graph that belongs to a node.
+pub(super) fn child(real: &Api, node: u64) -> Option<u64> {
+    let mut graph = std::ptr::null_mut();
+    // SAFETY: as above.
+    let found = unsafe { real.cuGraphChildGraphNodeGetGraph(handle(node), &mut graph) };
+    (found == CUresult::SUCCESS).then(|| graph.expose_provenance() as u64)
+}
+
+/// CTAs of a cluster as a node's attributes ask for them; zeroes unless they do.
+pub(super) fn cluster(real: &Api, node: u64) -> [u32; 3] {
+    let mut value = CUstreamAttrValue::default();
+    let attribute = launch_attribute::CLUSTER_DIMENSION;
+    // SAFETY: as above.
+    let found = unsafe { real.cuGraphKernelNodeGetAttribute(handle(node), attribute, &mut value) };
+    let [first, second, ..] = value.value;
+    match found {
+        CUresult::SUCCESS => [first as u32, (first >> 32) as u32, second as u32],
+        _ => [0; 3],
+    }
+}
+
+fn handle<T>(number: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(number as usize)
+}
