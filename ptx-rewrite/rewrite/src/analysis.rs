@@ -278,6 +278,11 @@ fn refuse(module: &Module) -> Option<String> {
     if module.version.is_none_or(|version| version < (6, 2)) {
         return Some("the PTX version is below 6.2".into());
     }
+    // Whoever launches a kernel on the device hands it its parameters, and knows of no hidden one.
+    if let Some(call) = module.functions().find(|f| is_device_launch(&f.name)) {
+        let why = "kernels launched from the device are not checked";
+        return Some(format!("the module uses {}: {why}", call.name));
+    }
     let sm = module
         .target
         .iter()
@@ -287,6 +292,13 @@ fn refuse(module: &Module) -> Option<String> {
         Some(number) if number >= 70 => None,
         _ => Some("the target is below sm_70; build for compute_70 or later".into()),
     }
+}
+
+/// Whether a function of the device runtime starts kernels, or makes room for their parameters.
+/// Source: CUDA Programming Guide, "Device-side Launch from PTX".
+fn is_device_launch(name: &str) -> bool {
+    let calls = ["cudaLaunchDevice", "cudaGetParameterBuffer"];
+    calls.iter().any(|call| name.starts_with(call))
 }
 
 fn no_room(module: &Module, entry: &Function) -> Option<String> {

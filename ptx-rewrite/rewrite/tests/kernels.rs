@@ -336,3 +336,29 @@ fn barriers_of_the_grid_are_recognised_with_certainty_or_not_at_all() {
         );
     }
 }
+
+#[test]
+fn a_module_that_launches_kernels_from_the_device_stays_as_it_is() {
+    let declared = |name: &str| {
+        format!(
+            ".extern .func (.param .b32 r) {name}(.param .b64 a, .param .b64 b);
+            .entry k(.param .u64 a) {{ .reg .u64 %a; .reg .u32 %v;
+                ld.param.u64 %a, [a]; st.global.u32 [%a], %v; ret; }}"
+        )
+    };
+    for name in [
+        "cudaLaunchDevice",
+        "cudaLaunchDeviceV2",
+        "cudaGetParameterBuffer",
+        "cudaGetParameterBufferV2",
+    ] {
+        let text = declared(name);
+        let rewritten = rewritten(&text);
+        assert_eq!(rewritten.text, format!("{HEADER}{text}"));
+        let kernel = &rewritten.kernels[0];
+        let why = kernel.why_not.clone().unwrap_or_default();
+        assert!(!kernel.instrumented && why.contains(name), "{why}");
+    }
+    // The device runtime is more than launches.
+    assert!(rewritten(&declared("cudaDeviceGetAttribute")).kernels[0].instrumented);
+}
