@@ -70,6 +70,8 @@ pub struct Session {
     checker: Checker,
     gpus: BTreeMap<u64, Gpu>,
     flights: Vec<Flight>,
+    /// Somebody has waited for them in vain, and none has ended since.
+    stuck: bool,
     /// Places of nodes of graphs, by context and value of the hidden parameter; they are never freed.
     places: HashMap<(u64, u64), usize>,
     /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
@@ -83,6 +85,7 @@ impl Session {
             checker,
             gpus: BTreeMap::new(),
             flights: Vec::new(),
+            stuck: false,
             places: HashMap::new(),
             execs: HashMap::new(),
         }
@@ -143,16 +146,17 @@ impl Session {
         let Some(gpu) = self.gpus.get(&flight.context) else {
             return;
         };
-        let recorded = match error {
-            Some(error) => Err(error),
-            None => {
-                let recorded = gpu.record(&flight.events[1], flight.stream);
-                recorded.map_err(|error| error.to_string())
+        match (error, gpu.record(&flight.events[1], flight.stream)) {
+            (None, Ok(())) => self.flights.push(flight),
+            // It has never begun.
+            (Some(error), _) => self.land(flight, Some(error)),
+            // Nobody will know when it has ended.
+            (None, Err(error)) => {
+                let why = format!("the launch cannot be followed: {error}");
+                for (_, begun) in flight.launches {
+                    self.checker.abandon(begun, &why);
+                }
             }
-        };
-        match recorded {
-            Ok(()) => self.flights.push(flight),
-            Err(error) => self.land(flight, Some(error)),
         }
     }
 
@@ -228,6 +232,7 @@ impl Session {
             match passed {
                 Ok(false) => index += 1,
                 ended => {
+                    self.stuck = false;
                     let mut flight = self.flights.remove(index);
                     self.note_overlaps(&mut flight);
                     self.land(flight, ended.err().map(|error| error.to_string()));
@@ -290,8 +295,12 @@ impl Session {
             let (name, extent) = (&kernel.name, kernel.extent);
             match self.checker.try_begin(gpu, kernel.key, name, extent, kept) {
                 Ok(begun) => return Some(begun),
-                Err(_) if !self.flights.is_empty() && self.wait(started, PATIENCE) => {}
-                Err(_) => break,
+                Err(_) if self.stuck || self.flights.is_empty() => break,
+                Err(_) if self.wait(started, PATIENCE) => {}
+                Err(_) => {
+                    self.stuck = true;
+                    break;
+                }
             }
         }
         let why = "it needs what a launch still uses that has not ended";
