@@ -360,6 +360,8 @@ macro_rules! entry_points {
             func: CUfunction, grid_dim_x: c_uint, grid_dim_y: c_uint, grid_dim_z: c_uint, block_dim_x: c_uint,
             block_dim_y: c_uint, block_dim_z: c_uint, shared_mem_bytes: c_uint, stream: CUstream,
             kernel_params: *mut *mut c_void);
+        cuLaunchCooperativeKernelMultiDevice: cuLaunchCooperativeKernelMultiDevice 9000 [cuLaunchCooperativeKernelMultiDevice] (
+            list: *mut CUDA_LAUNCH_PARAMS, num_devices: c_uint, flags: c_uint);
         cuOccupancyMaxActiveBlocksPerMultiprocessor: cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 [cuOccupancyMaxActiveBlocksPerMultiprocessor] (
             num_blocks: *mut c_int, func: CUfunction, block_size: c_int, dynamic_smem_size: usize);
         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 [cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] (

@@ -291,6 +291,19 @@ layouts! {
         kern: CUkernel,
         ctx: CUcontext,
     }
+    /// One launch of several that run on devices of their own.
+    CUDA_LAUNCH_PARAMS = 56 {
+        function: CUfunction,
+        grid_dim_x: c_uint,
+        grid_dim_y: c_uint,
+        grid_dim_z: c_uint,
+        block_dim_x: c_uint,
+        block_dim_y: c_uint,
+        block_dim_z: c_uint,
+        shared_mem_bytes: c_uint,
+        stream: CUstream,
+        kernel_params: *mut *mut c_void,
+    }
     /// A memset node.
     CUDA_MEMSET_NODE_PARAMS = 40 {
         dst: CUdeviceptr,

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_uint, c_void};
 
-use driver::sys::{CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute};
+use driver::sys::{
+    CUDA_LAUNCH_PARAMS, CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute,
+};
 use simt::{KernelInfo, Launch};
 
 use crate::Answer;
@@ -174,6 +176,30 @@ pub(crate) fn cuLaunchCooperativeKernel(
         stream.address(),
         prepare(func.address(), &shape, params, Ptr::NULL)?,
     )
+}
+
+/// There is one device, and each launch wants one of its own.
+pub(crate) fn cuLaunchCooperativeKernelMultiDevice(
+    list: Ptr<CUDA_LAUNCH_PARAMS>,
+    count: c_uint,
+    flags: c_uint,
+) -> Answer {
+    let one = list.get()?;
+    // Not the legacy default stream, which no name is either.
+    if count != 1 || flags > 3 || one.stream.addr() <= 1 {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let shape = Shape {
+        grid: [one.grid_dim_x, one.grid_dim_y, one.grid_dim_z],
+        block: [one.block_dim_x, one.block_dim_y, one.block_dim_z],
+        cluster: [1; 3],
+        shared: one.shared_mem_bytes,
+        cooperative: true,
+    };
+    // SAFETY: the array is part of what the caller of the entry point promises.
+    let params = unsafe { Ptr::new(one.kernel_params) };
+    let work = prepare(one.function.addr() as u64, &shape, params, Ptr::NULL)?;
+    submit(one.stream.addr() as u64, work)
 }
 
 /// The shape that a configuration asks for. Attributes that are about speed do nothing here.

@@ -67,6 +67,7 @@ table! {
     cuLaunchKernel,
     cuLaunchKernelEx,
     cuLaunchCooperativeKernel,
+    cuLaunchCooperativeKernelMultiDevice,
     // graphs
     cuGraphAddKernelNode_v1,
     cuGraphAddKernelNode,

@@ -133,6 +133,7 @@ fn every_form_of_launch_is_checked() {
         "extra",
         "ex",
         "cooperative",
+        "multi-device",
         "per-thread",
         "library",
         "function",

@@ -1,5 +1,6 @@
 //! Launches in every form: each gets the hidden parameter, and is followed by the session.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use driver::pointer::Ptr;
@@ -342,4 +343,75 @@ pub(crate) unsafe fn cuLaunchKernelEx(
             real.cuLaunchKernelEx(config, func, params, extra)
         })
     }
+}
+
+pub(crate) unsafe fn cuLaunchCooperativeKernelMultiDevice(
+    real: &'static Api,
+    list: *mut CUDA_LAUNCH_PARAMS,
+    num_devices: c_uint,
+    flags: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let given = unsafe { Ptr::new(list) };
+    let copied = (0..num_devices as usize).map(|index| given.at(index).get());
+    let copied: Result<Vec<CUDA_LAUNCH_PARAMS>, _> = copied.collect();
+    // SAFETY: as above.
+    unsafe {
+        match copied {
+            Ok(mut copied) => on_devices(real, &mut copied, 0, &mut |list| {
+                let list = list.as_mut_ptr();
+                real.cuLaunchCooperativeKernelMultiDevice(list, num_devices, flags)
+            }),
+            Err(_) => real.cuLaunchCooperativeKernelMultiDevice(list, num_devices, flags),
+        }
+    }
+}
+
+/// Gives the launches from `index` on the hidden parameter, each in the context of its stream, and
+/// asks the driver for all of them.
+///
+/// # Safety
+/// The list is what the driver takes.
+unsafe fn on_devices(
+    real: &'static Api,
+    list: &mut Vec<CUDA_LAUNCH_PARAMS>,
+    index: usize,
+    go: &mut dyn FnMut(&mut Vec<CUDA_LAUNCH_PARAMS>) -> CUresult,
+) -> CUresult {
+    let Some(&one) = list.get(index) else {
+        return go(list);
+    };
+    let asked = Asked {
+        function: one.function.expose_provenance() as u64,
+        grid: [one.grid_dim_x, one.grid_dim_y, one.grid_dim_z],
+        block: [one.block_dim_x, one.block_dim_y, one.block_dim_z],
+        cluster: [0; 3],
+        shared: one.shared_mem_bytes,
+        early: false,
+    };
+    let mut context = std::ptr::null_mut();
+    // SAFETY: the program is about to use the stream; what is pushed is popped below.
+    let entered = unsafe {
+        real.cuStreamGetCtx(one.stream, &mut context) == CUresult::SUCCESS
+            && real.cuCtxPushCurrent(context) == CUresult::SUCCESS
+    };
+    let inside = Cell::new(entered);
+    let leave = || {
+        if inside.replace(false) {
+            let mut popped = std::ptr::null_mut();
+            // SAFETY: this thread has pushed it.
+            let _ = unsafe { real.cuCtxPopCurrent(&mut popped) };
+        }
+    };
+    let given = (one.kernel_params, std::ptr::null_mut());
+    // SAFETY: by the contract.
+    let result = unsafe {
+        launch(real, &asked, one.stream, given, |params, _| {
+            leave();
+            list[index].kernel_params = params;
+            on_devices(real, list, index + 1, go)
+        })
+    };
+    leave();
+    result
 }

@@ -24,6 +24,12 @@ typedef struct {
     void **params, **extra;
     H kern, ctx;
 } Node;
+typedef struct {
+    H func;
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    H stream;
+    void **params;
+} Launch;
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
@@ -42,6 +48,7 @@ CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned
     cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **),
     cuLaunchKernelEx(const Config *, H, void **, void **),
+    cuLaunchCooperativeKernelMultiDevice(Launch *, unsigned, unsigned),
     cuLaunchCooperativeKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **);
 
 static const char ptx[] =
@@ -89,6 +96,9 @@ static void launch(H function, P out, H stream) {
         CHECK(cuLaunchKernelEx(&config, function, params, 0));
     } else if (is("cooperative")) {
         CHECK(cuLaunchCooperativeKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, params));
+    } else if (is("multi-device")) {
+        Launch one = {function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, params};
+        CHECK(cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
     } else if (is("per-thread")) {
         void *found = 0;
         CHECK(cuGetProcAddress_v2("cuLaunchKernel", &found, 12000, 2, 0));
