@@ -4,11 +4,13 @@
 //! * [`mem`]: host mappings that a simulated device may share with the program.
 //! * [`fatbin`], [`elf`]: what nvcc leaves in an executable.
 //! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
+//! * [`client`]: a program of our own on a driver.
 //! * [`pointer`]: pointers that a program hands to an entry point; [`image`]: what it hands to a load.
 //! * [`probe`]: whether a driver works.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
+pub mod client;
 mod device;
 pub mod elf;
 pub mod fatbin;

@@ -5,14 +5,17 @@
 //! * [`exec`]: what a kernel computes, against [`reference`] or an expression, on the original and
 //!   on the rewritten text.
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
+//! * [`gpu`]: both of them on a driver, in processes of their own.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
 //! * [`table`]: the verdicts of [`race`], counted.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
 pub mod args;
+mod events;
 pub mod exec;
 pub mod expr;
 pub mod files;
+pub mod gpu;
 pub mod header;
 pub mod inputs;
 pub mod machine;

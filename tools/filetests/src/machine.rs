@@ -1,17 +1,18 @@
 //! The simulated device, checked or not, as a test case sees it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use driver::Device as _;
-use runtime::log::{Event, Why, Writer};
+use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Model, Options, ShadowSize};
 use simt::{Device, DeviceConfig, LaunchError, Limits};
 
 use crate::args::Arg;
+use crate::events;
 use crate::header::{Case, Class};
 
 /// A launch that takes longer hangs.
@@ -48,6 +49,22 @@ impl Launch {
     }
 }
 
+impl Launch {
+    /// The name of the kernel: the one that is said, or the only one.
+    ///
+    /// # Errors
+    /// When none is said and there is not exactly one.
+    pub fn kernel(&self, module: &ptx::ast::Module) -> Result<String> {
+        if let Some(name) = &self.kernel {
+            return Ok(name.clone());
+        }
+        match module.functions().filter(|f| f.entry).collect::<Vec<_>>()[..] {
+            [only] => Ok(only.name.to_string()),
+            _ => bail!("the file has not exactly one kernel: say which with `kernel`"),
+        }
+    }
+}
+
 /// What came of a launch.
 pub struct Outcome {
     /// Contents of the arguments afterwards; empty for scalars.
@@ -62,14 +79,18 @@ pub struct Outcome {
     pub ordered: u64,
     /// Accesses that were not checked, if there are any.
     pub unchecked: Option<String>,
+    /// Nothing but barriers can order its threads, so that its races do not depend on the schedule.
+    pub by_barriers: bool,
 }
 
 /// A failed launch.
 #[derive(Debug)]
 pub struct Failure {
-    /// `illegal-address`, `invalid-texture`, `misaligned`, `trap`, `assert`, `deadlock`, `timeout` or `other`.
-    pub kind: &'static str,
-    message: String,
+    /// What it may be: `illegal-address`, `invalid-texture`, `misaligned`, `trap`, `assert`,
+    /// `deadlock`, `timeout` or `other`. A driver has one code for several of them.
+    pub kinds: &'static [&'static str],
+    /// What the device says.
+    pub message: String,
 }
 
 impl fmt::Display for Failure {
@@ -148,13 +169,7 @@ impl Machine {
     /// Loads `text`, runs the launch and reads everything back.
     pub fn run(mut self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
         let (module, _) = ptx::parse(text);
-        let kernel = match &launch.kernel {
-            Some(name) => name.clone(),
-            None => match module.functions().filter(|f| f.entry).collect::<Vec<_>>()[..] {
-                [only] => only.name.to_string(),
-                _ => bail!("the file has not exactly one kernel: say which with `kernel`"),
-            },
-        };
+        let kernel = launch.kernel(&module)?;
         let id = self.sim.load(text, "test")?;
         let (params, addresses) = self.arguments(id, &kernel, arguments)?;
         let mut request = simt::Launch::new(launch.grid, launch.block, params);
@@ -173,22 +188,9 @@ impl Machine {
             self.sim.device().read(address, &mut bytes)?;
             Ok(bytes)
         });
-        Ok(Outcome {
-            contents: contents.collect::<Result<_>>()?,
-            error: error.map(drop).map_err(failure),
-            races: self
-                .races(false)?
-                .into_iter()
-                .map(|(race, _)| race)
-                .collect(),
-            misuses: self
-                .races(true)?
-                .into_iter()
-                .map(|(race, kind)| (kind, race.lines))
-                .collect(),
-            ordered: self.ordered(),
-            unchecked: self.unchecked(&kernel),
-        })
+        let contents = contents.collect::<Result<_>>()?;
+        let events = self.sim.checker().map_or(&[][..], Checker::events);
+        events::outcome(events, &kernel, contents, error.map(drop).map_err(failure))
     }
 
     /// Puts buffers into device memory and packs the parameters.
@@ -229,101 +231,21 @@ impl Machine {
         }
         Ok((params, addresses))
     }
-
-    /// Conflicts taken for ordered.
-    fn ordered(&self) -> u64 {
-        let events = self.sim.checker().map_or(&[][..], Checker::events);
-        let launches = events.iter().map(|event| match event {
-            Event::Launch(launch) => launch.counters.ordered,
-            _ => 0,
-        });
-        launches.sum()
-    }
-
-    /// What of a kernel the checks leave out.
-    fn unchecked(&self, kernel: &str) -> Option<String> {
-        let events = self.sim.checker().map_or(&[][..], Checker::events);
-        let mut kernels = events.iter().filter_map(|event| match event {
-            Event::Module(module) => module.kernels.iter().find(|known| known.name == kernel),
-            _ => None,
-        });
-        let known = kernels.next_back()?;
-        let missed = events.iter().any(|event| match event {
-            // A wild access is outside of everything, and fails the launch anyway.
-            Event::Launch(launch) => {
-                launch.counters.outside + launch.counters.dropped > 0 && launch.error.is_none()
-            }
-            _ => false,
-        });
-        match (known.shared, known.not_understood.first()) {
-            (0, None) if missed => Some("accesses outside of the checked window".to_owned()),
-            (0, None) => None,
-            (0, Some(what)) => Some(what.clone()),
-            (count, _) => Some(format!("{count} accesses to shared memory")),
-        }
-    }
-
-    /// The races, or the misuses with what the log calls them.
-    fn races(&self, misuses: bool) -> Result<Vec<(Race, String)>> {
-        let mut lines = HashMap::new();
-        let mut races = Vec::new();
-        for event in self.sim.checker().map_or(&[][..], Checker::events) {
-            match event {
-                Event::Module(module) => {
-                    lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
-                }
-                Event::Sites { sites, .. } => {
-                    lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
-                }
-                Event::Race(race) if matches!(race.why, Why::Misuse(_)) == misuses => {
-                    let line = |site| {
-                        lines
-                            .get(&site)
-                            .copied()
-                            .ok_or_else(|| anyhow!("unknown site {site}"))
-                    };
-                    let (a, b) = (line(race.site)?, line(race.previous_site)?);
-                    let kind = match race.why {
-                        Why::Misuse(misuse) => serde_json::to_value(misuse)?,
-                        _ => serde_json::Value::Null,
-                    };
-                    let race = Race {
-                        lines: (a.min(b), a.max(b)),
-                        class: match race.why {
-                            Why::Strong => Class::Strong,
-                            Why::Luck => Class::Luck,
-                            _ => Class::Race,
-                        },
-                        decided: race.decided,
-                        same_value: race.same_value,
-                    };
-                    races.push((race, kind.as_str().unwrap_or_default().to_owned()));
-                }
-                Event::Launch(launch) => {
-                    if let Some(why) = &launch.why_not {
-                        bail!("the launch was not checked: {why}");
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(races)
-    }
 }
 
 fn failure(error: LaunchError) -> Failure {
-    let kind = match &error {
-        LaunchError::IllegalAddress { .. } => "illegal-address",
-        LaunchError::InvalidTexture { .. } => "invalid-texture",
-        LaunchError::Misaligned { .. } => "misaligned",
-        LaunchError::Trap { .. } => "trap",
-        LaunchError::Assert { .. } => "assert",
-        LaunchError::Deadlock { .. } => "deadlock",
-        LaunchError::Timeout { .. } => "timeout",
-        _ => "other",
+    let kinds: &[&str] = match &error {
+        LaunchError::IllegalAddress { .. } => &["illegal-address"],
+        LaunchError::InvalidTexture { .. } => &["invalid-texture"],
+        LaunchError::Misaligned { .. } => &["misaligned"],
+        LaunchError::Trap { .. } => &["trap"],
+        LaunchError::Assert { .. } => &["assert"],
+        LaunchError::Deadlock { .. } => &["deadlock"],
+        LaunchError::Timeout { .. } => &["timeout"],
+        _ => &["other"],
     };
     Failure {
-        kind,
+        kinds,
         message: error.to_string(),
     }
 }

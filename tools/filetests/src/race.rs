@@ -91,7 +91,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-fn expectation(text: &str) -> Result<Verdict> {
+pub(crate) fn expectation(text: &str) -> Result<Verdict> {
     match text {
         "race" => Ok(Verdict::Race),
         "no-race" => Ok(Verdict::NoRace),
@@ -215,15 +215,24 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
 }
 
 fn once(case: &Case, checks: Checks, seed: u64) -> Result<Outcome> {
+    let machine = Machine::under(model(case)?, Some(checks), seed)?;
+    machine.run(&case.text, &Launch::of(case)?, &arguments(case)?)
+}
+
+/// The arguments of a case.
+pub(crate) fn arguments(case: &Case) -> Result<Vec<Arg>> {
     let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
-    let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
-    let model = match case.get("model") {
-        None | Some("default") => None,
-        Some("ptx") => Some(Model::Ptx),
-        Some("scoped") => Some(Model::Scoped),
+    arguments.collect()
+}
+
+/// The memory model that a case is judged under.
+pub(crate) fn model(case: &Case) -> Result<Option<Model>> {
+    match case.get("model") {
+        None | Some("default") => Ok(None),
+        Some("ptx") => Ok(Some(Model::Ptx)),
+        Some("scoped") => Ok(Some(Model::Scoped)),
         Some(other) => bail!("unknown model `{other}`: default, ptx or scoped"),
-    };
-    Machine::under(model, Some(checks), seed)?.run(&case.text, &Launch::of(case)?, &arguments)
+    }
 }
 
 /// Fails unless exactly the misuses that `misuse` lines name were found.
@@ -239,7 +248,7 @@ fn misuses(case: &Case, outcome: &Outcome) -> Result<()> {
 }
 
 /// A pair of lines, the smaller first, and what is said of it.
-type Pair = (Class, (u32, u32));
+pub(crate) type Pair = (Class, (u32, u32));
 
 /// Fails when a pair has written the same value in all schedules and is not marked so, or the other
 /// way around.
@@ -260,14 +269,14 @@ fn values(labels: &BTreeMap<Pair, Label>, same: &BTreeMap<(u32, u32), bool>) -> 
 }
 
 /// What a file says about a pair of lines.
-struct Label {
+pub(crate) struct Label {
     name: String,
     same_value: bool,
 }
 
 /// What marked pairs of lines are, with the label they carry; a label that stands once races with
 /// itself.
-fn labels(case: &Case) -> Result<BTreeMap<Pair, Label>> {
+pub(crate) fn labels(case: &Case) -> Result<BTreeMap<Pair, Label>> {
     let mut marks: BTreeMap<(Class, &str), Vec<&Mark>> = BTreeMap::new();
     for mark in &case.marks {
         let key = (mark.class, mark.label.as_str());

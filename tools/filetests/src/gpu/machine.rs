@@ -1,0 +1,309 @@
+//! A device behind a driver, checked as the interposer checks it.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use driver::Device as _;
+use driver::client::{Client, Function, Module, Shape};
+use driver::gpu::Gpu;
+use driver::sys::CUresult;
+use ptx::ast::Space;
+use runtime::log::Writer;
+use runtime::session::{Kernel, Session};
+use runtime::{Checker, Extent, Model, ModuleKey, Options, ShadowSize};
+
+use crate::args::Arg;
+use crate::events;
+use crate::machine::{Checks, Failure, Launch, Outcome};
+
+/// How long the checks of a launch that has ended may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The driver refuses a file as it is written, which says nothing about the checks.
+#[derive(Debug)]
+pub(super) struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the driver refuses the file as written: {}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Bytes for arguments. They lie together, so that no two of their granules share a cell.
+const ARENA: u64 = 32 << 20;
+/// Bytes of the shadow memory.
+const SHADOW: u64 = 64 << 20;
+/// Arguments begin at multiples of so many bytes, as the driver's allocations do.
+const ALIGNMENT: u64 = 256;
+
+/// How launches are checked: mode, journal and memory model.
+pub(super) type How = (Checks, Option<Model>);
+
+/// The first device of a driver.
+pub(super) struct Machine {
+    client: Client,
+    memory: Gpu,
+    /// Address of the [`ARENA`].
+    arena: u64,
+    /// What checks all launches, if anything does.
+    session: Option<Session>,
+    /// A launch has failed: nothing works in this process any more.
+    pub(super) broken: bool,
+}
+
+/// What a launch needs to know of a loaded module.
+struct Loaded {
+    module: Module,
+    function: Function,
+    /// The module's number, when it is checked.
+    key: Option<ModuleKey>,
+    /// Offset of the hidden parameter in bytes, if there is one.
+    hidden: Option<u32>,
+    kernel: String,
+    /// Addresses of variables that the checker was told of.
+    variables: Vec<u64>,
+}
+
+impl Machine {
+    /// Opens the driver that the environment names, or the one that is installed. All launches of a
+    /// process are checked in one way, because a journal takes much of a device's memory.
+    pub(super) fn open(how: Option<How>) -> Result<Self> {
+        let client = Client::open().map_err(|why| anyhow!(why))?;
+        let mut memory = client.memory().context("no memory on the device")?;
+        let arena = memory.alloc(ARENA)?;
+        let session = how.map(|how| session(how, &client)).transpose()?;
+        Ok(Self {
+            client,
+            memory,
+            arena,
+            session,
+            broken: false,
+        })
+    }
+
+    /// Loads `text`, and launches it `times` times with fresh arguments, unless it has variables,
+    /// which keep their values. What is reported is of all launches, contents are of the last.
+    pub(super) fn run(
+        &mut self,
+        text: &str,
+        launch: &Launch,
+        (arguments, times): (&[Arg], u32),
+    ) -> Result<Outcome> {
+        let before = self.events().len();
+        let (parsed, _) = ptx::parse(text);
+        let kernel = launch.kernel(&parsed)?;
+        let params = parsed.functions().find(|f| f.name == kernel.as_str());
+        let params = &params
+            .with_context(|| format!("no kernel `{kernel}`"))?
+            .params;
+        ensure!(
+            params.len() == arguments.len(),
+            "{} `arg` lines for {} parameters",
+            arguments.len(),
+            params.len()
+        );
+        let (layout, _) = ptx::param_layout(params);
+        let mut globals = parsed.variables().filter(|of| of.space == Space::Global);
+        let times = if globals.next().is_some() { 1 } else { times };
+
+        let loaded = self.load(text, &parsed, kernel)?;
+        let (mut block, mut buffers) = (Vec::new(), Vec::new());
+        let mut used = 0;
+        for (place, argument) in layout.iter().zip(arguments) {
+            block.resize(place.offset as usize, 0);
+            match argument {
+                Arg::Scalar(value) => {
+                    block.extend(value);
+                    buffers.push(None);
+                }
+                Arg::Buffer(bytes) => {
+                    let (address, length) = (self.arena + used, bytes.len() as u64);
+                    used += length.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
+                    ensure!(used <= ARENA, "arguments of more than {ARENA} bytes");
+                    if let Some(session) = &mut self.session {
+                        session.checker().allocated(address, length, "arg");
+                    }
+                    block.extend(address.to_le_bytes());
+                    buffers.push(Some(address));
+                }
+            }
+        }
+        let mut error = Ok(());
+        for _ in 0..times {
+            for (argument, address) in arguments.iter().zip(&buffers) {
+                if let (Arg::Buffer(bytes), Some(address)) = (argument, address) {
+                    self.memory.write(*address, bytes)?;
+                }
+            }
+            error = self.launch(&loaded, launch, &block)?;
+            if error.is_err() {
+                self.broken = true;
+                break;
+            }
+        }
+        let contents = match error.is_ok() {
+            true => self.contents(arguments, &buffers)?,
+            false => Vec::new(),
+        };
+        if !self.broken {
+            self.give_back(loaded.module, &loaded.variables, &buffers);
+        }
+        events::outcome(&self.events()[before..], &loaded.kernel, contents, error)
+    }
+
+    fn events(&mut self) -> &[runtime::log::Event] {
+        match &mut self.session {
+            Some(session) => session.checker().events(),
+            None => &[],
+        }
+    }
+
+    fn load(&mut self, text: &str, parsed: &ptx::ast::Module, kernel: String) -> Result<Loaded> {
+        let Some(session) = &mut self.session else {
+            let module = self.client.load(text).map_err(Refused)?;
+            let function = self.function(&module, &kernel)?;
+            return Ok(Loaded {
+                module,
+                function,
+                key: None,
+                hidden: None,
+                kernel,
+                variables: Vec::new(),
+            });
+        };
+        let checker = session.checker();
+        let prepared = checker.prepare(text, "test");
+        let hidden = checker.hidden_parameter(prepared.key, &kernel);
+        let module = match self.client.load(&prepared.text) {
+            Ok(module) => module,
+            Err(why) => {
+                let original = self.client.load(text).map_err(Refused)?;
+                self.client.unload(original);
+                bail!("the driver refuses the text with checks: {why}");
+            }
+        };
+        let mut variables = Vec::new();
+        for variable in parsed.variables().filter(|of| of.space == Space::Global) {
+            if let Some((address, bytes)) = self.client.variable(&module, &variable.name) {
+                let call = format!("variable {}", variable.name);
+                checker.allocated(address, bytes, &call);
+                variables.push(address);
+            }
+        }
+        let function = self.function(&module, &kernel)?;
+        Ok(Loaded {
+            module,
+            function,
+            key: Some(prepared.key),
+            hidden,
+            kernel,
+            variables,
+        })
+    }
+
+    fn function(&self, module: &Module, kernel: &str) -> Result<Function> {
+        let function = self.client.function(module, kernel);
+        function.with_context(|| format!("the driver has no kernel `{kernel}`"))
+    }
+
+    /// One launch, checked where the module is; how it failed, if it did.
+    fn launch(
+        &mut self,
+        loaded: &Loaded,
+        launch: &Launch,
+        params: &[u8],
+    ) -> Result<Result<(), Failure>> {
+        let shape = Shape {
+            grid: launch.grid,
+            block: launch.block,
+            shared: launch.shared,
+            cooperative: launch.cooperative,
+        };
+        let mut params = params.to_vec();
+        let (Some(session), Some(key)) = (&mut self.session, loaded.key) else {
+            let asked = self.client.launch(loaded.function, &shape, &params);
+            return Ok(asked.and_then(|()| self.client.finish()).map_err(failure));
+        };
+        let fixed = self.client.static_shared(loaded.function);
+        let kernel = Kernel {
+            key,
+            name: loaded.kernel.clone(),
+            extent: Extent {
+                cluster: self.client.cluster(loaded.function),
+                grid: launch.grid,
+                block: launch.block,
+                shared: Extent::shared_bytes(fixed, launch.shared),
+            },
+        };
+        let ticket = session.begin(self.client.context(), 0, kernel, false);
+        if let Some(offset) = loaded.hidden {
+            let parameter = ticket
+                .parameter
+                .context("no memory for the launch's state")?;
+            params.resize(offset as usize, 0);
+            params.extend(parameter.to_le_bytes());
+        }
+        let asked = self.client.launch(loaded.function, &shape, &params);
+        session.launched(ticket, asked.err().map(|error| error.to_string()));
+        let ended = asked.and_then(|()| self.client.finish());
+        ensure!(
+            session.settle(PATIENCE),
+            "the checks of a launch that has ended do not end"
+        );
+        Ok(ended.map_err(failure))
+    }
+
+    fn contents(&self, arguments: &[Arg], buffers: &[Option<u64>]) -> Result<Vec<Vec<u8>>> {
+        let pairs = arguments.iter().zip(buffers);
+        pairs
+            .map(|(argument, address)| match (argument, address) {
+                (Arg::Buffer(bytes), Some(address)) => {
+                    let mut bytes = vec![0; bytes.len()];
+                    self.memory.read(*address, &mut bytes)?;
+                    Ok(bytes)
+                }
+                _ => Ok(Vec::new()),
+            })
+            .collect()
+    }
+
+    fn give_back(&mut self, module: Module, variables: &[u64], buffers: &[Option<u64>]) {
+        if let Some(session) = &mut self.session {
+            let all = buffers.iter().flatten().chain(variables);
+            all.for_each(|address| session.checker().freed(*address));
+        }
+        self.client.unload(module);
+    }
+}
+
+fn session((checks, model): How, client: &Client) -> Result<Session> {
+    let options = Options {
+        mode: checks.mode,
+        journal: checks.journal,
+        model,
+        shadow: ShadowSize::Bytes(SHADOW),
+        ..Options::default()
+    };
+    let mut session = Session::new(Checker::new(options, Writer::Memory(Vec::new())));
+    session.meet(client.context(), || client.memory())?;
+    Ok(session)
+}
+
+/// What a launch's code may mean.
+fn failure(code: CUresult) -> Failure {
+    let kinds: &[&str] = match code {
+        CUresult::ILLEGAL_ADDRESS => &["illegal-address", "invalid-texture"],
+        CUresult::MISALIGNED_ADDRESS => &["misaligned"],
+        CUresult::ASSERT => &["assert"],
+        CUresult::LAUNCH_TIMEOUT => &["deadlock", "timeout"],
+        CUresult::LAUNCH_FAILED | CUresult::ILLEGAL_INSTRUCTION => &["trap"],
+        _ => &["other"],
+    };
+    Failure {
+        kinds,
+        message: code.to_string(),
+    }
+}
