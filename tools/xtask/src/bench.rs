@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::apps::{self, Program, Variant, build::Builder, build::Built};
+use crate::apps::{self, Program, Variant, build, build::Builder, build::Built};
 use crate::command;
 use crate::dist;
 use crate::toolkit;
@@ -84,6 +84,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         toolkit: toolkit::ensure()?,
         dist,
         folder: workspace.target.join("apps"),
+        arch: build::SIMULATED.to_owned(),
     };
     let tool = options.tool.as_ref().map(std::path::absolute).transpose()?;
     let mut manifest = Manifest {

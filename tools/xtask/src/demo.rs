@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::apps::{self, Variant, build::Builder};
+use crate::apps::{self, Variant, build, build::Builder};
 use crate::command;
 use crate::dist;
 use crate::toolkit;
@@ -34,6 +34,7 @@ pub fn run(workspace: &Workspace) -> Result<bool> {
         toolkit,
         dist,
         folder: workspace.target.join("apps"),
+        arch: build::SIMULATED.to_owned(),
     };
     let built = builder.build(&program, Variant::Racy)?;
 

@@ -17,6 +17,7 @@ pub mod command;
 pub mod demo;
 pub mod device;
 pub mod dist;
+pub mod gpu_kit;
 pub mod names;
 pub mod oracles;
 pub mod registers;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, demo, device, dist, names, oracles, registers, suite, tidy, toolkit,
+    bench, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy, toolkit,
     workspace::Workspace,
 };
 
@@ -55,6 +55,11 @@ enum Command {
     Fuzz(oracles::FuzzOptions),
     /// Count what every oracle says of the files of tests/race.
     Verdicts,
+    /// Make a folder with all that is to be run on a machine with a GPU, 60 MiB at most.
+    GpuKit {
+        /// Where; <target>/gpu-kit without it.
+        folder: Option<std::path::PathBuf>,
+    },
     /// Measure checked against unchecked runs of the programs of bench-rodinia, or of tests/apps.
     Bench(bench::Options),
     /// Assemble every program's PTX with and without checks, and write docs/registers.md.
@@ -85,6 +90,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),
+        Command::GpuKit { folder } => gpu_kit::make(&workspace, folder.as_deref()),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::PtxasTable(options) => registers::run(&workspace, &options),
     }

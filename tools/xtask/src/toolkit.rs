@@ -54,6 +54,15 @@ impl Toolkit {
         command.env("CUDA_HOME", &self.root)
     }
 
+    /// `LD_LIBRARY_PATH` with the folders of this toolkit's libraries first, for programs of its shared runtime.
+    pub fn library_path(&self) -> std::ffi::OsString {
+        let own = ["lib64", "lib"].map(|name| self.root.join(name));
+        let own = own.into_iter().filter(|folder| folder.is_dir());
+        let old = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let old: Vec<PathBuf> = std::env::split_paths(&old).collect();
+        std::env::join_paths(own.chain(old)).unwrap_or_default()
+    }
+
     /// Prints where it is; true, as a command's outcome.
     pub fn announce(&self) -> bool {
         println!("{} ({})", self.nvcc.display(), self.found);

@@ -9,7 +9,7 @@ mod command_line;
 mod registers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::apps::{self, Program, build::Builder, judge};
+use xtask::apps::{self, Program, build, build::Builder, judge};
 use xtask::dist::Dist;
 use xtask::suite::READY;
 use xtask::toolkit;
@@ -39,6 +39,7 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
             toolkit,
             dist: Dist::of(&workspace),
             folder: workspace.target.join("apps"),
+            arch: build::SIMULATED.to_owned(),
         }),
         None if ready => anyhow::bail!("no nvcc"),
         _ => None,

@@ -11,6 +11,9 @@ use crate::command;
 use crate::dist::Dist;
 use crate::toolkit::Toolkit;
 
+/// The architecture of the simulated device.
+pub const SIMULATED: &str = "sm_90";
+
 /// What everything is compiled with, and where to.
 #[derive(Debug, Clone)]
 pub struct Builder {
@@ -20,6 +23,8 @@ pub struct Builder {
     pub dist: Dist,
     /// The folder for what is built.
     pub folder: PathBuf,
+    /// The architecture that programs are compiled for unless they name one, such as [`SIMULATED`].
+    pub arch: String,
 }
 
 /// A compiled variant.
@@ -34,7 +39,7 @@ pub struct Built {
 impl Builder {
     /// Compiles, or finds what an earlier call compiled from the same files with the same options.
     pub fn build(&self, program: &Program, variant: Variant) -> Result<Built> {
-        let options = options(program, variant);
+        let options = options(program, variant, &self.arch);
         let key = self.key(program, &options)?;
         let place = self
             .folder
@@ -77,7 +82,8 @@ impl Builder {
             .tempdir_in(&self.folder)?;
         for ptx_options in program.values("ptx", variant) {
             let mut nvcc = self.nvcc();
-            nvcc.args(["-ptx", "-arch=compute_90"])
+            nvcc.arg("-ptx")
+                .arg(format!("-arch={}", self.arch.replace("sm_", "compute_")))
                 .args(common(variant))
                 .args(ptx_options.split_whitespace());
             nvcc.arg("-o")
@@ -127,14 +133,14 @@ impl Builder {
 }
 
 /// nvcc's options for a program, apart from files.
-fn options(program: &Program, variant: Variant) -> Vec<String> {
+fn options(program: &Program, variant: Variant, arch: &str) -> Vec<String> {
     let own = program.words("nvcc", variant);
     let mut options = common(variant);
     if !own
         .iter()
         .any(|word| word.starts_with("-gencode") || word.starts_with("-arch"))
     {
-        options.push("-arch=sm_90".to_owned());
+        options.push(format!("-arch={arch}"));
     }
     if !own.contains(&"-cudart") {
         options.extend(["-cudart".to_owned(), "shared".to_owned()]);

@@ -13,10 +13,12 @@ use super::header::{Expect, Marks, Pair};
 use super::report::{self, Races};
 use super::{Program, Variant};
 use crate::command::{self, Finished};
-use crate::dist::Dist;
 
 /// Longer than any run may take, on a slow machine too.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// Likewise, on a GPU.
+const GPU_LIMIT: Duration = Duration::from_secs(20);
 
 /// The schedules that a program must come through: round robin, which is 0, and five others.
 const SEEDS: RangeInclusive<u64> = 0..=5;
@@ -36,16 +38,26 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
     if program.values("not-as-on-gpu", variant).next().is_none() {
         ways.push(Way::AsOnGpu);
     }
-    for way in ways {
-        let folder = tempfile::tempdir()?;
-        let (finished, races) = run(&builder.dist, program, &built, way, folder.path())?;
-        if let Err(complaint) = compare(program, variant, &finished, races.as_ref()) {
-            bail!(
-                "{way:?}: {complaint}\n--- standard output\n{}\n--- standard error\n{}",
-                shorten(&finished.stdout),
-                shorten(&finished.stderr)
-            );
-        }
+    ways.into_iter()
+        .try_for_each(|way| judge_once(builder, program, variant, &built, way))
+}
+
+/// Runs a variant that has been built in one way, and complains about the first thing that is not as expected.
+pub fn judge_once(
+    builder: &Builder,
+    program: &Program,
+    variant: Variant,
+    built: &Built,
+    way: Way,
+) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (finished, races) = run(builder, program, built, way, folder.path())?;
+    if let Err(complaint) = compare(program, variant, &finished, races.as_ref()) {
+        bail!(
+            "{way:?}: {complaint}\n--- standard output\n{}\n--- standard error\n{}",
+            shorten(&finished.stdout),
+            shorten(&finished.stderr)
+        );
     }
     Ok(())
 }
@@ -57,11 +69,13 @@ pub enum Way {
     Simulated(u64),
     /// As to a GPU: our library stands in front of a driver, which is the simulated one.
     AsOnGpu,
+    /// To the GPU of this machine.
+    Gpu,
 }
 
 /// One run under the tool, and the races of its report when there is one.
 pub fn run(
-    dist: &Dist,
+    Builder { dist, toolkit, .. }: &Builder,
     program: &Program,
     built: &Built,
     way: Way,
@@ -82,7 +96,16 @@ pub fn run(
             // NVIDIA's runtime library would not run on the simulated driver.
             command.env("LD_LIBRARY_PATH", libraries);
         }
+        Way::Gpu => {
+            command.args(["--device", "gpu"]);
+            command.env("LD_LIBRARY_PATH", toolkit.library_path());
+        }
     }
+    // A GPU needs less, and whoever runs there has less time.
+    let limit = match way {
+        Way::Gpu => GPU_LIMIT,
+        Way::Simulated(_) | Way::AsOnGpu => LIMIT,
+    };
     command
         .args(["--format", "text", "--format"])
         .arg(format!("json:{}", report.display()));
@@ -91,7 +114,7 @@ pub fn run(
         .arg(&built.program)
         .args(&built.arguments)
         .current_dir(folder);
-    let finished = command::finish_within(&mut command, LIMIT)?;
+    let finished = command::finish_within(&mut command, limit)?;
     let races = if report.exists() {
         Some(report::read(&report, &program.file_names())?)
     } else {

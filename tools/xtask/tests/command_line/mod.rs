@@ -138,13 +138,7 @@ fn two_checked_programs_at_once(
         let built = builder.build(program, Variant::Racy)?;
         let own = folder.join(&program.name);
         std::fs::create_dir(&own)?;
-        let (_, races) = judge::run(
-            &builder.dist,
-            program,
-            &built,
-            judge::Way::Simulated(1),
-            &own,
-        )?;
+        let (_, races) = judge::run(builder, program, &built, judge::Way::Simulated(1), &own)?;
         let found = races.map(|races| races.certain).unwrap_or_default();
         ensure!(
             found.is_superset(&program.marks.must),

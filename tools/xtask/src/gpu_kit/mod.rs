@@ -1,0 +1,167 @@
+//! `cargo xtask gpu-kit`: a folder that needs only a GPU, nvcc, g++ and sh (docs/gpu-kit.md).
+
+pub mod apps;
+pub mod summary;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command;
+use crate::dist;
+use crate::workspace::Workspace;
+
+/// The most that a kit may weigh, in bytes.
+const MOST: u64 = 60 << 20;
+
+/// The script that runs everything.
+const SCRIPT: &str = include_str!("run.sh");
+
+/// Programs that are built for the kit alone, with their packages.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("filetests", "gpu-tests"),
+    ("bench-rodinia", "bench-rodinia"),
+    ("xtask", "kit-apps"),
+];
+
+/// Makes the kit in `folder`, or in `<target>/gpu-kit`, in place of what an earlier call has made there.
+///
+/// # Errors
+/// When something does not build, the folder holds something else, or the kit is too big.
+pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
+    let folder = folder.map_or_else(|| workspace.target.join("gpu-kit"), Path::to_path_buf);
+    let script = folder.join("run.sh");
+    if folder.exists() {
+        let empty = std::fs::read_dir(&folder)?.next().is_none();
+        ensure!(
+            empty || script.is_file(),
+            "{} holds something else",
+            folder.display()
+        );
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let dist = dist::build(workspace)?;
+    let mut cargo = workspace.cargo(&["build", "--release"]);
+    for (package, program) in PROGRAMS {
+        cargo.args(["--package", package, "--bin", program]);
+    }
+    command::run(&mut cargo)?;
+    copy(&dist.root.join("bin"), &folder.join("bin"))?;
+    copy(&dist.root.join("lib"), &folder.join("lib"))?;
+    for (_, program) in PROGRAMS {
+        let from = workspace.target.join("release").join(program);
+        std::fs::copy(&from, folder.join("bin").join(program))
+            .with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    for part in ["bin", "lib"] {
+        for file in files(&folder.join(part))? {
+            command::run(Command::new("strip").arg("--strip-unneeded").arg(file))?;
+        }
+    }
+    for part in ["tests", crate::apps::MEASURED] {
+        copy(&workspace.root.join(part), &folder.join(part))?;
+    }
+    std::fs::write(&script, SCRIPT)?;
+    let bytes = weight(&folder)?;
+    println!(
+        "{}: {:.1} MiB",
+        folder.display(),
+        bytes as f64 / f64::from(1 << 20)
+    );
+    ensure!(bytes <= MOST, "the kit weighs more than {} MiB", MOST >> 20);
+    Ok(true)
+}
+
+/// Copies a folder; links stay links.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy(&path, &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(&path)?, &target)?;
+        } else {
+            std::fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every file below a folder, without links.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            found.extend(files(&entry.path())?);
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes of all files.
+fn weight(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for file in files(folder)? {
+        bytes += file.metadata()?.len();
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs the script in a kit whose programs are these shell scripts; gives its output and the steps that it has noted.
+    fn script(gpu_tests: &str, kit_apps: &str) -> (String, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::create_dir(place("bin")).unwrap();
+        // Copied by another process: a file that a fork of ours still has open cannot be run.
+        let put = |name: &str, text: &str| {
+            std::fs::write(place("text"), format!("#!/bin/sh\n{text}\n")).unwrap();
+            let mut install = Command::new("install");
+            install
+                .args(["-m", "755"])
+                .arg(place("text"))
+                .arg(place(name));
+            command::run(&mut install).unwrap();
+        };
+        put("bin/gpu-tests", gpu_tests);
+        put("bin/kit-apps", kit_apps);
+        put("bin/bench-rodinia", "exit 0");
+        std::fs::write(place("run.sh"), SCRIPT).unwrap();
+        let output = command::output(Command::new("sh").arg(place("run.sh"))).unwrap();
+        let steps = std::fs::read_to_string(place("results/steps.tsv")).unwrap();
+        let fields = |line: &str| line.rsplit_once('\t').unwrap().0.replace('\t', " ");
+        (output, steps.lines().map(fields).collect())
+    }
+
+    #[test]
+    fn a_step_that_fails_keeps_no_other_from_running() {
+        let gpu = "case $1 in --device) printf 'sm_90\\t13.0\\tx\\n';; *) exit 1;; esac";
+        let apps = "case $1 in build) exit 2;; run) : >\"$3/manifest-a.json\";; esac";
+        let (_, steps) = script(gpu, apps);
+        assert_eq!(
+            steps,
+            ["device 0", "build 2", "race 1", "apps 0", "bench 0"]
+        );
+    }
+
+    #[test]
+    fn without_a_gpu_nothing_is_measured() {
+        let (output, steps) = script("exit 2", "echo $1");
+        assert_eq!(steps, ["device 2"]);
+        assert!(
+            output.contains("nothing was measured") && output.ends_with("summary\n"),
+            "{output}"
+        );
+    }
+}

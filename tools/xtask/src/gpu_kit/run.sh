@@ -1,0 +1,68 @@
+#!/bin/sh
+# Runs all that the kit has on the GPU of this machine: sh run.sh [RESULTS] [FILTER...]
+# A filter is a part of the name of a test or a program. docs/gpu-kit.md in the source tree says more.
+# Steps end within 20 + 120 + 150 + 80 + 90 s = 460 s; a step that fails does not keep the others from running.
+
+kit=$(cd "$(dirname "$0")" && pwd) || exit 2
+results=${1:-$kit/results}
+[ $# -gt 0 ] && shift
+mkdir -p "$results" && results=$(cd "$results" && pwd) || exit 2
+rm -f "$results"/*.json "$results"/*.tsv
+size=${KIT_SIZE:-medium}
+runs=${KIT_RUNS:-3}
+jobs=$(nproc 2>/dev/null || echo 4)
+
+# Programs of the shared runtime need the library that comes with nvcc.
+if nvcc=$(command -v nvcc) && [ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ]; then
+    cuda=$(dirname "$(dirname "$nvcc")")
+    export LD_LIBRARY_PATH="$cuda/lib64:$cuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
+
+# step NAME SECONDS COMMAND...: writes down how it ended.
+step() {
+    name=$1 most=$2
+    shift 2
+    echo "=== $name"
+    begun=$(date +%s)
+    timeout -k 5 "$most" "$@"
+    code=$?
+    printf '%s\t%s\t%s\n' "$name" "$code" "$(($(date +%s) - begun))" >>"$results/steps.tsv"
+}
+
+# Each program by itself, as long as there is time: one that hangs costs no other its figures.
+bench() {
+    begun=$(date +%s) worst=0
+    for manifest in "$results"/manifest-*.json; do
+        [ -f "$manifest" ] || { echo "nothing was built"; worst=1; break; }
+        program=${manifest##*/manifest-}
+        left=$((85 - $(date +%s) + begun))
+        [ "$left" -gt 0 ] || { echo "no time left for $program"; worst=124; break; }
+        [ "$left" -lt 30 ] || left=30
+        timeout -k 1 "$left" "$kit/bin/bench-rodinia" "$manifest" --runs "$runs" --option=--device=gpu \
+            --json "$results/bench-$program" || worst=$?
+    done
+    printf '%s\t%s\t%s\n' bench "$worst" "$(($(date +%s) - begun))" >>"$results/steps.tsv"
+}
+
+printf 'date\t%s\ncommand\tsh run.sh %s\nsize\t%s\nruns\t%s\n' \
+    "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" "$*" "$size" "$runs" >"$results/about.tsv"
+[ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ] || printf 'simulated\tno GPU: our simulated driver\n' >>"$results/about.tsv"
+nvcc --version 2>/dev/null | sed -n 's/.*release/nvcc	release/p' >>"$results/about.tsv"
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sed 's/^/nvidia-smi	/' >>"$results/about.tsv"
+
+step device 20 "$kit/bin/gpu-tests" --device >"$results/device.tsv"
+arch=$(cut -f1 "$results/device.tsv" | tail -n 1)
+case $arch in
+sm_*)
+    printf 'arch\t%s\ncuda of the driver\t%s\ngpu\t%s\n' "$arch" "$(tail -n 1 "$results/device.tsv" | cut -f2)" \
+        "$(tail -n 1 "$results/device.tsv" | cut -f3)" >>"$results/about.tsv"
+    step build 120 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 100 "$@"
+    step race 150 "$kit/bin/gpu-tests" "$kit/tests" "$@" --budget 120 --limit 20 --json "$results/race.json"
+    step apps 80 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs 2 --budget 55 "$@"
+    echo "=== bench"
+    bench
+    ;;
+*) echo "no GPU, so nothing was measured" ;;
+esac
+echo
+"$kit/bin/kit-apps" summary "$results"

@@ -1,0 +1,161 @@
+//! All results of a kit in one file, and a table of the steps.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+/// In place of what there are no results of.
+const NOTHING: &str = "not measured";
+
+/// Writes `results.json` of what the steps have left in a folder, and prints the table; true when every step has ended
+/// well.
+///
+/// `steps.tsv` has a line per step: its name, its exit code, seconds. `about.tsv` has names and values.
+///
+/// # Errors
+/// When these two cannot be read, or the results not be written.
+pub fn write(results: &Path) -> Result<bool> {
+    let steps = lines(&results.join("steps.tsv"))?;
+    let about = lines(&results.join("about.tsv"))?;
+    let about: BTreeMap<&str, &str> = about
+        .iter()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
+    let mut measured = BTreeMap::new();
+    for entry in std::fs::read_dir(results)? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let program = name
+            .strip_prefix("bench-")
+            .and_then(|name| name.strip_suffix(".json"));
+        if let Some(program) = program {
+            measured.insert(program.to_owned(), read(&path));
+        }
+    }
+    let (race, build, apps) = (
+        read(&results.join("race.json")),
+        read(&results.join("build.json")),
+        read(&results.join("apps.json")),
+    );
+    println!(
+        "{:<8} {:<12} {:>7}  what came out",
+        "step", "ended", "seconds"
+    );
+    let mut good = true;
+    let mut told = Vec::new();
+    for step in &steps {
+        let mut fields = step.split('\t');
+        let mut field = || fields.next().unwrap_or_default();
+        let (name, code, seconds) = (field(), field(), field());
+        let ended = match code {
+            "0" => "well",
+            "124" | "137" => "timed out",
+            _ => "badly",
+        };
+        good &= code == "0";
+        let what = match name {
+            "build" => outcomes(&build),
+            "race" => findings(&race),
+            "apps" => outcomes(&apps),
+            "bench" => benchmarks(&measured),
+            _ => String::new(),
+        };
+        println!("{name:<8} {ended:<12} {seconds:>7}  {what}");
+        told.push(json!({ "step": name, "exit": code, "seconds": seconds, "ended": ended }));
+    }
+    let all = json!({
+        "about": about,
+        "steps": told,
+        "race": race,
+        "build": build,
+        "apps": apps,
+        "bench": if measured.is_empty() { json!(NOTHING) } else { json!(measured) },
+    });
+    let path = results.join("results.json");
+    std::fs::write(&path, serde_json::to_string_pretty(&all)? + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{}", path.display());
+    Ok(good)
+}
+
+fn lines(path: &Path) -> Result<Vec<String>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// What a step has left; a text when it has left nothing.
+fn read(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_else(|_| json!(NOTHING))
+}
+
+/// `12 right, 1 wrong`
+fn tell(counts: &BTreeMap<String, u64>) -> String {
+    match counts.is_empty() {
+        true => NOTHING.to_owned(),
+        false => {
+            let parts: Vec<_> = counts
+                .iter()
+                .map(|(what, count)| format!("{count} {what}"))
+                .collect();
+            parts.join(", ")
+        }
+    }
+}
+
+fn outcomes(list: &Value) -> String {
+    let mut counts = BTreeMap::new();
+    for one in list.as_array().into_iter().flatten() {
+        let outcome = one["outcome"].as_str().unwrap_or("?");
+        *counts.entry(outcome.to_owned()).or_default() += 1;
+    }
+    tell(&counts)
+}
+
+fn findings(race: &Value) -> String {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for row in race["folders"].as_array().into_iter().flatten() {
+        for (finding, count) in row["findings"].as_object().into_iter().flatten() {
+            *counts.entry(finding.replace('-', " ")).or_default() += count.as_u64().unwrap_or(0);
+        }
+    }
+    tell(&counts)
+}
+
+fn benchmarks(measured: &BTreeMap<String, Value>) -> String {
+    let count = measured.values().filter(|value| value.is_object()).count();
+    match count {
+        0 => NOTHING.to_owned(),
+        _ => format!("{count} programs measured"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_and_what_failed_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        put("about.tsv", "date\ttoday\n");
+        put("steps.tsv", "race\t0\t3\n");
+        let race = r#"{"folders": [{"findings": {"right": 2, "not-seen": 1}}, {"findings": {"right": 3}}]}"#;
+        put("race.json", race);
+        assert!(write(folder.path()).unwrap());
+        let all = read(&folder.path().join("results.json"));
+        assert_eq!(all["apps"], NOTHING);
+        assert_eq!(all["bench"], NOTHING);
+        assert_eq!(all["about"]["date"], "today");
+        assert_eq!(findings(&all["race"]), "1 not seen, 5 right");
+        put("steps.tsv", "race\t0\t3\nbench\t124\t60\n");
+        assert!(!write(folder.path()).unwrap());
+    }
+}
