@@ -432,6 +432,9 @@ pub(crate) struct Program {
     pub(crate) dynamic_start: u32,
     /// True when it uses the system's part of shared memory.
     pub(crate) reserved_shared: bool,
+    /// True when its CTAs may tell each other something: it has atomic or ordered accesses, or
+    /// fences.
+    pub(crate) communicates: bool,
     pub(crate) info: KernelInfo,
     /// What directly reached code the device does not know: (what, offset).
     pub(crate) unsupported: Option<(String, u32)>,

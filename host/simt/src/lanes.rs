@@ -5,6 +5,8 @@
 //! An arithmetic operation is a plain function over rows ([`AluFn`]); it computes all 32 lanes,
 //! because a loop of known length is what the compiler can vectorise, and keeps those in the mask.
 
+use std::marker::PhantomData;
+
 /// Lanes of a warp.
 pub(crate) const WARP: usize = 32;
 /// All lanes.
@@ -54,6 +56,14 @@ pub(crate) enum Shape {
     Preds,
 }
 
+/// True when [`map3`] has an instruction for `mul_add`.
+pub(crate) fn has_fma() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return pulp::x86::V3::is_available();
+    #[cfg(not(target_arch = "x86_64"))]
+    return cfg!(target_arch = "aarch64");
+}
+
 /// An operation on registers, for the lanes in the mask.
 pub(crate) type AluFn = fn(&mut Rows<'_>, &Args, u32);
 
@@ -78,18 +88,13 @@ impl Rows<'_> {
     /// Writes the lanes of `mask`.
     #[inline(always)]
     pub(crate) fn put(&mut self, number: u32, mask: u32, value: &Lanes) {
-        let row = &mut self.regs[number as usize];
-        if mask == ALL {
-            *row = *value;
-        } else {
-            for lane in 0..WARP {
-                row[lane] = if mask >> lane & 1 == 1 {
-                    value[lane]
-                } else {
-                    row[lane]
-                };
-            }
-        }
+        put(&mut self.regs[number as usize], mask, value);
+    }
+
+    /// Writes the same into the lanes of `mask`.
+    #[inline(always)]
+    pub(crate) fn splat(&mut self, number: u32, mask: u32, value: u64) {
+        splat(&mut self.regs[number as usize], mask, value);
     }
 
     /// Writes the lanes of `mask` of a predicate.
@@ -97,6 +102,34 @@ impl Rows<'_> {
     pub(crate) fn put_pred(&mut self, number: u32, mask: u32, value: u32) {
         let pred = &mut self.preds[number as usize];
         *pred = *pred & !mask | value & mask;
+    }
+}
+
+/// Writes the lanes of `mask`.
+#[inline(always)]
+pub(crate) fn put(row: &mut Lanes, mask: u32, value: &Lanes) {
+    if mask == ALL {
+        *row = *value;
+    } else {
+        for lane in 0..WARP {
+            row[lane] = if mask >> lane & 1 == 1 {
+                value[lane]
+            } else {
+                row[lane]
+            };
+        }
+    }
+}
+
+/// Writes the same into the lanes of `mask`.
+#[inline(always)]
+pub(crate) fn splat(row: &mut Lanes, mask: u32, value: u64) {
+    if mask == ALL {
+        row.fill(value);
+    } else {
+        for (lane, old) in row.iter_mut().enumerate() {
+            *old = if mask >> lane & 1 == 1 { value } else { *old };
+        }
     }
 }
 
@@ -145,6 +178,37 @@ impl Value for f64 {
     }
 }
 
+/// Lanes that are computed at a time: as many as fit a few vector registers.
+const PART: usize = 8;
+/// Some lanes of a row.
+type Part = [u64; PART];
+
+impl Rows<'_> {
+    #[inline(always)]
+    fn part(&self, number: u32, part: usize) -> Part {
+        self.src(number).as_chunks().0[part]
+    }
+
+    /// Writes the lanes of `mask` in a part.
+    #[inline(always)]
+    fn put_part(&mut self, number: u32, part: usize, mask: u32, value: Part) {
+        let row = &mut self.regs[number as usize].as_chunks_mut().0[part];
+        if mask == ALL {
+            *row = value;
+        } else {
+            for lane in 0..PART {
+                let keep = mask >> (part * PART + lane) & 1 == 1;
+                row[lane] = if keep { value[lane] } else { row[lane] };
+            }
+        }
+    }
+}
+
+// The loops over lanes are compiled twice, and run with wide vectors where the machine has them.
+// They are the `call` of a type, not closures, because only what is inlined gets the wide vectors.
+
+/// Applies `f` to each lane. A part is read before it is written, so the written row may be one of
+/// the read ones.
 #[inline(always)]
 pub(crate) fn map1<T: Value, R: Value>(
     rows: &mut Rows<'_>,
@@ -152,14 +216,48 @@ pub(crate) fn map1<T: Value, R: Value>(
     mask: u32,
     f: impl Fn(T) -> R,
 ) {
-    let mut out = [0; WARP];
-    let a = rows.src(args.a);
-    for lane in 0..WARP {
-        out[lane] = f(T::from_bits(a[lane])).into_bits();
-    }
-    rows.put(args.d, mask, &out);
+    let of = PhantomData::<fn(T) -> R>;
+    pulp::Arch::new().dispatch(Map1 {
+        rows,
+        args,
+        mask,
+        f,
+        of,
+    });
 }
 
+struct Map1<'a, 'b, F, S> {
+    rows: &'a mut Rows<'b>,
+    args: &'a Args,
+    mask: u32,
+    f: F,
+    of: PhantomData<S>,
+}
+
+impl<T: Value, R: Value, F: Fn(T) -> R> pulp::NullaryFnOnce for Map1<'_, '_, F, fn(T) -> R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self {
+            rows,
+            args,
+            mask,
+            f,
+            ..
+        } = self;
+        for part in 0..WARP / PART {
+            let a = rows.part(args.a, part);
+            let mut out = [0; PART];
+            for lane in 0..PART {
+                out[lane] = f(T::from_bits(a[lane])).into_bits();
+            }
+            rows.put_part(args.d, part, mask, out);
+        }
+    }
+}
+
+/// [`map1`] for two sources.
 #[inline(always)]
 pub(crate) fn map2<T: Value, U: Value, R: Value>(
     rows: &mut Rows<'_>,
@@ -167,14 +265,51 @@ pub(crate) fn map2<T: Value, U: Value, R: Value>(
     mask: u32,
     f: impl Fn(T, U) -> R,
 ) {
-    let mut out = [0; WARP];
-    let (a, b) = (rows.src(args.a), rows.src(args.b));
-    for lane in 0..WARP {
-        out[lane] = f(T::from_bits(a[lane]), U::from_bits(b[lane])).into_bits();
-    }
-    rows.put(args.d, mask, &out);
+    let of = PhantomData::<fn(T, U) -> R>;
+    pulp::Arch::new().dispatch(Map2 {
+        rows,
+        args,
+        mask,
+        f,
+        of,
+    });
 }
 
+struct Map2<'a, 'b, F, S> {
+    rows: &'a mut Rows<'b>,
+    args: &'a Args,
+    mask: u32,
+    f: F,
+    of: PhantomData<S>,
+}
+
+impl<T: Value, U: Value, R: Value, F: Fn(T, U) -> R> pulp::NullaryFnOnce
+    for Map2<'_, '_, F, fn(T, U) -> R>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self {
+            rows,
+            args,
+            mask,
+            f,
+            ..
+        } = self;
+        for part in 0..WARP / PART {
+            let a = rows.part(args.a, part);
+            let b = rows.part(args.b, part);
+            let mut out = [0; PART];
+            for lane in 0..PART {
+                out[lane] = f(T::from_bits(a[lane]), U::from_bits(b[lane])).into_bits();
+            }
+            rows.put_part(args.d, part, mask, out);
+        }
+    }
+}
+
+/// [`map1`] for three sources.
 #[inline(always)]
 pub(crate) fn map3<T: Value, U: Value, V: Value, R: Value>(
     rows: &mut Rows<'_>,
@@ -182,24 +317,83 @@ pub(crate) fn map3<T: Value, U: Value, V: Value, R: Value>(
     mask: u32,
     f: impl Fn(T, U, V) -> R,
 ) {
-    let mut out = [0; WARP];
-    let (a, b, c) = (rows.src(args.a), rows.src(args.b), rows.src(args.c));
-    for lane in 0..WARP {
-        let (x, y) = (T::from_bits(a[lane]), U::from_bits(b[lane]));
-        out[lane] = f(x, y, V::from_bits(c[lane])).into_bits();
+    let of = PhantomData::<fn(T, U, V) -> R>;
+    pulp::Arch::new().dispatch(Map3 {
+        rows,
+        args,
+        mask,
+        f,
+        of,
+    });
+}
+
+struct Map3<'a, 'b, F, S> {
+    rows: &'a mut Rows<'b>,
+    args: &'a Args,
+    mask: u32,
+    f: F,
+    of: PhantomData<S>,
+}
+
+impl<T: Value, U: Value, V: Value, R: Value, F: Fn(T, U, V) -> R> pulp::NullaryFnOnce
+    for Map3<'_, '_, F, fn(T, U, V) -> R>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self {
+            rows,
+            args,
+            mask,
+            f,
+            ..
+        } = self;
+        for part in 0..WARP / PART {
+            let a = rows.part(args.a, part);
+            let b = rows.part(args.b, part);
+            let c = rows.part(args.c, part);
+            let mut out = [0; PART];
+            for lane in 0..PART {
+                let (x, y) = (T::from_bits(a[lane]), U::from_bits(b[lane]));
+                out[lane] = f(x, y, V::from_bits(c[lane])).into_bits();
+            }
+            rows.put_part(args.d, part, mask, out);
+        }
     }
-    rows.put(args.d, mask, &out);
 }
 
 /// One bit per lane of what `f` says.
 #[inline(always)]
 pub(crate) fn test2<T: Value>(rows: &Rows<'_>, args: &Args, f: impl Fn(T, T) -> bool) -> u32 {
-    let (a, b) = (rows.src(args.a), rows.src(args.b));
-    let mut bits = [0u32; WARP];
-    for lane in 0..WARP {
-        bits[lane] = u32::from(f(T::from_bits(a[lane]), T::from_bits(b[lane]))) << lane;
+    let of = PhantomData::<T>;
+    pulp::Arch::new().dispatch(Test2 { rows, args, f, of })
+}
+
+struct Test2<'a, 'b, F, T> {
+    rows: &'a Rows<'b>,
+    args: &'a Args,
+    f: F,
+    of: PhantomData<T>,
+}
+
+impl<T: Value, F: Fn(T, T) -> bool> pulp::NullaryFnOnce for Test2<'_, '_, F, T> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn call(self) -> u32 {
+        let Self { rows, args, f, .. } = self;
+        let mut bits = 0;
+        for part in 0..WARP / PART {
+            let (a, b) = (rows.part(args.a, part), rows.part(args.b, part));
+            let mut here = [0u32; PART];
+            for lane in 0..PART {
+                here[lane] = u32::from(f(T::from_bits(a[lane]), T::from_bits(b[lane]))) << lane;
+            }
+            bits |= here.iter().fold(0, |all, bit| all | bit) << (part * PART);
+        }
+        bits
     }
-    bits.iter().fold(0, |all, bit| all | bit)
 }
 
 /// An [`AluFn`] of one, two or three sources from an expression over typed values.

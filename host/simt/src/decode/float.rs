@@ -7,7 +7,7 @@ use ptx::ast::{Instruction, Type};
 
 use super::context::{Decoder, Unsupported, last_type};
 use super::{Result, half};
-use crate::lanes::{AluFn, alu};
+use crate::lanes::{AluFn, alu, has_fma};
 use crate::values::approx::{Function, canonical, double, flush, single};
 use crate::values::mods::{self, Arith, FTZ, arith, extreme};
 use crate::values::soft::{F32, F64};
@@ -172,6 +172,9 @@ fn sum(op: Arith, wide: bool, m: u32) -> AluFn {
 
 fn fused(wide: bool, m: u32) -> AluFn {
     match (wide, m) {
+        (false, 0) if has_fma() => {
+            alu!(|a: f32, b: f32, c: f32| -> f32 { one_nan(a.mul_add(b, c)) })
+        }
         (false, 0) => alu!(|a: f32, b: f32, c: f32| -> f32 { one_nan(fma32(a, b, c)) }),
         (false, FTZ) => alu!(|a: f32, b: f32, c: f32| -> f32 {
             flush(one_nan(fma32(flush(a), flush(b), flush(c))))

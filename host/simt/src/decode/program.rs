@@ -90,6 +90,11 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
     }
     let reserved = |op: &Op| matches!(op.kind, Kind::Special(_, Special::ReservedShared(_)));
     program.reserved_shared = program.ops.iter().any(reserved);
+    program.communicates = program.ops.iter().any(|op| match &op.kind {
+        Kind::Load(access) | Kind::Store(access) => access.strong,
+        Kind::Atomic(_) | Kind::Fence | Kind::ClusterBarrier { .. } => true,
+        _ => false,
+    });
     program.info = info(function, symbols, &program);
     Some(program)
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ptx::ast::Space;
 
-use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
+use super::address::{Group, Pattern, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::Access;
-use crate::lanes::{Lanes, WARP};
+use crate::lanes::{ALL, Lanes, WARP, splat};
 use crate::observer::{AccessKind, Observer};
 use crate::windows;
 
@@ -37,59 +37,89 @@ impl Word for AtomicU32 {
     }
 }
 
-/// Loads an element for all lanes from byte offsets that are known to lie inside of `words`.
-#[inline(always)]
-fn gather<W: Word>(words: &[W], at: &Lanes, origin: u64, step: u64, size: u32) -> Lanes {
-    // Where a later element of a vector starts.
-    let origin = origin.wrapping_sub(step);
-    let mut out = [0; WARP];
-    match size {
-        4 => {
-            for lane in 0..WARP {
-                out[lane] = u64::from(words[(at[lane].wrapping_sub(origin) / 4) as usize].get());
+/// Memory that all accesses of a group lie in.
+struct Inside<'a, W> {
+    words: &'a [W],
+    /// Address of its first byte.
+    origin: u64,
+}
+
+impl<W: Word> Inside<'_, W> {
+    /// Loads the element that lies `step` bytes behind the lanes' addresses.
+    #[inline(always)]
+    fn load(
+        &self,
+        at: &Lanes,
+        group: &Group,
+        access: &Access,
+        step: u64,
+        row: &mut Lanes,
+        write: u32,
+    ) {
+        let origin = self.origin.wrapping_sub(step);
+        let size = u32::from(access.width.bytes.min(8));
+        let width = access.width;
+        let place = |lane: usize| at[lane].wrapping_sub(origin);
+        let one = |lane| width.extend(fetch(size, place(lane), |word| self.words[word].get()));
+        let plain = width.sign_to == 0 && group.mask == ALL;
+        match group.pattern {
+            Pattern::Same => splat(row, write, one(group.first())),
+            Pattern::Row if plain && size == 4 => {
+                let each = access.bytes as usize / 4;
+                let first = (place(0) / 4) as usize;
+                let words = &self.words[first..=first + (WARP - 1) * each];
+                if each == 1 {
+                    for (out, word) in row.iter_mut().zip(words) {
+                        *out = u64::from(word.get());
+                    }
+                } else {
+                    for (out, word) in row.iter_mut().zip(words.iter().step_by(each)) {
+                        *out = u64::from(word.get());
+                    }
+                }
             }
-        }
-        8 => {
-            for lane in 0..WARP {
-                let index = (at[lane].wrapping_sub(origin) / 4) as usize;
-                let pair = &words[index..index + 2];
-                out[lane] = u64::from(pair[0].get()) | u64::from(pair[1].get()) << 32;
+            _ if plain && size == 4 => {
+                for (lane, out) in row.iter_mut().enumerate() {
+                    *out = u64::from(self.words[(place(lane) / 4) as usize].get());
+                }
             }
-        }
-        _ => {
-            for lane in 0..WARP {
-                out[lane] = fetch(size, at[lane].wrapping_sub(origin), |word| {
-                    words[word].get()
-                });
+            _ if plain && size == 8 => {
+                for (lane, out) in row.iter_mut().enumerate() {
+                    let index = (place(lane) / 4) as usize;
+                    let pair = &self.words[index..index + 2];
+                    *out = u64::from(pair[0].get()) | u64::from(pair[1].get()) << 32;
+                }
+            }
+            _ => {
+                for lane in lanes(group.mask) {
+                    row[lane] = one(lane);
+                }
             }
         }
     }
-    out
 }
 
-/// Lowest and highest address.
-#[inline(always)]
-fn range(at: &Lanes) -> (u64, u64) {
-    at.iter().fold((u64::MAX, 0), |(low, high), &address| {
-        (low.min(address), high.max(address))
-    })
-}
-
-/// Writes what was loaded for element `index` of an access.
-#[inline(always)]
-fn receive(
-    warp: &mut Warp,
-    split: &Split,
-    access: &Access,
-    (index, row): (usize, u32),
-    mask: u32,
-    load: impl Fn(u64) -> Lanes,
-) {
-    let mut value = load(u64::from(access.width.bytes.min(8)) * index as u64);
-    if access.width.sign_to != 0 {
-        value = value.map(|raw| access.width.extend(raw));
+impl Inside<'_, AtomicU32> {
+    /// Stores the element that lies `step` bytes behind the lanes' addresses.
+    #[inline(always)]
+    fn store(&self, at: &Lanes, mask: u32, size: u32, step: u64, value: &Lanes) {
+        let origin = self.origin.wrapping_sub(step);
+        for lane in lanes(mask) {
+            deposit(
+                size,
+                at[lane].wrapping_sub(origin),
+                value[lane],
+                |word, keep, bits| {
+                    let word = &self.words[word];
+                    if keep == u32::MAX {
+                        word.store(bits, Relaxed);
+                    } else {
+                        word.store(word.load(Relaxed) & !keep | bits, Relaxed);
+                    }
+                },
+            );
+        }
     }
-    warp.rows(&split.frame, &[]).put(row, mask, &value);
 }
 
 impl<O: Observer> Machine<'_, O> {
@@ -102,7 +132,8 @@ impl<O: Observer> Machine<'_, O> {
         exec: u32,
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
-        let (first, others) = self.addresses(warp, split, &access.address, exec, &mut at);
+        let (first, others) =
+            self.addresses(warp, split, (&access.address, access.bytes), exec, &mut at);
         self.load_group(cta, warp, split, access, &first, &at)?;
         self.accessed(cta, first.space);
         for group in &others {
@@ -123,39 +154,53 @@ impl<O: Observer> Machine<'_, O> {
         at: &Lanes,
     ) -> Result<(), Box<Fault>> {
         let (space, mask) = (group.space, group.mask);
-        aligned(at, mask, access.bytes)?;
+        aligned(at, group, access.bytes)?;
         let who = self.who(cta, warp.index, split.pc, mask);
         self.observer
             .access(who, AccessKind::Load, space, at, access.bytes);
         let first = split.frame.rows as usize;
         let (bytes, width) = (access.bytes, access.width);
         let size = u32::from(width.bytes.min(8));
+        let own_shared = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
         // All in one place?
-        if group.filled && matches!(space, Space::Shared | Space::Global) {
-            let (low, high) = range(at);
-            let end = high.saturating_add(u64::from(bytes));
-            let write = if mask == warp.live { u32::MAX } else { mask };
+        if matches!(space, Space::Shared | Space::Global) {
+            let write = if mask == warp.live { ALL } else { mask };
             if space == Space::Shared {
-                if end <= u64::from(self.shared_bytes) && end <= windows::SHARED_STEP {
-                    let words = &self.shared[cta.slot as usize];
+                if group.lies_in(at, bytes, (0, own_shared)) {
+                    let words = &*self.shared[cta.slot as usize];
+                    let inside = Inside { words, origin: 0 };
                     for (index, &row) in access.rows.iter().enumerate() {
-                        receive(warp, split, access, (index, row), write, |step| {
-                            gather(words, at, 0, step, size)
-                        });
+                        let row = &mut warp.regs[first + row as usize];
+                        inside.load(
+                            at,
+                            group,
+                            access,
+                            u64::from(size) * index as u64,
+                            row,
+                            write,
+                        );
                     }
                     return Ok(());
                 }
             } else {
-                let window = self.locate(mask.trailing_zeros(), low, bytes, false);
+                let window = self.locate(mask.trailing_zeros(), at[group.first()], bytes, false);
                 if let Ok(window) = window
-                    && end <= window.end
+                    && group.lies_in(at, bytes, (window.start, window.end - window.start))
                 {
-                    self.stats.global_sectors += sectors(at, mask, bytes);
+                    self.stats.global_sectors += sectors(at, group, bytes);
                     let words = self.memory.words(window.mapping);
+                    let origin = window.origin;
+                    let inside = Inside { words, origin };
                     for (index, &row) in access.rows.iter().enumerate() {
-                        receive(warp, split, access, (index, row), write, |step| {
-                            gather(words, at, window.origin, step, size)
-                        });
+                        let row = &mut warp.regs[first + row as usize];
+                        inside.load(
+                            at,
+                            group,
+                            access,
+                            u64::from(size) * index as u64,
+                            row,
+                            write,
+                        );
                     }
                     return Ok(());
                 }
@@ -197,7 +242,7 @@ impl<O: Observer> Machine<'_, O> {
                 }
             }
             _ => {
-                self.stats.global_sectors += sectors(at, mask, bytes);
+                self.stats.global_sectors += sectors(at, group, bytes);
                 let mut left = mask;
                 while left != 0 {
                     let lane = left.trailing_zeros();
@@ -234,7 +279,8 @@ impl<O: Observer> Machine<'_, O> {
         exec: u32,
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
-        let (first, others) = self.addresses(warp, split, &access.address, exec, &mut at);
+        let (first, others) =
+            self.addresses(warp, split, (&access.address, access.bytes), exec, &mut at);
         self.store_group(cta, warp, split, access, &first, &at)?;
         self.accessed(cta, first.space);
         for group in &others {
@@ -255,17 +301,47 @@ impl<O: Observer> Machine<'_, O> {
         at: &Lanes,
     ) -> Result<(), Box<Fault>> {
         let (space, mask) = (group.space, group.mask);
-        aligned(at, mask, access.bytes)?;
+        aligned(at, group, access.bytes)?;
         let who = self.who(cta, warp.index, split.pc, mask);
         self.observer
             .access(who, AccessKind::Store, space, at, access.bytes);
         let follows = self.observer.follows(space);
+        let own_shared = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
         let bytes = access.bytes;
         let size = u32::from(access.width.bytes.min(8));
         if space == Space::Global {
-            self.stats.global_sectors += sectors(at, mask, bytes);
+            self.stats.global_sectors += sectors(at, group, bytes);
         }
         let consts = &self.setup.program.consts;
+        // All in one place, and nobody asks what was there?
+        if space == Space::Global && !follows {
+            let window = self.locate(mask.trailing_zeros(), at[group.first()], bytes, true);
+            if let Ok(window) = window
+                && group.lies_in(at, bytes, (window.start, window.end - window.start))
+            {
+                let words = self.memory.words(window.mapping);
+                let origin = window.origin;
+                let inside = Inside { words, origin };
+                for (index, &row) in access.rows.iter().enumerate() {
+                    let value = warp.source(&split.frame, row, consts);
+                    inside.store(at, mask, size, u64::from(size) * index as u64, value);
+                }
+                return Ok(());
+            }
+        }
+        if space == Space::Shared && !follows && group.lies_in(at, bytes, (0, own_shared)) {
+            let words = &mut *self.shared[cta.slot as usize];
+            for (index, &row) in access.rows.iter().enumerate() {
+                let value = warp.source(&split.frame, row, consts);
+                let step = u64::from(size) * index as u64;
+                for lane in lanes(mask) {
+                    deposit(size, at[lane] + step, value[lane], |word, keep, bits| {
+                        words[word] = words[word] & !keep | bits;
+                    });
+                }
+            }
+            return Ok(());
+        }
         for (index, &row) in access.rows.iter().enumerate() {
             let value = warp.read(&split.frame, row, consts);
             let step = u64::from(size) * index as u64;

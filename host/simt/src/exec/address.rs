@@ -59,72 +59,192 @@ pub(crate) fn deposit(bytes: u32, offset: u64, value: u64, mut put: impl FnMut(u
     }
 }
 
+/// How the addresses of the lanes that take part in an access lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// All at one address.
+    Same,
+    /// Each lane's bytes right behind those of the lane below, however many of the lanes take part.
+    Row,
+    Any,
+}
+
+/// The number of each lane.
+static LANE: Lanes = {
+    let mut lanes = [0; WARP];
+    let mut lane = 0;
+    while lane < WARP {
+        lanes[lane] = lane as u64;
+        lane += 1;
+    }
+    lanes
+};
+
+/// Computes the addresses of an access, and how they lie. Compiled like the loops of
+/// [`crate::lanes`]; written so that the loops have neither shifts by lane nor products, which
+/// vectors lack.
+struct Survey<'a> {
+    base: &'a Lanes,
+    /// Added to the base.
+    offset: u64,
+    /// Bits of an address in its state space.
+    keep: u64,
+    /// Lanes that take part, at least one. The others get the address of the lowest of them, so that
+    /// loops over all lanes find nothing strange.
+    mask: u32,
+    /// log2 of an access's bytes.
+    log2: u32,
+    out: &'a mut Lanes,
+}
+
+impl pulp::NullaryFnOnce for Survey<'_> {
+    type Output = Pattern;
+
+    #[inline(always)]
+    fn call(self) -> Pattern {
+        let Self {
+            base,
+            offset,
+            keep,
+            mask,
+            log2,
+            out,
+        } = self;
+        let first = u64::from(mask.trailing_zeros() & 31);
+        let low = base[first as usize].wrapping_add(offset) & keep;
+        let zero = low.wrapping_sub(first << log2);
+        let (mut same, mut row) = (0, 0);
+        if mask == ALL {
+            for lane in 0..WARP {
+                let address = base[lane].wrapping_add(offset) & keep;
+                same |= address ^ low;
+                row |= address ^ zero.wrapping_add(LANE[lane] << log2);
+                out[lane] = address;
+            }
+        } else {
+            let mut takes_part = [0; WARP];
+            for lane in lanes(mask) {
+                takes_part[lane] = u64::MAX;
+            }
+            for lane in 0..WARP {
+                let address = base[lane].wrapping_add(offset) & keep;
+                let expected = zero.wrapping_add(LANE[lane] << log2);
+                row |= (address ^ expected) & takes_part[lane];
+                let address = address & takes_part[lane] | low & !takes_part[lane];
+                same |= address ^ low;
+                out[lane] = address;
+            }
+        }
+        match (same, row) {
+            (0, _) => Pattern::Same,
+            (_, 0) => Pattern::Row,
+            _ => Pattern::Any,
+        }
+    }
+}
+
+/// Whether any lane's address, of all 32, is negative or more than `most` when `start` is taken away.
+struct Outside<'a> {
+    at: &'a Lanes,
+    start: u64,
+    most: u64,
+}
+
+impl pulp::NullaryFnOnce for Outside<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn call(self) -> bool {
+        let any = self.at.iter().fold(0, |any, address| {
+            let offset = address.wrapping_sub(self.start);
+            any | offset | self.most.wrapping_sub(offset)
+        });
+        any >> 63 != 0
+    }
+}
+
 /// The addresses of one access in one state space.
 pub(crate) struct Group {
     pub(crate) space: Space,
     pub(crate) mask: u32,
-    /// True when the addresses of the lanes outside of the mask are those of a lane inside.
-    pub(crate) filled: bool,
+    pub(crate) pattern: Pattern,
+}
+
+impl Group {
+    /// True when the accesses, of `bytes` bytes each, lie in the `size` bytes at `start`.
+    #[inline(always)]
+    pub(crate) fn lies_in(&self, at: &Lanes, bytes: u32, (start, size): (u64, u64)) -> bool {
+        let Some(most) = size.checked_sub(u64::from(bytes)) else {
+            return false;
+        };
+        // Negative when an address lies before the start, or too far behind.
+        let outside = |address: u64| {
+            let offset = address.wrapping_sub(start);
+            (offset | most.wrapping_sub(offset)) >> 63 != 0
+        };
+        !match self.pattern {
+            Pattern::Same => outside(at[self.first()]),
+            Pattern::Row => outside(at[self.first()]) || outside(at[self.last()]),
+            Pattern::Any if self.mask == ALL => {
+                pulp::Arch::new().dispatch(Outside { at, start, most })
+            }
+            Pattern::Any => lanes(self.mask).any(|lane| outside(at[lane])),
+        }
+    }
+
+    /// The lowest lane.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> usize {
+        self.mask.trailing_zeros() as usize & 31
+    }
+
+    /// The highest lane.
+    #[inline(always)]
+    fn last(&self) -> usize {
+        31 - (self.mask.leading_zeros() as usize & 31)
+    }
 }
 
 impl<O: Observer> Machine<'_, O> {
-    /// The addresses of an access in their state spaces, and the lanes of each space: first one
-    /// group, which is all there is unless generic addresses differ, then the others.
+    /// The addresses of an access of `bytes` bytes, a power of two, in their state spaces, and the lanes of each
+    /// space: first one group, which is all there is unless generic addresses differ, then the
+    /// others.
     #[inline(always)]
     pub(crate) fn addresses(
         &self,
         warp: &Warp,
         split: &Split,
-        address: &Address,
+        (address, bytes): (&Address, u32),
         exec: u32,
         out: &mut Lanes,
     ) -> (Group, Vec<Group>) {
-        let consts = &self.setup.program.consts;
-        let base = warp.read(&split.frame, address.base, consts);
-        for lane in 0..WARP {
-            out[lane] = base[lane].wrapping_add_signed(address.offset);
-        }
-        // Lanes that take no part repeat the address of one that does, so that loops over all
-        // lanes find nothing strange.
-        if exec != ALL {
-            let fill = out[exec.trailing_zeros() as usize & 31];
-            for (lane, address) in out.iter_mut().enumerate() {
-                *address = if exec >> lane & 1 == 1 {
-                    *address
-                } else {
-                    fill
-                };
-            }
-        }
-        let one = |space| {
-            (
-                Group {
-                    space,
-                    mask: exec,
-                    filled: true,
-                },
-                Vec::new(),
-            )
+        let base = warp.source(&split.frame, address.base, &self.setup.program.consts);
+        let (offset, keep) = match address.place {
+            Place::Shared | Place::Local => (address.offset, 0xffff_ffff),
+            Place::Frame => (address.offset + i64::from(split.frame.local), u64::MAX),
+            Place::Global | Place::Param | Place::Generic => (address.offset, u64::MAX),
         };
-        match address.place {
-            Place::Global => one(Space::Global),
-            Place::Param => one(Space::Param),
-            Place::Shared => {
-                out.iter_mut().for_each(|address| *address &= 0xffff_ffff);
-                one(Space::Shared)
-            }
-            Place::Local => {
-                out.iter_mut().for_each(|address| *address &= 0xffff_ffff);
-                one(Space::Local)
-            }
-            Place::Frame => {
-                let frame = u64::from(split.frame.local);
-                out.iter_mut()
-                    .for_each(|address| *address = address.wrapping_add(frame));
-                one(Space::Local)
-            }
-            Place::Generic => generic(out, exec),
-        }
+        let pattern = pulp::Arch::new().dispatch(Survey {
+            base,
+            offset: offset as u64,
+            keep,
+            mask: exec,
+            log2: bytes.trailing_zeros(),
+            out,
+        });
+        let space = match address.place {
+            Place::Global => Space::Global,
+            Place::Param => Space::Param,
+            Place::Shared => Space::Shared,
+            Place::Local | Place::Frame => Space::Local,
+            Place::Generic => return generic(out, exec, pattern),
+        };
+        let group = Group {
+            space,
+            mask: exec,
+            pattern,
+        };
+        (group, Vec::new())
     }
 
     /// Slot and offset of a shared address: that of the CTA itself, or of one of its cluster.
@@ -186,18 +306,31 @@ fn shared_in(size: u32, cta: &CtaId, address: u64, bytes: u32) -> Option<(usize,
 }
 
 /// Sorts generic addresses by space, and makes them addresses in it.
-fn generic(at: &mut Lanes, exec: u32) -> (Group, Vec<Group>) {
+#[inline(always)]
+fn generic(at: &mut Lanes, exec: u32, pattern: Pattern) -> (Group, Vec<Group>) {
     let space = windows::space(at[0]);
-    if at.iter().all(|&address| windows::space(address) == space) {
-        let base = windows::base(space);
-        at.iter_mut().for_each(|address| *address -= base);
-        let group = Group {
-            space,
-            mask: exec,
-            filled: true,
-        };
-        return (group, Vec::new());
+    let alike = match pattern {
+        Pattern::Same => true,
+        _ => at.iter().all(|&address| windows::space(address) == space),
+    };
+    if !alike {
+        return mixed(at, exec);
     }
+    let base = windows::base(space);
+    if base != 0 {
+        at.iter_mut().for_each(|address| *address -= base);
+    }
+    let group = Group {
+        space,
+        mask: exec,
+        pattern,
+    };
+    (group, Vec::new())
+}
+
+/// Sorts generic addresses in several spaces.
+#[cold]
+fn mixed(at: &mut Lanes, exec: u32) -> (Group, Vec<Group>) {
     let mut masks = [
         (Space::Global, 0),
         (Space::Shared, 0),
@@ -214,37 +347,48 @@ fn generic(at: &mut Lanes, exec: u32) -> (Group, Vec<Group>) {
     let group = |(space, mask)| Group {
         space,
         mask,
-        filled: false,
+        pattern: Pattern::Any,
     };
     let mut groups = masks.into_iter().filter(|&(_, mask)| mask != 0).map(group);
     // There is at least one lane, so there is a first group.
     let none = Group {
         space: Space::Global,
         mask: 0,
-        filled: false,
+        pattern: Pattern::Any,
     };
     (groups.next().unwrap_or(none), groups.collect())
 }
 
 /// Checks that the lanes' addresses are multiples of the access size.
 #[inline(always)]
-pub(crate) fn aligned(at: &Lanes, mask: u32, bytes: u32) -> Result<(), Box<Fault>> {
+pub(crate) fn aligned(at: &Lanes, group: &Group, bytes: u32) -> Result<(), Box<Fault>> {
     let low = u64::from(bytes) - 1;
     // Cheap for all lanes together; who it was only matters when it happened. Inactive lanes may
     // hold anything.
-    let any = at.iter().fold(0, |any, address| any | address) & low;
-    if any != 0 {
-        for lane in lanes(mask) {
-            if at[lane] & low != 0 {
-                let kind = FaultKind::Misaligned {
-                    address: at[lane],
-                    bytes,
-                };
-                return Err(Fault::new(lane as u32, kind));
-            }
-        }
+    let any = match group.pattern {
+        Pattern::Same | Pattern::Row => at[group.first()],
+        Pattern::Any => at.iter().fold(0, |any, address| any | address),
+    };
+    if any & low != 0 {
+        return each_aligned(at, group.mask, bytes);
     }
     Ok(())
+}
+
+/// Blames the first lane whose address is no multiple of the access size, if there is one.
+#[cold]
+pub(crate) fn each_aligned(at: &Lanes, mask: u32, bytes: u32) -> Result<(), Box<Fault>> {
+    let bad = lanes(mask).find(|&lane| at[lane] & (u64::from(bytes) - 1) != 0);
+    match bad {
+        Some(lane) => {
+            let kind = FaultKind::Misaligned {
+                address: at[lane],
+                bytes,
+            };
+            Err(Fault::new(lane as u32, kind))
+        }
+        None => Ok(()),
+    }
 }
 
 #[cold]
@@ -283,43 +427,117 @@ pub(crate) fn local_at(
     Ok(())
 }
 
-/// 32-byte sectors that the lanes touch together. Accesses are aligned, so none straddles two
-/// unless it is larger than one.
-pub(crate) fn sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
-    let each = u64::from(bytes.div_ceil(32));
-    let mut count = 0;
-    let mut seen = [u64::MAX; WARP];
-    let mut last = u64::MAX;
-    let mut ordered = true;
+/// 32-byte sectors that the lanes of a group touch together. Accesses are aligned, so none
+/// straddles two unless it is larger than one.
+#[inline(always)]
+pub(crate) fn sectors(at: &Lanes, group: &Group, bytes: u32) -> u64 {
+    match group.pattern {
+        _ if group.mask == 0 => 0,
+        Pattern::Same => u64::from(bytes.div_ceil(32)),
+        Pattern::Row if group.mask == ALL => {
+            let end = at[group.last()] + u64::from(bytes);
+            end.div_ceil(32) - at[group.first()] / 32
+        }
+        _ => scattered_sectors(at, group.mask, bytes),
+    }
+}
+
+fn scattered_sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
+    /// Twice as many as lanes, so that a free place is near.
+    const PLACES: usize = 2 * WARP;
+    let mut seen = [u64::MAX; PLACES];
+    let (mut count, mut last) = (0, u64::MAX);
     for lane in lanes(mask) {
         let sector = at[lane] / 32;
-        if sector != last {
-            ordered &= last == u64::MAX || sector > last;
-            seen[count] = sector;
-            count += 1;
-            last = sector;
+        if sector == last {
+            continue;
+        }
+        last = sector;
+        let hash = sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let mut place = hash as usize % PLACES;
+        while seen[place] != sector {
+            if seen[place] == u64::MAX {
+                seen[place] = sector;
+                count += 1;
+                break;
+            }
+            place = (place + 1) % PLACES;
         }
     }
-    if !ordered {
-        let seen = &mut seen[..count];
-        seen.sort_unstable();
-        count = 1 + seen.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    }
-    count as u64 * each
+    count * u64::from(bytes.div_ceil(32))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn surveyed(base: &Lanes, mask: u32, bytes: u32) -> (Lanes, Group) {
+        let mut out = [7; WARP];
+        let survey = Survey {
+            base,
+            offset: 0,
+            keep: u64::MAX,
+            mask,
+            log2: bytes.trailing_zeros(),
+            out: &mut out,
+        };
+        let pattern = pulp::Arch::new().dispatch(survey);
+        let space = Space::Global;
+        let group = Group {
+            space,
+            mask,
+            pattern,
+        };
+        (out, group)
+    }
+
     #[test]
     fn sectors_are_counted_once() {
         let at = |f: fn(u64) -> u64| std::array::from_fn(|lane| f(lane as u64));
-        assert_eq!(sectors(&at(|lane| 4096 + 4 * lane), u32::MAX, 4), 4);
-        assert_eq!(sectors(&at(|lane| 4096 + 128 * lane), 0xff, 4), 8);
-        assert_eq!(sectors(&at(|lane| 4096 + 32 * (lane % 2)), u32::MAX, 4), 2);
-        assert_eq!(sectors(&at(|lane| 8 * (31 - lane)), u32::MAX, 8), 8);
-        assert_eq!(sectors(&at(|_| 64), 0, 8), 0);
+        let sectors = |at: Lanes, mask, bytes| {
+            let (at, group) = surveyed(&at, mask, bytes);
+            let count = sectors(&at, &group, bytes);
+            assert_eq!(count, scattered_sectors(&at, mask, bytes));
+            count
+        };
+        assert_eq!(sectors(at(|lane| 4096 + 4 * lane), ALL, 4), 4);
+        assert_eq!(sectors(at(|lane| 4100 + 4 * lane), ALL, 4), 5);
+        assert_eq!(sectors(at(|lane| 4096 + 128 * lane), 0xff, 4), 8);
+        assert_eq!(sectors(at(|lane| 4096 + 32 * (lane % 2)), ALL, 4), 2);
+        assert_eq!(sectors(at(|lane| 8 * (31 - lane)), ALL, 8), 8);
+        assert_eq!(sectors(at(|lane| 32 * lane), ALL, 32), 32);
+        assert_eq!(sectors(at(|_| 64), ALL, 8), 1);
+        assert_eq!(sectors(at(|_| 64), 0, 8), 0);
+    }
+
+    #[test]
+    fn patterns_are_those_of_the_lanes_that_take_part() {
+        let at = |f: fn(u64) -> u64| -> Lanes { std::array::from_fn(|lane| f(lane as u64)) };
+        let of = |at: Lanes, mask: u32| {
+            let (at, group) = surveyed(&at, mask, 4);
+            // The smallest range that it lies in.
+            let start = (0..1000)
+                .rev()
+                .find(|&start| group.lies_in(&at, 4, (start, 1000)));
+            let start = start.unwrap();
+            let end = (start..1000).find(|&end| group.lies_in(&at, 4, (start, end - start)));
+            (group.pattern, (start, end.unwrap()))
+        };
+        assert_eq!(of(at(|lane| 64 + 4 * lane), ALL), (Pattern::Row, (64, 192)));
+        assert_eq!(of(at(|lane| 64 + 4 * lane), 0x90), (Pattern::Row, (80, 96)));
+        assert_eq!(
+            of(at(|lane| 64 + 8 * lane), 0x90),
+            (Pattern::Any, (96, 124))
+        );
+        assert_eq!(
+            of(at(|lane| 64 + 8 * lane), 0x10),
+            (Pattern::Same, (96, 100))
+        );
+        assert_eq!(of(at(|_| 64), ALL), (Pattern::Same, (64, 68)));
+        assert_eq!(
+            of(at(|lane| 188 - 4 * lane), ALL),
+            (Pattern::Any, (64, 192))
+        );
     }
 
     #[test]

@@ -36,6 +36,9 @@ impl Spot {
     }
 }
 
+/// Most elements of one atomic: eight of 16 bits in a vector.
+const MAX_ELEMENTS: usize = 8;
+
 impl<O: Observer> Machine<'_, O> {
     /// The place of `bytes` bytes at an address of a space.
     pub(crate) fn spot(
@@ -143,7 +146,8 @@ impl<O: Observer> Machine<'_, O> {
         exec: u32,
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
-        let (first, others) = self.addresses(warp, split, &atomic.address, exec, &mut at);
+        let bytes = u32::from(atomic.bytes.min(8)) * atomic.operands.len() as u32;
+        let (first, others) = self.addresses(warp, split, (&atomic.address, bytes), exec, &mut at);
         for group in std::iter::once(&first).chain(&others) {
             self.atomic_group(cta, warp, split, atomic, group, &at)?;
             self.accessed(cta, group.space);
@@ -163,52 +167,56 @@ impl<O: Observer> Machine<'_, O> {
         let consts = &self.setup.program.consts;
         let size = u32::from(atomic.bytes.min(8));
         let total = size * atomic.operands.len() as u32;
-        aligned(at, group.mask, total)?;
+        aligned(at, group, total)?;
         let who = self.who(cta, warp.index, split.pc, group.mask);
         self.observer
             .access(who, AccessKind::Rmw, group.space, at, total);
         if group.space == Space::Global {
-            self.stats.global_sectors += sectors(at, group.mask, total);
+            self.stats.global_sectors += sectors(at, group, total);
         }
         let frame = &split.frame;
         let first = frame.rows as usize;
-        let operands: Vec<Lanes> = atomic
-            .operands
-            .iter()
-            .map(|&row| warp.read(frame, row, consts))
-            .collect();
-        let second: Vec<Lanes> = atomic
-            .second
-            .iter()
-            .map(|&row| warp.read(frame, row, consts))
-            .collect();
+        // A result may take the place of an operand.
+        let copy = |rows: &[u32]| rows.first().map(|&row| warp.read(frame, row, consts));
+        let exchanged = (copy(&atomic.operands), copy(&atomic.second));
+        let of_lane = |warp: &Warp, rows: &[u32], lane: usize| {
+            let mut values = [0; MAX_ELEMENTS];
+            for (value, &row) in values.iter_mut().zip(rows) {
+                *value = warp.source(frame, row, consts)[lane];
+            }
+            values
+        };
         let step = |index: usize| u64::from(size) * index as u64;
         let mut before = [0; WARP];
         for lane in lanes(group.mask) {
             let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
+            let operands = of_lane(warp, &atomic.operands, lane);
+            let operands = &operands[..atomic.operands.len().min(MAX_ELEMENTS)];
+            let second = of_lane(warp, &atomic.second, lane);
+            let second = &second[..atomic.second.len().min(MAX_ELEMENTS)];
             // The two halves of 128 bits are compared together.
             let wide = atomic.bytes == 16;
             let mut swap = true;
             if atomic.op == Rmw::Cas && wide {
-                for (index, operand) in operands.iter().enumerate() {
-                    swap &= self.peek(warp, spot.plus(step(index)), size) == operand[lane];
+                for (index, &operand) in operands.iter().enumerate() {
+                    swap &= self.peek(warp, spot.plus(step(index)), size) == operand;
                 }
             }
-            for (index, operand) in operands.iter().enumerate() {
+            for (index, &operand) in operands.iter().enumerate() {
                 let spot = spot.plus(step(index));
                 let old = self.peek(warp, spot, size);
                 before[lane] = old;
                 let new = match second.get(index) {
-                    Some(second) if wide => {
+                    Some(&second) if wide => {
                         if swap {
-                            second[lane]
+                            second
                         } else {
                             old
                         }
                     }
-                    Some(second) if old == truncate(operand[lane], size) => second[lane],
+                    Some(&second) if old == truncate(operand, size) => second,
                     Some(_) => old,
-                    None => update(atomic.op, size, old, operand[lane]),
+                    None => update(atomic.op, size, old, operand),
                 };
                 let place = (group.space, at[lane] + step(index));
                 self.changes((who, warp, lane), place, spot, (size, new));
@@ -218,9 +226,12 @@ impl<O: Observer> Machine<'_, O> {
                 }
             }
         }
-        if let (Rmw::Exch | Rmw::Cas, [operand]) = (atomic.op, &operands[..]) {
-            let of = |row: &Lanes| row.map(|value| truncate(value, size));
-            let (first, new) = (of(operand), of(second.first().unwrap_or(operand)));
+        let single = atomic.operands.len() == 1;
+        if let (Rmw::Exch | Rmw::Cas, true, (Some(operand), second)) =
+            (atomic.op, single, exchanged)
+        {
+            let of = |row: Lanes| row.map(|value| truncate(value, size));
+            let (first, new) = (of(operand), of(second.unwrap_or(operand)));
             let exchange = Exchange {
                 bytes: size,
                 compare: (atomic.op == Rmw::Cas).then_some(&first),

@@ -66,16 +66,31 @@ pub(crate) struct Arrival {
 }
 
 impl Barriers {
-    pub(crate) fn new(live: Vec<u32>) -> Self {
-        let threads = live.iter().map(|mask| mask.count_ones()).sum();
-        let barrier = Barrier {
-            arrived: vec![0; live.len()],
-            ..Barrier::default()
-        };
-        Self {
-            barriers: vec![barrier; COUNT],
-            live,
-            threads,
+    #[cfg(test)]
+    fn new(live: Vec<u32>) -> Self {
+        let mut barriers = Self::default();
+        barriers.start(&live);
+        barriers
+    }
+
+    /// Makes them those of a new CTA, with the lanes of each warp.
+    pub(crate) fn start(&mut self, live: &[u32]) {
+        self.live.clear();
+        self.live.extend_from_slice(live);
+        self.threads = live.iter().map(|mask| mask.count_ones()).sum();
+        self.barriers.resize_with(COUNT, Barrier::default);
+        for barrier in &mut self.barriers {
+            // Most have never been used.
+            let used = barrier.any || barrier.generation > 0;
+            if used || barrier.arrived.len() != live.len() {
+                let mut arrived = std::mem::take(&mut barrier.arrived);
+                arrived.clear();
+                arrived.resize(live.len(), 0);
+                *barrier = Barrier {
+                    arrived,
+                    ..Barrier::default()
+                };
+            }
         }
     }
 

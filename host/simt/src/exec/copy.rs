@@ -1,6 +1,6 @@
 //! `cp.async` and bulk copies: done when they are issued.
 
-use super::address::{aligned, lanes};
+use super::address::{each_aligned, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
@@ -23,8 +23,9 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let (mut to, mut from) = ([0; WARP], [0; WARP]);
-        let (to_first, to_others) = self.addresses(warp, split, &copy.to, exec, &mut to);
-        let (from_first, from_others) = self.addresses(warp, split, &copy.from, exec, &mut from);
+        let (to_first, to_others) = self.addresses(warp, split, (&copy.to, 4), exec, &mut to);
+        let (from_first, from_others) =
+            self.addresses(warp, split, (&copy.from, 4), exec, &mut from);
         let bytes = warp.read(&split.frame, copy.bytes, consts);
         let given = copy
             .source_bytes
@@ -47,8 +48,8 @@ impl<O: Observer> Machine<'_, O> {
                 return Err(Fault::new(lane as u32, FaultKind::Unsupported(what)));
             }
             let unit = if copy.bulk { 16 } else { count.max(4) as u32 };
-            aligned(&to, 1 << lane, unit)?;
-            aligned(&from, 1 << lane, unit)?;
+            each_aligned(&to, 1 << lane, unit)?;
+            each_aligned(&from, 1 << lane, unit)?;
             let read = if ignore >> lane & 1 == 1 {
                 0
             } else {

@@ -38,7 +38,7 @@ impl Cta {
         self.id = id;
         self.active = true;
         self.warps.resize_with(warps as usize, Warp::default);
-        let mut live = Vec::new();
+        let mut live = Vec::with_capacity(self.warps.len());
         for (index, warp) in self.warps.iter_mut().enumerate() {
             let left = threads - 32 * index as u32;
             let mask = if left >= 32 {
@@ -49,7 +49,7 @@ impl Cta {
             warp.start(index as u32, mask, block, kernel);
             live.push(mask);
         }
-        self.barriers = Barriers::new(live);
+        self.barriers.start(&live);
     }
 
     /// Lets every warp look again at what it waits for.

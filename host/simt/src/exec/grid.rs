@@ -16,6 +16,8 @@ use crate::observer::Observer;
 
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;
+/// Turns that the warps of a CTA have before it is the next one's, where CTAs do not communicate.
+const TURNS_ALONE: usize = 256;
 /// Longest random turn, as a power of two.
 const RANDOM_QUANTUM_LOG2: usize = 10;
 /// Threads, CTAs and registers of a multiprocessor.
@@ -207,18 +209,27 @@ impl<O: Observer> Grid<'_, O> {
         Ok(())
     }
 
-    /// Gives every warp a turn. Returns the ops executed.
+    /// Gives every CTA a turn. Returns the ops executed.
     fn round(&mut self) -> Outcome<u64> {
+        // CTAs that tell each other something had better keep pace. Others run on while they can:
+        // their warps meet at barriers all the time, and their registers are at hand.
+        let turns = match self.machine.setup.program.communicates {
+            true => 1,
+            false => TURNS_ALONE,
+        };
         let mut ops = 0;
         for slot in 0..self.ctas.len() {
-            // The warps of a CTA take turns among themselves while some can run: they meet at
-            // barriers all the time, and their registers are at hand.
-            let mut warp = 0;
-            while warp < self.ctas[slot].warps.len() {
-                if self.ctas[slot].active {
-                    ops += self.turn(slot, warp, QUANTUM)?;
+            for _ in 0..turns {
+                let before = ops;
+                // Each warp has a turn.
+                for warp in 0..self.ctas[slot].warps.len() {
+                    if self.ctas[slot].active {
+                        ops += self.turn(slot, warp, QUANTUM)?;
+                    }
                 }
-                warp += 1;
+                if ops == before {
+                    break;
+                }
             }
         }
         Ok(ops)

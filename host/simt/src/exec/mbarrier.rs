@@ -70,9 +70,10 @@ impl<O: Observer> Machine<'_, O> {
             result = a.map(|state| Parts::unpack(state).pending);
         } else {
             let mut at = [0; WARP];
-            let (first, others) = self.addresses(warp, split, &mbarrier.address, exec, &mut at);
+            let (first, others) =
+                self.addresses(warp, split, (&mbarrier.address, 8), exec, &mut at);
             for group in std::iter::once(&first).chain(&others) {
-                super::address::aligned(&at, group.mask, 8)?;
+                super::address::aligned(&at, group, 8)?;
                 for lane in lanes(group.mask) {
                     let spot = self.spot(cta, warp, lane, (group.space, at[lane]), 8, true)?;
                     let old = self.peek(warp, spot, 8);
@@ -145,7 +146,7 @@ impl<O: Observer> Machine<'_, O> {
         lane: usize,
     ) -> u64 {
         let mut at = [0; WARP];
-        self.addresses(warp, split, address, 1 << lane, &mut at);
+        self.addresses(warp, split, (address, 8), 1 << lane, &mut at);
         at[lane]
     }
 

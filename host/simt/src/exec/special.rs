@@ -7,21 +7,37 @@ use super::cta::CtaId;
 use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};
 use crate::code::Special;
-use crate::lanes::{Lanes, WARP};
+use crate::lanes::{WARP, put, splat};
 use crate::observer::Observer;
 use crate::windows;
 
 impl<O: Observer> Machine<'_, O> {
-    /// The value of a special register in every lane.
-    pub(crate) fn special(&self, special: Special, cta: &CtaId, warp: &Warp) -> Lanes {
+    /// Writes the value of a special register into the lanes of `mask` of row `d`.
+    pub(crate) fn special(
+        &self,
+        special: Special,
+        cta: &CtaId,
+        warp: &mut Warp,
+        d: usize,
+        mask: u32,
+    ) {
         let launch = self.setup.launch;
         let cluster = self.setup.cluster;
         let axis =
             |values: [u32; 3], axis: u8| u64::from(*values.get(usize::from(axis)).unwrap_or(&0));
-        let per_lane = |f: fn(u32) -> u32| std::array::from_fn(|lane| u64::from(f(lane as u32)));
+        let Some(row) = warp.regs.get_mut(d) else {
+            return;
+        };
+        let mut per_lane = |f: fn(u32) -> u32| {
+            put(
+                row,
+                mask,
+                &std::array::from_fn(|lane| u64::from(f(lane as u32))),
+            );
+        };
         let size = |three: [u32; 3]| three.iter().map(|&n| u64::from(n)).product::<u64>();
         let each = match special {
-            Special::Tid(axis @ 0..=2) => return warp.tid[usize::from(axis)],
+            Special::Tid(axis @ 0..=2) => return put(row, mask, &warp.tid[usize::from(axis)]),
             Special::Tid(_) => 0,
             Special::Ntid(of) => axis(launch.block, of),
             Special::Ctaid(of) => axis(cta.index, of),
@@ -64,7 +80,7 @@ impl<O: Observer> Machine<'_, O> {
             Special::ClusterNctarank => size(cluster),
             Special::IsExplicitCluster => u64::from(size(cluster) > 1),
         };
-        [each; WARP]
+        splat(row, mask, each);
     }
 
     /// `isspacep`

@@ -175,9 +175,8 @@ impl<O: Observer> Machine<'_, O> {
                 let holds = match barrier.kind {
                     BarrierKind::Sync | BarrierKind::Arrive => return,
                     BarrierKind::Popc => {
-                        let value = [u64::from(found.holds); crate::lanes::WARP];
                         let mut rows = warp.rows(&frame, &program.consts);
-                        rows.put(barrier.d, mask, &value);
+                        rows.splat(barrier.d, mask, u64::from(found.holds));
                         return;
                     }
                     BarrierKind::And => found.holds == found.threads,
@@ -220,7 +219,10 @@ impl<O: Observer> Machine<'_, O> {
             let exec = split.mask & warp.pred(&split.frame, op.guard);
             if op.counts {
                 self.stats.warp_instructions += 1;
-                self.stats.thread_instructions += u64::from(exec.count_ones());
+                self.stats.thread_instructions += match exec {
+                    u32::MAX => 32,
+                    some => u64::from(some.count_ones()),
+                };
             }
             if exec == 0 {
                 split.pc += 1;
@@ -257,19 +259,17 @@ impl<O: Observer> Machine<'_, O> {
                 }
                 Kind::Param { d, offset, load } => {
                     let raw = self.parameter(*offset, load.bytes);
-                    let value = [load.extend(raw); crate::lanes::WARP];
                     warp.rows(&split.frame, &program.consts)
-                        .put(*d, exec, &value);
+                        .splat(*d, exec, load.extend(raw));
                 }
                 Kind::Special(d, special) => {
-                    let value = self.special(*special, cta, warp);
-                    warp.rows(&split.frame, &program.consts)
-                        .put(*d, exec, &value);
+                    let row = (split.frame.rows + d) as usize;
+                    self.special(*special, cta, warp, row, exec);
                 }
                 Kind::FrameAddress { d, offset } => {
-                    let value = [u64::from(split.frame.local + offset); crate::lanes::WARP];
+                    let value = u64::from(split.frame.local + offset);
                     warp.rows(&split.frame, &program.consts)
-                        .put(*d, exec, &value);
+                        .splat(*d, exec, value);
                 }
                 Kind::Atomic(atomic) => {
                     *spent += SPIN;
@@ -295,9 +295,8 @@ impl<O: Observer> Machine<'_, O> {
                     self.map(cta, warp, split, (*d, *address, *rank, *generic), exec);
                 }
                 Kind::ActiveMask(d) => {
-                    let value = [u64::from(exec); crate::lanes::WARP];
                     warp.rows(&split.frame, &program.consts)
-                        .put(*d, exec, &value);
+                        .splat(*d, exec, u64::from(exec));
                 }
                 Kind::Fence => {
                     let who = self.who(cta, warp.index, split.pc, exec);

@@ -27,6 +27,8 @@ pub(crate) struct Warp {
     pub(crate) index: u32,
     /// `%tid` of every lane, in x, y and z.
     pub(crate) tid: Box<[Lanes; 3]>,
+    /// The number and the CTA's shape that `tid` is right for.
+    placed: Option<(u32, [u32; 3])>,
     /// True when nothing in it could run when it was last looked at.
     pub(crate) blocked: bool,
     /// Ops its splits have run, more for those that spin loops are made of.
@@ -100,13 +102,7 @@ impl Warp {
         // New threads find zeroes: a simulator should not depend on who ran before.
         self.local.clear();
         self.local.resize(kernel.local as usize / 4 * WARP, 0);
-        let [x, y, _] = block.map(u64::from);
-        for lane in 0..WARP {
-            let linear = u64::from(index) * WARP as u64 + lane as u64;
-            self.tid[0][lane] = linear % x;
-            self.tid[1][lane] = linear / x % y;
-            self.tid[2][lane] = linear / (x * y);
-        }
+        self.place(block);
         self.splits.clear();
         self.splits.push(Split {
             mask: live,
@@ -116,6 +112,22 @@ impl Warp {
             state: State::Ready,
             turn: 0,
         });
+    }
+
+    /// Fills in `%tid`.
+    fn place(&mut self, block: [u32; 3]) {
+        let index = self.index;
+        if self.placed == Some((index, block)) {
+            return;
+        }
+        self.placed = Some((index, block));
+        let [x, y, _] = block.map(u64::from);
+        for lane in 0..WARP {
+            let linear = u64::from(index) * WARP as u64 + lane as u64;
+            self.tid[0][lane] = linear % x;
+            self.tid[1][lane] = linear / x % y;
+            self.tid[2][lane] = linear / (x * y);
+        }
     }
 
     /// The registers of a frame.
@@ -128,14 +140,20 @@ impl Warp {
         }
     }
 
+    /// A source row of a frame.
+    #[inline(always)]
+    pub(crate) fn source<'a>(&'a self, frame: &Frame, row: u32, consts: &'a [Lanes]) -> &'a Lanes {
+        if row & crate::lanes::CONSTANT == 0 {
+            &self.regs[(frame.rows + row) as usize]
+        } else {
+            &consts[(row & !crate::lanes::CONSTANT) as usize]
+        }
+    }
+
     /// A copy of a source row of a frame.
     #[inline(always)]
     pub(crate) fn read(&self, frame: &Frame, row: u32, consts: &[Lanes]) -> Lanes {
-        if row & crate::lanes::CONSTANT == 0 {
-            self.regs[(frame.rows + row) as usize]
-        } else {
-            consts[(row & !crate::lanes::CONSTANT) as usize]
-        }
+        *self.source(frame, row, consts)
     }
 
     /// A source predicate of a frame.
