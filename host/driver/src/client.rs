@@ -6,9 +6,10 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use crate::gpu::Gpu;
+use crate::steps::Block;
 use crate::sys::{
     Api, CUcontext, CUdevice, CUfunction, CUlaunchAttribute, CUlaunchConfig, CUmodule, CUresult,
-    device_attribute, function_attribute, jit_option, launch_attribute, launch_param,
+    device_attribute, function_attribute, jit_option, launch_attribute,
 };
 use crate::{DeviceError, probe};
 
@@ -223,19 +224,9 @@ impl Client {
             // SAFETY: the function's module is loaded.
             unsafe { self.api.cuFuncSetAttribute(function.0, attribute, bytes) }.result()?;
         }
-        let mut block = params.to_vec();
-        let mut bytes = block.len();
-        let tag = |tag: usize| std::ptr::without_provenance_mut::<c_void>(tag);
-        let size: *mut usize = &mut bytes;
-        let mut extra = [
-            tag(launch_param::BUFFER_POINTER),
-            block.as_mut_ptr().cast(),
-            tag(launch_param::BUFFER_SIZE),
-            size.cast(),
-            tag(launch_param::END),
-        ];
+        let mut block = Block::new(params.to_vec());
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
-        let (none, extra) = (std::ptr::null_mut(), extra.as_mut_ptr());
+        let (none, extra) = (std::ptr::null_mut(), block.extra());
         let stream = std::ptr::null_mut();
         if !shape.cooperative {
             let (api, shared) = (self.api, shape.shared);

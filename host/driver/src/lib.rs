@@ -6,6 +6,7 @@
 //! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
 //! * [`client`]: a program of our own on a driver.
 //! * [`pointer`]: pointers that a program hands to an entry point; [`image`]: what it hands to a load.
+//! * [`steps`]: launches in steps, before `cuLaunchKernel`.
 //! * [`probe`]: whether a driver works.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
@@ -20,6 +21,7 @@ pub mod mem;
 pub mod pointer;
 pub mod probe;
 pub mod signals;
+pub mod steps;
 pub mod sys;
 
 pub use device::{Device, DeviceError};

@@ -223,6 +223,7 @@ plain!(
     i32,
     u64,
     usize,
+    f32,
     CUresult,
     sys::CUmemLocation,
     sys::CUstreamCallback,

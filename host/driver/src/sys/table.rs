@@ -362,6 +362,16 @@ macro_rules! entry_points {
             kernel_params: *mut *mut c_void);
         cuLaunchCooperativeKernelMultiDevice: cuLaunchCooperativeKernelMultiDevice 9000 [cuLaunchCooperativeKernelMultiDevice] (
             list: *mut CUDA_LAUNCH_PARAMS, num_devices: c_uint, flags: c_uint);
+        cuFuncSetBlockShape: cuFuncSetBlockShape 2000 [cuFuncSetBlockShape] (func: CUfunction, x: c_int, y: c_int, z: c_int);
+        cuFuncSetSharedSize: cuFuncSetSharedSize 2000 [cuFuncSetSharedSize] (func: CUfunction, bytes: c_uint);
+        cuParamSetSize: cuParamSetSize 2000 [cuParamSetSize] (func: CUfunction, num_bytes: c_uint);
+        cuParamSeti: cuParamSeti 2000 [cuParamSeti] (func: CUfunction, offset: c_int, value: c_uint);
+        cuParamSetf: cuParamSetf 2000 [cuParamSetf] (func: CUfunction, offset: c_int, value: f32);
+        cuParamSetv: cuParamSetv 2000 [cuParamSetv] (func: CUfunction, offset: c_int, ptr: *mut c_void, num_bytes: c_uint);
+        cuLaunch: cuLaunch 2000 [cuLaunch] (func: CUfunction);
+        cuLaunchGrid: cuLaunchGrid 2000 [cuLaunchGrid] (func: CUfunction, grid_width: c_int, grid_height: c_int);
+        cuLaunchGridAsync: cuLaunchGridAsync 2000 [cuLaunchGridAsync] (
+            func: CUfunction, grid_width: c_int, grid_height: c_int, stream: CUstream);
         cuOccupancyMaxActiveBlocksPerMultiprocessor: cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 [cuOccupancyMaxActiveBlocksPerMultiprocessor] (
             num_blocks: *mut c_int, func: CUfunction, block_size: c_int, dynamic_smem_size: usize);
         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 [cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] (

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
+use driver::steps::Steps;
 use driver::sys::function_attribute as f;
 use driver::sys::{
     CUdevice, CUfunc_cache, CUfunc_st, CUfunction, CUfunction_attribute, CUkern_st, CUlibrary,
@@ -31,6 +32,8 @@ pub(crate) struct Function {
     carveout: i32,
     non_portable_cluster: i32,
     cluster_policy: i32,
+    /// What is set for launches in steps.
+    pub(crate) steps: Steps,
 }
 
 impl Function {
@@ -46,6 +49,7 @@ impl Function {
             carveout: -1,
             non_portable_cluster: 0,
             cluster_policy: 0,
+            steps: Steps::default(),
         }
     }
 

@@ -46,6 +46,7 @@ mod pointer_attribute;
 mod pool;
 mod proc_address;
 mod state;
+mod steps;
 mod stream;
 mod table;
 mod texture;
@@ -76,6 +77,7 @@ mod api {
     pub(crate) use crate::pointer_attribute::*;
     pub(crate) use crate::pool::*;
     pub(crate) use crate::proc_address::*;
+    pub(crate) use crate::steps::*;
     pub(crate) use crate::stream::*;
     pub(crate) use crate::texture::*;
 }

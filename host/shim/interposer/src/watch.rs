@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use driver::gpu::Gpu;
+use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult};
 use runtime::log::Writer;
 use runtime::session::Session;
@@ -29,6 +30,8 @@ pub(crate) struct Watch {
     pub(crate) modules: HashMap<u64, Module>,
     /// Functions and kernels, by handle.
     pub(crate) functions: HashMap<u64, Function>,
+    /// What is set for launches in steps, by function.
+    pub(crate) steps: HashMap<u64, Steps>,
     /// Primary contexts by device.
     pub(crate) primary: HashMap<i32, u64>,
     /// Links of PTX with checks, by handle.
@@ -156,6 +159,7 @@ fn start() -> Option<Mutex<Watch>> {
         session: Session::new(Checker::new(options, log)),
         modules: HashMap::new(),
         functions: HashMap::new(),
+        steps: HashMap::new(),
         primary: HashMap::new(),
         links: HashMap::new(),
         bodies: HashSet::new(),

@@ -134,6 +134,9 @@ fn every_form_of_launch_is_checked() {
         "ex",
         "cooperative",
         "multi-device",
+        "launch",
+        "grid",
+        "grid-async",
         "per-thread",
         "library",
         "function",
@@ -160,6 +163,24 @@ fn every_form_of_launch_is_checked() {
                 assert_eq!(ran.checked(kernel), [true; 3], "{form} {mode:?} {kernel}");
             }
         }
+    }
+}
+
+/// A function that is launched in steps keeps them, and what is missing is the program's affair.
+#[test]
+fn launches_in_steps_are_the_same_without_checks() {
+    let program = Program::new();
+    for (form, prints) in [
+        ("launch", SUM),
+        ("grid", SUM),
+        ("grid-async", SUM),
+        ("no-shape", "1\n"),
+    ] {
+        let mut alone = program.place.command(&program.program, &program.driver);
+        let output = common::succeed(alone.arg(form));
+        assert_eq!(text(&output.stdout), prints, "{form}");
+        let ran = program.run(&[form], &Options::default(), "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), prints), "{form}");
     }
 }
 

@@ -13,6 +13,8 @@ fn forget(handle: u64) {
         watch.session.poll();
         watch.modules.remove(&handle);
         watch.functions.retain(|_, of| of.module != handle);
+        let functions = &watch.functions;
+        watch.steps.retain(|of, _| functions.contains_key(of));
     });
 }
 

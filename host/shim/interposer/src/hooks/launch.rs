@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use driver::pointer::Ptr;
+use driver::steps::Block;
 use driver::sys::*;
 use runtime::Extent;
 use runtime::session::{Kernel, Ticket};
@@ -29,9 +30,7 @@ pub(super) struct Asked {
 pub(super) struct Params {
     hidden: Box<u64>,
     pointers: Vec<*mut c_void>,
-    block: Vec<u8>,
-    bytes: usize,
-    extra: [*mut c_void; 5],
+    block: Option<Box<Block>>,
 }
 
 impl Params {
@@ -51,9 +50,7 @@ impl Params {
         let mut made = Box::new(Params {
             hidden: Box::new(hidden),
             pointers: Vec::new(),
-            block: Vec::new(),
-            bytes: 0,
-            extra: [std::ptr::null_mut(); 5],
+            block: None,
         });
         if !params.is_null() || extra.is_null() {
             if params.is_null() && function.params > 0 {
@@ -68,29 +65,20 @@ impl Params {
             return Ok(made);
         }
         // SAFETY: by the contract.
-        made.block = unsafe { Ptr::new(extra) }.launch_buffer()?;
+        let mut block = unsafe { Ptr::new(extra) }.launch_buffer()?;
         let offset = function.hidden.unwrap_or(0) as usize;
         // Programs may leave out the padding behind the last parameter.
-        made.block.resize(offset, 0);
-        made.block.extend(hidden.to_le_bytes());
-        made.bytes = made.block.len();
-        let tag = |tag: usize| std::ptr::without_provenance_mut(tag);
-        let bytes: *mut usize = &mut made.bytes;
-        made.extra = [
-            tag(launch_param::BUFFER_POINTER),
-            made.block.as_mut_ptr().cast(),
-            tag(launch_param::BUFFER_SIZE),
-            bytes.cast(),
-            tag(launch_param::END),
-        ];
+        block.resize(offset, 0);
+        block.extend(hidden.to_le_bytes());
+        made.block = Some(Block::new(block));
         Ok(made)
     }
 
     /// The two arguments of the driver's call.
     pub(super) fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
-        match self.pointers.is_empty() {
-            true => (std::ptr::null_mut(), self.extra.as_mut_ptr()),
-            false => (self.pointers.as_mut_ptr(), std::ptr::null_mut()),
+        match &mut self.block {
+            Some(block) => (std::ptr::null_mut(), block.extra()),
+            None => (self.pointers.as_mut_ptr(), std::ptr::null_mut()),
         }
     }
 }
@@ -172,7 +160,7 @@ pub(super) fn is_hidden(function: u64) -> bool {
 ///
 /// # Safety
 /// `params` and `extra` are what a launch of the function takes.
-unsafe fn launch(
+pub(super) unsafe fn launch(
     real: &'static Api,
     asked: &Asked,
     stream: CUstream,

@@ -14,6 +14,7 @@ mod memory;
 mod module;
 mod nodes;
 mod proc_address;
+mod steps;
 
 pub(crate) use context::*;
 pub(crate) use function::*;
@@ -24,3 +25,4 @@ pub(crate) use link::*;
 pub(crate) use memory::*;
 pub(crate) use module::*;
 pub(crate) use proc_address::*;
+pub(crate) use steps::*;

@@ -49,6 +49,9 @@ CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **),
     cuLaunchKernelEx(const Config *, H, void **, void **),
     cuLaunchCooperativeKernelMultiDevice(Launch *, unsigned, unsigned),
+    cuFuncSetBlockShape(H, int, int, int), cuFuncSetSharedSize(H, unsigned), cuParamSetSize(H, unsigned),
+    cuParamSeti(H, int, unsigned), cuParamSetf(H, int, float), cuParamSetv(H, int, void *, unsigned), cuLaunch(H),
+    cuLaunchGrid(H, int, int), cuLaunchGridAsync(H, int, int, H),
     cuLaunchCooperativeKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **);
 
 static const char ptx[] =
@@ -80,7 +83,32 @@ static const char *form;
 
 static int is(const char *name) { return !strcmp(form, name); }
 
+/* In steps. One block of all threads is as good as all blocks. */
+static void launch_in_steps(H function, P out, H stream) {
+    unsigned n = 3;
+    float same_bits;
+    memcpy(&same_bits, &n, sizeof n);
+    CHECK(cuFuncSetBlockShape(function, is("launch") ? BLOCKS * THREADS : THREADS, 1, 1));
+    CHECK(cuFuncSetSharedSize(function, 16));
+    CHECK(cuParamSetSize(function, 12));
+    CHECK(cuParamSetv(function, 0, &out, sizeof out));
+    if (is("grid"))
+        CHECK(cuParamSetf(function, 8, same_bits));
+    else
+        CHECK(cuParamSeti(function, 8, n));
+    if (is("launch"))
+        CHECK(cuLaunch(function));
+    else if (is("grid"))
+        CHECK(cuLaunchGrid(function, BLOCKS, 1));
+    else
+        CHECK(cuLaunchGridAsync(function, BLOCKS, 1, stream));
+}
+
 static void launch(H function, P out, H stream) {
+    if (is("launch") || is("grid") || is("grid-async")) {
+        launch_in_steps(function, out, stream);
+        return;
+    }
     unsigned n = 3;
     void *params[] = {&out, &n};
     struct {
@@ -206,6 +234,11 @@ int main(int argc, char **argv) {
     if (is("threads")) {
         threads(context, racy, fine);
         CHECK(cuCtxDestroy_v2(context));
+        return 0;
+    }
+    if (is("no-shape")) {
+        /* A shape and parameters that nobody has set. */
+        printf("%d\n", cuLaunchGrid(fine, 1, 1));
         return 0;
     }
     P one, many;
