@@ -43,11 +43,21 @@ pub struct Ticket {
 /// Launches between two events.
 #[derive(Debug)]
 struct Flight {
+    number: u64,
     context: u64,
     stream: usize,
     launches: Vec<(Kernel, Begun)>,
     /// Before them and behind them.
     events: [Event; 2],
+}
+
+/// A place that the node of a graph has had.
+#[derive(Clone, Copy, Debug)]
+struct Retired {
+    context: u64,
+    place: usize,
+    /// Flights with smaller numbers may still use it.
+    before: u64,
 }
 
 /// A kernel in an executable graph.
@@ -72,8 +82,12 @@ pub struct Session {
     flights: Vec<Flight>,
     /// Somebody has waited for them in vain, and none has ended since.
     stuck: bool,
-    /// Places of nodes of graphs, by context and value of the hidden parameter; they are never freed.
+    /// Places of nodes of graphs, by context and value of the hidden parameter.
     places: HashMap<(u64, u64), usize>,
+    /// Places that no executable graph uses any more, and what has to end before others may.
+    retired: Vec<Retired>,
+    /// Number of the next flight.
+    next: u64,
     /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
     execs: HashMap<u64, Vec<Node>>,
 }
@@ -87,6 +101,8 @@ impl Session {
             flights: Vec::new(),
             stuck: false,
             places: HashMap::new(),
+            retired: Vec::new(),
+            next: 0,
             execs: HashMap::new(),
         }
     }
@@ -153,9 +169,7 @@ impl Session {
             // Nobody will know when it has ended.
             (None, Err(error)) => {
                 let why = format!("the launch cannot be followed: {error}");
-                for (_, begun) in flight.launches {
-                    self.checker.abandon(begun, &why);
-                }
+                self.abandon(flight.launches, &why);
             }
         }
     }
@@ -163,6 +177,7 @@ impl Session {
     /// The value of the hidden parameter for the node of a graph, the same for each of its launches;
     /// that of launches that are not checked where there is no place for it.
     pub fn keep_place(&mut self, context: u64) -> Option<u64> {
+        self.free_places();
         let gpu = self.gpus.get_mut(&context)?;
         match self.checker.keep_place(gpu) {
             Ok((place, parameter)) => {
@@ -171,6 +186,19 @@ impl Session {
             }
             Err(_) => self.checker.idle(gpu),
         }
+    }
+
+    /// Lets other nodes have the places that nothing uses any more.
+    fn free_places(&mut self) {
+        let flights = &self.flights;
+        let (gpus, checker) = (&self.gpus, &mut self.checker);
+        self.retired.retain(|of| {
+            let used = flights.iter().any(|flight| flight.number < of.before);
+            if let (false, Some(gpu)) = (used, gpus.get(&of.context)) {
+                checker.free_place(gpu, of.place);
+            }
+            used
+        });
     }
 
     /// The value of the hidden parameter of launches that are not checked.
@@ -183,26 +211,68 @@ impl Session {
         self.places.contains_key(&(context, parameter))
     }
 
-    /// The kernels of an executable graph; those of a new one are none.
-    pub fn exec(&mut self, exec: u64) -> &mut Vec<Node> {
-        self.execs.entry(exec).or_default()
+    /// The kernels of an executable graph; those of an unknown one are none.
+    pub fn exec(&self, exec: u64) -> &[Node] {
+        self.execs.get(&exec).map_or(&[], Vec::as_slice)
+    }
+
+    /// Changes the kernels of an executable graph; those of a new one are none. Places that no
+    /// executable graph uses any more become free. A graph whose node still has such a place as its
+    /// parameter gets another one when it is made executable.
+    pub fn change_exec<R>(&mut self, exec: u64, change: impl FnOnce(&mut Vec<Node>) -> R) -> R {
+        let nodes = self.execs.entry(exec).or_default();
+        let before: Vec<Node> = nodes.clone();
+        let changed = change(nodes);
+        self.retire(before);
+        changed
     }
 
     /// An executable graph is gone.
     pub fn forget_exec(&mut self, exec: u64) {
-        self.execs.remove(&exec);
+        let gone = self.execs.remove(&exec);
+        self.retire(gone.unwrap_or_default());
+    }
+
+    /// Gives up those places of nodes that no executable graph has.
+    fn retire(&mut self, nodes: Vec<Node>) {
+        let before = self.number();
+        for node in nodes {
+            let Some(parameter) = node.parameter else {
+                continue;
+            };
+            let of = (node.context, parameter);
+            let mut used = self.execs.values().flatten();
+            if used.any(|node| (node.context, node.parameter) == (of.0, Some(of.1))) {
+                continue;
+            }
+            if let Some(place) = self.places.remove(&of) {
+                let context = of.0;
+                self.retired.push(Retired {
+                    context,
+                    place,
+                    before,
+                });
+            }
+        }
+    }
+
+    /// A number larger than all before.
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 
     /// Arms the nodes of an executable graph that is to be launched into a stream.
     pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
         self.poll();
-        let nodes = self.execs.get(&exec).cloned();
+        let nodes = self.exec(exec).iter();
+        let nodes = nodes.filter(|of| of.context == context && of.enabled);
+        let nodes: Vec<Node> = nodes.cloned().collect();
+        if let Some(gpu) = self.gpus.get(&context) {
+            self.checker.expect(gpu, nodes.len());
+        }
         let mut launches = Vec::new();
-        for node in nodes
-            .into_iter()
-            .flatten()
-            .filter(|of| of.context == context && of.enabled)
-        {
+        for node in nodes {
             let place = |parameter| self.places.get(&(context, parameter)).copied();
             let begun = match node.parameter.map(place) {
                 Some(None) => self.skip(context, &node.kernel, NO_PLACE),
@@ -272,6 +342,7 @@ impl Session {
             .values_mut()
             .for_each(|nodes| nodes.retain(|node| node.context != context));
         self.places.retain(|(of, _), _| *of != context);
+        self.retired.retain(|of| of.context != context);
         self.checker.memory_gone(context);
         if let Some(gpu) = self.gpus.remove(&context) {
             gpu.forget();
@@ -341,6 +412,7 @@ impl Session {
         stream: usize,
         launches: Vec<(Kernel, Begun)>,
     ) -> Option<Flight> {
+        let number = self.number();
         let gpu = self.gpus.get(&context)?;
         let events = gpu.event().and_then(|before| {
             let behind = gpu.event()?;
@@ -349,6 +421,7 @@ impl Session {
         });
         match events {
             Ok(events) => Some(Flight {
+                number,
                 context,
                 stream,
                 launches,
@@ -356,9 +429,7 @@ impl Session {
             }),
             Err(error) => {
                 let why = format!("the launch cannot be followed: {error}");
-                for (_, begun) in launches {
-                    self.checker.abandon(begun, &why);
-                }
+                self.abandon(launches, &why);
                 None
             }
         }
@@ -384,6 +455,13 @@ impl Session {
         }
     }
 
+    /// Nobody will know what launches find.
+    fn abandon(&mut self, launches: Vec<(Kernel, Begun)>, why: &str) {
+        for (_, begun) in launches {
+            self.checker.abandon(begun, why);
+        }
+    }
+
     /// Writes down what launches have found, also when they failed.
     fn land(&mut self, flight: Flight, error: Option<String>) {
         let Flight {
@@ -393,9 +471,7 @@ impl Session {
             ..
         } = flight;
         let Some(gpu) = self.gpus.get(&context) else {
-            for (_, begun) in launches {
-                self.checker.abandon(begun, "its context is gone");
-            }
+            self.abandon(launches, "its context is gone");
             return;
         };
         // A graph's kernels get equal parts of its time.

@@ -184,6 +184,16 @@ impl Checker {
         self.shadow(device).keep_place(device)
     }
 
+    /// So many launches are armed next, all before the first of them can end.
+    pub fn expect(&mut self, device: &dyn Device, launches: usize) {
+        self.shadow(device).expect(launches);
+    }
+
+    /// The node of a graph is gone, and so are its launches: others may have its place.
+    pub fn free_place(&mut self, device: &dyn Device, place: usize) {
+        self.shadow(device).free_place(place);
+    }
+
     /// A launch of the node of a graph that is not checked, for the reason given.
     pub fn skip_kept(
         &mut self,

@@ -23,6 +23,8 @@ pub(super) struct LaunchMemory {
     pub(super) busy: bool,
     /// It belongs to the node of a graph, and to no other launch.
     pub(super) kept: bool,
+    /// That node is gone, and another may have it.
+    pub(super) spare: bool,
     /// Records of the last launch, to be wiped before the next.
     used_records: u64,
     /// The last launch left something in the pair table.
@@ -48,6 +50,7 @@ impl LaunchMemory {
             orders: Area::default(),
             busy: false,
             kept: false,
+            spare: false,
             used_records: 0,
             conflicts: false,
         })

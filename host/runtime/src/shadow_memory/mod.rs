@@ -188,18 +188,33 @@ impl ShadowMemory {
     /// # Errors
     /// Why there is none.
     pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
-        if self.launches.iter().filter(|of| of.kept).count() >= MOST_NODES {
-            return Err(format!("more than {MOST_NODES} nodes of graphs"));
-        }
-        let mut memory = LaunchMemory::new(device, self.records)?;
+        let spare = |of: &LaunchMemory| of.spare && !of.busy;
+        let place = match self.launches.iter().position(spare) {
+            Some(place) => place,
+            None if self.launches.iter().filter(|of| of.kept).count() >= MOST_NODES => {
+                return Err(format!("more than {MOST_NODES} nodes of graphs"));
+            }
+            None => {
+                let mut memory = LaunchMemory::new(device, self.records)?;
+                (memory.kept, memory.spare) = (true, true);
+                self.launches.push(memory);
+                self.launches.len() - 1
+            }
+        };
+        let memory = &mut self.launches[place];
         // The counters are followed by nothing that could pass for a cell, and are wiped anyway.
         let block = idle_block(memory.counters, memory.counters);
         let written = device.write(memory.block, bytemuck::bytes_of(&[block, block]));
         written.map_err(|error| error.to_string())?;
-        memory.kept = true;
-        let block = memory.block;
-        self.launches.push(memory);
-        Ok((self.launches.len() - 1, block))
+        memory.spare = false;
+        Ok((place, memory.block))
+    }
+
+    /// The node of a graph does not need its place any more, and will not be launched.
+    pub fn free_place(&mut self, place: usize) {
+        if let Some(memory) = self.launches.get_mut(place).filter(|of| of.kept) {
+            memory.spare = true;
+        }
     }
 
     /// The next launch in a place that was kept is not checked.
@@ -224,6 +239,15 @@ impl ShadowMemory {
         }
         if self.journal.keeper == Some(place) {
             self.journal.keeper = None;
+        }
+    }
+
+    /// So many launches are going to be armed in a row, none of which ends before the last is armed: if
+    /// the cells have to be renewed, that is done before the first.
+    pub fn expect(&mut self, launches: usize) {
+        let last = self.generation as usize + launches;
+        if self.cells != 0 && last > MAX_GENERATION as usize {
+            self.generation = MAX_GENERATION;
         }
     }
 

@@ -366,6 +366,10 @@ fn kernels_of_graphs_are_checked_however_they_came_into_them() {
         ("child-exec", 2, 2),
         ("update", 2, 2),
         ("update-v1", 2, 2),
+        // More nodes than there are places, one graph after the other.
+        ("many", 140, 140),
+        ("many-updates", 140, 140),
+        ("again", 3, 3),
         ("captured", 3, 2),
         ("to-graph", 2, 2),
     ] {

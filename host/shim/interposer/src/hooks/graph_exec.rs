@@ -35,7 +35,7 @@ unsafe fn instantiate(
     if let (CUresult::SUCCESS, Some(nodes)) = (result, nodes) {
         // SAFETY: by the contract.
         let exec = unsafe { *exec }.expose_provenance() as u64;
-        with_begun(|watch| *watch.session.exec(exec) = nodes);
+        with_begun(|watch| watch.session.change_exec(exec, |all| *all = nodes));
     }
     result
 }
@@ -126,11 +126,12 @@ fn update(
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, nodes) {
         with_begun(|watch| {
-            let nodes = watch.session.exec(exec);
-            let mut old: Vec<&mut Node> = nodes.iter_mut().collect();
-            if let Some(others) = replace(&mut old, new) {
-                *nodes = others;
-            }
+            watch.session.change_exec(exec, |nodes| {
+                let mut old: Vec<&mut Node> = nodes.iter_mut().collect();
+                if let Some(others) = replace(&mut old, new) {
+                    *nodes = others;
+                }
+            });
         });
     }
     result
@@ -163,7 +164,12 @@ pub(crate) unsafe fn cuGraphExecUpdate_v1(
 
 /// The node of an executable graph by its handle.
 fn known(nodes: &mut [Node], node: u64) -> Option<&mut Node> {
-    nodes.iter_mut().find(|of| of.path.last() == Some(&node))
+    nodes.iter_mut().find(|of| is(of, node))
+}
+
+/// Whether it is the node with this handle.
+fn is(node: &Node, handle: u64) -> bool {
+    node.path.last() == Some(&handle)
 }
 
 /// Sets the parameters of a kernel in an executable graph: it keeps its place.
@@ -182,7 +188,9 @@ unsafe fn set_kernel<T>(
     let node = node.expose_provenance() as u64;
     let mut chosen = None;
     let mut place = |watch: &mut Watch, context| {
-        let now = known(watch.session.exec(exec), node).and_then(|of| of.parameter);
+        let nodes = watch.session.exec(exec);
+        let now = nodes.iter().find(|of| is(of, node));
+        let now = now.and_then(|of| of.parameter);
         chosen = match now {
             Some(now) => Some(now),
             None => watch.session.keep_place(context),
@@ -194,20 +202,21 @@ unsafe fn set_kernel<T>(
         let asked = nodes::asked(&params, nodes::cluster(real, node));
         with_begun(|watch| {
             let kernel = watch.kernel(real, &asked);
-            let nodes = watch.session.exec(exec);
-            let Some((context, _, kernel)) = kernel else {
-                return nodes.retain(|of| of.path.last() != Some(&node));
-            };
-            match known(nodes, node) {
-                Some(of) => (of.context, of.kernel, of.parameter) = (context, kernel, chosen),
-                None => nodes.push(Node {
-                    context,
-                    kernel,
-                    parameter: chosen,
-                    path: vec![node],
-                    enabled: true,
-                }),
-            }
+            watch.session.change_exec(exec, |nodes| {
+                let Some((context, _, kernel)) = kernel else {
+                    return nodes.retain(|of| !is(of, node));
+                };
+                match known(nodes, node) {
+                    Some(of) => (of.context, of.kernel, of.parameter) = (context, kernel, chosen),
+                    None => nodes.push(Node {
+                        context,
+                        kernel,
+                        parameter: chosen,
+                        path: vec![node],
+                        enabled: true,
+                    }),
+                }
+            });
         });
     }
     result
@@ -300,12 +309,13 @@ fn set_child(
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, new) {
         with_begun(|watch| {
-            let nodes = watch.session.exec(exec);
-            let mut old: Vec<&mut Node> = nodes.iter_mut().filter(|of| within(of)).collect();
-            if let Some(others) = replace(&mut old, new) {
-                nodes.retain(|of| !within(of));
-                nodes.extend(others);
-            }
+            watch.session.change_exec(exec, |nodes| {
+                let mut old: Vec<&mut Node> = nodes.iter_mut().filter(|of| within(of)).collect();
+                if let Some(others) = replace(&mut old, new) {
+                    nodes.retain(|of| !within(of));
+                    nodes.extend(others);
+                }
+            });
         });
     }
     result
@@ -336,9 +346,11 @@ pub(crate) unsafe fn cuGraphNodeSetEnabled(
         let exec = exec.expose_provenance() as u64;
         let node = node.expose_provenance() as u64;
         with_begun(|watch| {
-            if let Some(of) = known(watch.session.exec(exec), node) {
-                of.enabled = enabled != 0;
-            }
+            watch.session.change_exec(exec, |nodes| {
+                if let Some(of) = known(nodes, node) {
+                    of.enabled = enabled != 0;
+                }
+            });
         });
     }
     result

@@ -76,7 +76,7 @@ static const char ptx[] =
     "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
     "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
 
-enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS, KERNEL = 0, GRAPH = 4 };
+enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS, MANY = 140, KERNEL = 0, GRAPH = 4 };
 
 #define CHECK(e)                                                                                                      \
     do {                                                                                                              \
@@ -275,6 +275,37 @@ int main(int argc, char **argv) {
         new = node(racy);
         CHECK(cuGraphExecKernelNodeSetParams_v2(exec, nodes[0], &new));
         launch(exec, 1);
+    } else if (is("many")) {
+        for (int i = 0; i < MANY; i++) {
+            graph = pair(fine, racy, nodes);
+            exec = instantiate(graph);
+            /* It is still in flight when the graphs are destroyed. */
+            CHECK(cuGraphLaunch(exec, stream));
+            CHECK(cuGraphExecDestroy(exec));
+            CHECK(cuGraphDestroy(graph));
+        }
+        CHECK(cuStreamSynchronize(stream));
+    } else if (is("many-updates")) {
+        Update info = {7, 0, 0};
+        graph = pair(fine, racy, nodes);
+        exec = instantiate(graph);
+        for (int i = 0; i < MANY; i++) {
+            other = pair(fine, racy, more);
+            CHECK(cuGraphExecUpdate_v2(exec, other, &info));
+            CHECK(cuGraphDestroy(other));
+            launch(exec, 1);
+        }
+    } else if (is("again")) {
+        /* What the graph has as a parameter is another graph's when it is made executable again. */
+        H again;
+        graph = pair(fine, racy, nodes);
+        CHECK(cuGraphExecDestroy(instantiate(graph)));
+        other = pair(fine, racy, more);
+        exec = instantiate(other);
+        again = instantiate(graph);
+        CHECK(cuGraphLaunch(exec, stream));
+        CHECK(cuGraphLaunch(again, stream));
+        launch(again, 1);
     } else if (is("captured")) {
         graph = pair(fine, racy, nodes);
         exec = instantiate(graph);
