@@ -20,6 +20,26 @@ pub trait Device {
     fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError>;
     /// Sets `bytes` bytes to `value`.
     fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError>;
+    /// Copies what the next launch finds from memory of [`Device::alloc_visible`]. Where launches are
+    /// queued, the copy is queued before that launch, and `from` has to stay until it has ended.
+    fn send(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        self.copy(to, from, bytes)
+    }
+    /// Copies what the last launch has left to memory of [`Device::alloc_visible`], likewise.
+    fn fetch(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        self.copy(to, from, bytes)
+    }
+    /// Sets bytes that the next launch finds to zero, likewise.
+    fn wipe(&mut self, address: u64, bytes: u64) -> Result<(), DeviceError> {
+        self.fill(address, 0, bytes)
+    }
+    /// Copies within the device's memory, at once.
+    fn copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        let size = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
+        let mut copied = vec![0; size];
+        self.read(from, &mut copied)?;
+        self.write(to, &copied)
+    }
     /// Bytes of device memory, used or not.
     fn total_memory(&self) -> u64;
     /// Tells its memory from that of other devices and contexts.

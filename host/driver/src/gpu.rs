@@ -1,11 +1,13 @@
 //! A context of a CUDA driver, as the checker uses it beside the program.
 //!
-//! Whatever is done here disturbs neither the program's streams nor its captures: transfers go
-//! through a stream of our own that waits for no other, and the calling thread's current context and
-//! capture mode are put back.
+//! Whatever is done here disturbs neither the program's streams nor its captures: what has to be done at
+//! once goes through a stream of our own that waits for no other, what belongs to a launch goes into
+//! the stream of that launch, and the calling thread's current context and capture mode are put back.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys::{Api, CUcontext, CUevent, CUresult, CUstream};
 use crate::{Device, DeviceError};
@@ -28,6 +30,44 @@ pub struct Gpu {
     total: u64,
     /// Memory of the host that the device sees: address and length by device address.
     visible: BTreeMap<u64, (usize, u64)>,
+    /// The stream of the launch that is prepared or followed.
+    queue: Option<usize>,
+    /// Events that nobody uses now.
+    spare: Vec<Event>,
+}
+
+thread_local! {
+    /// The thread's current context if that is known, else 0, and whether it is in the relaxed mode.
+    /// Constant and without destructor, for calls at exit.
+    static HERE: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+}
+
+/// A stream of this process has been captured.
+static CAPTURES: AtomicBool = AtomicBool::new(false);
+
+/// A stream is going to be captured: from now on the capture mode is seen to.
+pub fn captures() {
+    CAPTURES.store(true, Ordering::Relaxed);
+}
+
+/// The calling thread's current context is known while this lives.
+#[derive(Debug)]
+pub struct Here((usize, bool));
+
+/// The calling thread's current context is this one, by its number.
+pub fn here(context: u64) -> Here {
+    Here(HERE.replace((context as usize, false)))
+}
+
+/// The calling thread has another current context now, in spite of [`here`].
+pub fn elsewhere() {
+    HERE.set((0, false));
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        HERE.set(self.0);
+    }
 }
 
 impl Gpu {
@@ -47,6 +87,8 @@ impl Gpu {
             name: String::new(),
             total: 0,
             visible: BTreeMap::new(),
+            queue: None,
+            spare: Vec::new(),
         };
         let entered = gpu.enter()?;
         let mut stream: CUstream = std::ptr::null_mut();
@@ -73,11 +115,19 @@ impl Gpu {
         std::mem::forget(self);
     }
 
-    /// An event of this context that has not been recorded.
+    /// Says which stream the next launch goes into, and the last one went into.
+    pub fn queue(&mut self, stream: usize) {
+        self.queue = Some(stream);
+    }
+
+    /// An event of this context that nobody waits for.
     ///
     /// # Errors
     /// The driver's.
-    pub fn event(&self) -> Result<Event, DeviceError> {
+    pub fn event(&mut self) -> Result<Event, DeviceError> {
+        if let Some(event) = self.spare.pop() {
+            return Ok(event);
+        }
         let _entered = self.enter()?;
         let mut event: CUevent = std::ptr::null_mut();
         // SAFETY: the context is current; there is room for the result.
@@ -122,33 +172,55 @@ impl Gpu {
         check(result).ok().map(|()| f64::from(milliseconds) / 1e3)
     }
 
-    /// Whether a stream is being captured, so that a launch becomes part of a graph.
-    pub fn is_capturing(&self, stream: usize) -> bool {
-        let mut status = 0;
-        // SAFETY: the program is about to use the stream; there is room for the result.
-        let result = unsafe { self.api.cuStreamIsCapturing(handle(stream), &mut status) };
-        result == CUresult::SUCCESS && status != 0
+    /// Gives an event back, for others.
+    pub fn put_back(&mut self, event: Event) {
+        self.spare.push(event);
     }
 
-    /// Gives an event back.
-    pub fn destroy(&self, event: Event) {
-        if let Ok(_entered) = self.enter() {
-            // SAFETY: the event lives, and is not used again.
-            let _ = unsafe { self.api.cuEventDestroy(handle(event.0)) };
+    /// Makes the context current, and calls allowed that a capture elsewhere would forbid. Every call of
+    /// this does so for itself; several in a row cost less within one.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn enter(&self) -> Result<Entered, DeviceError> {
+        let before = HERE.get();
+        let mut now = before.0;
+        if now == 0 {
+            let mut context: CUcontext = std::ptr::null_mut();
+            // SAFETY: there is room for the result.
+            let known = unsafe { self.api.cuCtxGetCurrent(&mut context) };
+            now = match known {
+                CUresult::SUCCESS => context.expose_provenance(),
+                _ => 0,
+            };
         }
-    }
-
-    /// Makes the context current, and calls allowed that a capture elsewhere would forbid.
-    fn enter(&self) -> Result<Entered, DeviceError> {
-        // SAFETY: the context lives.
-        check(unsafe { self.api.cuCtxPushCurrent(handle(self.context)) })?;
-        let mut mode = RELAXED;
-        // SAFETY: there is room for the old mode. Drivers that know no captures need no mode.
-        let result = unsafe { self.api.cuThreadExchangeStreamCaptureMode(&mut mode) };
+        let pushed = now != self.context;
+        if pushed {
+            // SAFETY: the context lives.
+            check(unsafe { self.api.cuCtxPushCurrent(handle(self.context)) })?;
+        }
+        let mut mode = None;
+        if !before.1 && CAPTURES.load(Ordering::Relaxed) {
+            let mut other = RELAXED;
+            // SAFETY: there is room for the old mode. Drivers that know no captures need no mode.
+            let result = unsafe { self.api.cuThreadExchangeStreamCaptureMode(&mut other) };
+            mode = (result == CUresult::SUCCESS).then_some(other);
+        }
+        HERE.set((self.context, before.1 || mode.is_some()));
         Ok(Entered {
             api: self.api,
-            mode: (result == CUresult::SUCCESS).then_some(mode),
+            mode,
+            pushed,
+            before,
         })
+    }
+
+    /// The stream for what belongs to a launch, and whether it is our own.
+    fn launching(&self) -> (CUstream, bool) {
+        (
+            handle(self.queue.unwrap_or(self.stream)),
+            self.queue.is_none(),
+        )
     }
 
     /// Waits for our own stream.
@@ -176,9 +248,15 @@ impl Gpu {
 pub struct Event(usize);
 
 /// The context of a [`Gpu`] is current while this lives.
-struct Entered {
+#[derive(Debug)]
+pub struct Entered {
     api: &'static Api,
+    /// The mode of captures before, if it was changed.
     mode: Option<c_int>,
+    /// The context was not current before.
+    pushed: bool,
+    /// What was known of the thread.
+    before: (usize, bool),
 }
 
 impl Drop for Entered {
@@ -189,16 +267,24 @@ impl Drop for Entered {
             if let Some(mut mode) = self.mode {
                 let _ = self.api.cuThreadExchangeStreamCaptureMode(&mut mode);
             }
-            let _ = self.api.cuCtxPopCurrent(&mut context);
+            if self.pushed {
+                let _ = self.api.cuCtxPopCurrent(&mut context);
+            }
         }
+        HERE.set(self.before);
     }
 }
 
 impl Drop for Gpu {
     fn drop(&mut self) {
         if let Ok(_entered) = self.enter() {
-            // SAFETY: the stream is ours and not used again.
-            let _ = unsafe { self.api.cuStreamDestroy(handle(self.stream)) };
+            // SAFETY: the stream and the events are ours and not used again.
+            unsafe {
+                for event in &self.spare {
+                    let _ = self.api.cuEventDestroy(handle(event.0));
+                }
+                let _ = self.api.cuStreamDestroy(handle(self.stream));
+            }
         }
     }
 }
@@ -299,6 +385,54 @@ impl Device for Gpu {
                 .cuMemsetD8Async(address, value, bytes as usize, stream)
         })?;
         self.settle()
+    }
+
+    fn send(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        let Some(host) = self.host(from, bytes)? else {
+            return self.copy(to, from, bytes);
+        };
+        let _entered = self.enter()?;
+        let (stream, own) = self.launching();
+        // SAFETY: both ranges were reserved, and stay until the launch has ended.
+        check(unsafe {
+            self.api
+                .cuMemcpyHtoDAsync(to, host.cast(), bytes as usize, stream)
+        })?;
+        match own {
+            true => self.settle(),
+            false => Ok(()),
+        }
+    }
+
+    fn fetch(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        let Some(host) = self.host(to, bytes)? else {
+            return self.copy(to, from, bytes);
+        };
+        let _entered = self.enter()?;
+        let (stream, own) = self.launching();
+        // SAFETY: both ranges were reserved, and stay until the launch has ended.
+        check(unsafe {
+            self.api
+                .cuMemcpyDtoHAsync(host.cast(), from, bytes as usize, stream)
+        })?;
+        match own {
+            true => self.settle(),
+            false => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self, address: u64, bytes: u64) -> Result<(), DeviceError> {
+        if bytes == 0 || self.host(address, bytes)?.is_some() {
+            return self.fill(address, 0, bytes);
+        }
+        let _entered = self.enter()?;
+        let (stream, own) = self.launching();
+        // SAFETY: the range is memory of ours.
+        check(unsafe { self.api.cuMemsetD8Async(address, 0, bytes as usize, stream) })?;
+        match own {
+            true => self.settle(),
+            false => Ok(()),
+        }
     }
 
     fn total_memory(&self) -> u64 {

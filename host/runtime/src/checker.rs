@@ -258,7 +258,10 @@ impl Checker {
         let mut drained = Drained::default();
         if let Some(place) = begun.place {
             let shadow = self.shadow(device);
-            let found = shadow.drain(device, place);
+            let found = match outcome.refused {
+                true => Ok(Drained::default()),
+                false => shadow.drain(device, place),
+            };
             shadow.release(place);
             match found {
                 Ok(found) => drained = found,

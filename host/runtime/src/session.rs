@@ -47,8 +47,10 @@ struct Flight {
     context: u64,
     stream: usize,
     launches: Vec<(Kernel, Begun)>,
-    /// Before them and behind them.
-    events: [Event; 2],
+    /// Before them, behind them, and behind what they have found.
+    events: [Event; 3],
+    /// Why the driver has refused them.
+    refused: Option<String>,
 }
 
 /// A place that the node of a graph has had.
@@ -143,7 +145,8 @@ impl Session {
     ///
     /// With `early` it may start before what is ahead of it in the stream has ended.
     pub fn begin(&mut self, context: u64, stream: usize, kernel: Kernel, early: bool) -> Ticket {
-        self.poll();
+        self.prepare(context, stream);
+        let _entered = self.gpus.get(&context).map(Gpu::enter);
         let mut begun = self.arm(context, &kernel, None);
         if early && let Some(begun) = &mut begun {
             begun.overlaps();
@@ -159,18 +162,46 @@ impl Session {
         let Some(flight) = ticket.flight else {
             return;
         };
-        let Some(gpu) = self.gpus.get(&flight.context) else {
+        let Some(gpu) = self.gpus.get_mut(&flight.context) else {
             return;
         };
-        match (error, gpu.record(&flight.events[1], flight.stream)) {
-            (None, Ok(())) => self.flights.push(flight),
-            // It has never begun.
-            (Some(error), _) => self.land(flight, Some(error)),
+        gpu.queue(flight.stream);
+        let _entered = gpu.enter();
+        let [_, behind, found] = &flight.events;
+        let mut followed = gpu.record(behind, flight.stream);
+        if error.is_none() && followed.is_ok() {
+            for (_, begun) in &flight.launches {
+                self.checker.fetch(gpu, begun);
+            }
+        }
+        followed = followed.and_then(|()| gpu.record(found, flight.stream));
+        match (error, followed) {
+            (refused, Ok(())) => self.flights.push(Flight { refused, ..flight }),
+            // What was sent ahead of it may not have arrived, but the context is of no use any more.
+            (Some(error), Err(_)) => self.land(
+                Flight {
+                    refused: Some(error),
+                    ..flight
+                },
+                None,
+            ),
             // Nobody will know when it has ended.
             (None, Err(error)) => {
                 let why = format!("the launch cannot be followed: {error}");
                 self.abandon(flight.launches, &why);
             }
+        }
+    }
+
+    /// Makes room for a launch into a stream: looks for launches that have ended before more memory is
+    /// taken for this one.
+    fn prepare(&mut self, context: u64, stream: usize) {
+        let gpu = self.gpus.get(&context);
+        if gpu.is_some_and(|gpu| !self.checker.has_place(gpu)) {
+            self.poll();
+        }
+        if let Some(gpu) = self.gpus.get_mut(&context) {
+            gpu.queue(stream);
         }
     }
 
@@ -264,7 +295,8 @@ impl Session {
 
     /// Arms the nodes of an executable graph that is to be launched into a stream.
     pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
-        self.poll();
+        self.prepare(context, stream);
+        let _entered = self.gpus.get(&context).map(Gpu::enter);
         let nodes = self.exec(exec).iter();
         let nodes = nodes.filter(|of| of.context == context && of.enabled);
         let nodes: Vec<Node> = nodes.cloned().collect();
@@ -290,17 +322,28 @@ impl Session {
         }
     }
 
-    /// Drains what has ended.
+    /// Drains what has ended. Of a stream's flights, none has ended before the one ahead of it.
     pub fn poll(&mut self) {
         let mut index = 0;
+        let mut waiting = Vec::new();
         while index < self.flights.len() {
             let flight = &self.flights[index];
-            let passed = match self.gpus.get(&flight.context) {
-                Some(gpu) => gpu.passed(&flight.events[1]),
+            let at = (flight.context, flight.stream);
+            if waiting.contains(&at) {
+                index += 1;
+                continue;
+            }
+            let gpu = self.gpus.get(&flight.context);
+            let _entered = gpu.map(Gpu::enter);
+            let passed = match gpu {
+                Some(gpu) => gpu.passed(&flight.events[2]),
                 None => Ok(true),
             };
             match passed {
-                Ok(false) => index += 1,
+                Ok(false) => {
+                    waiting.push(at);
+                    index += 1;
+                }
                 ended => {
                     self.stuck = false;
                     let mut flight = self.flights.remove(index);
@@ -361,11 +404,16 @@ impl Session {
     /// Arms one launch, waiting for others if need be; none if the context is not known.
     fn arm(&mut self, context: u64, kernel: &Kernel, kept: Option<usize>) -> Option<Begun> {
         let started = Instant::now();
+        let mut polled = false;
         loop {
             let gpu = self.gpus.get_mut(&context)?;
             let (name, extent) = (&kernel.name, kernel.extent);
             match self.checker.try_begin(gpu, kernel.key, name, extent, kept) {
                 Ok(begun) => return Some(begun),
+                Err(_) if !polled => {
+                    polled = true;
+                    self.poll();
+                }
                 Err(_) if self.stuck || self.flights.is_empty() => break,
                 Err(_) if self.wait(started, PATIENCE) => {}
                 Err(_) => {
@@ -413,11 +461,11 @@ impl Session {
         launches: Vec<(Kernel, Begun)>,
     ) -> Option<Flight> {
         let number = self.number();
-        let gpu = self.gpus.get(&context)?;
+        let gpu = self.gpus.get_mut(&context)?;
         let events = gpu.event().and_then(|before| {
-            let behind = gpu.event()?;
+            let (behind, found) = (gpu.event()?, gpu.event()?);
             gpu.record(&before, stream)?;
-            Ok([before, behind])
+            Ok([before, behind, found])
         });
         match events {
             Ok(events) => Some(Flight {
@@ -426,6 +474,7 @@ impl Session {
                 stream,
                 launches,
                 events,
+                refused: None,
             }),
             Err(error) => {
                 let why = format!("the launch cannot be followed: {error}");
@@ -446,7 +495,7 @@ impl Session {
             }
             let passed = |event| matches!(gpu.passed(event), Ok(true));
             let gap = |a, b| gpu.seconds(a, b).unwrap_or(0.0);
-            let ([start, end], [first, last]) = (&other.events, &ended.events);
+            let ([start, end, _], [first, last, _]) = (&other.events, &ended.events);
             let began = passed(start) && gap(start, last) > 0.0;
             if began && !(passed(end) && gap(end, first) >= 0.0) {
                 let both = ended.launches.iter_mut().chain(&mut other.launches);
@@ -467,30 +516,38 @@ impl Session {
         let Flight {
             context,
             launches,
-            events: [before, behind],
+            events: [before, behind, found],
+            refused,
             ..
         } = flight;
-        let Some(gpu) = self.gpus.get(&context) else {
+        let Some(gpu) = self.gpus.get_mut(&context) else {
             self.abandon(launches, "its context is gone");
             return;
         };
         // A graph's kernels get equal parts of its time.
+        let is_refused = refused.is_some();
+        let error = refused.or(error);
         let seconds = match error {
             None => gpu.seconds(&before, &behind),
             Some(_) => None,
         };
         let seconds = seconds.map(|all| all / launches.len() as f64);
         for (Kernel { key, extent, .. }, begun) in launches {
-            let journal = self.checker.journal(gpu, &begun, key, extent, false);
+            let journal = match is_refused {
+                true => None,
+                false => self.checker.journal(gpu, &begun, key, extent, false),
+            };
             let outcome = Outcome {
                 seconds,
+                refused: is_refused,
                 error: error.clone(),
                 ..Outcome::default()
             };
             let judged = journal.map(Reference::finish);
             self.checker.end(gpu, begun, outcome, judged);
         }
-        gpu.destroy(before);
-        gpu.destroy(behind);
+        [before, behind, found]
+            .into_iter()
+            .for_each(|event| gpu.put_back(event));
     }
 }

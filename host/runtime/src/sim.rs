@@ -210,6 +210,7 @@ impl CheckedSim {
         let stats = result.as_ref().copied().unwrap_or_default();
         let outcome = Outcome {
             seconds: None,
+            refused: false,
             warp_instructions: stats.warp_instructions,
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,

@@ -390,6 +390,7 @@ macro_rules! entry_points {
         cuOccupancyMaxActiveClusters: cuOccupancyMaxActiveClusters 11070 [cuOccupancyMaxActiveClusters] (
             num_clusters: *mut c_int, func: CUfunction, config: *const CUlaunchConfig);
         // ---- graphs
+        cuStreamBeginCapture_v1: cuStreamBeginCapture 10000 [cuStreamBeginCapture, cuStreamBeginCapture_ptsz] (stream: CUstream);
         cuStreamBeginCapture: cuStreamBeginCapture 10010 [cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz] (
             stream: CUstream, mode: CUstreamCaptureMode);
         cuStreamEndCapture: cuStreamEndCapture 10000 [cuStreamEndCapture, cuStreamEndCapture_ptsz] (

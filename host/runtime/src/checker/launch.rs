@@ -56,6 +56,8 @@ pub struct Outcome {
     pub sectors: u64,
     /// How it failed.
     pub error: Option<String>,
+    /// It has never begun, so it has left nothing.
+    pub refused: bool,
     /// It failed because the device lacks an instruction.
     pub unsupported: bool,
     /// Source lines of the instruction it failed at, innermost inlined function first.
@@ -182,6 +184,18 @@ impl Checker {
     /// Why there is none.
     pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
         self.shadow(device).keep_place(device)
+    }
+
+    /// Whether a launch would find a place without more memory.
+    pub fn has_place(&mut self, device: &dyn Device) -> bool {
+        self.shadow(device).has_place()
+    }
+
+    /// The device has been asked for a launch: asks for what it will have found.
+    pub fn fetch(&mut self, device: &mut dyn Device, begun: &Begun) {
+        if let Some(place) = begun.place {
+            self.shadow(device).fetch(device, place);
+        }
     }
 
     /// So many launches are armed next, all before the first of them can end.

@@ -10,7 +10,7 @@ impl Area {
     /// Makes sure that there are so many bytes, and gives the address.
     pub(super) fn reserve(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
         if !self.has(bytes) {
-            release(device, [self.0, 0]);
+            release(device, [self.0]);
             *self = Self::default();
             let at = device.alloc(bytes);
             *self = Self(
@@ -21,14 +21,14 @@ impl Area {
         Ok(self.0)
     }
 
-    /// The same, all zero.
+    /// The same, all zero for the next launch.
     pub(super) fn reserve_zeroed(
         &mut self,
         device: &mut dyn Device,
         bytes: u64,
     ) -> Result<u64, String> {
         let at = self.reserve(device, bytes)?;
-        let filled = device.fill(at, 0, bytes);
+        let filled = device.wipe(at, bytes);
         filled.map_err(|error| error.to_string())?;
         Ok(at)
     }
@@ -45,7 +45,7 @@ impl Area {
 }
 
 /// Gives memory back.
-pub(super) fn release(device: &mut dyn Device, addresses: [u64; 2]) {
+pub(super) fn release<const N: usize>(device: &mut dyn Device, addresses: [u64; N]) {
     for address in addresses.into_iter().filter(|&a| a != 0) {
         // A failing free costs memory, not correctness.
         let _ = device.free(address);

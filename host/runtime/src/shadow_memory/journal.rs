@@ -24,6 +24,8 @@ const ENTRY: u64 = size_of::<JournalEntry>() as u64;
 #[derive(Debug, Default)]
 pub(super) struct JournalMemory {
     journal: Area,
+    /// What the next launch finds in it, as the host sees it; 0 before there is one.
+    sent: u64,
     entries: Area,
     locks: Area,
     capacity: u64,
@@ -48,9 +50,13 @@ impl JournalMemory {
             locks,
             lock_mask: LOCKS - 1,
         };
-        let set_up = |device: &mut dyn Device| {
-            device.fill(entries, 0, ENTRY * self.used)?;
-            device.write(at, bytemuck::bytes_of(&journal))
+        let mut set_up = |device: &mut dyn Device| {
+            if self.sent == 0 {
+                self.sent = device.alloc_visible(size_of::<Journal>() as u64)?;
+            }
+            device.wipe(entries, ENTRY * self.used)?;
+            device.write(self.sent, bytemuck::bytes_of(&journal))?;
+            device.send(at, self.sent, size_of::<Journal>() as u64)
         };
         set_up(device).map_err(|error| error.to_string())?;
         Ok(at)

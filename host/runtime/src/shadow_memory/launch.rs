@@ -5,16 +5,24 @@ use driver::{Device, DeviceError};
 use shadow::layout::{ACCESS_POSSIBLE, Counters, LaunchBlock, PairSlot, Record, pair_key};
 
 use super::PAIRS;
-use super::area::Area;
+use super::area::{Area, release};
 use crate::log;
+
+/// More records than any launch counts.
+const UNTOLD: u64 = u64::MAX;
 
 /// Pair table, records, counters and launch block of one launch.
 #[derive(Debug)]
 pub(super) struct LaunchMemory {
     pub(super) pairs: u64,
     pub(super) records: u64,
-    pub(super) counters: u64,
     pub(super) block: u64,
+    /// Behind the block.
+    pub(super) counters: u64,
+    /// What the next launch finds in both, as the host sees it, behind the records.
+    sent: u64,
+    /// The counters of the last launch, as the host sees them; [`UNTOLD`] until they are there.
+    fetched: u64,
     /// The grid barriers that each CTA has passed.
     pub(super) grid_epochs: Area,
     /// What each CTA has counted for the fence rule.
@@ -34,18 +42,35 @@ pub(super) struct LaunchMemory {
 impl LaunchMemory {
     /// Reserves room for so many records.
     pub(super) fn new(device: &mut dyn Device, records: u32) -> Result<Self, String> {
-        let failed = |error| format!("no memory for race records: {error}");
+        let failed = |error: DeviceError| format!("no memory for race records: {error}");
         let bytes = |n: u64, size: usize| n * size as u64;
         let pairs = bytes(PAIRS, size_of::<PairSlot>());
         // What was recorded is to outlive a device that fails.
-        let records = bytes(u64::from(records), size_of::<Record>());
+        let (blocks, counters) = (size_of::<[LaunchBlock; 2]>(), size_of::<Counters>());
+        let (sent, block) = (
+            bytes(u64::from(records), size_of::<Record>()),
+            (blocks + counters) as u64,
+        );
+        let visible = sent + block + counters as u64;
+        let mut places = [0; 3];
+        let reserved = (|| {
+            places[0] = device.alloc(pairs)?;
+            places[1] = device.alloc_visible(visible)?;
+            places[2] = device.alloc(block)?;
+            Ok(())
+        })();
+        if let Err(error) = reserved {
+            release(device, places);
+            return Err(failed(error));
+        }
+        let [pairs, records, at] = places;
         Ok(Self {
-            pairs: device.alloc(pairs).map_err(failed)?,
-            records: device.alloc_visible(records).map_err(failed)?,
-            counters: device.alloc(size_of::<Counters>() as u64).map_err(failed)?,
-            block: device
-                .alloc(size_of::<[LaunchBlock; 2]>() as u64)
-                .map_err(failed)?,
+            pairs,
+            records,
+            block: at,
+            counters: at + blocks as u64,
+            sent: records + sent,
+            fetched: records + sent + block,
             grid_epochs: Area::default(),
             orders: Area::default(),
             busy: false,
@@ -54,6 +79,11 @@ impl LaunchMemory {
             used_records: 0,
             conflicts: false,
         })
+    }
+
+    /// Any launch may have it.
+    pub(super) fn is_free(&self) -> bool {
+        !self.busy && !self.kept
     }
 
     /// Bytes for what CTAs count.
@@ -68,14 +98,26 @@ impl LaunchMemory {
         blocks: [LaunchBlock; 2],
     ) -> Result<(), DeviceError> {
         if self.conflicts {
-            device.fill(self.pairs, 0, PAIRS * size_of::<PairSlot>() as u64)?;
+            device.wipe(self.pairs, PAIRS * size_of::<PairSlot>() as u64)?;
         }
-        device.fill(self.counters, 0, size_of::<Counters>() as u64)?;
         let used = self.used_records * size_of::<Record>() as u64;
         if used > 0 {
             device.fill(self.records, 0, used)?;
         }
-        device.write(self.block, bytemuck::bytes_of(&blocks))
+        let untold = Counters {
+            records: UNTOLD,
+            ..Counters::zeroed()
+        };
+        device.write(self.fetched, bytemuck::bytes_of(&untold))?;
+        device.write(self.sent, bytemuck::bytes_of(&blocks))?;
+        // The counters behind them are always zero here.
+        let bytes = size_of_val(&blocks) + size_of::<Counters>();
+        device.send(self.block, self.sent, bytes as u64)
+    }
+
+    /// Asks for what the launch will have counted.
+    pub(super) fn fetch(&self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        device.fetch(self.fetched, self.counters, size_of::<Counters>() as u64)
     }
 
     /// Reads what the launch found; there is room for `capacity` records.
@@ -87,7 +129,11 @@ impl LaunchMemory {
         let mut counters = Counters::zeroed();
         self.conflicts = true;
         // A device that has failed cannot be read, but for the records.
-        let counted = device.read(self.counters, bytemuck::bytes_of_mut(&mut counters));
+        let mut counted = device.read(self.fetched, bytemuck::bytes_of_mut(&mut counters));
+        if counters.records == UNTOLD {
+            counters = Counters::zeroed();
+            counted = device.read(self.counters, bytemuck::bytes_of_mut(&mut counters));
+        }
         let lost = counted.is_err();
         if lost {
             counters.records = capacity;

@@ -232,6 +232,11 @@ impl ShadowMemory {
         self.launches.iter().any(|of| of.busy)
     }
 
+    /// Whether a place is free, those of graphs aside.
+    pub fn has_place(&self) -> bool {
+        self.launches.iter().any(LaunchMemory::is_free)
+    }
+
     /// A launch has ended, and was drained.
     pub fn release(&mut self, place: usize) {
         if let Some(memory) = self.launches.get_mut(place) {
@@ -362,6 +367,15 @@ impl ShadowMemory {
         })
     }
 
+    /// A launch has been asked for: asks for what it will have counted, so that nobody has to wait for
+    /// that later.
+    pub fn fetch(&self, device: &mut dyn Device, place: usize) {
+        if let Some(memory) = self.launches.get(place) {
+            // Otherwise it is read in the end.
+            let _ = memory.fetch(device);
+        }
+    }
+
     /// Reads what the launch found.
     ///
     /// # Errors
@@ -396,8 +410,7 @@ impl ShadowMemory {
                 None => Err(Refused::Cannot("its graph's context is gone".to_owned())),
             };
         }
-        let usable = |of: &LaunchMemory| !of.busy && !of.kept;
-        if let Some(place) = self.launches.iter().position(usable) {
+        if let Some(place) = self.launches.iter().position(LaunchMemory::is_free) {
             return Ok(place);
         }
         if self.launches.iter().filter(|of| !of.kept).count() >= MOST_LAUNCHES {

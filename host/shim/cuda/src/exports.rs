@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driver::sys::*;
 
 use crate::pointer::FromC;
-use crate::{Answer, api, inject};
+use crate::{Answer, api, calls, inject};
 
 /// Says that this is cudarun-check's own driver; see [`driver::sys::MARKER`].
 #[unsafe(no_mangle)]
@@ -49,8 +49,9 @@ macro_rules! one {
 
 driver::entry_points!(exports);
 
-/// Lets no panic cross into C, and fails where a test wants it to.
+/// Lets no panic cross into C, and tells of calls, or fails, where a test wants it to.
 fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
+    calls::note(symbol);
     let body = || match inject::failure(symbol) {
         Some(code) => Err(code),
         None => body(),

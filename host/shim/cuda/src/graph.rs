@@ -51,6 +51,11 @@ impl State {
     }
 }
 
+/// Before CUDA 10.1 every capture was `CU_STREAM_CAPTURE_MODE_GLOBAL`.
+pub(crate) fn cuStreamBeginCapture_v1(stream: Ptr<CUstream_st>) -> Answer {
+    begin_capture(stream, 0, None)
+}
+
 pub(crate) fn cuStreamBeginCapture(stream: Ptr<CUstream_st>, mode: c_int) -> Answer {
     begin_capture(stream, mode, None)
 }

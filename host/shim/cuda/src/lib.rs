@@ -23,6 +23,7 @@
 )]
 
 mod array;
+mod calls;
 mod context;
 mod copy;
 mod device;

@@ -59,6 +59,8 @@ table! {
     cuKernelGetFunction,
     cuKernelGetParamInfo,
     cuFuncGetParamInfo,
+    cuFuncSetAttribute,
+    cuKernelSetAttribute,
     cuLinkAddData,
     cuLinkAddFile,
     cuLinkComplete,
@@ -78,6 +80,9 @@ table! {
     cuLaunchGrid,
     cuLaunchGridAsync,
     // graphs
+    cuStreamBeginCapture_v1,
+    cuStreamBeginCapture,
+    cuStreamBeginCaptureToGraph,
     cuGraphAddKernelNode_v1,
     cuGraphAddKernelNode,
     cuGraphAddNode_v1,

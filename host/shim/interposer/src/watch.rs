@@ -30,6 +30,8 @@ pub(crate) struct Watch {
     pub(crate) modules: HashMap<u64, Module>,
     /// Functions and kernels, by handle.
     pub(crate) functions: HashMap<u64, Function>,
+    /// Attributes of functions that a launch asks for, by function and context.
+    pub(crate) attributes: HashMap<(u64, u64), [u32; 4]>,
     /// What is set for launches in steps, by function.
     pub(crate) steps: HashMap<u64, Steps>,
     /// Primary contexts by device.
@@ -159,6 +161,7 @@ fn start() -> Option<Mutex<Watch>> {
         session: Session::new(Checker::new(options, log)),
         modules: HashMap::new(),
         functions: HashMap::new(),
+        attributes: HashMap::new(),
         steps: HashMap::new(),
         primary: HashMap::new(),
         links: HashMap::new(),
@@ -182,11 +185,17 @@ fn spawn(woken: Receiver<()>) {
         .name("cudarun-check".to_owned())
         .spawn(move || {
             while woken.recv().is_ok() {
-                while let Some(false) = with(|watch| {
-                    watch.session.poll();
-                    watch.session.is_idle()
-                }) {
+                loop {
                     thread::sleep(PAUSE);
+                    // What they were sent for is in flight by now.
+                    woken.try_iter().for_each(drop);
+                    let idle = with(|watch| {
+                        watch.session.poll();
+                        watch.session.is_idle()
+                    });
+                    if idle != Some(false) {
+                        break;
+                    }
                 }
             }
         });
@@ -245,6 +254,12 @@ impl Watch {
         }
         let context = self.context();
         context.is_some_and(|context| self.session.is_ready(context))
+    }
+
+    /// A context is about to be destroyed.
+    pub(crate) fn leave(&mut self, context: u64) {
+        self.session.leave(context);
+        self.attributes.retain(|(_, of), _| *of != context);
     }
 
     /// A launch is in flight.

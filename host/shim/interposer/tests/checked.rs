@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::{Place, text};
@@ -181,6 +182,66 @@ fn launches_in_steps_are_the_same_without_checks() {
         assert_eq!(text(&output.stdout), prints, "{form}");
         let ran = program.run(&[form], &Options::default(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), prints), "{form}");
+    }
+}
+
+/// How often each function of the driver is called, by the program and by us, per launch of a kernel that
+/// was launched before, into a stream that is waited for after each launch.
+#[test]
+fn a_launch_costs_few_calls_of_the_driver_and_waits_for_none() {
+    let program = Program::new();
+    for mode in [Mode::Precise, Mode::Fast] {
+        let options = Options {
+            mode,
+            ..Options::default()
+        };
+        let list = program.place.path("calls");
+        let _ = std::fs::remove_file(&list);
+        let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
+        let ran = program.run_with(&["steady"], &options, &calls);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
+        assert_eq!(ran.checked("fine"), [true; 110]);
+        let listed = std::fs::read_to_string(&list).expect("a list of calls");
+        let calls = listed
+            .lines()
+            .map(|line| line.split_once(' ').expect("a call"));
+        let (mut ours, mut theirs) = (BTreeMap::new(), BTreeMap::new());
+        let begun = calls.skip_while(|(_, name)| *name != "cuProfilerStart");
+        let program_thread = begun.clone().next().expect("a call").0;
+        let measured = begun.take_while(|(_, name)| *name != "cuProfilerStop");
+        for (thread, name) in measured.skip(1) {
+            let of = match thread == program_thread {
+                true => &mut theirs,
+                false => &mut ours,
+            };
+            *of.entry(name).or_insert(0) += 1;
+        }
+        // Our own thread may have come first to look for launches that have ended.
+        for (name, per_launch) in [("cuEventQuery", 1), ("cuEventElapsedTime_v2", 1)] {
+            let both = [ours.remove(name), theirs.remove(name)];
+            let calls: i32 = both.into_iter().flatten().sum();
+            assert_eq!(calls, 100 * per_launch, "{name} {mode:?}");
+        }
+        // Where the program has waited for something, we look which context is the current one.
+        let contexts = theirs.remove("cuCtxGetCurrent").unwrap_or(0);
+        assert!((100..=200).contains(&contexts), "{contexts} {mode:?}");
+        let expected = [
+            ("cuEventRecord", 3),
+            ("cuLaunchKernel", 1),
+            ("cuMemcpyDtoHAsync_v2", 1),
+            ("cuMemcpyHtoDAsync_v2", 1),
+            ("cuStreamGetCaptureInfo_v2", 1),
+            // The program's own.
+            ("cuStreamSynchronize", 1),
+        ];
+        let expected = expected.map(|(name, per_launch)| (name, 100 * per_launch));
+        assert_eq!(theirs, BTreeMap::from(expected), "{mode:?}");
+        let known = [
+            "cuCtxGetCurrent",
+            "cuCtxPushCurrent_v2",
+            "cuCtxPopCurrent_v2",
+        ];
+        assert!(ours.keys().all(|name| known.contains(name)), "{ours:?}");
     }
 }
 

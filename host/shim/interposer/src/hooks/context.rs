@@ -40,7 +40,7 @@ pub(crate) unsafe fn cuMemcpyDtoH(
 
 pub(crate) unsafe fn cuCtxDestroy(real: &'static Api, ctx: CUcontext) -> CUresult {
     let number = ctx.expose_provenance() as u64;
-    with_begun(|watch| watch.session.leave(number));
+    with_begun(|watch| watch.leave(number));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuCtxDestroy(ctx) }
 }
@@ -92,7 +92,7 @@ fn end_primary(
     if let Some(Some(context)) = context
         && !is_active(real, dev)
     {
-        with_begun(|watch| watch.session.leave(context));
+        with_begun(|watch| watch.leave(context));
     }
     result
 }

@@ -1,6 +1,6 @@
 //! Finding functions by name, and the end of modules.
 
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use driver::sys::*;
 
@@ -15,6 +15,9 @@ fn forget(handle: u64) {
         watch.functions.retain(|_, of| of.module != handle);
         let functions = &watch.functions;
         watch.steps.retain(|of, _| functions.contains_key(of));
+        watch
+            .attributes
+            .retain(|(of, _), _| functions.contains_key(of));
     });
 }
 
@@ -162,6 +165,41 @@ pub(crate) unsafe fn cuKernelGetFunction(
         });
     }
     result
+}
+
+/// Forgets attributes that a call sets, of all functions: a kernel is known by more than one handle.
+fn set(result: CUresult, attribute: CUfunction_attribute) -> CUresult {
+    if super::launch::ATTRIBUTES.contains(&attribute) {
+        with_begun(|watch| watch.attributes.clear());
+    }
+    result
+}
+
+pub(crate) unsafe fn cuFuncSetAttribute(
+    real: &'static Api,
+    func: CUfunction,
+    attrib: CUfunction_attribute,
+    value: c_int,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    set(
+        unsafe { real.cuFuncSetAttribute(func, attrib, value) },
+        attrib,
+    )
+}
+
+pub(crate) unsafe fn cuKernelSetAttribute(
+    real: &'static Api,
+    attrib: CUfunction_attribute,
+    val: c_int,
+    kernel: CUkernel,
+    dev: CUdevice,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    set(
+        unsafe { real.cuKernelSetAttribute(attrib, val, kernel, dev) },
+        attrib,
+    )
 }
 
 /// The hidden parameter is none of the program's.

@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 
+use driver::gpu;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
@@ -24,6 +25,37 @@ pub(super) fn capture(real: &Api, stream: usize) -> Option<u64> {
     };
     let graph = graph.expose_provenance() as u64;
     (result == CUresult::SUCCESS && status != 0).then_some(graph)
+}
+
+pub(crate) unsafe fn cuStreamBeginCapture_v1(real: &'static Api, stream: CUstream) -> CUresult {
+    gpu::captures();
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuStreamBeginCapture_v1(stream) }
+}
+
+pub(crate) unsafe fn cuStreamBeginCapture(
+    real: &'static Api,
+    stream: CUstream,
+    mode: CUstreamCaptureMode,
+) -> CUresult {
+    gpu::captures();
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuStreamBeginCapture(stream, mode) }
+}
+
+pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
+    real: &'static Api,
+    stream: CUstream,
+    graph: CUgraph,
+    dependencies: *const CUgraphNode,
+    dependency_data: *const CUgraphEdgeData,
+    num_dependencies: usize,
+    mode: CUstreamCaptureMode,
+) -> CUresult {
+    gpu::captures();
+    let (from, data, count) = (dependencies, dependency_data, num_dependencies);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuStreamBeginCaptureToGraph(stream, graph, from, data, count, mode) }
 }
 
 impl Watch {

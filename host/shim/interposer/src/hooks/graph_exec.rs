@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
+use driver::gpu;
 use driver::pointer::Ptr;
 use driver::sys::*;
 use runtime::session::Node;
@@ -362,8 +363,10 @@ pub(crate) unsafe fn cuGraphLaunch(
     stream: CUstream,
 ) -> CUresult {
     let number = super::launch::number(real, stream);
+    let mut current = None;
     let ticket = with_begun(|watch| {
         let context = watch.context()?;
+        current = Some(gpu::here(context));
         let exec = exec.expose_provenance() as u64;
         // Within a capture it becomes part of another graph.
         match capture(real, number) {

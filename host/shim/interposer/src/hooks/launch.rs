@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
+use driver::gpu;
 use driver::pointer::Ptr;
 use driver::steps::Block;
 use driver::sys::*;
@@ -92,20 +93,29 @@ pub(super) fn number(real: &Api, stream: CUstream) -> usize {
     }
 }
 
+/// Attributes of a function that its launches depend on: its own shared memory, and its cluster.
+pub(super) const ATTRIBUTES: [CUfunction_attribute; 4] = [
+    function_attribute::SHARED_SIZE_BYTES,
+    function_attribute::REQUIRED_CLUSTER_WIDTH,
+    function_attribute::REQUIRED_CLUSTER_HEIGHT,
+    function_attribute::REQUIRED_CLUSTER_DEPTH,
+];
+
 impl Watch {
     /// The kernel and the size of a launch, and the current context.
     pub(super) fn kernel(&mut self, real: &Api, asked: &Asked) -> Option<(u64, Function, Kernel)> {
         let function = self.functions.get(&asked.function)?.clone();
         let context = self.context()?;
         self.tell_variables(real, function.module, context);
-        let attribute = |id| attribute(real, asked.function, function.kernel, id);
-        let fixed = attribute(function_attribute::SHARED_SIZE_BYTES);
+        let attributes = *self
+            .attributes
+            .entry((asked.function, context))
+            .or_insert_with(|| {
+                ATTRIBUTES.map(|id| attribute(real, asked.function, function.kernel, id))
+            });
+        let [fixed, cluster @ ..] = attributes;
         let cluster = match asked.cluster {
-            [0, 0, 0] => [
-                attribute(function_attribute::REQUIRED_CLUSTER_WIDTH),
-                attribute(function_attribute::REQUIRED_CLUSTER_HEIGHT),
-                attribute(function_attribute::REQUIRED_CLUSTER_DEPTH),
-            ],
+            [0, 0, 0] => cluster,
             asked => asked,
         };
         let kernel = Kernel {
@@ -168,8 +178,10 @@ pub(super) unsafe fn launch(
     go: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> CUresult,
 ) -> CUresult {
     let stream = number(real, stream);
+    let mut current = None;
     let plan = with_begun(|watch| {
         let (context, function, kernel) = watch.kernel(real, asked)?;
+        current = Some(gpu::here(context));
         Some(match super::graph::capture(real, stream) {
             Some(capture) => {
                 let parameter = watch.new_place(context, capture);
@@ -389,6 +401,7 @@ unsafe fn on_devices(
             let mut popped = std::ptr::null_mut();
             // SAFETY: this thread has pushed it.
             let _ = unsafe { real.cuCtxPopCurrent(&mut popped) };
+            gpu::elsewhere();
         }
     };
     let given = (one.kernel_params, std::ptr::null_mut());

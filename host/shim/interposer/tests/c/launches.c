@@ -45,7 +45,7 @@ CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned
     cuGraphExecDestroy(H), cuLinkCreate_v2(unsigned, int *, void **, H *),
     cuLinkAddData_v2(H, int, void *, size_t, const char *, unsigned, int *, void **),
     cuLinkComplete(H, void **, size_t *), cuLinkDestroy(H),
-    cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *),
+    cuProfilerStart(void), cuProfilerStop(void), cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **),
     cuLaunchKernelEx(const Config *, H, void **, void **),
     cuLaunchCooperativeKernelMultiDevice(Launch *, unsigned, unsigned),
@@ -236,12 +236,26 @@ int main(int argc, char **argv) {
         CHECK(cuCtxDestroy_v2(context));
         return 0;
     }
+    P one, many;
+    if (is("steady")) {
+        /* What a launch costs when there has been the same before. */
+        CHECK(cuStreamCreate(&stream, 0));
+        CHECK(cuMemAlloc_v2(&many, 4 * count));
+        CHECK(cuMemsetD32_v2(many, 1, count));
+        for (int i = 0; i < 110; i++) {
+            if (i == 10)
+                CHECK(cuProfilerStart());
+            launch(fine, many, stream);
+            CHECK(cuStreamSynchronize(stream));
+        }
+        CHECK(cuProfilerStop());
+        return 0;
+    }
     if (is("no-shape")) {
         /* A shape and parameters that nobody has set. */
         printf("%d\n", cuLaunchGrid(fine, 1, 1));
         return 0;
     }
-    P one, many;
     if (is("contexts")) {
         /* The first context goes with launches in it that nobody has waited for. */
         CHECK(cuMemAlloc_v2(&one, 4));
