@@ -1,5 +1,6 @@
 //! Contexts: the primary one, those a program makes, and each thread's stack of them.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint};
 
 use driver::sys::{
@@ -22,6 +23,10 @@ const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 0, 2048, 64, 0];
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) primary: bool,
+    /// The number of its device.
+    pub(crate) device: i32,
+    /// Contexts whose memory it may access.
+    peers: BTreeSet<u64>,
     flags: u32,
     /// The fault that ended it, which every later call returns.
     pub(crate) fault: Option<CUresult>,
@@ -32,9 +37,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    fn new(primary: bool, flags: u32, identity: u64) -> Context {
+    fn new(primary: bool, device: i32, flags: u32, identity: u64) -> Context {
         Context {
             primary,
+            device,
+            peers: BTreeSet::new(),
             flags,
             fault: None,
             limits: LIMITS,
@@ -46,21 +53,25 @@ impl Context {
 }
 
 impl State {
-    fn make_context(&mut self, primary: bool, flags: u32) -> u64 {
+    fn make_context(&mut self, primary: bool, device: i32, flags: u32) -> u64 {
         let identity = self
             .contexts
             .iter()
             .map(|(_, context)| context.identity)
             .max();
-        self.contexts
-            .insert(Context::new(primary, flags, identity.unwrap_or(0) + 1))
+        self.contexts.insert(Context::new(
+            primary,
+            device,
+            flags,
+            identity.unwrap_or(0) + 1,
+        ))
     }
 
     /// Frees all that belongs to a context and forgets its fault.
     fn clear(&mut self, context: u64) {
         self.streams.take(|stream| stream.context == context);
         self.events.take(|event| event.context == context);
-        self.captures.take(|_| true);
+        self.captures.take(|capture| capture.context == context);
         let modules: Vec<u64> = self
             .modules
             .iter()
@@ -76,7 +87,7 @@ impl State {
             .is_ok_and(|context| context.primary);
         if primary {
             // Libraries outlive contexts; their variables start over in the next one.
-            self.forget_images();
+            self.forget_images(self.device_of(context));
         }
         let addresses: Vec<u64> = self
             .memory
@@ -92,7 +103,12 @@ impl State {
             let _ = self.release_array(&array);
         }
         if let Ok(context) = self.contexts.get_mut(context) {
-            *context = Context::new(context.primary, context.flags, context.identity);
+            *context = Context::new(
+                context.primary,
+                context.device,
+                context.flags,
+                context.identity,
+            );
         }
     }
 }
@@ -100,15 +116,16 @@ impl State {
 pub(crate) fn cuDevicePrimaryCtxRetain(out: Ptr<CUcontext>, dev: CUdevice) -> Answer {
     check(dev)?;
     let context = with(|state| {
-        let context = match state.primary.context {
-            Some(context) => context,
+        let known = state.primary(dev)?;
+        known.references += 1;
+        let flags = known.flags;
+        match known.context {
+            Some(context) => Ok(context),
             None => {
-                let context = state.make_context(true, state.primary.flags);
-                *state.primary.context.insert(context)
+                let context = state.make_context(true, dev, flags);
+                Ok(*state.primary(dev)?.context.insert(context))
             }
-        };
-        state.primary.references += 1;
-        Ok(context)
+        }
     })?;
     set(out, context)
 }
@@ -116,13 +133,13 @@ pub(crate) fn cuDevicePrimaryCtxRetain(out: Ptr<CUcontext>, dev: CUdevice) -> An
 pub(crate) fn cuDevicePrimaryCtxRelease(dev: CUdevice) -> Answer {
     check(dev)?;
     with(|state| {
-        let context = state.primary.context.ok_or(CUresult::INVALID_CONTEXT)?;
-        let left = state
-            .primary
+        let primary = state.primary(dev)?;
+        let context = primary.context.ok_or(CUresult::INVALID_CONTEXT)?;
+        let left = primary
             .references
             .checked_sub(1)
             .ok_or(CUresult::INVALID_CONTEXT)?;
-        state.primary.references = left;
+        primary.references = left;
         if left == 0 {
             state.clear(context);
         }
@@ -133,7 +150,7 @@ pub(crate) fn cuDevicePrimaryCtxRelease(dev: CUdevice) -> Answer {
 pub(crate) fn cuDevicePrimaryCtxReset(dev: CUdevice) -> Answer {
     check(dev)?;
     with(|state| {
-        if let Some(context) = state.primary.context {
+        if let Some(context) = state.primary(dev)?.context {
             state.clear(context);
         }
         Ok(())
@@ -146,8 +163,9 @@ pub(crate) fn cuDevicePrimaryCtxSetFlags(dev: CUdevice, flags: c_uint) -> Answer
         return Err(CUresult::INVALID_VALUE);
     }
     with(|state| {
-        state.primary.flags = flags;
-        if let Some(context) = state.primary.context {
+        let primary = state.primary(dev)?;
+        primary.flags = flags;
+        if let Some(context) = primary.context {
             state.contexts.get_mut(context)?.flags = flags;
         }
         Ok(())
@@ -160,7 +178,10 @@ pub(crate) fn cuDevicePrimaryCtxGetState(
     active: Ptr<c_int>,
 ) -> Answer {
     check(dev)?;
-    let (now, used) = with(|state| Ok((state.primary.flags, state.primary.references > 0)))?;
+    let (now, used) = with(|state| {
+        let primary = state.primary(dev)?;
+        Ok((primary.flags, primary.references > 0))
+    })?;
     flags.set(now)?;
     active.set(c_int::from(used))
 }
@@ -170,7 +191,7 @@ pub(crate) fn cuCtxCreate_v2(out: Ptr<CUcontext>, flags: c_uint, dev: CUdevice) 
     if flags & !FLAGS != 0 || out.is_null() {
         return Err(CUresult::INVALID_VALUE);
     }
-    let context = with(|state| Ok(state.make_context(false, flags)))?;
+    let context = with(|state| Ok(state.make_context(false, dev, flags)))?;
     state::push(context)?;
     set(out, context)
 }
@@ -242,8 +263,10 @@ pub(crate) fn cuCtxGetCurrent(out: Ptr<CUcontext>) -> Answer {
 }
 
 pub(crate) fn cuCtxGetDevice(device: Ptr<CUdevice>) -> Answer {
-    with(|_| current().ok_or(CUresult::INVALID_CONTEXT))?;
-    device.set(0)
+    device.set(with(|state| {
+        current().ok_or(CUresult::INVALID_CONTEXT)?;
+        Ok(state.device())
+    })?)
 }
 
 pub(crate) fn cuCtxGetFlags(flags: Ptr<c_uint>) -> Answer {
@@ -353,10 +376,34 @@ pub(crate) fn cuCtxResetPersistingL2Cache() -> Answer {
     with_context(|_, _| Ok(()))
 }
 
-pub(crate) fn cuCtxEnablePeerAccess(_peer: Ptr<CUctx_st>, _flags: c_uint) -> Answer {
-    with_context(|_, _| Err(CUresult::PEER_ACCESS_UNSUPPORTED))
+/// Access is kept and told; all devices reach the same memory without it, too.
+pub(crate) fn cuCtxEnablePeerAccess(peer: Ptr<CUctx_st>, flags: c_uint) -> Answer {
+    with_context(|state, context| {
+        let device = state.contexts.get(peer.address())?.device;
+        if device == state.device_of(context) {
+            return Err(CUresult::PEER_ACCESS_UNSUPPORTED);
+        }
+        if flags != 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        match state
+            .contexts
+            .get_mut(context)?
+            .peers
+            .insert(peer.address())
+        {
+            true => Ok(()),
+            false => Err(CUresult::PEER_ACCESS_ALREADY_ENABLED),
+        }
+    })
 }
 
-pub(crate) fn cuCtxDisablePeerAccess(_peer: Ptr<CUctx_st>) -> Answer {
-    with_context(|_, _| Err(CUresult::PEER_ACCESS_NOT_ENABLED))
+pub(crate) fn cuCtxDisablePeerAccess(peer: Ptr<CUctx_st>) -> Answer {
+    with_context(|state, context| {
+        let peers = &mut state.contexts.get_mut(context)?.peers;
+        match peers.remove(&peer.address()) {
+            true => Ok(()),
+            false => Err(CUresult::PEER_ACCESS_NOT_ENABLED),
+        }
+    })
 }

@@ -324,24 +324,34 @@ pub(crate) fn cuMemcpyAtoA(
     )
 }
 
+/// Fails unless there are such contexts.
+fn live(contexts: [Ptr<CUctx_st>; 2]) -> Answer {
+    with_context(|state, _| {
+        let mut contexts = contexts.iter();
+        contexts.try_for_each(|context| state.contexts.get(context.address()).map(drop))
+    })
+}
+
 pub(crate) fn cuMemcpyPeer(
     to: CUdeviceptr,
-    _to_context: Ptr<CUctx_st>,
+    to_context: Ptr<CUctx_st>,
     from: CUdeviceptr,
-    _from_context: Ptr<CUctx_st>,
+    from_context: Ptr<CUctx_st>,
     bytes: usize,
 ) -> Answer {
+    live([to_context, from_context])?;
     cuMemcpyDtoD(to, from, bytes)
 }
 
 pub(crate) fn cuMemcpyPeerAsync(
     to: CUdeviceptr,
-    _to_context: Ptr<CUctx_st>,
+    to_context: Ptr<CUctx_st>,
     from: CUdeviceptr,
-    _from_context: Ptr<CUctx_st>,
+    from_context: Ptr<CUctx_st>,
     bytes: usize,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
+    live([to_context, from_context])?;
     cuMemcpyDtoDAsync(to, from, bytes, stream)
 }
 

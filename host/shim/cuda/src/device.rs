@@ -1,4 +1,4 @@
-//! The one device: what it is and what it can do.
+//! The devices: what they are and what they can do. They differ in number only, and in memory.
 //!
 //! Source: the attributes of an sm_90 (an H200 with 16 GiB that nobody else uses).
 //! Attributes we do not know read 0, because runtime libraries ask for all of them and need all
@@ -15,10 +15,58 @@ use crate::Answer;
 use crate::pointer::Ptr;
 use crate::state::with;
 
-/// Identifies the simulated device; the same in every process.
+/// Identifies the first simulated device, the same in every process; the last byte counts.
 const UUID: [u8; 16] = *b"cudarun-check\0\x09\0";
+/// The PCI bus of the first device; each has its own.
 const PCI_BUS: c_int = 1;
-const PCI_ID: &str = "0000:01:00.0";
+/// Devices that can be asked for.
+const MOST: u8 = 8;
+
+/// A device that the program sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Visible {
+    /// Its number among all devices.
+    number: u8,
+}
+
+impl Visible {
+    fn uuid(self) -> [u8; 16] {
+        let mut uuid = UUID;
+        uuid[15] = self.number;
+        uuid
+    }
+
+    /// The UUID as `nvidia-smi` writes it, in lower case.
+    fn uuid_text(self) -> String {
+        let mut text = "gpu-".to_owned();
+        for (index, byte) in self.uuid().iter().enumerate() {
+            if [4, 6, 8, 10].contains(&index) {
+                text.push('-');
+            }
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text
+    }
+
+    fn bus(self) -> c_int {
+        PCI_BUS + c_int::from(self.number)
+    }
+}
+
+/// All devices: as many as `CUDARUN_SIM_DEVICES` says, or one.
+pub(crate) fn present() -> Result<Vec<Visible>, CUresult> {
+    let count = match std::env::var("CUDARUN_SIM_DEVICES") {
+        Ok(text) => text.parse().ok().filter(|count| (1..=MOST).contains(count)),
+        Err(_) => Some(1),
+    };
+    let Some(count) = count else {
+        crate::inject::say(&format!(
+            "CUDARUN_SIM_DEVICES: not a number from 1 to {MOST}"
+        ));
+        return Err(CUresult::INVALID_VALUE);
+    };
+    Ok((0..count).map(|number| Visible { number }).collect())
+}
 
 /// Attributes that are not 0.
 const ATTRIBUTES: &[(CUdevice_attribute, c_int)] = &[
@@ -56,7 +104,6 @@ const ATTRIBUTES: &[(CUdevice_attribute, c_int)] = &[
     (a::CAN_MAP_HOST_MEMORY, 1),
     (a::SURFACE_ALIGNMENT, 512),
     (a::CONCURRENT_KERNELS, 1),
-    (a::PCI_BUS_ID, PCI_BUS),
     (a::MEMORY_CLOCK_RATE, 2_619_000),
     (a::GLOBAL_MEMORY_BUS_WIDTH, 5120),
     (a::L2_CACHE_SIZE, 52_428_800),
@@ -96,42 +143,48 @@ pub(crate) fn attribute(id: CUdevice_attribute) -> c_int {
         .map_or(0, |row| row.1)
 }
 
-/// Whether CUDA_VISIBLE_DEVICES leaves the device to be seen.
+/// The devices that CUDA_VISIBLE_DEVICES leaves to be seen, in its order.
 ///
 /// As the real driver reads it: a list of ordinals and UUIDs, of which the first bad one ends
-/// the list, and a device named twice leaves none.
-pub(crate) fn visible(list: Option<&str>) -> bool {
-    let Some(list) = list else { return true };
-    let is_ours = |item: &str| {
-        let hexadecimal = |text: &str| uuid_text().starts_with(&text.to_ascii_lowercase());
-        item.parse() == Ok(0) || (item.len() > 4 && hexadecimal(item))
+/// the list, and a device named twice leaves none. The beginning of a UUID has to be one device's.
+pub(crate) fn visible(list: Option<&str>, present: &[Visible]) -> Vec<Visible> {
+    let Some(list) = list else {
+        return present.to_vec();
     };
-    let named = list
-        .split(',')
-        .map(str::trim)
-        .take_while(|item| is_ours(item))
-        .count();
-    named == 1
+    let meant = |item: &str| {
+        if let Ok(number) = item.parse::<usize>() {
+            return present.get(number).copied();
+        }
+        let start = item.to_ascii_lowercase();
+        let long = item.len() > 4;
+        let mut found = present
+            .iter()
+            .filter(|device| long && device.uuid_text().starts_with(&start));
+        match (found.next(), found.next()) {
+            (Some(one), None) => Some(*one),
+            _ => None,
+        }
+    };
+    let named: Vec<Visible> = list.split(',').map(str::trim).map_while(meant).collect();
+    let twice = |index: usize| named[..index].contains(&named[index]);
+    match (0..named.len()).any(twice) {
+        true => Vec::new(),
+        false => named,
+    }
 }
 
-/// The UUID as `nvidia-smi` writes it, in lower case.
-fn uuid_text() -> String {
-    let mut text = "gpu-".to_owned();
-    for (index, byte) in UUID.iter().enumerate() {
-        if [4, 6, 8, 10].contains(&index) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+/// The device with an ordinal.
+fn find(dev: CUdevice) -> Result<Visible, CUresult> {
+    let index = usize::try_from(dev).map_err(|_| CUresult::INVALID_DEVICE)?;
+    with(|state| {
+        let found = state.devices.get(index).copied();
+        found.ok_or(CUresult::INVALID_DEVICE)
+    })
 }
 
 /// Checks a device ordinal.
 pub(crate) fn check(dev: CUdevice) -> Answer {
-    with(|state| match (0..state.devices).contains(&dev) {
-        true => Ok(()),
-        false => Err(CUresult::INVALID_DEVICE),
-    })
+    find(dev).map(drop)
 }
 
 pub(crate) fn cuDeviceGet(device: Ptr<CUdevice>, ordinal: c_int) -> Answer {
@@ -140,7 +193,7 @@ pub(crate) fn cuDeviceGet(device: Ptr<CUdevice>, ordinal: c_int) -> Answer {
 }
 
 pub(crate) fn cuDeviceGetCount(count: Ptr<c_int>) -> Answer {
-    count.set(with(|state| Ok(state.devices))?)
+    count.set(with(|state| Ok(state.devices.len() as c_int))?)
 }
 
 pub(crate) fn cuDeviceGetName(name: Ptr<c_char>, len: c_int, dev: CUdevice) -> Answer {
@@ -153,8 +206,8 @@ pub(crate) fn cuDeviceGetName(name: Ptr<c_char>, len: c_int, dev: CUdevice) -> A
 }
 
 pub(crate) fn cuDeviceGetUuid(uuid: Ptr<CUuuid>, dev: CUdevice) -> Answer {
-    check(dev)?;
-    uuid.set(CUuuid { bytes: UUID })
+    let bytes = find(dev)?.uuid();
+    uuid.set(CUuuid { bytes })
 }
 
 pub(crate) fn cuDeviceGetUuid_v1(uuid: Ptr<CUuuid>, dev: CUdevice) -> Answer {
@@ -177,8 +230,9 @@ pub(crate) fn cuDeviceGetAttribute(
     attrib: CUdevice_attribute,
     dev: CUdevice,
 ) -> Answer {
-    check(dev)?;
+    let device = find(dev)?;
     match attrib > 0 {
+        true if attrib == a::PCI_BUS_ID => value.set(device.bus()),
         true => value.set(attribute(attrib)),
         false => Err(CUresult::INVALID_VALUE),
     }
@@ -212,21 +266,25 @@ pub(crate) fn cuDeviceComputeCapability(
 }
 
 pub(crate) fn cuDeviceGetByPCIBusId(dev: Ptr<CUdevice>, id: Ptr<c_char>) -> Answer {
-    check(0)?;
     let id = id.text()?.to_ascii_lowercase();
-    let known = [PCI_ID, "01:00.0", "0000:01:00", "01:00"]
-        .iter()
-        .any(|&known| known == id);
-    match known || id == format!("0000{PCI_ID}") {
-        true => dev.set(0),
-        false => Err(CUresult::INVALID_VALUE),
-    }
+    let is = |device: &Visible| {
+        let bus = device.bus();
+        // With and without a domain, of four digits or eight, and a function.
+        let short = format!("{bus:02x}:00");
+        let domains = ["", "0000:", "00000000:"];
+        domains.iter().any(|domain| {
+            let rest = id.strip_prefix(domain);
+            rest.is_some_and(|rest| rest == short || rest == format!("{short}.0"))
+        })
+    };
+    let found = with(|state| Ok(state.devices.iter().position(is)))?;
+    dev.set(found.ok_or(CUresult::INVALID_VALUE)? as CUdevice)
 }
 
 pub(crate) fn cuDeviceGetPCIBusId(id: Ptr<c_char>, len: c_int, dev: CUdevice) -> Answer {
-    check(dev)?;
+    let device = find(dev)?;
     id.set_text(
-        PCI_ID,
+        &format!("0000:{:02x}:00.0", device.bus()),
         usize::try_from(len).map_err(|_| CUresult::INVALID_VALUE)?,
     )
 }
@@ -234,19 +292,27 @@ pub(crate) fn cuDeviceGetPCIBusId(id: Ptr<c_char>, len: c_int, dev: CUdevice) ->
 pub(crate) fn cuDeviceCanAccessPeer(out: Ptr<c_int>, dev: CUdevice, peer: CUdevice) -> Answer {
     check(dev)?;
     check(peer)?;
-    out.set(0)
+    // A device is not its own peer.
+    out.set(c_int::from(dev != peer))
 }
 
 pub(crate) fn cuDeviceGetP2PAttribute(
-    _value: Ptr<c_int>,
-    _attrib: CUdevice_P2PAttribute,
+    value: Ptr<c_int>,
+    attrib: CUdevice_P2PAttribute,
     src: CUdevice,
     dst: CUdevice,
 ) -> Answer {
     check(src)?;
     check(dst)?;
-    // A device is not its own peer.
-    Err(CUresult::INVALID_DEVICE)
+    match attrib {
+        // A device is not its own peer.
+        _ if src == dst => Err(CUresult::INVALID_DEVICE),
+        // The rank of the link.
+        1 => value.set(0),
+        // Access, atomics, and access to arrays.
+        2..=4 => value.set(1),
+        _ => Err(CUresult::INVALID_VALUE),
+    }
 }
 
 #[cfg(test)]
@@ -255,21 +321,32 @@ mod tests {
 
     #[test]
     fn visible_devices_are_read_as_the_driver_reads_them() {
-        let uuid = uuid_text();
-        for (list, seen) in [
-            (None, true),
-            (Some("0"), true),
-            (Some(" 0 ,1"), true),
-            (Some("1"), false),
-            (Some("1,0"), false),
-            (Some(""), false),
-            (Some("-1"), false),
-            (Some("NoDevFiles"), false),
-            (Some("0,0"), false),
-            (Some(uuid.to_uppercase().as_str()), true),
-            (Some("GPU-00000000"), false),
-        ] {
-            assert_eq!(visible(list), seen, "{list:?}");
+        let present = [0, 1, 2].map(|number| Visible { number });
+        let [first, second] = [0, 1].map(|index| present[index].uuid_text().to_uppercase());
+        let part = &first[..12];
+        let lists: [(Option<&str>, usize, &[u8]); 16] = [
+            (None, 1, &[0]),
+            (Some("0"), 1, &[0]),
+            (Some(" 0 ,1"), 1, &[0]),
+            (Some("1"), 1, &[]),
+            (Some("1,0"), 1, &[]),
+            (Some(""), 1, &[]),
+            (Some("-1"), 1, &[]),
+            (Some("NoDevFiles"), 1, &[]),
+            (Some("0,0"), 1, &[]),
+            (Some(&first), 1, &[0]),
+            (Some(part), 1, &[0]),
+            (Some("GPU-00000000"), 1, &[]),
+            (None, 3, &[0, 1, 2]),
+            (Some("2,0"), 3, &[2, 0]),
+            (Some(&second), 3, &[1]),
+            // It may be any of them.
+            (Some(part), 3, &[]),
+        ];
+        for (list, count, seen) in lists {
+            let found = visible(list, &present[..count]);
+            let numbers: Vec<u8> = found.iter().map(|device| device.number).collect();
+            assert_eq!(numbers, seen, "{list:?} of {count}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! PTX that a program hands to a load, and what the simulated device refuses of it.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 
 use driver::image::{self, Image as Found};
@@ -18,8 +19,10 @@ const SM: u32 = 90;
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) source: Source,
-    /// Its identity on the device; none between the reset of a context and the next use.
-    pub(crate) loaded: Option<ModuleId>,
+    /// It is a library's: each device gets it when it is first used there.
+    pub(crate) library: bool,
+    /// Its identity by device; none between the reset of a context and the next use.
+    pub(crate) loaded: BTreeMap<i32, ModuleId>,
 }
 
 /// Reads an image of unknown kind.

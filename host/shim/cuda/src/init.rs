@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use driver::sys::{CUDA_VERSION, CUresult, CUuuid};
 
 use crate::Answer;
+use crate::device::{self, Visible};
 use crate::engine::Engine;
 use crate::pointer::Ptr;
 use crate::pool::Pool;
@@ -16,23 +17,24 @@ pub(crate) fn cuInit(flags: c_uint) -> Answer {
         return Err(CUresult::INVALID_VALUE);
     }
     state::initialise(|| {
-        let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-        match crate::device::visible(visible.as_deref()) {
-            true => make(),
-            false => Err(CUresult::NO_DEVICE),
+        let list = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+        let devices = device::visible(list.as_deref(), &device::present()?);
+        match devices.is_empty() {
+            true => Err(CUresult::NO_DEVICE),
+            false => make(devices),
         }
     })
 }
 
-fn make() -> Result<State, CUresult> {
+fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
     let bad = CUresult::INVALID_HANDLE;
     let mut pools = Table::new(9, CUresult::INVALID_VALUE);
     let default_pool = pools.insert(Pool::default());
     Ok(State {
         engine: Engine::new()?,
-        devices: 1,
         blocking: std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|value| value == "1"),
-        primary: Primary::default(),
+        primary: devices.iter().map(|_| Primary::default()).collect(),
+        devices,
         contexts: Table::new(1, CUresult::INVALID_CONTEXT),
         images: Table::new(2, bad),
         modules: Table::new(3, bad),

@@ -98,7 +98,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let line = format!("cudarun-check: {text}; every call of the driver fails\n");
     // SAFETY: the buffer is valid for its length. What cannot be written is not worth failing for.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };

@@ -8,7 +8,8 @@
 //! 1. Work is done when it is submitted, in issue order over all streams; what a stream promises
 //!    (order within it, events, synchronisation) holds trivially. A fault is still reported as on
 //!    a real device: by the next call that could see it, and by every call after that.
-//! 2. One device, sm_90. Peer access, IPC, mipmapped arrays, cubemaps, surfaces, texture references,
+//! 2. One device, sm_90, or several of them that share one memory: each reaches all of it whether or not
+//!    the program has enabled peer access, and managed variables of libraries are not shared. IPC, mipmapped arrays, cubemaps, surfaces, texture references,
 //!    virtual memory management and graphics interoperability are not there; asking for them is
 //!    `CUDA_ERROR_NOT_SUPPORTED` or an attribute that reads 0.
 //! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`) unless it was built with

@@ -44,11 +44,16 @@ impl State {
         most_threads: u32,
     ) -> Result<u64, Refusal> {
         let mut images = Vec::new();
+        let device = match context {
+            0 => self.device(),
+            context => self.device_of(context),
+        };
         for source in sources {
             match self.engine.load(&source.text, &source.origin) {
                 Ok(id) => images.push(self.images.insert(Image {
                     source,
-                    loaded: Some(id),
+                    library: context == 0,
+                    loaded: BTreeMap::from([(device, id)]),
                 })),
                 Err(refusal) => {
                     images.iter().for_each(|&image| self.drop_image(image));
@@ -75,18 +80,14 @@ impl State {
     }
 
     fn drop_image(&mut self, image: u64) {
-        if let Some(id) = self
-            .images
-            .remove(image)
-            .ok()
-            .and_then(|image| image.loaded)
-        {
+        let gone = self.images.remove(image).map(|image| image.loaded);
+        for id in gone.unwrap_or_default().into_values() {
             self.engine.unload(id);
         }
     }
 
-    /// Takes the images of libraries off the device; they come back when they are used.
-    pub(crate) fn forget_images(&mut self) {
+    /// Takes the images of libraries off a device; they come back when they are used.
+    pub(crate) fn forget_images(&mut self, device: i32) {
         let of_libraries = self
             .modules
             .iter()
@@ -96,21 +97,26 @@ impl State {
             .collect();
         for image in images {
             let image = self.images.get_mut(image).ok();
-            if let Some(id) = image.and_then(|image| image.loaded.take()) {
+            if let Some(id) = image.and_then(|image| image.loaded.remove(&device)) {
                 self.engine.unload(id);
             }
         }
     }
 
-    /// The identity of an image on the device, loading it again if need be.
+    /// The identity of an image on the current device, loading it again if need be.
     pub(crate) fn on_device(&mut self, image: u64) -> Result<ModuleId, CUresult> {
+        let device = self.device();
         let image = self.images.get_mut(image)?;
-        match image.loaded {
-            Some(id) => Ok(id),
+        let here = image.loaded.get(&device);
+        // A module is where its context is, whichever is current now.
+        let there = image.loaded.values().next().filter(|_| !image.library);
+        match here.or(there) {
+            Some(&id) => Ok(id),
             None => {
                 let loaded = self.engine.load(&image.source.text, &image.source.origin);
                 let id = loaded.map_err(|refusal| refusal.code)?;
-                Ok(*image.loaded.insert(id))
+                image.loaded.insert(device, id);
+                Ok(id)
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::state::{State, with_context};
 struct Known {
     start: u64,
     allocation: Allocation,
+    device: c_int,
 }
 
 fn find(state: &State, context: u64, address: u64) -> Option<Known> {
@@ -21,6 +22,7 @@ fn find(state: &State, context: u64, address: u64) -> Option<Known> {
         return Some(Known {
             start,
             allocation: allocation.clone(),
+            device: state.device_of(allocation.context),
         });
     }
     // A module's variable. It belongs to the device unless it is managed.
@@ -37,7 +39,11 @@ fn find(state: &State, context: u64, address: u64) -> Option<Known> {
         context,
         pool: None,
     };
-    Some(Known { start, allocation })
+    Some(Known {
+        start,
+        allocation,
+        device: state.device_of(context),
+    })
 }
 
 fn answer(
@@ -65,7 +71,7 @@ fn answer(
         p::IS_HW_DECOMPRESS_CAPABLE => truth(false),
         p::BUFFER_ID | p::MEMORY_BLOCK_ID => word(found.identity),
         p::IS_MANAGED => integer(c_int::from(found.kind == Kind::Managed)),
-        p::DEVICE_ORDINAL => integer(0),
+        p::DEVICE_ORDINAL => integer(known.device),
         p::RANGE_START_ADDR | p::MAPPING_BASE_ADDR => word(known.start),
         p::RANGE_SIZE | p::MAPPING_SIZE => word(found.bytes),
         p::MAPPED => truth(true),

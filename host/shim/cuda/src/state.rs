@@ -12,6 +12,7 @@ use driver::sys::CUresult;
 
 use crate::array::Array;
 use crate::context::Context;
+use crate::device::Visible;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::function::Function;
@@ -31,11 +32,12 @@ use crate::texture::TextureObject;
 pub(crate) struct State {
     /// The device and who checks it.
     pub(crate) engine: Engine,
-    /// Devices that CUDA_VISIBLE_DEVICES leaves: 0 or 1.
-    pub(crate) devices: i32,
+    /// The devices that CUDA_VISIBLE_DEVICES leaves, by the program's numbers.
+    pub(crate) devices: Vec<Visible>,
     /// CUDA_LAUNCH_BLOCKING: a launch returns the error of its kernel.
     pub(crate) blocking: bool,
-    pub(crate) primary: Primary,
+    /// By device.
+    pub(crate) primary: Vec<Primary>,
     pub(crate) contexts: Table<Context>,
     pub(crate) images: Table<Image>,
     pub(crate) modules: Table<Module>,
@@ -95,6 +97,25 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> Result<T, CUresult>) -> Resu
     }
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     f(state.as_mut().ok_or(CUresult::NOT_INITIALIZED)?)
+}
+
+impl State {
+    /// The device of a context; the first one where there is no such context.
+    pub(crate) fn device_of(&self, context: u64) -> i32 {
+        self.contexts.get(context).map_or(0, |found| found.device)
+    }
+
+    /// The device of the calling thread's current context.
+    pub(crate) fn device(&self) -> i32 {
+        self.device_of(current().unwrap_or(0))
+    }
+
+    /// The primary context of a device that exists.
+    pub(crate) fn primary(&mut self, device: i32) -> Result<&mut Primary, CUresult> {
+        let index = usize::try_from(device).ok();
+        let found = index.and_then(|index| self.primary.get_mut(index));
+        found.ok_or(CUresult::INVALID_DEVICE)
+    }
 }
 
 /// Does something in the current context, unless a fault has ended it.

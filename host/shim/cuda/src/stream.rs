@@ -114,8 +114,14 @@ pub(crate) fn cuStreamGetFlags(stream: Ptr<CUstream_st>, flags: Ptr<c_uint>) -> 
 }
 
 pub(crate) fn cuStreamGetDevice(stream: Ptr<CUstream_st>, device: Ptr<CUdevice>) -> Answer {
-    with_context(|state, _| state.check_stream(stream.address()))?;
-    device.set(0)
+    device.set(with_context(|state, current| {
+        state.check_stream(stream.address())?;
+        let context = match is_default(stream.address()) {
+            true => current,
+            false => state.streams.get(stream.address())?.context,
+        };
+        Ok(state.device_of(context))
+    })?)
 }
 
 pub(crate) fn cuStreamGetId(stream: Ptr<CUstream_st>, id: Ptr<u64>) -> Answer {

@@ -82,7 +82,8 @@ pub(crate) fn reset() -> Result<(), Error> {
     }
 }
 
-fn primary(api: &Api, device: c_int) -> Result<CUcontext, Error> {
+/// The primary context of a device.
+pub(crate) fn primary(api: &Api, device: c_int) -> Result<CUcontext, Error> {
     let mut contexts = lock(&CONTEXTS);
     if let Some((_, context)) = contexts.iter().find(|(of, _)| *of == device) {
         return Ok(*context as CUcontext);
@@ -92,6 +93,14 @@ fn primary(api: &Api, device: c_int) -> Result<CUcontext, Error> {
     check(unsafe { api.cuDevicePrimaryCtxRetain(&mut context, device) })?;
     contexts.push((device, context as usize));
     Ok(context)
+}
+
+/// The primary context of another device than the thread's.
+pub(crate) fn peer(api: &Api, peer: c_int) -> Result<CUcontext, Error> {
+    match peer == device() {
+        true => Err(Error::INVALID_DEVICE),
+        false => primary(api, peer),
+    }
 }
 
 /// Locks in spite of a panic elsewhere: the data is valid after every statement.

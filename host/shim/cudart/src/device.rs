@@ -65,13 +65,14 @@ entry! {
         check(driver()?.cuDeviceCanAccessPeer(can, of, peer))
     }
 
-    fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: c_uint) {
-        Err(Error::INVALID_DEVICE)
+    fn cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) {
+        let api = context()?;
+        check(api.cuCtxEnablePeerAccess(context::peer(api, peer)?, flags))
     }
 
-    fn cudaDeviceDisablePeerAccess(_peer: c_int) {
-        // cudaErrorPeerAccessNotEnabled
-        Err(Error(705))
+    fn cudaDeviceDisablePeerAccess(peer: c_int) {
+        let api = context()?;
+        check(api.cuCtxDisablePeerAccess(context::peer(api, peer)?))
     }
 
     fn cudaDeviceGetLimit(value: *mut usize, limit: c_int) {

@@ -9,7 +9,7 @@ use driver::sys::{
 };
 
 use crate::array;
-use crate::context::{context, device, driver};
+use crate::context::{context, device, driver, primary};
 use crate::entry::entry;
 use crate::error::{Error, check, out};
 use crate::registration::symbol;
@@ -181,15 +181,19 @@ entry! {
     }
 
     fn cudaMemcpyPeer(
-        to: *mut c_void, _to_device: c_int, from: *const c_void, _from_device: c_int, bytes: usize
+        to: *mut c_void, to_device: c_int, from: *const c_void, from_device: c_int, bytes: usize
     ) {
-        copy(to, from, bytes, 4)
+        let api = context()?;
+        let [there, here] = [to_device, from_device].map(|of| primary(api, of));
+        check(api.cuMemcpyPeer(to as u64, there?, from as u64, here?, bytes))
     }
 
     fn cudaMemcpyPeerAsync(
-        to: *mut c_void, _to_device: c_int, from: *const c_void, _from_device: c_int, bytes: usize, stream: CUstream
+        to: *mut c_void, to_device: c_int, from: *const c_void, from_device: c_int, bytes: usize, stream: CUstream
     ) {
-        copy_async(to, from, bytes, 4, stream)
+        let api = context()?;
+        let [there, here] = [to_device, from_device].map(|of| primary(api, of));
+        check(api.cuMemcpyPeerAsync(to as u64, there?, from as u64, here?, bytes, stream))
     }
 
     fn cudaMemcpy2D(

@@ -275,6 +275,34 @@ fn threads_contexts_and_forks_are_kept_apart() {
     assert_eq!(ran.launches.len(), 6);
 }
 
+#[test]
+fn devices_are_kept_apart() {
+    let program = Program::of("tests/c/devices.c");
+    let two = [("CUDARUN_SIM_DEVICES", "2")];
+    for form in ["switch", "threads", "library"] {
+        for mode in [Mode::Precise, Mode::Fast] {
+            let options = Options {
+                mode,
+                ..Options::default()
+            };
+            let ran = program.run_with(&[form], &options, &two);
+            let said = (ran.stdout.as_str(), ran.stderr.as_str());
+            assert_eq!(said, ("1280 1280\n", ""), "{form} {mode:?}");
+            assert_eq!(ran.code, Some(0), "{form} {mode:?}");
+            assert_eq!(ran.racing(), ["racy"], "{form} {mode:?}");
+            for kernel in ["racy", "fine"] {
+                assert_eq!(ran.checked(kernel), [true; 7], "{form} {mode:?} {kernel}");
+            }
+        }
+    }
+    let many = program.run_with(
+        &["switch"],
+        &Options::default(),
+        &[("CUDARUN_SIM_DEVICES", "9")],
+    );
+    assert!(many.stderr.contains("not a number from 1 to 8"));
+}
+
 /// Whatever of our own calls fails, the program computes what it computes, and says what it says.
 #[test]
 fn no_failure_of_ours_reaches_the_program() {
