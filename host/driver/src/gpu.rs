@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sys::{Api, CUcontext, CUevent, CUresult, CUstream};
+use crate::sys::{Api, CUcontext, CUevent, CUresult, CUstream, device_attribute};
 use crate::{Device, DeviceError};
 
 /// `CU_STREAM_NON_BLOCKING`
@@ -28,6 +28,7 @@ pub struct Gpu {
     stream: usize,
     name: String,
     total: u64,
+    shared: bool,
     /// Memory of the host that the device sees: address and length by device address.
     visible: BTreeMap<u64, (usize, u64)>,
     /// The stream of the launch that is prepared or followed.
@@ -86,13 +87,15 @@ impl Gpu {
             stream: 0,
             name: String::new(),
             total: 0,
+            shared: false,
             visible: BTreeMap::new(),
             queue: None,
             spare: Vec::new(),
         };
         let entered = gpu.enter()?;
         let mut stream: CUstream = std::ptr::null_mut();
-        let (mut device, mut total) = (0, 0usize);
+        let (mut device, mut shared) = (0, 0);
+        let (mut total, mut free, mut limit) = (0usize, 0usize, 0usize);
         let mut name = [0u8; 128];
         // SAFETY: the context is current, and all results have room.
         unsafe {
@@ -100,6 +103,15 @@ impl Gpu {
             check(api.cuCtxGetDevice(&mut device))?;
             check(api.cuDeviceTotalMem(&mut total, device))?;
             let room = name.len() as c_int - 1;
+            // A part of a device has a part of its memory, and MPS may allow its clients less than that.
+            if api.cuMemGetInfo(&mut free, &mut limit) == CUresult::SUCCESS && limit > 0 {
+                total = total.min(limit);
+            }
+            let attribute = device_attribute::MPS_ENABLED;
+            if api.cuDeviceGetAttribute(&mut shared, attribute, device) != CUresult::SUCCESS {
+                // A driver that does not know the question.
+                shared = 0;
+            }
             check(api.cuDeviceGetName(name.as_mut_ptr().cast(), room, device))?;
         }
         drop(entered);
@@ -107,7 +119,13 @@ impl Gpu {
         gpu.name = String::from_utf8_lossy(&name[..end]).into_owned();
         gpu.stream = stream.expose_provenance();
         gpu.total = total as u64;
+        gpu.shared = shared != 0;
         Ok(gpu)
+    }
+
+    /// Whether other processes share the device's contexts by MPS.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// The context is gone, and all that was in it.

@@ -18,6 +18,9 @@ use crate::reference::Reference;
 /// How long a launch waits for others in whose place it wants to be checked.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the user should know who checks beside other processes.
+const SHARED: &str = "the device is shared by MPS: a kernel that fails ends the kernels of other clients as well, and where MPS limits a client's memory, the shadow memory is smaller";
+
 /// Why the node of a graph is not checked.
 const NO_PLACE: &str = "too many nodes of graphs, or a graph that the device can launch";
 
@@ -129,7 +132,10 @@ impl Session {
         open: impl FnOnce() -> Result<Gpu, E>,
     ) -> Result<(), E> {
         if let std::collections::btree_map::Entry::Vacant(entry) = self.gpus.entry(context) {
-            entry.insert(open()?);
+            let gpu = entry.insert(open()?);
+            if gpu.is_shared() {
+                self.checker.note(SHARED);
+            }
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ const MOST: u8 = 8;
 pub(crate) struct Visible {
     /// Its number among all devices.
     number: u8,
+    /// Bytes of memory that it says it has, where that is less than there is.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Visible {
@@ -65,7 +67,21 @@ pub(crate) fn present() -> Result<Vec<Visible>, CUresult> {
         ));
         return Err(CUresult::INVALID_VALUE);
     };
-    Ok((0..count).map(|number| Visible { number }).collect())
+    let list = std::env::var("CUDARUN_SIM_MEMORY").unwrap_or_default();
+    let sizes: Result<Vec<u64>, _> = list
+        .split(',')
+        .filter(|size| !size.is_empty())
+        .map(str::parse)
+        .collect();
+    let Ok(sizes) = sizes else {
+        crate::inject::say("CUDARUN_SIM_MEMORY: not a list of MiB per device");
+        return Err(CUresult::INVALID_VALUE);
+    };
+    let one = |number: u8| Visible {
+        number,
+        memory: sizes.get(usize::from(number)).map(|mib| mib << 20),
+    };
+    Ok((0..count).map(one).collect())
 }
 
 /// Attributes that are not 0.
@@ -222,7 +238,7 @@ pub(crate) fn cuDeviceGetLuid(_luid: Ptr<c_char>, _mask: Ptr<c_uint>, dev: CUdev
 
 pub(crate) fn cuDeviceTotalMem(bytes: Ptr<usize>, dev: CUdevice) -> Answer {
     check(dev)?;
-    bytes.set(with(|state| Ok(state.engine.memory().total() as usize))?)
+    bytes.set(with(|state| Ok(state.memory_of(dev).0 as usize))?)
 }
 
 pub(crate) fn cuDeviceGetAttribute(
@@ -233,6 +249,11 @@ pub(crate) fn cuDeviceGetAttribute(
     let device = find(dev)?;
     match attrib > 0 {
         true if attrib == a::PCI_BUS_ID => value.set(device.bus()),
+        // As where a control daemon runs.
+        true if attrib == a::MPS_ENABLED => {
+            let asked = std::env::var("CUDARUN_SIM_MPS").is_ok_and(|value| value == "1");
+            value.set(c_int::from(asked))
+        }
         true => value.set(attribute(attrib)),
         false => Err(CUresult::INVALID_VALUE),
     }
@@ -321,7 +342,10 @@ mod tests {
 
     #[test]
     fn visible_devices_are_read_as_the_driver_reads_them() {
-        let present = [0, 1, 2].map(|number| Visible { number });
+        let present = [0, 1, 2].map(|number| Visible {
+            number,
+            memory: None,
+        });
         let [first, second] = [0, 1].map(|index| present[index].uuid_text().to_uppercase());
         let part = &first[..12];
         let lists: [(Option<&str>, usize, &[u8]); 16] = [

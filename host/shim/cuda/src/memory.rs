@@ -54,6 +54,10 @@ impl State {
             return Err(CUresult::INVALID_VALUE);
         }
         let bytes = bytes as u64;
+        let (total, used) = self.memory_of(self.device_of(context));
+        if kind == Kind::Device && bytes > total.saturating_sub(used) {
+            return Err(CUresult::OUT_OF_MEMORY);
+        }
         let memory = self.engine.memory_mut();
         let made = match kind {
             Kind::Device => memory.alloc(bytes),
@@ -62,6 +66,22 @@ impl State {
         let address = made.map_err(|_| CUresult::OUT_OF_MEMORY)?;
         self.remember(context, address, bytes, kind, flags);
         Ok(address)
+    }
+
+    /// Bytes of memory that a device has, and how many of them are used.
+    pub(crate) fn memory_of(&self, device: i32) -> (u64, u64) {
+        let memory = self.engine.memory();
+        let index = usize::try_from(device).unwrap_or(usize::MAX);
+        match self.devices.get(index).and_then(|found| found.memory) {
+            None => (memory.total(), memory.used()),
+            Some(total) => {
+                let here = |of: &&Allocation| {
+                    of.kind == Kind::Device && self.device_of(of.context) == device
+                };
+                let used = self.memory.values().filter(here).map(|of| of.bytes).sum();
+                (total.min(memory.total()), used)
+            }
+        }
     }
 
     fn remember(&mut self, context: u64, address: u64, bytes: u64, kind: Kind, flags: u32) {
@@ -140,10 +160,7 @@ impl State {
 }
 
 pub(crate) fn cuMemGetInfo(free: Ptr<usize>, total: Ptr<usize>) -> Answer {
-    let (all, used) = with_context(|state, _| {
-        let memory = state.engine.memory();
-        Ok((memory.total(), memory.used()))
-    })?;
+    let (all, used) = with_context(|state, context| Ok(state.memory_of(state.device_of(context))))?;
     free.set_if(all.saturating_sub(used) as usize);
     total.set_if(all as usize);
     Ok(())

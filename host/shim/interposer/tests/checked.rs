@@ -303,6 +303,45 @@ fn devices_are_kept_apart() {
     assert!(many.stderr.contains("not a number from 1 to 8"));
 }
 
+/// The size of the shadow is that of the context's own device, or of the part of it that is there, and who
+/// shares it is told so.
+#[test]
+fn a_small_device_has_a_small_shadow() {
+    let program = Program::of("tests/c/devices.c");
+    let shadows = |memory| {
+        let more = [
+            ("CUDARUN_SIM_DEVICES", "2"),
+            ("CUDARUN_SIM_MEMORY", memory),
+            ("CUDARUN_SIM_MPS", "1"),
+        ];
+        let ran = program.run_with(&["switch"], &Options::default(), &more);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{memory}");
+        assert_eq!(ran.checked("fine"), [true; 7], "{memory}");
+        let told = ran.notes.iter().filter(|note| note.contains("by MPS"));
+        assert_eq!(told.count(), 2, "once per context: {:?}", ran.notes);
+        let mut sizes: Vec<u64> = ran.launches.iter().map(|of| of.shadow_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    };
+    // An eighth, and no more than fits: a power of two of cells of 40 bytes.
+    for (memory, [small, large]) in [("512,64", [64, 512]), ("128,256", [128, 256])] {
+        let fits = |bytes: &u64, mib: u64| *bytes <= mib << 17 && *bytes > mib << 16;
+        let found = shadows(memory);
+        assert_eq!(found.len(), 2, "{memory}: {found:?}");
+        assert!(
+            fits(&found[0], small) && fits(&found[1], large),
+            "{found:?}"
+        );
+    }
+    let alone = program.run_with(
+        &["switch"],
+        &Options::default(),
+        &[("CUDARUN_SIM_DEVICES", "2")],
+    );
+    assert!(!alone.notes.iter().any(|note| note.contains("by MPS")));
+}
+
 /// Whatever of our own calls fails, the program computes what it computes, and says what it says.
 #[test]
 fn no_failure_of_ours_reaches_the_program() {
