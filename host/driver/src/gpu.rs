@@ -9,13 +9,26 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sys::{Api, CUcontext, CUevent, CUresult, CUstream, device_attribute};
+use crate::sys::{
+    Api, CUcontext, CUdevice, CUevent, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation,
+    CUresult, CUstream, device_attribute,
+};
 use crate::{Device, DeviceError};
 
 /// `CU_STREAM_NON_BLOCKING`
 const NON_BLOCKING: c_uint = 1;
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`
 const VISIBLE: c_uint = 1 | 2;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`
+const ON_DEVICE: c_int = 1;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`
+const PINNED: c_int = 1;
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
+const READ_WRITE: c_int = 3;
+/// Bytes of what is worth addresses of its own.
+const LARGE: u64 = 1 << 20;
+/// Bytes of addresses with nothing behind them, on either side.
+const GUARD: u64 = 1 << 30;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`
 const RELAXED: c_int = 2;
 
@@ -31,6 +44,9 @@ pub struct Gpu {
     shared: bool,
     /// Memory of the host that the device sees: address and length by device address.
     visible: BTreeMap<u64, (usize, u64)>,
+    /// Memory that lies apart: the reserved range around it and its own bytes, by its address.
+    far: BTreeMap<u64, Far>,
+    device: CUdevice,
     /// The stream of the launch that is prepared or followed.
     queue: Option<usize>,
     /// Events that nobody uses now.
@@ -89,6 +105,8 @@ impl Gpu {
             total: 0,
             shared: false,
             visible: BTreeMap::new(),
+            far: BTreeMap::new(),
+            device: 0,
             queue: None,
             spare: Vec::new(),
         };
@@ -120,6 +138,7 @@ impl Gpu {
         gpu.stream = stream.expose_provenance();
         gpu.total = total as u64;
         gpu.shared = shared != 0;
+        gpu.device = device;
         Ok(gpu)
     }
 
@@ -128,8 +147,12 @@ impl Gpu {
         self.shared
     }
 
-    /// The context is gone, and all that was in it.
-    pub fn forget(self) {
+    /// The context is gone, or about to go, and all that was in it. What lies apart belongs to no context.
+    pub fn forget(mut self) {
+        for (address, far) in std::mem::take(&mut self.far) {
+            // Where this fails, the process keeps the memory.
+            let _ = self.free_far(address, far);
+        }
         std::mem::forget(self);
     }
 
@@ -261,6 +284,95 @@ impl Gpu {
     }
 }
 
+/// Memory with reserved addresses around it.
+#[derive(Clone, Copy, Debug)]
+struct Far {
+    /// Where the reserved range starts, and its length.
+    range: (u64, usize),
+    bytes: usize,
+}
+
+impl Gpu {
+    /// Memory with nothing near it, so that a pointer of the program that has gone astray does not meet it;
+    /// none where the driver has no virtual memory management.
+    ///
+    /// # Errors
+    /// When there is no memory left.
+    fn alloc_far(&mut self, bytes: u64) -> Result<Option<u64>, DeviceError> {
+        let here = CUmemLocation {
+            kind: ON_DEVICE,
+            id: self.device,
+        };
+        let prop = CUmemAllocationProp {
+            kind: PINNED,
+            location: here,
+            ..CUmemAllocationProp::default()
+        };
+        let api = self.api;
+        let mut unit = 0;
+        // SAFETY: the properties are read, and there is room for the result.
+        let known = unsafe { api.cuMemGetAllocationGranularity(&mut unit, &prop, 0) };
+        let whole = |bytes: u64| usize::try_from(bytes).ok()?.checked_next_multiple_of(unit);
+        if known != CUresult::SUCCESS || unit == 0 {
+            return Ok(None);
+        }
+        let (Some(size), Some(guard)) = (whole(bytes), whole(GUARD)) else {
+            return Ok(None);
+        };
+        let Some(length) = size.checked_add(2 * guard) else {
+            return Ok(None);
+        };
+        let (mut start, mut handle) = (0, 0);
+        // SAFETY: there is room for the result.
+        if unsafe { api.cuMemAddressReserve(&mut start, length, 0, 0, 0) } != CUresult::SUCCESS {
+            return Ok(None);
+        }
+        let address = start + guard as u64;
+        let access = CUmemAccessDesc {
+            location: here,
+            flags: READ_WRITE,
+        };
+        // SAFETY: the range is ours, the structures are read during the calls, and what was made is given
+        // back if a later step fails. A mapping keeps its memory without the handle.
+        let made = unsafe {
+            let created = api.cuMemCreate(&mut handle, size, &prop, 0);
+            created.result().and_then(|()| {
+                let mapped = api.cuMemMap(address, size, 0, handle, 0).result();
+                let _ = api.cuMemRelease(handle);
+                mapped?;
+                let allowed = api.cuMemSetAccess(address, size, &access, 1).result();
+                if allowed.is_err() {
+                    let _ = api.cuMemUnmap(address, size);
+                }
+                allowed
+            })
+        };
+        if let Err(error) = made {
+            // SAFETY: nothing is mapped there any more.
+            let _ = unsafe { api.cuMemAddressFree(start, length) };
+            return match error {
+                CUresult::OUT_OF_MEMORY => Err(DeviceError::OutOfMemory { bytes }),
+                _ => Ok(None),
+            };
+        }
+        let range = (start, length);
+        self.far.insert(address, Far { range, bytes: size });
+        Ok(Some(address))
+    }
+
+    /// Gives such memory back.
+    fn free_far(&self, address: u64, far: Far) -> Result<(), DeviceError> {
+        let (start, length) = far.range;
+        // SAFETY: it was mapped there, and no launch uses it any more.
+        check(unsafe {
+            match self.api.cuMemUnmap(address, far.bytes) {
+                CUresult::SUCCESS => self.api.cuMemAddressFree(start, length),
+                error => error,
+            }
+        })
+    }
+}
+
 /// A point in a stream.
 #[derive(Debug)]
 pub struct Event(usize);
@@ -311,15 +423,20 @@ impl Device for Gpu {
     fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let _entered = self.enter()?;
         let size = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
-        let mut address = 0;
-        // SAFETY: the context is current; there is room for the result.
-        match unsafe { self.api.cuMemAlloc(&mut address, size.max(1)) } {
-            CUresult::OUT_OF_MEMORY => return Err(DeviceError::OutOfMemory { bytes }),
-            result => check(result)?,
+        let far = match bytes >= LARGE {
+            true => self.alloc_far(bytes)?,
+            false => None,
+        };
+        let mut address = far.unwrap_or(0);
+        if far.is_none() {
+            // SAFETY: the context is current; there is room for the result.
+            match unsafe { self.api.cuMemAlloc(&mut address, size.max(1)) } {
+                CUresult::OUT_OF_MEMORY => return Err(DeviceError::OutOfMemory { bytes }),
+                result => check(result)?,
+            }
         }
         if let Err(error) = self.fill(address, 0, bytes) {
-            // SAFETY: it was allocated above.
-            let _ = unsafe { self.api.cuMemFree(address) };
+            let _ = self.free(address);
             return Err(error);
         }
         Ok(address)
@@ -347,6 +464,9 @@ impl Device for Gpu {
 
     fn free(&mut self, address: u64) -> Result<(), DeviceError> {
         let _entered = self.enter()?;
+        if let Some(far) = self.far.remove(&address) {
+            return self.free_far(address, far);
+        }
         let host = self.visible.remove(&address);
         // SAFETY: the caller got it from `alloc` or `alloc_visible`, and no launch uses it any more.
         check(unsafe {

@@ -32,6 +32,12 @@ impl Allocations {
         self.live.remove(&base);
     }
 
+    /// Forgets the allocations that start in a range.
+    pub fn remove_within(&mut self, base: u64, bytes: u64) {
+        let end = base.saturating_add(bytes);
+        self.live.retain(|at, _| !(base..end).contains(at));
+    }
+
     /// The allocation that contains `address`.
     pub fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, allocation) = self.live.range(..=address).next_back()?;

@@ -306,6 +306,11 @@ impl Checker {
         self.allocations.remove(base);
     }
 
+    /// Tells that all memory in a range was freed.
+    pub fn freed_within(&mut self, base: u64, bytes: u64) {
+        self.allocations.remove_within(base, bytes);
+    }
+
     /// Writes one line for the user.
     pub fn note(&mut self, text: impl Into<String>) {
         self.write(Event::Note { text: text.into() });

@@ -3,7 +3,7 @@
 //! Every allocation is a region with exact bounds; an access must lie inside one region.
 //! Departure from a real device: bounds are exact to the byte, where hardware protects whole pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,6 +27,8 @@ pub struct Memory {
     top: u64,
     size: u64,
     used: u64,
+    /// Mappings that are nobody else's memory.
+    placed: BTreeSet<u32>,
     /// What the device's own malloc has handed out: address to bytes.
     heap: BTreeMap<u64, u64>,
 }
@@ -68,6 +70,7 @@ impl Memory {
             top: 0,
             size: bytes,
             used: 0,
+            placed: BTreeSet::new(),
             heap: BTreeMap::new(),
         })
     }
@@ -180,6 +183,33 @@ impl Memory {
         self.free(address).ok()
     }
 
+    /// Lets the device use `bytes` bytes of a mapping, from an offset on, at any address.
+    ///
+    /// # Errors
+    /// When the range is not inside the mapping, or overlaps another region.
+    pub fn place(
+        &mut self,
+        mapping: Arc<Mapping>,
+        offset: u64,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let bad = DeviceError::InvalidRange { address, bytes };
+        let last = offset.checked_add(bytes).ok_or(bad.clone())?;
+        let origin = address.checked_sub(offset).ok_or(bad.clone())?;
+        if last > mapping.bytes() {
+            return Err(bad);
+        }
+        let slot = self.add(mapping, origin, address, bytes)?;
+        self.placed.insert(slot);
+        Ok(())
+    }
+
+    /// The first address behind the arena.
+    pub fn end(&self) -> u64 {
+        ARENA + self.size
+    }
+
     /// Lets the device use `bytes` bytes of host memory at their host address.
     ///
     /// # Errors
@@ -193,12 +223,28 @@ impl Memory {
         let bad = DeviceError::InvalidRange { address, bytes };
         let end = address.checked_add(bytes).ok_or(bad.clone())?;
         let inside = address >= mapping.address() && end <= mapping.address() + mapping.bytes();
-        let before = self.regions.range(..end).next_back();
-        let free = before.is_none_or(|(&at, region)| at + region.bytes <= address);
-        if !inside || !free || bytes == 0 {
+        if !inside {
             return Err(bad);
         }
         let origin = mapping.address();
+        self.add(mapping, origin, address, bytes).map(drop)
+    }
+
+    /// Adds a region of a mapping whose first byte is at `origin` for the device.
+    fn add(
+        &mut self,
+        mapping: Arc<Mapping>,
+        origin: u64,
+        address: u64,
+        bytes: u64,
+    ) -> Result<u32, DeviceError> {
+        let bad = DeviceError::InvalidRange { address, bytes };
+        let end = address.checked_add(bytes).ok_or(bad.clone())?;
+        let before = self.regions.range(..end).next_back();
+        let free = before.is_none_or(|(&at, region)| at + region.bytes <= address);
+        if !free || bytes == 0 {
+            return Err(bad);
+        }
         let slot = match self.mappings.iter().position(Option::is_none) {
             Some(slot) => slot,
             None => {
@@ -213,7 +259,7 @@ impl Memory {
             origin,
         };
         self.regions.insert(address, region);
-        Ok(())
+        Ok(slot as u32)
     }
 
     /// Takes away what [`Memory::attach`] gave.
@@ -227,6 +273,7 @@ impl Memory {
             .filter(|region| region.mapping != 0)
             .ok_or(bad.clone())?;
         self.regions.remove(&address);
+        self.placed.remove(&region.mapping);
         self.mappings[region.mapping as usize].take().ok_or(bad)
     }
 
@@ -319,12 +366,15 @@ impl Memory {
     pub fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError> {
         let window = self.window(address).filter(|_| bytes > 0);
         // Zeroing whole device allocations is how programs start; keep their pages uncommitted.
-        if let Some(window) = window.filter(|w| value == 0 && w.mapping == 0 && bytes >= 1 << 16) {
+        if let Some(window) = window.filter(|w| {
+            let own = w.mapping == 0 || self.placed.contains(&w.mapping);
+            value == 0 && own && bytes >= 1 << 16
+        }) {
             if bytes > window.end - address {
                 return Err(DeviceError::InvalidRange { address, bytes });
             }
-            if let Some(arena) = &self.mappings[0] {
-                arena.discard(address - ARENA, bytes);
+            if let Some(mapping) = &self.mappings[window.mapping as usize] {
+                mapping.discard(address - window.origin, bytes);
             }
             return Ok(());
         }

@@ -4,7 +4,6 @@
 //@ expect(racy): race
 //@ exit(clean): 3
 //@ stdout: the program sees: an illegal memory access was encountered
-//@ not-as-on-gpu: the shadow memory lies where the stray pointer points
 #include "../app.h"
 
 __global__ void count_threads(int *counter) {

@@ -193,6 +193,25 @@ macro_rules! entry_points {
             pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize);
         cuMemPoolGetAccess: cuMemPoolGetAccess 11020 [cuMemPoolGetAccess] (
             flags: *mut CUmemAccess_flags, mem_pool: CUmemoryPool, location: *mut CUmemLocation);
+        cuMemGetAllocationGranularity: cuMemGetAllocationGranularity 10020 [cuMemGetAllocationGranularity] (
+            granularity: *mut usize, prop: *const CUmemAllocationProp, option: c_int);
+        cuMemAddressReserve: cuMemAddressReserve 10020 [cuMemAddressReserve] (
+            ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);
+        cuMemAddressFree: cuMemAddressFree 10020 [cuMemAddressFree] (ptr: CUdeviceptr, size: usize);
+        cuMemCreate: cuMemCreate 10020 [cuMemCreate] (
+            handle: *mut CUmemGenericAllocationHandle, size: usize, prop: *const CUmemAllocationProp, flags: u64);
+        cuMemRelease: cuMemRelease 10020 [cuMemRelease] (handle: CUmemGenericAllocationHandle);
+        cuMemRetainAllocationHandle: cuMemRetainAllocationHandle 11000 [cuMemRetainAllocationHandle] (
+            handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void);
+        cuMemGetAllocationPropertiesFromHandle: cuMemGetAllocationPropertiesFromHandle 10020 [cuMemGetAllocationPropertiesFromHandle] (
+            prop: *mut CUmemAllocationProp, handle: CUmemGenericAllocationHandle);
+        cuMemMap: cuMemMap 10020 [cuMemMap] (
+            ptr: CUdeviceptr, size: usize, offset: usize, handle: CUmemGenericAllocationHandle, flags: u64);
+        cuMemUnmap: cuMemUnmap 10020 [cuMemUnmap] (ptr: CUdeviceptr, size: usize);
+        cuMemSetAccess: cuMemSetAccess 10020 [cuMemSetAccess] (
+            ptr: CUdeviceptr, size: usize, desc: *const CUmemAccessDesc, count: usize);
+        cuMemGetAccess: cuMemGetAccess 10020 [cuMemGetAccess] (
+            flags: *mut u64, location: *const CUmemLocation, ptr: CUdeviceptr);
         cuPointerGetAttribute: cuPointerGetAttribute 4000 [cuPointerGetAttribute] (
             data: *mut c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr);
         cuPointerGetAttributes: cuPointerGetAttributes 7000 [cuPointerGetAttributes] (

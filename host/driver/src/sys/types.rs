@@ -72,6 +72,7 @@ integers! {
     CUsurfObject: u64, "A surface object; 0 is none.";
     CUmem_advise: c_int, "Advice on managed memory.";
     CUmemAccess_flags: c_int, "0 none, 1 read, 3 read and write.";
+    CUmemGenericAllocationHandle: u64, "Memory without an address.";
     CUjit_option: c_int, "An option of the PTX compiler.";
     CUjitInputType: c_int, "What is handed to the linker: 0 cubin, 1 PTX, 2 fatbin, 3 object, 4 library.";
     CUlibraryOption: c_int, "An option of `cuLibraryLoadData`.";
@@ -245,6 +246,14 @@ layouts! {
     CUmemLocation = 8 { kind: c_int, id: c_int, }
     /// Who may access a pool.
     CUmemAccessDesc = 12 { location: CUmemLocation, flags: CUmemAccess_flags, }
+    /// How to make memory without an address.
+    CUmemAllocationProp = 32 {
+        kind: c_int,
+        handle_types: c_int,
+        location: CUmemLocation,
+        win32_metadata: *mut c_void,
+        flags: [c_uchar; 8],
+    }
     /// How to make a memory pool.
     CUmemPoolProps = 88 {
         alloc_type: c_int,

@@ -10,6 +10,7 @@ use driver::sys::{
 
 use crate::Answer;
 use crate::device::check;
+use crate::memory::Kind;
 use crate::pointer::Ptr;
 use crate::state::{self, State, current, with, with_context};
 use crate::table::{pointer, set};
@@ -92,7 +93,7 @@ impl State {
         let addresses: Vec<u64> = self
             .memory
             .iter()
-            .filter(|(_, allocation)| allocation.context == context)
+            .filter(|(_, of)| of.context == context && of.kind != Kind::Mapped)
             .map(|(&address, _)| address)
             .collect();
         for address in addresses {

@@ -43,6 +43,7 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         links: Table::new(6, bad),
         memory: Default::default(),
         allocations: 0,
+        virtual_memory: Default::default(),
         pools,
         default_pool,
         current_pool: default_pool,

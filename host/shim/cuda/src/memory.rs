@@ -31,6 +31,8 @@ pub(crate) struct Allocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
+    /// Device memory that the program has mapped at this address.
+    Mapped,
     Managed,
     /// Host memory that we made.
     Host,
@@ -61,6 +63,7 @@ impl State {
         let memory = self.engine.memory_mut();
         let made = match kind {
             Kind::Device => memory.alloc(bytes),
+            Kind::Mapped => return Err(CUresult::INVALID_VALUE),
             Kind::Managed | Kind::Host | Kind::Registered => memory.alloc_host(bytes),
         };
         let address = made.map_err(|_| CUresult::OUT_OF_MEMORY)?;
@@ -73,20 +76,32 @@ impl State {
         let memory = self.engine.memory();
         let index = usize::try_from(device).unwrap_or(usize::MAX);
         match self.devices.get(index).and_then(|found| found.memory) {
-            None => (memory.total(), memory.used()),
+            None => (
+                memory.total(),
+                memory.used() + self.virtual_memory.used(device),
+            ),
             Some(total) => {
                 let here = |of: &&Allocation| {
                     of.kind == Kind::Device && self.device_of(of.context) == device
                 };
-                let used = self.memory.values().filter(here).map(|of| of.bytes).sum();
-                (total.min(memory.total()), used)
+                let used: u64 = self.memory.values().filter(here).map(|of| of.bytes).sum();
+                let mapped = self.virtual_memory.used(device);
+                (total.min(memory.total()), used + mapped)
             }
         }
     }
 
-    fn remember(&mut self, context: u64, address: u64, bytes: u64, kind: Kind, flags: u32) {
+    pub(crate) fn remember(
+        &mut self,
+        context: u64,
+        address: u64,
+        bytes: u64,
+        kind: Kind,
+        flags: u32,
+    ) {
         let call = match kind {
             Kind::Device => "cudaMalloc or cuMemAlloc",
+            Kind::Mapped => "cuMemMap",
             Kind::Managed => "cudaMallocManaged or cuMemAllocManaged",
             Kind::Host => "cudaHostAlloc or cuMemHostAlloc",
             Kind::Registered => "cudaHostRegister or cuMemHostRegister",
@@ -115,7 +130,7 @@ impl State {
         let memory = self.engine.memory_mut();
         let freed = match gone.kind {
             Kind::Device => memory.free(address),
-            Kind::Managed | Kind::Host | Kind::Registered => memory.detach(address).map(drop),
+            _ => memory.detach(address).map(drop),
         };
         freed.map_err(|_| CUresult::INVALID_VALUE)
     }
@@ -246,7 +261,7 @@ pub(crate) fn cuMemHostGetDevicePointer(
     }
     let address = host.address();
     with_context(|state, _| match state.allocation(address) {
-        Some((_, allocation)) if allocation.kind != Kind::Device => Ok(()),
+        Some((_, allocation)) if !matches!(allocation.kind, Kind::Device | Kind::Mapped) => Ok(()),
         _ => Err(CUresult::INVALID_VALUE),
     })?;
     dptr.set(address)
@@ -290,7 +305,7 @@ pub(crate) fn cuMemHostUnregister(host: Ptr<c_void>) -> Answer {
 /// Whether a range belongs to managed memory, as advice and prefetching want it.
 fn managed(dptr: CUdeviceptr, bytes: usize) -> Answer {
     with_context(|state, _| match state.allocation(dptr) {
-        Some((start, found)) if found.kind != Kind::Device => {
+        Some((start, found)) if !matches!(found.kind, Kind::Device | Kind::Mapped) => {
             let room = start + found.bytes - dptr;
             if bytes as u64 <= room {
                 Ok(())

@@ -59,11 +59,13 @@ fn answer(
     match attribute {
         p::CONTEXT => word(found.context),
         p::MEMORY_TYPE => integer(match found.kind {
-            Kind::Device | Kind::Managed => memory_type::DEVICE,
+            Kind::Device | Kind::Mapped | Kind::Managed => memory_type::DEVICE,
             Kind::Host | Kind::Registered => memory_type::HOST,
         }),
         p::DEVICE_POINTER => word(address),
-        p::HOST_POINTER if found.kind == Kind::Device => Err(CUresult::INVALID_VALUE),
+        p::HOST_POINTER if matches!(found.kind, Kind::Device | Kind::Mapped) => {
+            Err(CUresult::INVALID_VALUE)
+        }
         p::HOST_POINTER => word(address),
         p::SYNC_MEMOPS | p::IS_LEGACY_CUDA_IPC_CAPABLE | p::IS_GPU_DIRECT_RDMA_CAPABLE => {
             truth(false)

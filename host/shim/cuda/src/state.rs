@@ -27,6 +27,7 @@ use crate::pool::Pool;
 use crate::stream::{Capture, Stream};
 use crate::table::Table;
 use crate::texture::TextureObject;
+use crate::virtual_memory::VirtualMemory;
 
 /// Everything there is.
 pub(crate) struct State {
@@ -48,6 +49,7 @@ pub(crate) struct State {
     pub(crate) memory: BTreeMap<u64, Allocation>,
     /// How many allocations there have been; their identity for the program.
     pub(crate) allocations: u64,
+    pub(crate) virtual_memory: VirtualMemory,
     pub(crate) pools: Table<Pool>,
     pub(crate) default_pool: u64,
     pub(crate) current_pool: u64,

@@ -117,6 +117,9 @@ table! {
     cuMemFreeAsync,
     cuMemFreeHost,
     cuMemHostUnregister,
+    cuMemCreate,
+    cuMemMap,
+    cuMemUnmap,
     // waiting, and the end of contexts
     cuCtxSynchronize,
     cuStreamSynchronize,

@@ -342,6 +342,54 @@ fn a_small_device_has_a_small_shadow() {
     assert!(!alone.notes.iter().any(|note| note.contains("by MPS")));
 }
 
+/// A pointer that has gone astray meets nothing where there is nothing without us, and memory that the
+/// program maps itself is its own.
+#[test]
+fn our_memory_lies_apart_from_the_programs() {
+    let program = Program::new();
+    let astray = |fail: &str| program.run(&["stray"], &Options::default(), fail);
+    let ran = astray("");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "700\n"));
+    // Where the driver cannot reserve addresses, the shadow is where the driver puts it.
+    let none: Vec<String> = (1..200)
+        .map(|n| format!("cuMemAddressReserve#{n}=801"))
+        .collect();
+    let ran = astray(&none.join(","));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0\n"));
+    assert_eq!(ran.checked("fine"), [true; 1]);
+    for mode in [Mode::Precise, Mode::Fast] {
+        let options = Options {
+            mode,
+            ..Options::default()
+        };
+        let ran = program.run(&["mapped"], &options, "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM), "{mode:?}");
+        assert_eq!(ran.racing(), ["racy"], "{mode:?}");
+        let made = |race: &Race| race.allocation.as_ref().map(|of| of.api.clone());
+        let made: Vec<_> = ran.races.iter().filter_map(made).collect();
+        assert!(
+            !made.is_empty() && made.iter().all(|api| api == "cuMemMap"),
+            "{made:?}"
+        );
+        let all: u64 = ran.launches.iter().map(|of| of.counters.outside).sum();
+        assert_eq!(all, 0, "{mode:?}");
+    }
+    // No context keeps it, so it goes when its context goes.
+    let list = program.place.path("mapped");
+    let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
+    let ran = program.run_with(&["contexts"], &Options::default(), &calls);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
+    let listed = std::fs::read_to_string(&list).expect("a list of calls");
+    let count = |name: &str| listed.lines().filter(|line| line.ends_with(name)).count();
+    let mapped = count(" cuMemMap");
+    assert!(mapped >= 4, "two contexts: {mapped}");
+    let gone = [" cuMemUnmap", " cuMemAddressFree", " cuMemRelease"].map(count);
+    assert_eq!(gone, [mapped; 3]);
+    // The program's own memory comes before the shadow's.
+    let ran = program.run(&["mapped"], &Options::default(), "cuMemCreate#1=2");
+    assert_eq!(ran.code, Some(1));
+}
+
 /// Whatever of our own calls fails, the program computes what it computes, and says what it says.
 #[test]
 fn no_failure_of_ours_reaches_the_program() {
@@ -454,10 +502,13 @@ fn what_cannot_be_checked_runs_as_it_is() {
         let all: Vec<String> = calls.map(|n| format!("cuMemAlloc_v2#{n}=2")).collect();
         program.run(&["plain"], &Options::default(), &all.join(","))
     };
+    let create = (1..200).map(|n| format!("cuMemCreate#{n}=2,cuMemAlloc_v2#{}=2", n + 5));
+    let create: Vec<String> = create.collect();
+    let create = program.run(&["plain"], &Options::default(), &create.join(","));
     for (ran, says) in [
         (fail(1..2), "the context has no room for checks"),
         (fail(4..200), "no memory for race records"),
-        (fail(7..200), "no shadow memory"),
+        (create, "no shadow memory"),
     ] {
         let why = ran
             .launches

@@ -13,16 +13,7 @@ fn allocate(
     ask: impl Fn() -> CUresult,
     got: impl FnOnce() -> (u64, usize),
 ) -> CUresult {
-    let mut result = ask();
-    if result == CUresult::OUT_OF_MEMORY {
-        let yielded = with_begun(|watch| {
-            let context = watch.context();
-            context.is_some_and(|context| watch.session.yield_cells(context))
-        });
-        if yielded == Some(true) {
-            result = ask();
-        }
-    }
+    let result = ask_twice(ask);
     if result == CUresult::SUCCESS {
         let (address, bytes) = got();
         with(|watch| {
@@ -31,6 +22,22 @@ fn allocate(
         });
     }
     result
+}
+
+/// Asks for memory, and once more with less shadow memory if there is none left.
+fn ask_twice(ask: impl Fn() -> CUresult) -> CUresult {
+    let result = ask();
+    if result != CUresult::OUT_OF_MEMORY {
+        return result;
+    }
+    let yielded = with_begun(|watch| {
+        let context = watch.context();
+        context.is_some_and(|context| watch.session.yield_cells(context))
+    });
+    match yielded {
+        Some(true) => ask(),
+        _ => result,
+    }
 }
 
 /// Tells the checker of memory that is given back, before it can be somebody else's.
@@ -192,4 +199,39 @@ pub(crate) unsafe fn cuMemHostUnregister(real: &'static Api, host: *mut c_void) 
     free(host.addr() as u64, || unsafe {
         real.cuMemHostUnregister(host)
     })
+}
+
+pub(crate) unsafe fn cuMemCreate(
+    real: &'static Api,
+    handle: *mut CUmemGenericAllocationHandle,
+    size: usize,
+    prop: *const CUmemAllocationProp,
+    flags: u64,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    ask_twice(|| unsafe { real.cuMemCreate(handle, size, prop, flags) })
+}
+
+pub(crate) unsafe fn cuMemMap(
+    real: &'static Api,
+    ptr: CUdeviceptr,
+    size: usize,
+    offset: usize,
+    handle: CUmemGenericAllocationHandle,
+    flags: u64,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        allocate(
+            "cuMemMap",
+            || real.cuMemMap(ptr, size, offset, handle, flags),
+            || (ptr, size),
+        )
+    }
+}
+
+pub(crate) unsafe fn cuMemUnmap(real: &'static Api, ptr: CUdeviceptr, size: usize) -> CUresult {
+    with_begun(|watch| watch.session.checker().freed_within(ptr, size as u64));
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuMemUnmap(ptr, size) }
 }

@@ -30,6 +30,24 @@ typedef struct {
     H stream;
     void **params;
 } Launch;
+typedef struct {
+    int kind, id;
+} Location;
+typedef struct {
+    int kind, handles;
+    Location location;
+    void *metadata;
+    unsigned char flags[8];
+} Prop;
+typedef struct {
+    Location location;
+    int flags;
+} Access;
+CUresult cuMemGetAllocationGranularity(size_t *, const Prop *, int),
+    cuMemAddressReserve(P *, size_t, size_t, P, unsigned long long), cuMemAddressFree(P, size_t),
+    cuMemCreate(P *, size_t, const Prop *, unsigned long long), cuMemRelease(P),
+    cuMemMap(P, size_t, size_t, P, unsigned long long), cuMemUnmap(P, size_t),
+    cuMemSetAccess(P, size_t, const Access *, size_t);
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
@@ -138,6 +156,29 @@ static void launch(H function, P out, H stream) {
     }
 }
 
+/* Memory of the least size at an address that was reserved for it. */
+static size_t unit;
+
+static P map(int device) {
+    Prop prop = {1, 0, {1, device}, 0, {0}};
+    Access access = {{1, device}, 3};
+    P at, handle;
+    CHECK(cuMemGetAllocationGranularity(&unit, &prop, 0));
+    CHECK(cuMemAddressReserve(&at, 2 * unit, 0, 0, 0));
+    CHECK(cuMemCreate(&handle, unit, &prop, 0));
+    CHECK(cuMemMap(at, unit, 0, handle, 0));
+    if (!cuMemsetD32_v2(at, 0, 1) || !cuMemMap(at, unit, 0, handle, 0) || !cuMemAddressFree(at, 2 * unit))
+        exit(2);
+    CHECK(cuMemSetAccess(at, unit, &access, 1));
+    CHECK(cuMemRelease(handle));
+    return at;
+}
+
+static void unmap(P at) {
+    CHECK(cuMemUnmap(at, unit));
+    CHECK(cuMemAddressFree(at, 2 * unit));
+}
+
 static void add(H graph, H function, P out) {
     unsigned n = 3;
     void *params[] = {&out, &n};
@@ -237,6 +278,14 @@ int main(int argc, char **argv) {
         return 0;
     }
     P one, many;
+    if (is("stray")) {
+        CHECK(cuMemAlloc_v2(&many, 4 * count));
+        launch(fine, many, stream);
+        CHECK(cuCtxSynchronize());
+        launch(racy, many + (256 << 20), stream);
+        printf("%d\n", cuCtxSynchronize());
+        return 0;
+    }
     if (is("steady")) {
         /* What a launch costs when there has been the same before. */
         CHECK(cuStreamCreate(&stream, 0));
@@ -267,8 +316,13 @@ int main(int argc, char **argv) {
         CHECK(cuModuleGetFunction(&racy, module, "racy"));
         CHECK(cuModuleGetFunction(&fine, module, "fine"));
     }
-    CHECK(cuMemAlloc_v2(&one, 4));
-    CHECK(cuMemAlloc_v2(&many, 4 * count));
+    if (is("mapped")) {
+        one = map(device);
+        many = map(device);
+    } else {
+        CHECK(cuMemAlloc_v2(&one, 4));
+        CHECK(cuMemAlloc_v2(&many, 4 * count));
+    }
     CHECK(cuMemsetD32_v2(many, 1, count));
     CHECK(cuStreamCreate(&stream, 0));
     if (is("capture") || is("nodes")) {
@@ -324,8 +378,13 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (is("_exit"))
         _Exit(3);
-    CHECK(cuMemFree_v2(one));
-    CHECK(cuMemFree_v2(many));
+    if (is("mapped")) {
+        unmap(one);
+        unmap(many);
+    } else {
+        CHECK(cuMemFree_v2(one));
+        CHECK(cuMemFree_v2(many));
+    }
     if (module)
         CHECK(cuModuleUnload(module));
     if (library)
