@@ -4,14 +4,20 @@
 //! `LD_PRELOAD` alone is not enough for a program that opens a driver by its absolute path, or as
 //! `libcuda.so`, or in a namespace of its own (`dlmopen`).
 //! The one that may open the real driver is the interposer.
-//! What remains open is `dlmopen` of an absolute path, of which glibc asks no audit library.
+//! Of `dlmopen` of an absolute path glibc asks no audit library, so the driver is loaded; but what `dlsym`
+//! finds in it is told, and is replaced by the interposer's function of that name.
 //!
 //! glibc loads this library into every process, with a C library of its own, before anything else
 //! runs; so it allocates nothing, and of Rust's library it uses what needs no initialisation.
 //! Departure: the name alone decides, so a file called `libcuda.so` that is no driver is replaced too.
 
+mod redirect;
+
 use std::ffi::{CStr, c_char, c_long, c_uint};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+pub use redirect::Dynamic;
 
 /// Names the interposer, by absolute path; without it everything is left as it is.
 const VARIABLE: &CStr = c"CUDARUN_CHECK_INTERPOSER";
@@ -27,6 +33,15 @@ const AS_GIVEN: c_uint = 1;
 
 /// The cookie of the interposer; those of other files are addresses.
 const INTERPOSER: usize = 1;
+/// That of a driver that the interposer has not asked for.
+const DRIVER: usize = 2;
+
+/// `LM_ID_BASE`: the program's own namespace.
+const BASE: c_long = 0;
+
+/// `LA_FLG_BINDTO`, `LA_FLG_BINDFROM`: what is found in a file is told, if one that asks says so too.
+const TO: c_uint = 1;
+const FROM: c_uint = 2;
 
 /// The beginning of glibc's `struct link_map`, which is all that is public.
 #[repr(C)]
@@ -36,7 +51,14 @@ pub struct LinkMap {
     pub address: usize,
     /// The path that the file was loaded from.
     pub name: *const c_char,
+    /// Its dynamic section.
+    pub dynamic: *const Dynamic,
 }
+
+/// The interposer in the program's own namespace.
+static LOADED: AtomicPtr<LinkMap> = AtomicPtr::new(std::ptr::null_mut());
+/// A bit for each other namespace that has one.
+static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 
 /// A path, with the zero byte at its end.
 struct Path {
@@ -78,9 +100,12 @@ fn interposer() -> Option<&'static CStr> {
 
 /// What a search for `name` shall find instead, for a file with this cookie.
 fn instead<'a>(name: &CStr, cookie: usize, interposer: &'a CStr) -> Option<&'a CStr> {
+    (is_driver(name) && cookie != INTERPOSER).then_some(interposer)
+}
+
+fn is_driver(name: &CStr) -> bool {
     let last = name.to_bytes().rsplit(|byte| *byte == b'/').next();
-    let driver = last.is_some_and(|last| NAMES.contains(&last));
-    (driver && cookie != INTERPOSER).then_some(interposer)
+    last.is_some_and(|last| NAMES.contains(&last))
 }
 
 /// Called first: agrees on a version of the interface.
@@ -94,24 +119,40 @@ pub extern "C" fn la_version(version: c_uint) -> c_uint {
     version.min(NEWEST)
 }
 
-/// Called for every file that is loaded; marks the interposer.
+/// Called for every file that is loaded; marks the interposer, and drivers that are not its own.
 ///
 /// # Safety
 /// The loader calls it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_objopen(
     map: *const LinkMap,
-    _namespace: c_long,
+    namespace: c_long,
     cookie: *mut usize,
 ) -> c_uint {
     // SAFETY: the loader passes a map with a name.
     let name = unsafe { CStr::from_ptr((*map).name) };
-    if Some(name) == interposer() {
+    let Some(ours) = interposer() else {
+        return 0;
+    };
+    let bit = u32::try_from(namespace).map_or(0, |number| 1u64.checked_shl(number).unwrap_or(0));
+    if name == ours {
         // SAFETY: the loader's place for our use.
         unsafe { *cookie = INTERPOSER }
+        match namespace {
+            BASE => LOADED.store(map.cast_mut(), Ordering::Release),
+            _ => _ = ELSEWHERE.fetch_or(bit, Ordering::AcqRel),
+        }
+        // What it finds is its own affair.
+        return 0;
     }
-    // No interest in calls between this file and others.
-    0
+    // In the program's own namespace nobody else gets a driver.
+    let strange = namespace != BASE && ELSEWHERE.load(Ordering::Acquire) & bit == 0;
+    if strange && is_driver(name) {
+        // SAFETY: as above.
+        unsafe { *cookie = DRIVER }
+        return TO;
+    }
+    FROM
 }
 
 /// Called before a library is looked for, and for every place where it may be.
@@ -132,6 +173,32 @@ pub unsafe extern "C" fn la_objsearch(
     interposer()
         .and_then(|interposer| instead(given, cookie, interposer))
         .map_or(name, CStr::as_ptr)
+}
+
+/// Called when a name is found, by `dlsym` too, in a file of which [`la_objopen`] wants to be told.
+///
+/// # Safety
+/// The loader calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_symbind64(
+    symbol: *const libc::Elf64_Sym,
+    _index: c_uint,
+    _asks: *const usize,
+    has: *const usize,
+    _flags: *mut c_uint,
+    name: *const c_char,
+) -> usize {
+    // SAFETY: the loader passes a symbol whose value is its address, the cookies of both files, and a C
+    // string; the interposer is never unloaded.
+    unsafe {
+        let found = (*symbol).st_value as usize;
+        match LOADED.load(Ordering::Acquire).as_ref() {
+            Some(ours) if *has == DRIVER => {
+                redirect::find(ours, CStr::from_ptr(name)).unwrap_or(found)
+            }
+            _ => found,
+        }
+    }
 }
 
 #[cfg(test)]
