@@ -21,6 +21,9 @@ pub struct Register {
     pub index: u32,
 }
 
+/// Block and name of a register, and whether it stands for a range: `%a` is not among `%a<2>`.
+type Declared<'a> = (u32, &'a str, bool);
+
 /// The names of a body and the blocks they are declared in.
 #[derive(Clone, Debug)]
 pub struct Scopes<'a> {
@@ -32,7 +35,7 @@ pub struct Scopes<'a> {
     labels: HashMap<(u32, &'a str), u32>,
     variables: HashMap<(u32, &'a str), u32>,
     /// Statement, position in the statement, and count of a range.
-    registers: HashMap<(u32, &'a str), (u32, u32, Option<u32>)>,
+    registers: HashMap<Declared<'a>, (u32, u32, Option<u32>)>,
 }
 
 impl<'a> Scopes<'a> {
@@ -70,7 +73,9 @@ impl<'a> Scopes<'a> {
                 Statement::Registers(registers) => {
                     for (position, (name, count)) in registers.names.iter().enumerate() {
                         let declared = (index, position as u32, *count);
-                        scopes.registers.insert((block, name), declared);
+                        scopes
+                            .registers
+                            .insert((block, name, count.is_some()), declared);
                     }
                 }
                 Statement::Instruction(_)
@@ -128,7 +133,7 @@ impl<'a> Scopes<'a> {
     }
 
     fn register_in(&self, block: u32, name: &str) -> Option<Register> {
-        if let Some(&(statement, name, None)) = self.registers.get(&(block, name)) {
+        if let Some(&(statement, name, None)) = self.registers.get(&(block, name, false)) {
             return Some(Register {
                 statement,
                 name,
@@ -144,7 +149,7 @@ impl<'a> Scopes<'a> {
                 return None;
             }
             let index = number.parse().ok()?;
-            match self.registers.get(&(block, base)) {
+            match self.registers.get(&(block, base, true)) {
                 Some(&(statement, name, Some(count))) if index < count => Some(Register {
                     statement,
                     name,

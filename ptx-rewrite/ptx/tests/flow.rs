@@ -116,6 +116,19 @@ fn names_mean_the_innermost_declaration() {
 }
 
 #[test]
+fn a_name_is_not_the_range_of_that_name() {
+    let module = read(".func f () { .reg .b32 %a<2>; .reg .b64 %a; mov.u64 %a, 0; }");
+    let body = body(&module, "f");
+    let scopes = Scopes::new(body);
+    let at = body.instructions().next().unwrap().0;
+    let bytes = |name| {
+        let register = scopes.register(at, name).unwrap();
+        scopes.register_type(register).unwrap().0.bytes()
+    };
+    assert_eq!((bytes("%a1"), bytes("%a")), (4, 8));
+}
+
+#[test]
 fn a_number_belongs_to_the_range_that_declares_it() {
     let module = read(
         ".func f () { .reg .b32 %r<5>, %r1<30>, %r7; mov.u32 %r12, 0; mov.u32 %r4, 0; \
