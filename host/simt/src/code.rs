@@ -5,6 +5,7 @@ use smol_str::SmolStr;
 
 use crate::config::KernelInfo;
 use crate::lanes::{AluFn, Args, Lanes};
+use crate::matrix::Matrix;
 
 /// One step of the interpreter. Most instructions are one op; those that read special registers
 /// as operands are preceded by ops that fetch them.
@@ -40,6 +41,7 @@ pub(crate) enum Kind {
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
     Texture(Box<Texture>),
+    Matrix(Box<Matrix>),
     Mbarrier(Box<Mbarrier>),
     Branch(u32),
     BranchIndexed {
@@ -317,6 +319,8 @@ pub(crate) struct Barrier {
 pub(crate) enum ExchangeKind {
     /// `bar.warp.sync`
     Barrier,
+    /// The lanes come together, which orders nothing.
+    Together,
     ShflUp,
     ShflDown,
     ShflBfly,

@@ -19,6 +19,7 @@ mod device;
 mod error;
 mod exec;
 mod lanes;
+mod matrix;
 pub mod memory;
 mod module;
 mod observer;

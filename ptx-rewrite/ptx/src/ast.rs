@@ -385,8 +385,10 @@ pub enum Operand {
         /// The name as written: `%r1`, `%tid`, `array`, `WARP_SZ`.
         name: SmolStr,
         /// `x`, `y`, `z` or `w` (or `r`, `g`, `b`, `a`) as 0 to 3; the selectors of video
-        /// instructions `b0` to `b3` as 4 to 7, `h0` and `h1` as 8 and 9.
-        component: Option<u8>,
+        /// instructions `b0` to `b3` as 4 to 7, `h0` and `h1` as 8 and 9; those of several parts,
+        /// `h10` or `b3210`, as their number of parts times `0x1000` plus the parts as octal digits,
+        /// and `0x8000` for halves.
+        component: Option<u16>,
         /// Constant added, 0 if none.
         offset: i64,
     },

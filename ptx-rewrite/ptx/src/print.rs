@@ -99,7 +99,8 @@ impl Display for Operand {
             } => {
                 f.write_str(name)?;
                 if let Some(component) = component {
-                    write!(f, ".{}", component_name(*component))?;
+                    f.write_str(".")?;
+                    selector(f, *component)?;
                 }
                 plus(f, *offset)
             }
@@ -129,9 +130,14 @@ impl Display for Operand {
     }
 }
 
-fn component_name(component: u8) -> &'static str {
+fn selector(f: &mut Formatter<'_>, component: u16) -> fmt::Result {
     const NAMES: [&str; 10] = ["x", "y", "z", "w", "b0", "b1", "b2", "b3", "h0", "h1"];
-    NAMES.get(usize::from(component)).copied().unwrap_or("?")
+    if let Some(name) = NAMES.get(usize::from(component)) {
+        return f.write_str(name);
+    }
+    let letter = if component & 0x8000 != 0 { 'h' } else { 'b' };
+    let digits = usize::from(component >> 12 & 7);
+    write!(f, "{letter}{:0digits$o}", component & 0xfff)
 }
 
 fn plus(f: &mut Formatter<'_>, offset: i64) -> fmt::Result {

@@ -276,6 +276,9 @@ fn operands() {
         read("mov.f32 %f1, 0f3F800000;")[1],
         Operand::F32(0x3F80_0000)
     );
+    let simd = read("vsub4.s32.s32.s32 %r1.b20, %r2.b0123, %r3.h32, %r4;");
+    let printed: Vec<_> = simd.iter().map(ToString::to_string).collect();
+    assert_eq!(printed, ["%r1.b20", "%r2.b0123", "%r3.h32", "%r4"]);
     assert_eq!(
         read("vadd.u32.u32.u32 %r1, %r2.b3, %r3.h1;")[1..],
         [

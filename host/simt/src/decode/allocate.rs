@@ -291,6 +291,7 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             texture.layer.iter_mut().for_each(|row| f(row, false));
             texture.rows.iter_mut().for_each(|row| f(row, true));
         }
+        Kind::Matrix(matrix) => matrix.visit(f),
         Kind::Mbarrier(mbarrier) => {
             let Mbarrier {
                 kind,

@@ -68,25 +68,6 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             let f = alu!(|a: u32, b: u32, c: i32| -> u32 { nth_set(a, b, c) });
             cx.compute(i, &[Type::B32, Type::B32, Type::S32], f, 0)
         }
-        "vabsdiff4" => {
-            let types = i.types();
-            let signed = |n: usize| u32::from(types.get(n).is_some_and(|ty| ty.is_signed()));
-            let imm = signed(1) | signed(2) << 1 | u32::from(i.has("add")) << 2;
-            let plain = i.operands.iter().all(|o| {
-                !matches!(
-                    o,
-                    Operand::Name {
-                        component: Some(_),
-                        ..
-                    }
-                )
-            });
-            if !plain || i.has("sat") {
-                return Unsupported::because("selectors of video instructions");
-            }
-            let f = alu!(imm m, |a: u32, b: u32, c: u32| -> u32 { differences(m, a, b, c) });
-            cx.compute(i, &[Type::B32; 3], f, imm)
-        }
         _ => Unsupported::because("this instruction"),
     }
 }
@@ -315,21 +296,4 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
         position += i64::from(offset.signum());
     }
     u32::MAX
-}
-
-/// Absolute differences of four bytes, side by side or added up.
-fn differences(mods: u32, a: u32, b: u32, c: u32) -> u32 {
-    let byte = |x: u32, n: u32, signed: bool| {
-        let byte = (x >> (8 * n)) as u8;
-        if signed {
-            i32::from(byte as i8)
-        } else {
-            i32::from(byte)
-        }
-    };
-    let difference = |n| byte(a, n, mods & 1 != 0).abs_diff(byte(b, n, mods & 2 != 0));
-    if mods & 4 != 0 {
-        return (0..4).fold(c, |sum, n| sum.wrapping_add(difference(n)));
-    }
-    (0..4).fold(0, |all, n| all | (difference(n) & 0xff) << (8 * n))
 }

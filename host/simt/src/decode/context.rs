@@ -113,6 +113,9 @@ impl<'m> Decoder<'_, 'm> {
         f: AluFn,
         imm: u32,
     ) -> Result<(), Unsupported> {
+        if i.operands.len() > types.len() + 1 && i.opcode != "lop3" {
+            return Unsupported::because("more operands");
+        }
         let d = self.dst(operand(i, 0)?)?;
         let mut sources = [SINK; 3];
         for (index, &ty) in types.iter().enumerate().take(3) {

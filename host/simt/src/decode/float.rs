@@ -15,6 +15,9 @@ use crate::values::soft::{F32, F64};
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let ty = last_type(i)?;
     let m = mods::of(i);
+    if i.types().len() > 1 {
+        return Unsupported::because("mixed precision");
+    }
     match ty {
         Type::F32 | Type::F64 => {}
         Type::F16 | Type::F16x2 | Type::BF16 | Type::BF16x2 => return half::decode(cx, i, ty, m),

@@ -17,18 +17,22 @@ mod float;
 mod function;
 mod half;
 mod integer;
+mod matrix;
 mod memory;
 mod moves;
+mod narrow;
 mod operand;
 mod program;
 mod special;
 mod texture;
+mod video;
 mod warp;
 
 use ptx::ast::{Instruction, Type};
 
 use crate::code::Kind;
 pub(crate) use context::{Decoder, Unsupported};
+pub(crate) use float::fma32;
 pub(crate) use program::{Symbol, Symbols, program};
 
 type Result<T> = std::result::Result<T, Unsupported>;
@@ -48,9 +52,14 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         | "mad24" | "sad" | "dp4a" | "dp2a" | "addc" | "subc" | "madc" => integer::decode(cx, i),
         "and" | "or" | "xor" | "not" if ty == Some(Type::Pred) => compare::logic(cx, i),
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "popc" | "clz" | "brev"
-        | "bfind" | "bfi" | "bfe" | "prmt" | "lop3" | "bmsk" | "szext" | "fns" | "vabsdiff4" => {
+        | "bfind" | "bfi" | "bfe" | "prmt" | "lop3" | "bmsk" | "szext" | "fns" => {
             bits::decode(cx, i)
         }
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vset" | "vmad" => {
+            video::scalar(cx, i)
+        }
+        "vadd2" | "vsub2" | "vavrg2" | "vabsdiff2" | "vmin2" | "vmax2" | "vset2" | "vadd4"
+        | "vsub4" | "vavrg4" | "vabsdiff4" | "vmin4" | "vmax4" | "vset4" => video::simd(cx, i),
         "setp" => compare::setp(cx, i),
         "set" => compare::set(cx, i),
         "selp" | "slct" => compare::select(cx, i),
@@ -59,6 +68,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "isspacep" => moves::isspacep(cx, i),
         "mapa" => moves::mapa(cx, i),
         "getctarank" => moves::getctarank(cx, i),
+        "cvt" if narrow::is_narrow(i) => narrow::decode(cx, i),
         "cvt" => convert::decode(cx, i),
         "ld" | "ldu" => memory::load(cx, i),
         "st" if first != "async" && first != "bulk" => memory::store(cx, i),
@@ -67,6 +77,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "cp" => copy::decode(cx, i),
         "mbarrier" => copy::mbarrier(cx, i),
         "tex" => texture::decode(cx, i),
+        "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode(cx, i),
         "bra" => control::branch(cx, i),
         "brx" => control::branch_indexed(cx, i),
         "call" => control::call(cx, i),

@@ -3,11 +3,11 @@
 use crate::code::Special;
 
 /// The special register of that name.
-pub(crate) fn lookup(name: &str, component: Option<u8>) -> Option<Special> {
+pub(crate) fn lookup(name: &str, component: Option<u16>) -> Option<Special> {
     let name = name.strip_prefix('%')?;
     // The parser splits off components; names with dots inside of them are taken too.
     let (name, component) = match (component, name.rsplit_once('.')) {
-        (Some(component), _) => (name, component),
+        (Some(component), _) => (name, u8::try_from(component).ok()?),
         (None, Some((name, "x"))) => (name, 0),
         (None, Some((name, "y"))) => (name, 1),
         (None, Some((name, "z"))) => (name, 2),

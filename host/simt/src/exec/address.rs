@@ -375,7 +375,7 @@ pub(crate) fn aligned(at: &Lanes, group: &Group, bytes: u32) -> Result<(), Box<F
     Ok(())
 }
 
-/// Blames the first lane whose address is no multiple of the access size, if there is one.
+/// The same lane by lane; blames the first that is wrong.
 #[cold]
 pub(crate) fn each_aligned(at: &Lanes, mask: u32, bytes: u32) -> Result<(), Box<Fault>> {
     let bad = lanes(mask).find(|&lane| at[lane] & (u64::from(bytes) - 1) != 0);
@@ -442,7 +442,8 @@ pub(crate) fn sectors(at: &Lanes, group: &Group, bytes: u32) -> u64 {
     }
 }
 
-fn scattered_sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
+/// The same for addresses without a pattern.
+pub(crate) fn scattered_sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
     /// Twice as many as lanes, so that a free place is near.
     const PLACES: usize = 2 * WARP;
     let mut seen = [u64::MAX; PLACES];

@@ -293,7 +293,7 @@ fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
             same.fold(0u32, |mask, other| mask | 1 << other)
         };
         let (value, flag) = match kind {
-            ExchangeKind::Barrier => (0, false),
+            ExchangeKind::Barrier | ExchangeKind::Together => (0, false),
             ExchangeKind::ShflUp
             | ExchangeKind::ShflDown
             | ExchangeKind::ShflBfly

@@ -12,6 +12,7 @@ mod exchange;
 mod fault;
 mod grid;
 mod machine;
+mod matrix;
 mod mbarrier;
 mod printf;
 mod random;

@@ -278,6 +278,7 @@ impl<O: Observer> Machine<'_, O> {
                 }
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
                 Kind::Texture(texture) => self.texture(cta, warp, split, texture, exec)?,
+                Kind::Matrix(matrix) => self.matrix(cta, warp, split, matrix, exec)?,
                 Kind::Mbarrier(mbarrier) => {
                     *spent += SPIN;
                     *fuel = fuel.saturating_sub(SPIN_FUEL);

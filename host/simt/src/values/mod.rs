@@ -2,4 +2,5 @@
 
 pub(crate) mod approx;
 pub(crate) mod mods;
+pub(crate) mod narrow;
 pub(crate) mod soft;

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod elements;
+
 use simt::{Device, DeviceConfig, Launch, LaunchError, LaunchStats, ModuleId};
 
 /// A device with one module.

@@ -183,7 +183,7 @@ impl Parser<'_> {
             "b3" => Some(7),
             "h0" => Some(8),
             "h1" => Some(9),
-            _ => None,
+            word => selectors(word),
         };
         if component.is_some() {
             self.bump();
@@ -204,4 +204,17 @@ impl Parser<'_> {
             _ => Err(Confused),
         }
     }
+}
+
+/// The selectors of a SIMD video instruction: `h10` to `h33`, `b10` to `b7777`.
+fn selectors(word: &str) -> Option<u16> {
+    let (parts, most, halves) = match word.strip_prefix('h') {
+        Some(parts) => (parts, 2, 0x8000),
+        None => (word.strip_prefix('b')?, 4, 0),
+    };
+    let digits = parts.len();
+    let valid =
+        (2..=most).contains(&digits) && parts.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+    let value = u16::from_str_radix(parts, 8).ok().filter(|_| valid)?;
+    Some(halves | value | (digits as u16) << 12)
 }
