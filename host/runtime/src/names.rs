@@ -66,8 +66,8 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
     };
     log::Site {
         op: match op.kind {
-            MemoryKind::Load | MemoryKind::Texture => "load",
-            MemoryKind::Store => "store",
+            MemoryKind::Load | MemoryKind::MatrixLoad | MemoryKind::Texture => "load",
+            MemoryKind::Store | MemoryKind::MatrixStore | MemoryKind::AsyncStore => "store",
             MemoryKind::AsyncCopy | MemoryKind::BulkCopy => "copy",
             _ => "atomic",
         }

@@ -40,6 +40,7 @@ pub(crate) enum Kind {
     Store(Box<Access>),
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
+    AsyncStore(Box<AsyncStore>),
     Texture(Box<Texture>),
     Matrix(Box<Matrix>),
     Mbarrier(Box<Mbarrier>),
@@ -240,6 +241,23 @@ pub(crate) struct Copy {
     pub(crate) complete: Option<Address>,
     /// Bulk copies are made of 16-byte pieces.
     pub(crate) bulk: bool,
+    /// What is done with each element where it goes, and the element's bytes; none to replace it.
+    pub(crate) reduce: Option<(Rmw, u8)>,
+    /// Row with a bit for each CTA of the cluster that gets the bytes, and where.
+    pub(crate) multicast: Option<u32>,
+}
+
+/// `st.async` and `red.async`: done at once, and told to a barrier.
+#[derive(Clone, Debug)]
+pub(crate) struct AsyncStore {
+    pub(crate) to: Address,
+    /// Rows of the elements.
+    pub(crate) rows: Vec<u32>,
+    /// Bytes of an element.
+    pub(crate) bytes: u8,
+    /// What is done with each element; none to replace it.
+    pub(crate) reduce: Option<Rmw>,
+    pub(crate) complete: Address,
 }
 
 /// `tex`

@@ -281,9 +281,15 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(&mut copy.from.base, false);
             f(&mut copy.bytes, false);
             copy.source_bytes.iter_mut().for_each(|row| f(row, false));
+            copy.multicast.iter_mut().for_each(|row| f(row, false));
             copy.complete
                 .iter_mut()
                 .for_each(|address| f(&mut address.base, false));
+        }
+        Kind::AsyncStore(store) => {
+            f(&mut store.to.base, false);
+            f(&mut store.complete.base, false);
+            store.rows.iter_mut().for_each(|row| f(row, false));
         }
         Kind::Texture(texture) => {
             f(&mut texture.handle, false);

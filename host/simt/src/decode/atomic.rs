@@ -59,7 +59,7 @@ fn rows(cx: &mut Decoder<'_, '_>, from: &Operand, ty: Type, result: bool) -> Res
     Ok(rows)
 }
 
-fn rmw(op: AtomicOp, ty: Type) -> Result<Rmw> {
+pub(super) fn rmw(op: AtomicOp, ty: Type) -> Result<Rmw> {
     use Type::{BF16, BF16x2, F16, F16x2, F32, F64, S32, S64};
     let half = |op| Rmw::Half {
         bfloat: matches!(ty, BF16 | BF16x2),

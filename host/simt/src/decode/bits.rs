@@ -2,8 +2,8 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::Result;
 use super::context::{Decoder, Unsupported, last_type, operand};
+use super::{Result, compare};
 use crate::lanes::{AluFn, Shape, alu};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -259,7 +259,7 @@ fn permute(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 
 fn logic3(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let Some(Operand::Int(table)) = i.operands.get(4) else {
-        return Unsupported::because("a lop3 without a constant table, or with a predicate");
+        return Unsupported::because("a lop3 without a constant table");
     };
     let f = alu!(imm table, |a: u32, b: u32, c: u32| -> u32 {
         let mut out = 0;
@@ -271,7 +271,39 @@ fn logic3(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         }
         out
     });
-    cx.compute(i, &[Type::B32; 3], f, *table as u32)
+    let Operand::Pair(to, holds) = operand(i, 0)? else {
+        return cx.compute(i, &[Type::B32; 3], f, *table as u32);
+    };
+    // `lop3.op.b32 d|p, a, b, c, table, q;`: whether the result is not zero, combined with `q`.
+    let combine = match () {
+        () if i.has("and") => compare::AND,
+        () if i.has("or") => compare::OR,
+        () => compare::XOR,
+    };
+    let p = cx.dst_pred(holds)?;
+    let other = cx.src_pred(operand(i, 5)?)?;
+    let d = match **to {
+        Operand::Sink => cx.new_row(),
+        _ => cx.dst(to)?,
+    };
+    let mut sources = [0; 3];
+    for (index, source) in sources.iter_mut().enumerate() {
+        *source = cx.src(operand(i, index + 1)?, Type::B32)?;
+    }
+    let [a, b, c] = sources;
+    let imm = *table as u32;
+    cx.push_alu(
+        f,
+        crate::lanes::Args {
+            d,
+            a,
+            b,
+            c,
+            imm,
+            ..Default::default()
+        },
+    )?;
+    compare::holds(cx, d, (p, other, combine))
 }
 
 /// Position of the n-th set bit from a base, upwards or downwards; all ones when there is none.

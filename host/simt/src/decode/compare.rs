@@ -2,16 +2,16 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::Result;
 use super::context::{Decoder, SINK_PRED, TRUE, Unsupported, operand};
+use super::{Result, pairs, special};
 use crate::lanes::{AluFn, Args, Rows, Shape, WARP, alu, map3, test2};
 use crate::values::approx::flush;
 use crate::values::soft::{BF16, F16, F32, Round, convert};
 
 /// What becomes of the comparison and a second predicate.
-const AND: u32 = 1;
-const OR: u32 = 2;
-const XOR: u32 = 3;
+pub(super) const AND: u32 = 1;
+pub(super) const OR: u32 = 2;
+pub(super) const XOR: u32 = 3;
 
 #[inline(always)]
 fn store(rows: &mut Rows<'_>, args: &Args, mask: u32, test: u32) {
@@ -87,6 +87,10 @@ fn half(bits: u16) -> f32 {
     f32::from_bits(convert(u64::from(bits), F16, F32, Round::Nearest) as u32)
 }
 
+fn flushed_half(bits: u16) -> f32 {
+    half(F16.flush(bits.into()) as u16)
+}
+
 fn bfloat(bits: u16) -> f32 {
     f32::from_bits(convert(u64::from(bits), BF16, F32, Round::Nearest) as u32)
 }
@@ -95,7 +99,7 @@ fn bfloat(bits: u16) -> f32 {
     clippy::neg_cmp_op_on_partial_ord,
     reason = "the unordered comparisons hold for NaN"
 )]
-fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
+pub(super) fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
     Ok(match ty {
         Type::U16 | Type::B16 => integer!(op, u16),
         Type::S16 => integer!(op, i16),
@@ -106,6 +110,7 @@ fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
         Type::F32 if ftz => float!(op, f32, flush),
         Type::F32 => float!(op, f32, plain),
         Type::F64 => float!(op, f64, plain),
+        Type::F16 if ftz => float!(op, u16, flushed_half),
         Type::F16 => float!(op, u16, half),
         Type::BF16 => float!(op, u16, bfloat),
         _ => return Unsupported::because("a comparison of this type"),
@@ -113,7 +118,7 @@ fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
 }
 
 /// The comparison and combination that the suffixes of `i` name, and the type compared.
-fn parts(i: &Instruction) -> Result<(AluFn, u32, Type)> {
+pub(super) fn parts(i: &Instruction) -> Result<(AluFn, u32, Type)> {
     let op = i.suffixes.first().map_or("", |suffix| suffix.as_str());
     let Some(&ty) = i.types().last() else {
         return Unsupported::because("a comparison without a type");
@@ -124,12 +129,20 @@ fn parts(i: &Instruction) -> Result<(AluFn, u32, Type)> {
         "xor" => XOR,
         _ => 0,
     };
-    Ok((comparison(op, ty, i.has("ftz"))?, combine, ty))
+    let scalar = match ty {
+        Type::F16x2 => Type::F16,
+        Type::BF16x2 => Type::BF16,
+        ty => ty,
+    };
+    Ok((comparison(op, scalar, i.has("ftz"))?, combine, ty))
 }
 
 /// `setp.op{.bool}.type p{|q}, a, b{, c};`
 pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let (f, imm, ty) = parts(i)?;
+    if matches!(ty, Type::F16x2 | Type::BF16x2) {
+        return pairs::setp(cx, i, (f, imm, ty));
+    }
     let (d, e) = match operand(i, 0)? {
         Operand::Pair(p, q) => (cx.dst_pred(p)?, cx.dst_pred(q)?),
         p => (cx.dst_pred(p)?, SINK_PRED),
@@ -159,6 +172,9 @@ pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let (f, imm, ty) = parts(i)?;
     let types = i.types();
+    if matches!(ty, Type::F16x2 | Type::BF16x2) {
+        return pairs::set(cx, i, (f, imm, ty));
+    }
     let one = match types.first() {
         Some(Type::U32 | Type::S32) => u64::from(u32::MAX),
         Some(Type::U16 | Type::S16) => u64::from(u16::MAX),
@@ -207,7 +223,7 @@ pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 }
 
 /// `a` where the predicate holds, `b` elsewhere.
-fn choose(rows: &mut Rows<'_>, args: &Args, mask: u32) {
+pub(super) fn choose(rows: &mut Rows<'_>, args: &Args, mask: u32) {
     let pred = rows.pred(args.c);
     let mut out = [0; WARP];
     let (a, b) = (rows.src(args.a), rows.src(args.b));
@@ -305,7 +321,43 @@ pub(super) fn logic(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 /// `mov.pred`
 pub(super) fn move_pred(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst_pred(operand(i, 0)?)?;
+    if let Operand::Name {
+        name, component, ..
+    } = operand(i, 1)?
+        && cx.register(name).is_none()
+        && let Some(special) = special::lookup(name, *component)
+    {
+        let row = cx.new_row();
+        cx.push(crate::code::Kind::Special(row, special))?;
+        return holds(cx, row, (d, 2 * TRUE, 0));
+    }
     let a = cx.src_pred(operand(i, 1)?)?;
+    copy(cx, d, a)
+}
+
+/// Lets a predicate be whether a row is not zero, combined with another predicate source.
+pub(super) fn holds(
+    cx: &mut Decoder<'_, '_>,
+    row: u32,
+    (d, other, imm): (u32, u32, u32),
+) -> Result<()> {
+    let zero = cx.builder.constant(0);
+    cx.push_alu(
+        comparison("ne", Type::U32, false)?,
+        Args {
+            d,
+            e: SINK_PRED,
+            a: row,
+            b: zero,
+            c: other,
+            imm,
+            shape: Shape::Test,
+        },
+    )
+}
+
+/// Lets a predicate be what a predicate source is.
+pub(super) fn copy(cx: &mut Decoder<'_, '_>, d: u32, a: u32) -> Result<()> {
     let f: AluFn = |rows, args, mask| {
         let value = rows.pred(args.a);
         rows.put_pred(args.d, mask, value);

@@ -5,9 +5,9 @@
 use ptx::ast::{Instruction, Operand, Space, Type};
 use ptx::isa::{MbarrierOp, SyncOp};
 
-use super::context::{Decoder, SINK, Unsupported, operand};
-use super::{Result, memory};
-use crate::code::{Copy, Kind, Mbarrier, MbarrierKind};
+use super::context::{Decoder, SINK, Unsupported, last_type, operand};
+use super::{Result, atomic, memory};
+use crate::code::{AsyncStore, Copy, Kind, Mbarrier, MbarrierKind, Rmw};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let has = |suffix| i.has(suffix);
@@ -37,7 +37,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             b: SINK,
         })));
     }
-    if has("tensor") || has("reduce") || has("multicast::cluster") {
+    if has("tensor") || has("cp_mask") {
         return Unsupported::because("this instruction");
     }
     let (to_space, from_space) = memory::spaces(i);
@@ -66,7 +66,17 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             _ => {}
         }
     }
+    let multicast = match has("multicast::cluster") {
+        true => Some(cx.src(operand(i, 4)?, Type::U16)?),
+        false => None,
+    };
     let copy = Copy {
+        reduce: if has("reduce") {
+            Some(reduction(i)?)
+        } else {
+            None
+        },
+        multicast,
         to,
         from,
         bytes,
@@ -76,6 +86,50 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         bulk,
     };
     cx.push(Kind::Copy(Box::new(copy)))
+}
+
+/// What a copy that reduces does, and the bytes of its elements.
+fn reduction(i: &Instruction) -> Result<(Rmw, u8)> {
+    let op = ptx::isa::memory(i).and_then(|memory| memory.op);
+    let ty = last_type(i)?;
+    match op {
+        Some(op) => Ok((atomic::rmw(op, ty)?, ty.bytes() as u8)),
+        None => Unsupported::because("a reduction without an operation"),
+    }
+}
+
+/// `st.async… [to], value, [barrier];` and `red.async… [to], value, [barrier];`
+pub(super) fn store(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let space = i.space();
+    if !matches!(space, Space::SharedCluster | Space::Shared) {
+        return Unsupported::because("this instruction");
+    }
+    let ty = last_type(i)?;
+    let to = cx.address(operand(i, 0)?, space)?;
+    let value = operand(i, 1)?;
+    let parts = match value {
+        Operand::Vector(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    if parts.len() != usize::from(i.vector()) || ty.bytes() > 8 {
+        return Unsupported::because("a vector of another width than the suffix says");
+    }
+    let mut rows = Vec::new();
+    for part in parts {
+        rows.push(cx.src(part, ty)?);
+    }
+    let reduce = match i.opcode == "red" {
+        true => Some(reduction(i)?.0),
+        false => None,
+    };
+    let complete = cx.address(operand(i, 2)?, space)?;
+    cx.push(Kind::AsyncStore(Box::new(AsyncStore {
+        to,
+        rows,
+        bytes: ty.bytes() as u8,
+        reduce,
+        complete,
+    })))
 }
 
 pub(super) fn mbarrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {

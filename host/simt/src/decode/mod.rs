@@ -22,6 +22,7 @@ mod memory;
 mod moves;
 mod narrow;
 mod operand;
+mod pairs;
 mod program;
 mod special;
 mod texture;
@@ -75,6 +76,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "atom" => atomic::decode(cx, i, true),
         "red" if first != "async" => atomic::decode(cx, i, false),
         "cp" => copy::decode(cx, i),
+        "st" | "red" if first == "async" => copy::store(cx, i),
         "mbarrier" => copy::mbarrier(cx, i),
         "tex" => texture::decode(cx, i),
         "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode(cx, i),
@@ -89,6 +91,8 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "activemask" => warp::activemask(cx, i),
         "membar" | "fence" => cx.push(Kind::Fence),
         "nanosleep" => cx.push(Kind::Yield),
+        // Where in the caches data should stay says nothing here.
+        "createpolicy" => moves::policy(cx, i),
         // Nothing to do: one launch at a time, caches that cannot be seen, no debugger.
         "griddepcontrol" | "prefetch" | "prefetchu" | "brkpt" | "pmevent" | "discard"
         | "applypriority" | "setmaxnreg" => cx.push(Kind::Nop),

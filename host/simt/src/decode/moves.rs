@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Operand, Space, Type};
 
 use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use super::{Result, compare, special};
-use crate::code::Kind;
+use crate::code::{Kind, Special};
 use crate::lanes::{Args, Shape, alu};
 use crate::windows;
 
@@ -204,6 +204,43 @@ pub(super) fn mapa(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 }
 
 pub(super) fn getctarank(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
-    let _ = (cx, i);
-    Unsupported::because("this instruction")
+    let ty = last_type(i)?;
+    let d = cx.dst(operand(i, 0)?)?;
+    let address = cx.src(operand(i, 1)?, ty)?;
+    let base = match i.space() {
+        Space::Generic => windows::base(Space::Shared),
+        _ => 0,
+    };
+    // An address in the CTA's own window has rank 0 here, others one more than theirs.
+    let (window, own) = (cx.new_row(), cx.new_row());
+    cx.push(Kind::Special(own, Special::ClusterCtarank))?;
+    let base = cx.builder.constant(base);
+    let part = alu!(|a: u64, base: u64| -> u64 { a.wrapping_sub(base) / windows::SHARED_STEP });
+    let rank = alu!(|window: u64, own: u64| -> u64 { if window == 0 { own } else { window - 1 } });
+    for (f, d, a, b) in [(part, window, address, base), (rank, d, window, own)] {
+        cx.push_alu(
+            f,
+            Args {
+                d,
+                a,
+                b,
+                ..Args::default()
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// `createpolicy`: a policy that says nothing.
+pub(super) fn policy(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let d = cx.dst(operand(i, 0)?)?;
+    let a = cx.builder.constant(0);
+    cx.push_alu(
+        alu!(|a: u64| -> u64 { a }),
+        Args {
+            d,
+            a,
+            ..Args::default()
+        },
+    )
 }

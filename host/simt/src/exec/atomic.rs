@@ -254,7 +254,7 @@ fn signed(value: u64, bytes: u32) -> i64 {
 }
 
 /// The new value of an atomic that always writes.
-fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
+pub(crate) fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
     let operand = truncate(operand, bytes);
     let new = match op {
         Rmw::And => old & operand,

@@ -1,16 +1,34 @@
-//! `cp.async` and bulk copies: done when they are issued.
+//! `cp.async`, bulk copies and asynchronous stores: done when they are issued.
+//!
+//! A bulk copy that reduces into device memory is told as a copy of its source and an atomic on what it
+//! changes, since it is a relaxed operation of gpu scope there; to shared memory it is told as a
+//! copy, so that two of them at once look like a race.
 
-use super::address::{each_aligned, lanes};
+use ptx::ast::Space;
+
+use super::address::{Group, each_aligned, lanes};
+use super::atomic::update;
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
-use crate::code::Copy;
+use crate::code::{AsyncStore, Copy};
 use crate::lanes::WARP;
-use crate::observer::{Bytes, Observer};
+use crate::observer::{AccessKind, Bytes, Observer};
+use crate::windows::SHARED_STEP;
 
 /// Largest bulk copy, in bytes; shared memory is smaller.
 const MAX_BYTES: u64 = 1 << 24;
+
+/// One lane's copy.
+struct Piece {
+    from: (Space, u64),
+    to: (Space, u64),
+    /// Bytes written, and bytes read; the rest is zero.
+    count: u64,
+    read: u64,
+    mbarrier: Option<u64>,
+}
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn copy(
@@ -31,13 +49,9 @@ impl<O: Observer> Machine<'_, O> {
             .source_bytes
             .map_or(bytes, |row| warp.read(&split.frame, row, consts));
         let ignore = copy.ignore.map_or(0, |pred| warp.pred(&split.frame, pred));
-        let spaces =
-            |first: &super::address::Group, others: &[super::address::Group], lane: usize| {
-                let mut groups = std::iter::once(first).chain(others);
-                groups
-                    .find(|group| group.mask >> lane & 1 == 1)
-                    .map_or(first.space, |group| group.space)
-            };
+        let targets = copy
+            .multicast
+            .map(|row| warp.read(&split.frame, row, consts));
         for lane in lanes(exec) {
             let count = bytes[lane] & 0xffff_ffff;
             let valid = count <= MAX_BYTES
@@ -53,42 +67,134 @@ impl<O: Observer> Machine<'_, O> {
             let read = if ignore >> lane & 1 == 1 {
                 0
             } else {
-                given[lane].min(count)
-            };
-            let to_space = spaces(&to_first, &to_others, lane);
-            let from_space = spaces(&from_first, &from_others, lane);
-            let who = self.who(cta, warp.index, split.pc, 1 << lane);
-            let from_bytes = Bytes {
-                space: from_space,
-                address: from[lane],
-                count: read as u32,
-            };
-            let to_bytes = Bytes {
-                space: to_space,
-                address: to[lane],
-                count: count as u32,
+                (given[lane] & 0xffff_ffff).min(count)
             };
             let mbarrier = copy
                 .complete
                 .as_ref()
                 .map(|barrier| self.address_of(warp, split, barrier, lane));
-            self.observer.copy(who, from_bytes, to_bytes, mbarrier);
-            for step in (0..count).step_by(4) {
-                let mut value = 0;
-                for byte in step..(step + 4).min(read) {
-                    let at = from[lane] + byte;
-                    let spot = self.spot(cta, warp, lane, (from_space, at), 1, false)?;
-                    value |= self.peek(warp, spot, 1) << (8 * (byte - step));
-                }
-                let place = (to_space, to[lane] + step);
-                let spot = self.spot(cta, warp, lane, place, 4, true)?;
-                self.changes((who, warp, lane), place, spot, (4, value));
-                self.poke(warp, spot, 4, value);
-            }
-            if let Some(barrier) = mbarrier {
-                self.complete_bytes(cta, warp, (who, barrier), lane, count)?;
+            let piece = Piece {
+                from: (space_of(&from_first, &from_others, lane), from[lane]),
+                to: (space_of(&to_first, &to_others, lane), to[lane]),
+                count,
+                read,
+                mbarrier,
+            };
+            let Some(targets) = &targets else {
+                self.copy_piece(cta, warp, split, copy, (lane, &piece))?;
+                continue;
+            };
+            // To the same place in every CTA that is named.
+            for rank in (0..16).filter(|rank| targets[lane] >> rank & 1 == 1) {
+                let in_cta = |address| address % SHARED_STEP + (rank + 1) * SHARED_STEP;
+                let piece = Piece {
+                    to: (piece.to.0, in_cta(piece.to.1)),
+                    mbarrier: piece.mbarrier.map(in_cta),
+                    ..piece
+                };
+                self.copy_piece(cta, warp, split, copy, (lane, &piece))?;
             }
         }
         Ok(())
     }
+
+    fn copy_piece(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        copy: &Copy,
+        (lane, piece): (usize, &Piece),
+    ) -> Result<(), Box<Fault>> {
+        let who = self.who(cta, warp.index, split.pc, 1 << lane);
+        let bytes = |(space, address), count| Bytes {
+            space,
+            address,
+            count: count as u32,
+        };
+        let reduces = copy.reduce.is_some() && piece.to.0 == Space::Global;
+        let written = if reduces { 0 } else { piece.count };
+        let (from, to) = (bytes(piece.from, piece.read), bytes(piece.to, written));
+        self.observer.copy(who, from, to, piece.mbarrier);
+        let size = copy.reduce.map_or(4, |(_, bytes)| u32::from(bytes));
+        for step in (0..piece.count).step_by(size as usize) {
+            let mut value = 0;
+            for byte in step..(step + u64::from(size)).min(piece.read) {
+                let place = (piece.from.0, piece.from.1 + byte);
+                let spot = self.spot(cta, warp, lane, place, 1, false)?;
+                value |= self.peek(warp, spot, 1) << (8 * (byte - step));
+            }
+            let place = (piece.to.0, piece.to.1 + step);
+            if reduces {
+                let at = [place.1; WARP];
+                self.observer
+                    .access(who, AccessKind::Rmw, place.0, &at, size);
+            }
+            let spot = self.spot(cta, warp, lane, place, size, true)?;
+            if let Some((op, _)) = copy.reduce {
+                value = update(op, size, self.peek(warp, spot, size), value);
+            }
+            self.changes((who, warp, lane), place, spot, (size, value));
+            self.poke(warp, spot, size, value);
+            if reduces {
+                self.accessed(cta, place.0);
+            }
+        }
+        match piece.mbarrier {
+            Some(barrier) => self.complete_bytes(cta, warp, (who, barrier), lane, piece.count),
+            None => Ok(()),
+        }
+    }
+
+    /// `st.async` and `red.async`
+    pub(crate) fn async_store(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        store: &AsyncStore,
+        exec: u32,
+    ) -> Result<(), Box<Fault>> {
+        let consts = &self.setup.program.consts;
+        let mut at = [0; WARP];
+        let (group, _) = self.addresses(warp, split, (&store.to, 4), exec, &mut at);
+        let rows = store.rows.iter();
+        let values: Vec<_> = rows
+            .map(|&row| warp.read(&split.frame, row, consts))
+            .collect();
+        let size = u32::from(store.bytes);
+        let total = size * values.len() as u32;
+        each_aligned(&at, exec, total)?;
+        for lane in lanes(exec) {
+            let who = self.who(cta, warp.index, split.pc, 1 << lane);
+            let barrier = self.address_of(warp, split, &store.complete, lane);
+            let to = |count| Bytes {
+                space: group.space,
+                address: at[lane],
+                count,
+            };
+            // What is written comes from registers.
+            self.observer.copy(who, to(0), to(total), Some(barrier));
+            for (index, value) in values.iter().enumerate() {
+                let place = (group.space, at[lane] + u64::from(size) * index as u64);
+                let spot = self.spot(cta, warp, lane, place, size, true)?;
+                let mut new = value[lane] & (u64::MAX >> (64 - 8 * size));
+                if let Some(op) = store.reduce {
+                    new = update(op, size, self.peek(warp, spot, size), new);
+                }
+                self.changes((who, warp, lane), place, spot, (size, new));
+                self.poke(warp, spot, size, new);
+            }
+            self.complete_bytes(cta, warp, (who, barrier), lane, total.into())?;
+        }
+        Ok(())
+    }
+}
+
+/// The space a lane's address lies in.
+fn space_of(first: &Group, others: &[Group], lane: usize) -> Space {
+    let mut groups = std::iter::once(first).chain(others);
+    groups
+        .find(|group| group.mask >> lane & 1 == 1)
+        .map_or(first.space, |group| group.space)
 }

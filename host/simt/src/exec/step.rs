@@ -277,6 +277,7 @@ impl<O: Observer> Machine<'_, O> {
                     self.atomic(cta, warp, split, atomic, exec)?;
                 }
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
+                Kind::AsyncStore(store) => self.async_store(cta, warp, split, store, exec)?,
                 Kind::Texture(texture) => self.texture(cta, warp, split, texture, exec)?,
                 Kind::Matrix(matrix) => self.matrix(cta, warp, split, matrix, exec)?,
                 Kind::Mbarrier(mbarrier) => {

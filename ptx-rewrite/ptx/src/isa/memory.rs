@@ -295,6 +295,11 @@ fn copy(instruction: &Instruction, first: &str) -> Option<MemoryOp> {
         _ => 0,
     };
     let address = address_operand(instruction, 0);
+    // Each element is reduced as if by `.relaxed.gpu`.
+    let (sem, scope) = match first {
+        "reduce" => (Semantics::Relaxed, Scope::Gpu),
+        _ => (Semantics::Weak, Scope::Cta),
+    };
     Some(MemoryOp {
         kind: if bulk {
             MemoryKind::BulkCopy
@@ -302,8 +307,8 @@ fn copy(instruction: &Instruction, first: &str) -> Option<MemoryOp> {
             MemoryKind::AsyncCopy
         },
         space: to,
-        sem: Semantics::Weak,
-        scope: Scope::Cta,
+        sem,
+        scope,
         ty: instruction.types().pop().unwrap_or(Type::B8),
         vector: 1,
         bytes_per_element: bytes,
