@@ -73,6 +73,16 @@ pub(crate) enum Kind {
         address: u32,
         space: Space,
     },
+    /// `alloca`: bytes of local memory that are free again when the function returns.
+    Allocate {
+        d: u32,
+        bytes: u32,
+        align: u32,
+    },
+    /// `stacksave`
+    StackSave(u32),
+    /// `stackrestore`
+    StackRestore(u32),
     Fence,
     /// Ends a group of copies, or waits for some.
     Copies,
@@ -120,6 +130,8 @@ pub(crate) enum Special {
     ClusterCtarank,
     ClusterNctarank,
     IsExplicitCluster,
+    /// What counts or names nothing here: performance counters, the graph that is executed.
+    Nothing,
 }
 
 /// Bytes of an element and what becomes of them in the register.

@@ -18,6 +18,7 @@ pub mod files;
 pub mod gpu;
 pub mod header;
 pub mod inputs;
+pub mod instructions;
 pub mod machine;
 pub mod race;
 pub mod random;

@@ -55,6 +55,12 @@ enum Command {
     Fuzz(oracles::FuzzOptions),
     /// Count what every oracle says of the files of tests/race.
     Verdicts,
+    /// Write docs/instructions.md again: which instructions are executed, checked and tested.
+    Instructions {
+        /// Only say whether the committed page is current.
+        #[arg(long)]
+        check: bool,
+    },
     /// Make a folder with all that is to be run on a machine with a GPU, 60 MiB at most.
     GpuKit {
         /// Where; <target>/gpu-kit without it.
@@ -90,6 +96,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),
+        Command::Instructions { check } => oracles::instructions(&workspace, check),
         Command::GpuKit { folder } => gpu_kit::make(&workspace, folder.as_deref()),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::PtxasTable(options) => registers::run(&workspace, &options),

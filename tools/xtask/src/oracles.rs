@@ -36,6 +36,15 @@ pub fn verdicts(workspace: &Workspace) -> Result<bool> {
     run(workspace, "verdicts", &[])
 }
 
+/// Writes docs/instructions.md, or says whether it is current.
+pub fn instructions(workspace: &Workspace, check: bool) -> Result<bool> {
+    let mut cargo = workspace.cargo(&["run", "--quiet", "--package", "filetests"]);
+    cargo.args(["--bin", "instructions", "--"]);
+    cargo.args(check.then_some("--check"));
+    let status = cargo.status().context("cannot start cargo")?;
+    Ok(status.success())
+}
+
 fn run(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<bool> {
     let mut cargo = workspace.cargo(&["run", "--quiet", "--release", "--package", "filetests"]);
     cargo.args(["--bin", program, "--"]).args(arguments);

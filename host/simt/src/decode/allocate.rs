@@ -370,6 +370,12 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(d, true);
         }
         Kind::IsSpace { address, .. } => f(address, false),
+        Kind::Allocate { d, bytes, .. } => {
+            f(bytes, false);
+            f(d, true);
+        }
+        Kind::StackSave(d) => f(d, true),
+        Kind::StackRestore(a) => f(a, false),
         Kind::Branch(_)
         | Kind::Return
         | Kind::Exit

@@ -129,3 +129,31 @@ fn argument(cx: &mut Decoder<'_, '_>, operand: &Operand, result: bool) -> Result
     };
     Ok(Argument::Row(row))
 }
+
+/// `alloca.type p, bytes{, align};`, `stacksave.type d;` and `stackrestore.type a;`
+pub(super) fn stack(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let first = operand(i, 0)?;
+    match i.opcode.as_str() {
+        "stacksave" => {
+            let d = cx.dst(first)?;
+            cx.push(Kind::StackSave(d))
+        }
+        "stackrestore" => {
+            let a = cx.src(first, Type::B64)?;
+            cx.push(Kind::StackRestore(a))
+        }
+        _ => {
+            let align = match i.operands.get(2) {
+                None => 8,
+                Some(Operand::Int(align)) => u32::try_from(*align).unwrap_or(0),
+                Some(_) => 0,
+            };
+            if !align.is_power_of_two() || align > 1 << 16 {
+                return Unsupported::because("an alignment of this form");
+            }
+            let d = cx.dst(first)?;
+            let bytes = cx.src(operand(i, 1)?, Type::B64)?;
+            cx.push(Kind::Allocate { d, bytes, align })
+        }
+    }
+}

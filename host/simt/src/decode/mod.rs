@@ -68,6 +68,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "cvta" => moves::cvta(cx, i),
         "isspacep" => moves::isspacep(cx, i),
         "mapa" => moves::mapa(cx, i),
+        "alloca" | "stacksave" | "stackrestore" => control::stack(cx, i),
         "getctarank" => moves::getctarank(cx, i),
         "cvt" if narrow::is_narrow(i) => narrow::decode(cx, i),
         "cvt" => convert::decode(cx, i),

@@ -51,6 +51,9 @@ pub(crate) fn lookup(name: &str, component: Option<u16>) -> Option<Special> {
         "cluster_ctarank" => Special::ClusterCtarank,
         "cluster_nctarank" => Special::ClusterNctarank,
         "is_explicit_cluster" => Special::IsExplicitCluster,
+        "current_graph_exec" => Special::Nothing,
+        "pm0" | "pm1" | "pm2" | "pm3" | "pm4" | "pm5" | "pm6" | "pm7" | "pm0_64" | "pm1_64"
+        | "pm2_64" | "pm3_64" | "pm4_64" | "pm5_64" | "pm6_64" | "pm7_64" => Special::Nothing,
         _ => Special::Env(name.strip_prefix("envreg")?.parse().ok()?),
     })
 }

@@ -17,6 +17,7 @@ mod mbarrier;
 mod printf;
 mod random;
 mod special;
+mod stack;
 mod step;
 mod texture;
 mod warp;

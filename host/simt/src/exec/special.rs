@@ -78,6 +78,7 @@ impl<O: Observer> Machine<'_, O> {
             Special::ClusterNctaid(of) => axis(cluster, of),
             Special::ClusterCtarank => u64::from(cta.rank),
             Special::ClusterNctarank => size(cluster),
+            Special::Nothing => 0,
             Special::IsExplicitCluster => u64::from(size(cluster) > 1),
         };
         splat(row, mask, each);

@@ -333,6 +333,11 @@ impl<O: Observer> Machine<'_, O> {
                     contest = Contest::new(warp, split);
                     continue;
                 }
+                Kind::Allocate { d, bytes, align } => {
+                    self.allocate(warp, split, (*d, *bytes, *align))?;
+                }
+                Kind::StackSave(d) => self.save_stack(warp, split, *d),
+                Kind::StackRestore(a) => self.restore_stack(warp, split, *a),
                 Kind::BranchIndexed { index, targets } => {
                     self.branch_indexed(warp, split, *index, targets)?;
                     contest = Contest::new(warp, split);

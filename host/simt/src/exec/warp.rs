@@ -58,6 +58,8 @@ pub(crate) struct Frame {
     pub(crate) preds: u32,
     /// Offset in local memory.
     pub(crate) local: u32,
+    /// Bytes that `alloca` has put behind the function's own.
+    pub(crate) stack: u32,
 }
 
 /// What a split waits for.
@@ -178,7 +180,8 @@ impl Warp {
             function,
             rows: frame.rows + caller.rows,
             preds: frame.preds + caller.preds,
-            local: frame.local + caller.local,
+            local: frame.local + caller.local + frame.stack,
+            stack: 0,
         };
         let local = new
             .local
