@@ -130,8 +130,8 @@ pub(crate) fn scope(scope: isa::Scope) -> Scope {
     }
 }
 
-/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch the bytes
-/// are not known before it is made, and given as 0.
+/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a matrix and a
+/// bulk reduction the bytes are not known before it is made, and given as 0.
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
         return Some(Access {
@@ -147,8 +147,13 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         MemoryKind::Store => Kind::Store,
         MemoryKind::Rmw => Kind::Rmw,
         MemoryKind::Reduction => Kind::Reduction,
+        MemoryKind::MatrixLoad => Kind::Load,
+        MemoryKind::MatrixStore => Kind::Store,
+        // What it changes in device memory is told as accesses, each element's of its own.
+        MemoryKind::BulkCopy if op.op.is_some() => Kind::Reduction,
         _ => return None,
     };
+    let told = !op.is_plain();
     let within = scope(op.scope);
     let order = match op.sem {
         Semantics::Weak if op.nc => Order::ReadOnly,
@@ -159,10 +164,10 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         Semantics::AcqRel => Order::AcqRel(within),
         Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
     };
-    (op.bytes_per_element > 0).then_some(Access {
+    (told || op.bytes_per_element > 0).then_some(Access {
         kind,
         order,
-        bytes: op.bytes_per_element,
+        bytes: if told { 0 } else { op.bytes_per_element },
         elements: u32::from(op.vector.max(1)),
         site,
     })
