@@ -72,7 +72,11 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
             _ => "atomic",
         }
         .to_owned(),
-        bytes: op.bytes(),
+        bytes: match op.kind {
+            // Of a matrix the size of an element.
+            MemoryKind::MatrixLoad | MemoryKind::MatrixStore => op.ty.bytes(),
+            _ => op.bytes(),
+        },
         ty: op.ty.suffix().to_owned(),
         sem: match op.sem {
             Semantics::Weak => "weak",

@@ -10,7 +10,9 @@
 //! Texture objects are made through [`Device::textures_mut`], and read from the device's memory.
 //!
 //! Source: PTX ISA 9.0. Departures: bounds of allocations are exact to the byte; asynchronous copies
-//! are done when issued; approximate functions are more exact than a GPU's.
+//! are done when issued; approximate functions are more exact than a GPU's; products of matrices are
+//! summed in ascending order of `k`, rounded to single precision (double for `f64`) after each addition,
+//! where the ISA leaves order and precision open, so that a GPU's last bits may differ.
 
 mod code;
 mod config;

@@ -431,3 +431,66 @@ proptest! {
         }
     }
 }
+
+/// The half with the value of a small number.
+fn half(n: usize) -> u64 {
+    match n.checked_ilog2() {
+        None => 0,
+        Some(log) => u64::from(15 + log) << 10 | (n << 10 >> log) as u64 & 0x3ff,
+    }
+}
+
+/// `mma.m8n8k4` with halves: four products at once, each by eight lanes.
+#[test]
+fn quarters_have_products_of_their_own() {
+    let upper = |lane: usize| if lane < 16 { 0 } else { 4 };
+    // Elements of the quarters' matrices.
+    let a = |quarter: usize, row: usize, k: usize| (3 * row + 5 * k + quarter) % 7;
+    let b = |quarter: usize, k: usize, column: usize| (2 * column + 3 * k + 2 * quarter) % 5;
+    let c = |quarter: usize, row: usize, column: usize| 8 * row + column + quarter;
+    for (text, a_columns, b_columns) in [
+        ("m8n8k4.row.col.f32.f16.f16.f32", false, true),
+        ("m8n8k4.row.row.f32.f16.f16.f32", false, false),
+        ("m8n8k4.col.col.f32.f16.f16.f32", true, true),
+        ("m8n8k4.col.row.f32.f16.f16.f32", true, false),
+    ] {
+        let form = form(text, ["f32", "f16", "f16", "f32"], [8, 8, 4], [c8, c8, c8]);
+        let place = |lane: usize, i: usize| {
+            let row = (lane & 1) + (i & 2) + upper(lane);
+            (row, (i & 4) + (lane & 2) + (i & 1))
+        };
+        let (mut left, mut right, mut start) = (Vec::new(), Vec::new(), Vec::new());
+        for lane in 0..32 {
+            let quarter = lane % 16 / 4;
+            let element_a = |i: usize| match a_columns {
+                false => half(a(quarter, lane % 4 + upper(lane), i)),
+                true => half(a(quarter, i + upper(lane), lane % 4)),
+            };
+            let element_b = |i: usize| match b_columns {
+                false => half(b(quarter, lane % 4, i + upper(lane))),
+                true => half(b(quarter, i, lane % 4 + upper(lane))),
+            };
+            left.extend([0, 2].map(|i| element_a(i) | element_a(i + 1) << 16));
+            right.extend([0, 2].map(|i| element_b(i) | element_b(i + 1) << 16));
+            start.extend((0..8).map(|i| {
+                let (row, column) = place(lane, i);
+                u64::from((c(quarter, row, column) as f32).to_bits())
+            }));
+        }
+        let mut data = [left, right, start].concat();
+        let first = data.len();
+        data.resize(first + 32 * 8, 0);
+        let data = run_over(&kernel(&form, [8, 2, 2, 8]), &data);
+        for lane in 0..32 {
+            for i in 0..8 {
+                let (quarter, (row, column)) = (lane % 16 / 4, place(lane, i));
+                let sum: usize = (0..4)
+                    .map(|k| a(quarter, row, k) * b(quarter, k, column))
+                    .sum();
+                let want = (sum + c(quarter, row, column)) as f32;
+                let have = f32::from_bits(data[first + 8 * lane + i] as u32);
+                assert_eq!(have, want, "{text}: lane {lane}, {i}");
+            }
+        }
+    }
+}

@@ -137,7 +137,9 @@ What is known of every opcode of the instruction table (`ptx-rewrite/ptx/src/isa
 - **executed**: the simulated device runs it. Where it does not, a launch fails with kernel, line and opcode; *3 of 5* counts the forms below.
 - **races**: *checked* is an access with a check in front of it; *told* one that the simulated device tells happens-before of, as `precise` and `full` need; a kernel with a form that is *not seen* counts as not checked.
 - **orders**: it orders threads or memory.
-- **tested**: files of `tests/exec`, those with the fewest opcodes first, three at most.
+- **tested**: files of `tests/exec`, those with the fewest opcodes first, three at most. Arithmetic is also tested with random operands, in `host/simt/tests` and `host/simt/src`.
+
+`mma` and `wmma` add their products in ascending order of `k`, each exact, to a sum in single precision (`f64`: double), where the ISA leaves order and precision open: a GPU's last bits may differ. The fragments of `wmma`, which the ISA leaves open too, are those of `mma`.
 
 | opcode | executed | races | orders | tested |
 |---|---|---|---|---|
