@@ -17,18 +17,23 @@
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
 //! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
-//! | `__cudarun_compared(launch) -> mask` | likewise |
 //!
-//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for the last two, and where the
+//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for `slot`, and where the
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
-//! The fast paths are not called but pasted: [`Fast`], [`FastShared`].
+//! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
+//! ([`Claim`]).
+
+mod claim;
+mod paste;
 
 use std::path::Path;
 use std::process::Command;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
-use shadow::rule;
+
+pub use claim::Claim;
+pub use paste::{Fast, FastArguments, FastShared, FastSharedArguments};
 
 /// The compiled device code, as `cargo xtask device` wrote it.
 pub const PTX: &str = include_str!("../check.ptx");
@@ -82,200 +87,6 @@ pub const fn access_word(kind: u32, granule_log2: u32, bytes: u32) -> u32 {
     kind | granule_log2 << ACCESS_GRANULE_SHIFT | bytes << ACCESS_BYTES_SHIFT
 }
 
-/// The fast path, to be pasted in front of an access.
-///
-/// Straight-line code over registers of its own; [`Fast::declarations`] once per function body,
-/// [`Fast::paste`] per access.
-#[derive(Clone, Copy, Debug)]
-pub struct Fast;
-
-/// What the pasted code reads: registers or literals.
-#[derive(Clone, Debug)]
-pub struct FastArguments<'a> {
-    /// Register: [`shadow::layout::LaunchBlock::cells`].
-    pub cells: &'a str,
-    /// Register: first address checked.
-    pub base: &'a str,
-    /// Register: bytes checked.
-    pub bytes: &'a str,
-    /// Register: number of cells minus 1.
-    pub index_mask: &'a str,
-    /// 32-bit register: log2 of the number of cells.
-    pub index_bits: &'a str,
-    /// 32-bit register: lowest bit of the tag.
-    pub tag_shift: &'a str,
-    /// Register: the thread's identity.
-    pub me: &'a str,
-    /// Register: the address, global or generic.
-    pub address: &'a str,
-    /// log2 of the granule's bytes.
-    pub granule_log2: u32,
-    /// Kind of the access, `shadow::rule::WEAK_LOAD` and on.
-    pub kind: u32,
-}
-
-/// The fast path for shared memory, likewise; the predicate is that of [`Fast`].
-#[derive(Clone, Copy, Debug)]
-pub struct FastShared;
-
-/// What the pasted code for shared memory reads: registers or literals.
-#[derive(Clone, Debug)]
-pub struct FastSharedArguments<'a> {
-    /// Register: what `__cudarun_slot` gave.
-    pub cells: &'a str,
-    /// Register: [`shadow::layout::LaunchBlock::index_mask`].
-    pub index_mask: &'a str,
-    /// Register: what `__cudarun_compared` gave.
-    pub compared: &'a str,
-    /// Register: the thread's identity.
-    pub me: &'a str,
-    /// Register: the offset in shared memory.
-    pub address: &'a str,
-    /// log2 of the granule's bytes.
-    pub granule_log2: u32,
-    /// Kind of the access, of gpu scope if it is strong.
-    pub kind: u32,
-}
-
-impl FastShared {
-    const NAME: &'static str = "__cudarun_fast_shared(";
-    const REGISTERS: &'static str = "%crc_f_s_";
-
-    /// Register declarations, to stand once in a function body, behind those of [`Fast`].
-    pub fn declarations() -> String {
-        declarations(Self::NAME, Self::REGISTERS)
-    }
-
-    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastSharedArguments<'_>) -> String {
-        let granule = arguments.granule_log2.to_string();
-        let fresh = rule::classes(arguments.kind).to_string();
-        // As a signed number, which every assembler takes for these 64 bits.
-        let others = (!rule::own(arguments.kind)).cast_signed().to_string();
-        let shared = rule::shared_by_warps(arguments.kind).to_string();
-        let values = [
-            arguments.cells,
-            arguments.index_mask,
-            arguments.compared,
-            arguments.me,
-            arguments.address,
-            &granule,
-            &fresh,
-            &others,
-            &shared,
-        ];
-        paste(Self::NAME, Self::REGISTERS, &values)
-    }
-}
-
-impl Fast {
-    const NAME: &'static str = "__cudarun_fast(";
-    const REGISTERS: &'static str = "%crc_f_";
-
-    /// Register declarations, to stand once in a function body.
-    pub fn declarations() -> String {
-        declarations(Self::NAME, Self::REGISTERS) + ".reg .pred %crc_hit;\n"
-    }
-
-    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastArguments<'_>) -> String {
-        let granule = arguments.granule_log2.to_string();
-        let fresh = rule::classes(arguments.kind).to_string();
-        let shared = rule::shared(arguments.kind).to_string();
-        let values = [
-            arguments.cells,
-            arguments.base,
-            arguments.bytes,
-            arguments.index_mask,
-            arguments.index_bits,
-            arguments.tag_shift,
-            arguments.me,
-            arguments.address,
-            &granule,
-            &fresh,
-            &shared,
-        ];
-        paste(Self::NAME, Self::REGISTERS, &values)
-    }
-}
-
-/// The lines of a function of the device code; `name` is its name with the parenthesis behind it.
-fn body(name: &str) -> impl Iterator<Item = &'static str> {
-    let function = PTX
-        .split("\t// .globl")
-        .find(|part| part.contains(".visible .func") && part.contains(name))
-        .unwrap_or_default();
-    let body = function.split_once("\n{\n").map_or("", |(_, body)| body);
-    let lines = body
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with("//"));
-    lines.filter(|line| !matches!(*line, "" | "}" | "ret;"))
-}
-
-/// The function's registers, renamed so that no other code uses them.
-fn declarations(name: &str, registers: &str) -> String {
-    let lines = body(name).filter(|line| line.starts_with(".reg"));
-    lines
-        .map(|line| line.replace('%', registers) + "\n")
-        .collect()
-}
-
-/// The function's code, its parameters replaced by `values`.
-fn paste(name: &str, registers: &str, values: &[&str]) -> String {
-    let mut text = String::new();
-    // A parameter is read once, into a register that stays: other registers can stand in its place.
-    let mut same: Vec<(&str, &str)> = Vec::new();
-    for line in body(name).filter(|line| !line.starts_with(".reg")) {
-        if let Some((register, value)) = parameter(line, values)
-            && value.starts_with('%')
-        {
-            same.push((register, value));
-            continue;
-        }
-        text.push_str(&substitute(line, registers, &same, values));
-        text.push('\n');
-    }
-    text
-}
-
-/// The register that a line reads a parameter into, and what stands for the parameter.
-fn parameter<'a>(line: &'a str, values: &[&'a str]) -> Option<(&'a str, &'a str)> {
-    let (register, source) = line.strip_prefix("ld.param.")?.split_once(',')?;
-    let register = register.split_whitespace().nth(1)?;
-    let number = source.trim().strip_suffix("];")?.rsplit('_').next()?;
-    Some((register, values.get(number.parse::<usize>().ok()?)?))
-}
-
-/// Turns reading a parameter into a move, and returning a value into setting the predicate; gives
-/// registers other names.
-fn substitute(line: &str, registers: &str, same: &[(&str, &str)], values: &[&str]) -> String {
-    let mut text = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find('%') {
-        let (before, from) = rest.split_at(at);
-        let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric());
-        let (name, behind) = from.split_at(end.map_or(from.len(), |end| end + 1));
-        text.push_str(before);
-        match same.iter().find(|(register, _)| *register == name) {
-            Some((_, value)) => text.push_str(value),
-            None => text.extend([registers, &name[1..]]),
-        }
-        rest = behind;
-    }
-    text.push_str(rest);
-    if let Some((_, source)) = text.split_once("[func_retval0],") {
-        return format!("setp.ne.u32 %crc_hit,{source} 0;").replace("; 0;", ", 0;");
-    }
-    match parameter(line, values) {
-        Some((_, value)) => {
-            let load = text.split_once('[').map_or("", |(load, _)| load);
-            format!("{}{value};", load.replace("ld.param", "mov"))
-        }
-        None => text,
-    }
-}
-
 /// Compiles `src/kernel` below `folder` (this crate's) with `rustc`, and gives the text of
 /// `check.ptx`.
 ///
@@ -319,6 +130,8 @@ pub fn build(folder: &Path, rustc: &Path, scratch: &Path) -> Result<String, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paste::body;
+    use shadow::rule;
 
     #[test]
     fn the_fast_path_is_straight_line_and_pastes_completely() {
@@ -333,8 +146,10 @@ mod tests {
             base: "%base",
             bytes: "%bytes",
             index_mask: "%mask",
-            index_bits: "%bits",
+            tag_from: "%from",
             tag_shift: "%tag",
+            compared: "%compared",
+            compared_by_warps: "%by_warps",
             me: "%me",
             address: "%address",
             granule_log2: 2,
@@ -342,14 +157,29 @@ mod tests {
         });
         assert!(!text.contains("param"), "{text}");
         for name in [
-            "%cells", "%base", "%bytes", "%mask", "%bits", "%tag", "%me", "%address", "%crc_hit",
+            "%cells",
+            "%base",
+            "%bytes",
+            "%mask",
+            "%from",
+            "%tag",
+            "%compared",
+            "%by_warps",
+            "%me",
+            "%address",
+            "%crc_hit",
+            "%crc_at",
+            "%crc_cell",
+            "%crc_who",
+            "%crc_differs",
+            "%crc_offset",
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
         let text = FastShared::paste(&FastSharedArguments {
             cells: "%cells",
             index_mask: "%mask",
-            compared: "%compared",
+            compared_by_warps: "%compared",
             me: "%me",
             address: "%address",
             granule_log2: 2,
@@ -363,6 +193,9 @@ mod tests {
             "%me",
             "%address",
             "%crc_hit",
+            "%crc_at",
+            "%crc_cell",
+            "%crc_differs",
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
@@ -381,7 +214,6 @@ mod tests {
             "slow",
             "range",
             "slot",
-            "compared",
         ] {
             assert!(text.contains(&format!("__cudarun_{name}(")), "{name}");
         }

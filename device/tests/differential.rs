@@ -1,17 +1,18 @@
 //! The rule in Rust against the rule in PTX: `__cudarun_slow` runs on the simulated device over the
 //! boundary values of every field of a cell, and must leave the cell that `shadow::rule` computes
-//! and count what it says. Likewise the identity after barriers, and the pasted fast path, which may
-//! settle only what the rule would leave alone.
+//! and count what it says. Likewise the identity after barriers; the pasted fast path, which may
+//! settle only what the rule would leave alone; and the pasted claim, which every second thread tries
+//! before it calls.
 
 use std::mem::offset_of;
 
 use bytemuck::Zeroable;
-use device::{Fast, FastArguments, FastShared, FastSharedArguments};
+use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments};
 use driver::Device as _;
 use shadow::layout::{
-    ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GRID_CLASS_MASK,
-    GRID_CLASS_SHIFT, GRID_MULTI, LaunchBlock, PairSlot, WARP_CLASS_MASK, WARP_MULTI,
-    WITNESS_BYTES,
+    ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GENERATION_MASK,
+    GRID_CLASS_MASK, GRID_CLASS_SHIFT, GRID_MULTI, LaunchBlock, PairSlot, WARP_CLASS_MASK,
+    WARP_CLASS_SHIFT, WARP_LANE_MULTI, WARP_MULTI, WITNESS_BYTES, sole_witness,
 };
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
@@ -22,6 +23,10 @@ const CASES: usize = 16 * 1024;
 const BLOCK: u32 = 256;
 /// Slots of shared memory, of one cell each.
 const SLOTS: u64 = 4;
+/// Where all accesses are.
+const SITE: u32 = 7;
+/// Bytes of the witnesses of one case: as many rows as a slot has, of [`SLOTS`] cells.
+const ROWS: u64 = WITNESS_BYTES * SLOTS;
 
 /// Each thread checks one access with a launch block, a cell and counters of its own: first by the
 /// fast path, which changes nothing, then by the slow one; then it passes barriers.
@@ -32,8 +37,10 @@ fn kernel(kind: u32, shared: bool) -> String {
             base: "%base",
             bytes: "%bytes",
             index_mask: "%mask",
-            index_bits: "%bits",
+            tag_from: "%bits",
             tag_shift: "%tag",
+            compared: "%compared",
+            compared_by_warps: "%by_warps",
             me: "%me",
             address: "%address",
             granule_log2: 2,
@@ -42,21 +49,34 @@ fn kernel(kind: u32, shared: bool) -> String {
         true => FastShared::paste(&FastSharedArguments {
             cells: "%first",
             index_mask: "%mask",
-            compared: "%compared",
+            compared_by_warps: "%by_warps",
             me: "%me",
             address: "%address",
             granule_log2: 2,
             kind,
         }),
     };
+    let claim = Claim {
+        // A thread has no second block of its own.
+        launch: if shared { "%before" } else { "%block" },
+        bytes: (!shared).then_some("%bytes"),
+        me: "%me",
+        scratch: ["%slot", "%passed"],
+        predicate: "%p",
+        kind,
+        site: SITE,
+        not: "ask",
+    }
+    .paste();
     let registers = Fast::declarations() + &FastShared::declarations();
-    let [cells, base, bytes, mask, bits, tag] = [
+    let [cells, base, bytes, mask, bits, tag, compared] = [
         offset_of!(LaunchBlock, cells),
         offset_of!(LaunchBlock, window_base),
         offset_of!(LaunchBlock, window_bytes),
         offset_of!(LaunchBlock, index_mask),
         offset_of!(LaunchBlock, index_bits),
         offset_of!(LaunchBlock, tag_shift),
+        offset_of!(LaunchBlock, compared),
     ];
     let [after_barrier, after_warp_barrier] = ["barrier", "warp_barrier"].map(|function| {
         format!(
@@ -78,7 +98,8 @@ fn kernel(kind: u32, shared: bool) -> String {
 {{
     .reg .b32 %i, %cta, %size, %bits, %tag, %hit;
     .reg .b64 %block, %me, %address, %slot, %passed, %result;
-    .reg .b64 %cells, %base, %bytes, %mask, %first, %compared;
+    .reg .b64 %cells, %base, %bytes, %mask, %first, %compared, %by_warps, %before;
+    .reg .pred %p;
     {registers}
     mov.u32 %i, %tid.x;
     mov.u32 %cta, %ctaid.x;
@@ -101,24 +122,36 @@ fn kernel(kind: u32, shared: bool) -> String {
     ld.global.u64 %base, [%block+{base}];
     ld.global.u64 %bytes, [%block+{bytes}];
     ld.global.u64 %mask, [%block+{mask}];
+    shl.b64 %mask, %mask, 3;
     ld.global.u32 %bits, [%block+{bits}];
+    add.u32 %bits, %bits, 2;
+    ld.global.v2.u64 {{%compared, %by_warps}}, [%block+{compared}];
+    sub.u64 %before, %block, {block_bytes};
     ld.global.u32 %tag, [%block+{tag}];
     {{
         .param .b64 p0;
         .param .b64 p1;
         .param .b64 r0;
-        .param .b64 r1;
         st.param.b64 [p0], %block;
         st.param.b64 [p1], %me;
         call (r0), __cudarun_slot, (p0, p1);
         ld.param.b64 %first, [r0];
-        call (r1), __cudarun_compared, (p0);
-        ld.param.b64 %compared, [r1];
     }}
     {fast}
     selp.u32 %hit, 1, 0, %crc_hit;
     cvt.u64.u32 %passed, %hit;
     st.global.u64 [%result], %passed;
+    mov.u64 %passed, 0;
+    st.global.u64 [%result+24], %passed;
+    and.b32 %i, %i, 1;
+    setp.eq.u32 %p, %i, 0;
+    @%p bra ask;
+    @%crc_hit bra ask;
+    {claim}
+    mov.u64 %passed, 1;
+    st.global.u64 [%result+24], %passed;
+    bra checked;
+ask:
     {{
         .param .b64 p0;
         .param .b64 p1;
@@ -128,10 +161,11 @@ fn kernel(kind: u32, shared: bool) -> String {
         st.param.b64 [p0], %block;
         st.param.b64 [p1], %me;
         st.param.b64 [p2], %address;
-        st.param.b32 [p3], 7;
+        st.param.b32 [p3], {SITE};
         st.param.b32 [p4], {access};
         call __cudarun_slow, (p0, p1, p2, p3, p4);
     }}
+checked:
     {after_barrier}
     st.global.u64 [%result+8], %passed;
     {after_warp_barrier}
@@ -144,9 +178,9 @@ fn kernel(kind: u32, shared: bool) -> String {
     )
 }
 
-/// What a thread finds besides its cell and counters: whether the fast path settled the access, and
-/// its identity after either barrier.
-type Results = [u64; 3];
+/// What a thread finds besides its cell and counters: whether the fast path settled the access, its
+/// identity after either barrier, and whether it claimed the cell.
+type Results = [u64; 4];
 
 /// A small fixed sequence (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -272,7 +306,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
     .unwrap();
     let mut alloc = |bytes: u64| driver::Device::alloc(&mut device, bytes).unwrap();
     let n = CASES as u64;
-    let (cells, witnesses) = (alloc(8 * n), alloc(WITNESS_BYTES * n));
+    let (cells, witnesses) = (alloc(8 * n), alloc(ROWS * n));
     let counters = alloc(size_of::<Counters>() as u64 * n);
     let (pairs, blocks) = (
         alloc(size_of::<PairSlot>() as u64),
@@ -313,11 +347,19 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         }
         // Classes and multi bits: everything below the generation but warp, lane and the busy bit.
         let mut state = random.below(1 << 22) & !(31 << 9) & !31;
-        // The fast path knows two states of a cell.
+        // The fast path knows four states of a cell.
         match (random.below(8), shared) {
             (0, _) => state = rule::classes(kind),
             (1, false) => state = state & !GRID_CLASS_MASK | rule::shared(kind),
             (1, true) => state = state & !CTA_CLASS_MASK | rule::shared_by_warps(kind),
+            (2, _) if owner.cta == me.cta => {
+                state &= !(GRID_MULTI | CTA_CLASS_MASK | WARP_MULTI);
+                state |= rule::shared_by_warps(kind) & !31;
+            }
+            (3, _) if owner.warp == me.warp => {
+                state &= !(GRID_MULTI | WARP_MULTI | WARP_CLASS_MASK | WARP_LANE_MULTI);
+                state |= rule::shared_by_lanes(kind) & !31;
+            }
             _ => {}
         }
         if shared {
@@ -341,7 +383,12 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         let slot = if shared { me.cta % SLOTS } else { 0 };
         launches.push(LaunchBlock {
             cells: (cells + 8 * i).wrapping_sub(8 * slot),
-            witnesses: (witnesses + WITNESS_BYTES * i).wrapping_sub(WITNESS_BYTES * slot),
+            witnesses: (witnesses + ROWS * i).wrapping_sub(8 * slot),
+            to_witness: (witnesses + ROWS * i).wrapping_sub(cells + 8 * i),
+            over_from: widths.over().0,
+            over_span: widths.over().1,
+            compared: rule::compared(&shifts),
+            compared_by_warps: rule::compared_by_warps(&shifts),
             slot_mask: if shared { SLOTS - 1 } else { 0 },
             in_turn: u32::from(shared),
             window_bytes: 1 << 40,
@@ -388,7 +435,11 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
     device
         .read(results, bytemuck::cast_slice_mut(&mut found))
         .unwrap();
-    let mut fast_hits = 0;
+    let mut claimed = vec![0u64; CASES * (ROWS / 8) as usize];
+    device
+        .read(witnesses, bytemuck::cast_slice_mut(&mut claimed))
+        .unwrap();
+    let (mut fast_hits, mut claims) = (0, 0);
     for i in 0..CASES {
         let me = mine[i]
             | if widths.tag == 0 {
@@ -413,19 +464,39 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         assert_eq!(verdict, expected.verdict, "{case}");
         verdicts[verdict as usize] += 1;
 
-        let [fast, after_barrier, after_warp_barrier] = found[i];
+        let [fast, after_barrier, after_warp_barrier, claim] = found[i];
+        if claim == 1 {
+            let first = claimed[i * (ROWS / 8) as usize];
+            let write = kind > rule::STRONG_LOAD_CTA;
+            assert_eq!(first, sole_witness(SITE, write), "{case}");
+            claims += 1;
+        }
+        // Not the only cells that are claimed, but the most.
+        let older = (before[i] ^ me) & GENERATION_MASK != 0 && (!shared || before[i] & BUSY == 0);
+        assert!(claim == 1 || i % 2 == 0 || !older, "{case}");
         // A weak write is never shared without a conflict (`rule::shared`), so no cell has this
         // state; shadow/tests/enumeration.rs holds the fast path to the cells that there are.
         let shared_weak_write = GRID_MULTI | GRID_CLASS_MASK;
         let mut exists = before[i] & shared_weak_write != shared_weak_write;
-        if shared {
-            let shared_weak_write = WARP_MULTI | CTA_CLASS_MASK;
-            let of_cta = (before[i] & CTA_CLASS_MASK) >> CTA_CLASS_SHIFT;
-            let of_grid = (before[i] & GRID_CLASS_MASK) >> GRID_CLASS_SHIFT;
+        for shared_weak_write in [
+            WARP_MULTI | CTA_CLASS_MASK,
+            WARP_LANE_MULTI | WARP_CLASS_MASK,
+        ] {
             exists &= before[i] & shared_weak_write != shared_weak_write;
-            // What has happened since the barrier has happened in the launch.
-            exists &= of_cta & !of_grid == 0;
         }
+        // What has happened since the barrier has happened in the launch.
+        let classes = [
+            (GRID_CLASS_SHIFT, GRID_MULTI),
+            (CTA_CLASS_SHIFT, WARP_MULTI),
+            (WARP_CLASS_SHIFT, WARP_LANE_MULTI),
+        ];
+        // Only what several have done is mixed.
+        exists &= classes.iter().all(|(shift, several)| {
+            let class = before[i] >> shift & 7;
+            attributes(class) == class || before[i] & several != 0
+        });
+        let [of_grid, of_cta, of_warp] = classes.map(|(at, _)| attributes(before[i] >> at & 7));
+        exists &= of_cta & !of_grid == 0 && of_warp & !of_cta == 0;
         if fast == 1 && exists {
             assert_eq!((expected.next, verdict), (before[i], rule::OK), "{case}");
             fast_hits += 1;
@@ -438,5 +509,16 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         let passed = rule::pass_warp_barrier(mine[i], &shifts);
         assert_eq!(after_warp_barrier, passed, "{case}");
     }
+    assert!(claims > 100, "{claims}");
     fast_hits
+}
+
+/// Of a class that may be mixed.
+fn attributes(class: u64) -> u64 {
+    match class {
+        4 => 1,
+        5 => 3,
+        6 => 2,
+        class => class,
+    }
 }

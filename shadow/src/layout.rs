@@ -80,6 +80,18 @@ pub const ACCESS_BYTES_SHIFT: u32 = 8;
 /// third thread races with the store and not with the load, although the load came last. And when
 /// several threads share a granule, the one to name is not the one that asks.
 pub const WITNESS_BYTES: u64 = 32;
+/// Their order: all first writes stand in one row, as the cells do, and so on, so that neighbouring
+/// cells have neighbouring witnesses. Here, the first write.
+pub const WITNESS_WRITES: u64 = 0;
+/// The first load.
+pub const WITNESS_LOADS: u64 = 2;
+/// From the first to the last.
+pub const WITNESS_LAST: u64 = 1;
+/// In the first row: the cell stands for one access. Its thread is the cell's owner, of the witness
+/// there are only the site and [`WITNESS_SOLE_WRITE`], and the other rows hold nothing that counts.
+pub const WITNESS_SOLE: u64 = 1 << 63;
+/// That access writes.
+pub const WITNESS_SOLE_WRITE: u64 = 1;
 /// Where a witness's site begins.
 pub const WITNESS_SITE_SHIFT: u32 = 34;
 /// Lowest bit of a witness's thread, and so of its lane.
@@ -95,6 +107,11 @@ pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
     (site as u64) << WITNESS_SITE_SHIFT
         | ((thread & 1023) as u64) << WITNESS_LANE_SHIFT
         | (cta & WITNESS_CTA_MASK)
+}
+
+/// The witness of the only access that a cell stands for.
+pub const fn sole_witness(site: u32, writes: bool) -> u64 {
+    WITNESS_SOLE | (site as u64) << WITNESS_SITE_SHIFT | writes as u64
 }
 
 /// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
@@ -117,7 +134,7 @@ pub struct LaunchBlock {
     pub cells: u64,
     /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
     pub witnesses: u64,
-    /// First address that is checked.
+    /// First address that is checked; read together with the next.
     pub window_base: u64,
     /// Bytes that are checked.
     pub window_bytes: u64,
@@ -163,6 +180,18 @@ pub struct LaunchBlock {
     pub sample_mask: u64,
     /// Address of the [`Journal`], for kernels that keep one.
     pub journal: u64,
+    /// From a cell to its first witness: `witnesses - cells`.
+    pub to_witness: u64,
+    /// Where the CTA of a cell is the thread's own, the least difference between the cell and the
+    /// thread's identity with which the cell is over for the thread, being of an older barrier epoch;
+    /// at an even multiple of 8 bytes, as it is read together with the next.
+    pub over_from: u64,
+    /// How many such differences there are from there on; 0 when there are none.
+    pub over_span: u64,
+    /// [`rule::compared`](crate::rule::compared) of the launch, read together with the next as well.
+    pub compared: u64,
+    /// [`rule::compared_by_warps`](crate::rule::compared_by_warps).
+    pub compared_by_warps: u64,
 }
 }
 
@@ -179,11 +208,11 @@ pub const JOURNAL_STORED: u64 = 1 << 7;
 pub const JOURNAL_TOLD: u64 = 1 << 18;
 /// With [`JOURNAL_TOLD`]: a strong access has been made to the granule, or is about to be.
 pub const JOURNAL_STRONG: u64 = 1 << 19;
-/// The witnesses of such a cell, site and time of the owner's last store and load.
+/// The witnesses of such a cell, site and time of the owner's last store and load, by their row.
 pub const JOURNAL_STORE_WITNESS: u64 = 0;
 /// See [`JOURNAL_STORE_WITNESS`]. A load of read-only data has the highest bit, and gives way to
 /// none without: no order makes up for it.
-pub const JOURNAL_LOAD_WITNESS: u64 = 8;
+pub const JOURNAL_LOAD_WITNESS: u64 = 1;
 
 /// An access word of the journal: the access writes.
 pub const JOURNAL_WRITES: u32 = 1;
@@ -342,7 +371,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 152);
+        assert_eq!(size_of::<LaunchBlock>(), 192);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
@@ -350,6 +379,13 @@ mod tests {
         assert_eq!(size_of::<JournalEntry>(), 32);
         assert_eq!(size_of::<Lock>(), 32);
         assert_eq!(offset_of!(LaunchBlock, pairs), 64);
+        for pair in [
+            offset_of!(LaunchBlock, window_base),
+            offset_of!(LaunchBlock, over_from),
+            offset_of!(LaunchBlock, compared),
+        ] {
+            assert_eq!(pair % 16, 0);
+        }
         assert_eq!(offset_of!(Record, site), 24);
     }
 

@@ -186,19 +186,61 @@ pub const fn own(kind: u32) -> u64 {
     (GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK) & !classes(kind)
 }
 
-/// The state of a cell of shared memory, shared by several warps in this barrier epoch, that one
-/// more access of `kind` leaves as it is. No cell has that of a weak store, as with [`shared`].
+/// The bits of a cell that decide on [`shared`].
+pub const fn compared(shifts: &Shifts) -> u64 {
+    up(!0, shifts.tag) | GENERATION_MASK | BUSY | GRID_MULTI | GRID_CLASS_MASK
+}
+
+/// The state of a cell of the thread's CTA alone, shared by several warps in this barrier epoch, that
+/// one more access of `kind` leaves as it is. No cell has that of a weak store, as with [`shared`].
 ///
-/// The scope of `kind` must be gpu or wider, as it may be for shared memory: inside a CTA all
-/// scopes include each other.
+/// What all have done has also entered the class of the grid, unless the access is narrow and
+/// theirs are not; so no cell has that of a strong access of cta scope either.
 pub const fn shared_by_warps(kind: u32) -> u64 {
+    if is_narrow(kind) {
+        return NEVER;
+    }
     WARP_MULTI | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT
 }
 
 /// The bits of a cell that decide on [`shared_by_warps`].
 pub const fn compared_by_warps(shifts: &Shifts) -> u64 {
-    let since_barrier = !0 << 1u32 << (shifts.barrier - 1);
-    since_barrier | GENERATION_MASK | BUSY | WARP_MULTI | CTA_CLASS_MASK
+    let since_barrier = up(!0, shifts.barrier);
+    since_barrier | GENERATION_MASK | BUSY | GRID_MULTI | WARP_MULTI | CTA_CLASS_MASK
+}
+
+/// Likewise of a cell of the thread's warp alone, shared by several lanes in this warp epoch.
+pub const fn shared_by_lanes(kind: u32) -> u64 {
+    if is_narrow(kind) {
+        return NEVER;
+    }
+    WARP_LANE_MULTI | digit(ADDS_CTA, kind) << WARP_CLASS_SHIFT
+}
+
+/// The bits of a cell that decide on [`shared_by_lanes`].
+pub const COMPARED_BY_LANES: u64 = !(LANE_MASK | CTA_CLASS_MASK | GRID_CLASS_MASK);
+
+/// No cell has this state: it is none of the bits that are compared.
+const NEVER: u64 = 1;
+
+const fn is_narrow(kind: u32) -> bool {
+    kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA
+}
+
+/// Whether all that `cell` stands for is over for `me`: the access claims the cell for itself.
+///
+/// Of an older launch or grid epoch, or another granule's; and where one CTA only can access the
+/// granule, of an older barrier epoch.
+pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
+    let differs = cell ^ me;
+    let apart = differs & GENERATION_MASK != 0 || above(differs, shifts.tag) != 0;
+    apart || (shifts.tag == shifts.cta && above(differs, shifts.barrier) != 0)
+}
+
+/// Whether a weak store leaves nothing else to remember of `cell`: its owner is the one that stores, in
+/// the same epochs. Whatever conflicts with what the owner did before conflicts with the store.
+pub const fn is_covered(cell: u64, me: u64, kind: u32) -> bool {
+    kind == WEAK_STORE && (cell ^ me) & !classes(WEAK_STORE) == 0
 }
 
 /// The first cell of a CTA's slot, by its number; slots have `index_mask + 1` cells. `me` is without
@@ -282,10 +324,11 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     let joined = cell | adds << GRID_CLASS_SHIFT;
     let keep_grid = fresh | joined & GRID_CLASS_MASK;
     if above(differs, shifts.barrier) != 0 {
-        return Outcome {
-            next: keep_grid,
-            verdict: OK,
+        let next = match is_over(cell, me, shifts) {
+            true => fresh,
+            false => keep_grid,
         };
+        return Outcome { next, verdict: OK };
     }
 
     // CTA level: another warp, or several.

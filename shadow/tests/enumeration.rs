@@ -12,7 +12,6 @@
 mod oracle;
 
 use oracle::{Oracle, Place};
-use shadow::layout::{GENERATION_MASK, GRID_CLASS_MASK, GRID_MULTI};
 use shadow::plan::{Identity, Widths};
 use shadow::rule::{self, Shifts};
 
@@ -95,11 +94,15 @@ impl Walk<'_> {
                     self.judge(outcome.verdict, races, blurred);
                     let settled = match self.shifts.in_turn {
                         true => passes_fast_shared(cell, me_here, kind, &self.shifts),
-                        false => passes_fast(cell, me_here, kind, self.shifts.tag),
+                        false => passes_fast(cell, me_here, kind, &self.shifts),
                     };
                     third_lane(cell, me_here, kind, &self.shifts);
                     if settled {
                         assert_eq!((outcome.next, outcome.verdict), (cell, rule::OK));
+                    }
+                    if rule::is_covered(cell, me_here, kind) {
+                        let alone = me_here | rule::classes(kind);
+                        assert_eq!((outcome.next, outcome.verdict), (alone, rule::OK));
                     }
                     let blurred = blurred || races || outcome.verdict != rule::OK;
                     self.step(outcome.next, me, oracles, blurred, left - 1);
@@ -187,11 +190,9 @@ fn pass_grid_barrier(me: u64, shifts: &Shifts) -> u64 {
 }
 
 /// The device's fast path (`__cudarun_fast`), which settles an access without asking the rule.
-fn passes_fast(cell: u64, me: u64, kind: u32, tag_shift: u32) -> bool {
-    let tag = (!0u64).checked_shl(tag_shift).unwrap_or(0);
-    let compared = tag | GENERATION_MASK | GRID_MULTI | GRID_CLASS_MASK;
-    let mine = cell == me | rule::classes(kind);
-    mine || (cell ^ (me | rule::shared(kind))) & compared == 0
+fn passes_fast(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
+    let everyones = (cell ^ me) & rule::compared(shifts) == rule::shared(kind);
+    everyones || passes_fast_shared(cell, me, kind, shifts)
 }
 
 /// Where several lanes of a warp do the same, the device enters two of them: after a second without
@@ -210,9 +211,11 @@ fn third_lane(cell: u64, me: u64, kind: u32, shifts: &Shifts) {
 
 /// The device's fast path for shared memory (`__cudarun_fast_shared`).
 fn passes_fast_shared(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
-    let mine = (cell ^ (me | rule::classes(kind))) & !rule::own(kind) == 0;
+    let differs = cell ^ me;
     let compared = rule::compared_by_warps(shifts);
-    mine || (cell ^ (me | rule::shared_by_warps(kind))) & compared == 0
+    differs & !rule::own(kind) == rule::classes(kind)
+        || differs & compared == rule::shared_by_warps(kind)
+        || differs & rule::COMPARED_BY_LANES == rule::shared_by_lanes(kind)
 }
 
 #[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]

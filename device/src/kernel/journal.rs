@@ -402,7 +402,9 @@ unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access) ->
 struct Granule {
     tag: u64,
     cell_at: u64,
+    /// Address of its first witness, and the bytes from there to the next.
     witnesses: u64,
+    row: u64,
 }
 
 impl Granule {
@@ -414,7 +416,8 @@ impl Granule {
             Granule {
                 tag: up(granule >> (*launch).index_bits, (*launch).tag_shift),
                 cell_at: (*launch).cells + (index << 3u32),
-                witnesses: (*launch).witnesses + index * WITNESS_BYTES,
+                witnesses: (*launch).witnesses + (index << 3u32),
+                row: crate::row(launch),
             }
         }
     }
@@ -429,7 +432,9 @@ unsafe fn enter(
 ) -> u32 {
     unsafe {
         let shifts = shifts(launch);
-        let Granule { tag, cell_at, witnesses } = Granule::of(launch, state, granule);
+        let Granule { tag, cell_at, witnesses, row } = Granule::of(launch, state, granule);
+        let stores_at = witnesses + JOURNAL_STORE_WITNESS * row;
+        let loads_at = witnesses + JOURNAL_LOAD_WITNESS * row;
         let me = load_local(state + ME) | tag;
         let writes = access.is(JOURNAL_WRITES);
         let mine = if writes { JOURNAL_STORED } else { JOURNAL_LOADED };
@@ -476,8 +481,7 @@ unsafe fn enter(
             let (stored, loaded) = if empty {
                 (0, 0)
             } else {
-                let stored = load_relaxed(witnesses + JOURNAL_STORE_WITNESS);
-                (stored, load_relaxed(witnesses + JOURNAL_LOAD_WITNESS))
+                (load_relaxed(stores_at), load_relaxed(loads_at))
             };
             // A thread's own write to what it reads as read-only is a race as well.
             let against = if writes {
@@ -495,12 +499,12 @@ unsafe fn enter(
                     witness = witness | READ_ONLY;
                 }
                 if writes {
-                    store_relaxed(witnesses + JOURNAL_STORE_WITNESS, witness);
-                    store_relaxed(witnesses + JOURNAL_LOAD_WITNESS, loaded);
+                    store_relaxed(stores_at, witness);
+                    store_relaxed(loads_at, loaded);
                 } else {
                     let keep = loaded & !witness & READ_ONLY != 0;
-                    store_relaxed(witnesses + JOURNAL_STORE_WITNESS, stored);
-                    store_relaxed(witnesses + JOURNAL_LOAD_WITNESS, if keep { loaded } else { witness });
+                    store_relaxed(stores_at, stored);
+                    store_relaxed(loads_at, if keep { loaded } else { witness });
                 }
                 publish_cell(cell_at, me | done);
                 return 0;

@@ -130,38 +130,71 @@ pub unsafe extern "C" fn __cudarun_order(launch: *const LaunchBlock, releases: u
     }
 }
 
+/// From a witness to the next of the same cell, in bytes.
+unsafe fn row(launch: *const LaunchBlock) -> u64 {
+    unsafe { ((*launch).index_mask + 1) * ((*launch).slot_mask + 1) << 3u32 }
+}
+
 /// The address of what a CTA has counted.
 unsafe fn counts(launch: *const LaunchBlock, cta: u64) -> u64 {
     unsafe { (*launch).orders + cta * order::COUNTS_BYTES }
 }
 
+/// Says in which register a value of pasted code is: what stands behind reads `%crc_` and the name.
+macro_rules! name {
+    ($name:literal, $value:expr) => {
+        asm!(concat!("//= ", $name, " {0}"), in(reg64) $value)
+    };
+}
+
 /// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
 /// that it can be pasted in front of the access.
 ///
-/// `fresh` and `shared` are `rule::classes` and `rule::shared` of the access's kind.
+/// `index_mask` and `tag_from` are in bytes: the launch block's mask times 8, and its `index_bits`
+/// plus log2 of the granule's bytes; `spread` is 3 minus that. `fresh`, `others` and what the cell is compared with are its `classes`, `!own`, `shared`
+/// and so on, of the access's kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_fast(
     cells: u64,
     base: u64,
     bytes: u64,
     index_mask: u64,
-    index_bits: u32,
+    tag_from: u32,
     tag_shift: u32,
+    compared: u64,
+    compared_by_warps: u64,
     me: u64,
     address: u64,
-    granule_log2: u32,
+    spread: u32,
     fresh: u64,
+    others: u64,
     shared: u64,
+    by_warps: u64,
+    by_lanes: u64,
 ) -> u32 {
-    let offset = address - base;
-    let granule = offset >> granule_log2;
-    let cell = load_relaxed(cells + ((granule & index_mask) << 3u32));
-    let me = me | up(granule >> index_bits, tag_shift);
-    // Shared by several CTAs: generation, tag and grid class decide.
-    let compared = up(!0u64, tag_shift) | GENERATION_MASK | BUSY | GRID_MULTI | GRID_CLASS_MASK;
-    let mine = cell == me | fresh;
-    let everyones = (cell ^ (me | shared)) & compared == 0;
-    ((offset < bytes) & (mine | everyones)) as u32
+    unsafe {
+        let offset = address - base;
+        let at = cells + (shl(offset, spread) & index_mask);
+        let cell = load_relaxed(at);
+        let me = me | shl(shr(offset, tag_from), tag_shift);
+        let differs = cell ^ me;
+        name!("offset", offset);
+        name!("at", at);
+        name!("cell", cell);
+        name!("who", me);
+        name!("differs", differs);
+        let settled = settles(differs, fresh, others, by_lanes, compared_by_warps, by_warps);
+        ((offset < bytes) & (settled | (differs & compared == shared))) as u32
+    }
+}
+
+/// Whether a cell of the thread's own CTA stays as it is: it is the thread's own, with these classes or
+/// more, or shared by accesses of the same kind. The constants have no bits that are not compared.
+#[inline(always)]
+fn settles(differs: u64, fresh: u64, others: u64, by_lanes: u64, compared_by_warps: u64, by_warps: u64) -> bool {
+    (differs & others == fresh)
+        | (differs & rule::COMPARED_BY_LANES == by_lanes)
+        | (differs & compared_by_warps == by_warps)
 }
 
 /// The address of the first cell of this CTA's shared memory. Here and below, the launch block is
@@ -174,32 +207,30 @@ pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock, me: u64) -> 
     }
 }
 
-/// The bits that [`__cudarun_fast_shared`] compares.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_compared(launch: *const LaunchBlock) -> u64 {
-    rule::compared_by_warps(&shifts(launch))
-}
-
 /// [`__cudarun_fast`] for shared memory, over the cells of the CTA's slot. An address outside of it
 /// is one where the access fails, so it does not matter which cell is looked at.
-///
-/// `others` is `!rule::own`, and `shared` `rule::shared_by_warps`, of the access's kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_fast_shared(
     cells: u64,
     index_mask: u64,
-    compared: u64,
+    compared_by_warps: u64,
     me: u64,
     address: u64,
-    granule_log2: u32,
+    spread: u32,
     fresh: u64,
     others: u64,
-    shared: u64,
+    by_warps: u64,
+    by_lanes: u64,
 ) -> u32 {
-    let cell = load_relaxed(cells + ((address >> granule_log2 & index_mask) << 3u32));
-    let mine = (cell ^ (me | fresh)) & others == 0;
-    let everyones = (cell ^ (me | shared)) & compared == 0;
-    (mine | everyones) as u32
+    unsafe {
+        let at = cells + (shl(address, spread) & index_mask);
+        let cell = load_relaxed(at);
+        let differs = cell ^ me;
+        name!("at", at);
+        name!("cell", cell);
+        name!("differs", differs);
+        settles(differs, fresh, others, by_lanes, compared_by_warps, by_warps) as u32
+    }
 }
 
 /// One access to one granule, by the rule. Not inlined: it is the slow path, and large.
@@ -229,11 +260,14 @@ pub unsafe extern "C" fn __cudarun_slow(
         let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
         let index = (granule & cells) + rule::slot(me, &shifts, slots, cells);
         let untagged = me;
-        let me = untagged | up(granule >> (*launch).index_bits, (*launch).tag_shift);
+        let tag = up(granule >> (*launch).index_bits, (*launch).tag_shift);
+        let me = untagged | tag;
         let cell_at = (*launch).cells + (index << 3u32);
         let witnesses = witness::At {
-            witnesses: (*launch).witnesses + index * WITNESS_BYTES,
-            stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + index * WITNESS_BYTES },
+            witnesses: (*launch).witnesses + (index << 3u32),
+            stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << 3u32) },
+            row: row(launch),
+            tag,
         };
         // Lanes that do the same to the same granule do not fight over its cell: the first goes
         // ahead and enters itself, and one other that stands for all the others: unless that one
@@ -244,8 +278,7 @@ pub unsafe extern "C" fn __cudarun_slow(
         if lanes & lanes_below() != 0 {
             return;
         }
-        let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
-        let mine = witness(site, rule::cta(untagged, &shifts), thread as u32);
+        let mine = witness::of(site, untagged, &shifts);
         let stamp = if (*launch).stamps == 0 {
             0
         } else {
@@ -300,7 +333,7 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                     return;
                 }
                 // The witnesses are the cell's own unless it changes meanwhile.
-                let other = witness::partner(witnesses, outcome.verdict, cell, kind, by.mine);
+                let other = witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine);
                 let seen = load_cell(cell_at);
                 if seen == cell {
                     settle(launch, outcome.verdict, cell, other, by);
@@ -318,11 +351,15 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
             let other = if outcome.verdict == rule::OK {
                 witness::NOBODY
             } else {
-                witness::partner(witnesses, outcome.verdict, cell, kind, by.mine)
+                witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine)
             };
-            let stale = (cell ^ me) & (GENERATION_MASK | up(!0u64, shifts.tag)) != 0;
-            let alone = stale | (outcome.verdict != rule::OK);
-            witness::remember(witnesses, outcome.next, kind, by.mine, by.stamp, alone);
+            let write = kind > rule::STRONG_LOAD_CTA;
+            let over = rule::is_over(cell, me, shifts) | rule::is_covered(cell, me, kind);
+            if over | (outcome.verdict != rule::OK) {
+                witness::remember_alone(witnesses, write, by.mine, by.stamp);
+            } else {
+                witness::remember(witnesses, shifts, cell, outcome.next, write, by.mine, by.stamp);
+            }
             publish_cell(cell_at, outcome.next);
             settle(launch, outcome.verdict, cell, other, by);
             return;

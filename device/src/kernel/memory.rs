@@ -37,6 +37,19 @@ pub fn own_lane() -> u32 {
     special!("lanemask_eq")
 }
 
+/// Shifts as PTX has them: by 64 or more gives 0.
+pub fn shl(value: u64, by: u32) -> u64 {
+    let shifted: u64;
+    unsafe { asm!("shl.b64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by) };
+    shifted
+}
+
+pub fn shr(value: u64, by: u32) -> u64 {
+    let shifted: u64;
+    unsafe { asm!("shr.u64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by) };
+    shifted
+}
+
 /// How many bits are set.
 pub fn ones(bits: u32) -> u32 {
     let count: u32;

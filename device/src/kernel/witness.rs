@@ -2,17 +2,44 @@
 
 use crate::layout::*;
 use crate::memory::{load_relaxed, store_relaxed};
-use crate::rule::{CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_WRITE_GPU};
-
-const FIRST: u64 = 0;
-const LAST: u64 = 8;
-const WRITES: u64 = 0;
-const LOADS: u64 = 16;
+use crate::rule::{self, CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_WRITE_GPU, Shifts};
 
 /// Where the witnesses of a cell are, and their stamps, if they have any.
 pub struct At {
+    /// Address of the first.
     pub witnesses: u64,
+    /// Likewise of the stamps, or 0.
     pub stamps: u64,
+    /// From each to the next, in bytes.
+    pub row: u64,
+    /// The tag of the granule, in place.
+    pub tag: u64,
+}
+
+impl At {
+    #[inline(always)]
+    fn witness(&self, row: u64) -> u64 {
+        load_relaxed(self.witnesses + row * self.row)
+    }
+
+    #[inline(always)]
+    fn stamp(&self, row: u64) -> u64 {
+        if self.stamps == 0 { 0 } else { load_relaxed(self.stamps + row * self.row) }
+    }
+
+    #[inline(always)]
+    fn enter(&self, row: u64, witness: u64, stamp: u64) {
+        store_relaxed(self.witnesses + row * self.row, witness);
+        if self.stamps != 0 {
+            store_relaxed(self.stamps + row * self.row, stamp);
+        }
+    }
+
+    /// The witness of the only access that `cell` stands for.
+    #[inline(always)]
+    fn whole(&self, sole: u64, cell: u64, shifts: &Shifts) -> u64 {
+        of((sole >> WITNESS_SITE_SHIFT) as u32, cell ^ self.tag, shifts)
+    }
 }
 
 /// The other side of a conflict, and its stamp.
@@ -22,6 +49,14 @@ pub struct Other {
 }
 
 pub const NOBODY: Other = Other { witness: 0, stamp: 0 };
+
+/// The witness of an access by `me`, which is without tag.
+#[inline(always)]
+pub fn of(site: u32, me: u64, shifts: &Shifts) -> u64 {
+    let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
+    // The site's bits above those of a witness say that it is the only one.
+    witness(site & 0x1fff_ffff, rule::cta(me, shifts), thread as u32)
+}
 
 /// The class of the level at which `verdict` conflicted.
 pub fn class(verdict: u32, cell: u64) -> u64 {
@@ -36,7 +71,11 @@ pub fn class(verdict: u32, cell: u64) -> u64 {
 }
 
 /// The earlier access that `kind` conflicts with; not the asking thread's own if there is another.
-pub fn partner(at: &At, verdict: u32, cell: u64, kind: u32, mine: u64) -> Other {
+pub fn partner(at: &At, shifts: &Shifts, verdict: u32, cell: u64, kind: u32, mine: u64) -> Other {
+    let sole = at.witness(0);
+    if sole & WITNESS_SOLE != 0 {
+        return Other { witness: at.whole(sole, cell, shifts), stamp: at.stamp(0) };
+    }
     let class = class(verdict, cell);
     // Bits of a class: 1 writes, 2 weak, 4 weak writes.
     let write = if kind <= STRONG_LOAD_CTA || class & 4 != 0 {
@@ -47,34 +86,39 @@ pub fn partner(at: &At, verdict: u32, cell: u64, kind: u32, mine: u64) -> Other 
     } else {
         class & 1 != 0
     };
-    let kind = if write { WRITES } else { LOADS };
-    let last = load_relaxed(at.witnesses + kind + LAST);
-    let slot = if last != 0 && (last ^ mine) & WITNESS_THREAD_MASK != 0 { LAST } else { FIRST };
-    Other {
-        witness: load_relaxed(at.witnesses + kind + slot),
-        stamp: if at.stamps == 0 { 0 } else { load_relaxed(at.stamps + kind + slot) },
-    }
+    let first = if write { WITNESS_WRITES } else { WITNESS_LOADS };
+    let last = at.witness(first + WITNESS_LAST);
+    let other = last != 0 && (last ^ mine) & WITNESS_THREAD_MASK != 0;
+    let row = if other { first + WITNESS_LAST } else { first };
+    Other { witness: at.witness(row), stamp: at.stamp(row) }
 }
 
-/// Enters an access that made the cell `next`; `alone` when the cell stands for it alone.
-pub fn remember(at: &At, next: u64, kind: u32, mine: u64, stamp: u64, alone: bool) {
-    let load = kind <= STRONG_LOAD_CTA;
-    let (own, others) = if load { (LOADS, WRITES) } else { (WRITES, LOADS) };
-    if alone {
-        store_relaxed(at.witnesses + others + FIRST, 0);
-        store_relaxed(at.witnesses + others + LAST, 0);
+/// Enters the one access that the cell stands for.
+pub fn remember_alone(at: &At, write: bool, mine: u64, stamp: u64) {
+    at.enter(0, sole_witness((mine >> WITNESS_SITE_SHIFT) as u32, write), stamp);
+}
+
+/// Enters an access that made the cell `next`, where it stood for others before.
+pub fn remember(at: &At, shifts: &Shifts, before: u64, next: u64, write: bool, mine: u64, stamp: u64) {
+    let sole = at.witness(0);
+    if sole & WITNESS_SOLE != 0 {
+        let (witness, stamp) = (at.whole(sole, before, shifts), at.stamp(0));
+        let (own, others) = rows(sole & WITNESS_SOLE_WRITE != 0);
+        at.enter(own, witness, stamp);
+        at.enter(own + WITNESS_LAST, witness, stamp);
+        at.enter(others, 0, 0);
+        at.enter(others + WITNESS_LAST, 0, 0);
     }
+    let (own, _) = rows(write);
     let single = next & (GRID_MULTI | WARP_MULTI | WARP_LANE_MULTI) == 0;
     // Who shares a granule comes last; whoever takes it over, in a new epoch, is the first as well.
-    if alone || single || load_relaxed(at.witnesses + own + FIRST) == 0 {
-        enter(at, own + FIRST, mine, stamp);
+    if single || at.witness(own) == 0 {
+        at.enter(own, mine, stamp);
     }
-    enter(at, own + LAST, mine, stamp);
+    at.enter(own + WITNESS_LAST, mine, stamp);
 }
 
-fn enter(at: &At, slot: u64, mine: u64, stamp: u64) {
-    store_relaxed(at.witnesses + slot, mine);
-    if at.stamps != 0 {
-        store_relaxed(at.stamps + slot, stamp);
-    }
+/// The first rows of writes and of loads, the access's own before the others.
+fn rows(write: bool) -> (u64, u64) {
+    if write { (WITNESS_WRITES, WITNESS_LOADS) } else { (WITNESS_LOADS, WITNESS_WRITES) }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use device::{Fast, FastArguments, FastShared, FastSharedArguments};
+use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
 use shadow::layout::{ACCESS_SHARED, LaunchBlock};
@@ -156,7 +156,9 @@ pub(crate) fn check(
         if sample && op.bytes() <= 1 << granules.global {
             unless_sampled(&mut text, &skip);
         }
-        in_one_space(&mut text, (op, site), granules.global, false, &skip);
+        let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
+        let about = (op, site, granules.global);
+        in_one_space(&mut text, about, (false, inline), (&skip, label));
     }
     if let Some(granule_log2) = shared {
         if either {
@@ -168,7 +170,9 @@ pub(crate) fn check(
         if sample && op.bytes() <= 1 << granule_log2 {
             unless_sampled(&mut text, &skip);
         }
-        in_one_space(&mut text, (op, site), granule_log2, true, &skip);
+        let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
+        let about = (op, site, granule_log2);
+        in_one_space(&mut text, about, (true, inline), (&skip, label));
     }
     line(&mut text, format_args!("{skip}:"));
     text
@@ -188,19 +192,52 @@ fn unless_sampled(text: &mut String, skip: &str) {
 }
 
 /// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
-/// left to do.
+/// left to do. `claims` says whether cells are claimed in place.
 fn in_one_space(
     text: &mut String,
-    (op, site): (&MemoryOp, u32),
-    granule_log2: u32,
-    shared: bool,
-    skip: &str,
+    (op, site, granule_log2): (&MemoryOp, u32, u32),
+    (shared, claims): (bool, bool),
+    (skip, label): (&str, u32),
 ) {
     let kind = kind(op, shared);
     let granules = op.bytes().div_ceil(1 << granule_log2);
-    if granules <= INLINE_GRANULES {
-        fast(text, granules, granule_log2, kind, shared);
-        line(text, format_args!("@%crc_settled bra {skip};"));
+    let name = if shared { "slot_" } else { "" };
+    let ask = format!("$crc_ask_{name}{label}");
+    let inline = granules <= INLINE_GRANULES;
+    for n in (0..granules).filter(|_| inline) {
+        fast(text, n << granule_log2, granule_log2, kind, shared);
+        let last = n + 1 == granules;
+        let next = match last {
+            true => skip.to_owned(),
+            false => format!("$crc_next_{name}{label}_{n}"),
+        };
+        match claims {
+            true => {
+                line(text, format_args!("@%crc_hit bra {next};"));
+                text.push_str(
+                    &Claim {
+                        launch: "%crc_launch",
+                        bytes: (!shared).then_some("%crc_bytes"),
+                        me: "%crc_me",
+                        scratch: ["%crc_next", "%crc_new"],
+                        predicate: "%crc_settled",
+                        kind,
+                        site,
+                        not: &ask,
+                    }
+                    .paste(),
+                );
+                match last {
+                    true => line(text, format_args!("bra {skip};")),
+                    false => line(text, format_args!("{next}:")),
+                }
+            }
+            false if last => line(text, format_args!("@%crc_hit bra {skip};")),
+            false => line(text, format_args!("@!%crc_hit bra {ask};")),
+        }
+    }
+    if inline && (claims || granules > 1) {
+        line(text, format_args!("{ask}:"));
     }
     let called = if granules == 1 { "slow" } else { "range" };
     let mut access = device::access_word(kind, granule_log2, op.bytes());
@@ -257,47 +294,40 @@ pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: 
     }
 }
 
-/// The pasted fast path over one or several granules; `%crc_settled` tells that all are settled.
-fn fast(text: &mut String, granules: u32, granule_log2: u32, kind: u32, shared: bool) {
-    for n in 0..granules {
-        let address = if n == 0 { "%crc_address" } else { "%crc_next" };
-        if n > 0 {
-            let offset = n << granule_log2;
-            line(
-                text,
-                format_args!("add.s64 %crc_next, %crc_address, {offset};"),
-            );
-        }
-        text.push_str(&match shared {
-            false => Fast::paste(&FastArguments {
-                cells: "%crc_cells",
-                base: "%crc_base",
-                bytes: "%crc_bytes",
-                index_mask: "%crc_index_mask",
-                index_bits: "%crc_index_bits",
-                tag_shift: "%crc_tag_shift",
-                me: "%crc_me",
-                address,
-                granule_log2,
-                kind,
-            }),
-            true => FastShared::paste(&FastSharedArguments {
-                cells: "%crc_slot",
-                index_mask: "%crc_slot_mask",
-                compared: "%crc_compared",
-                me: "%crc_me",
-                address,
-                granule_log2,
-                kind,
-            }),
-        });
-        if n == 0 {
-            line(text, format_args!("mov.pred %crc_settled, %crc_hit;"));
-        } else {
-            line(
-                text,
-                format_args!("and.pred %crc_settled, %crc_settled, %crc_hit;"),
-            );
-        }
+/// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
+/// is settled.
+fn fast(text: &mut String, offset: u32, granule_log2: u32, kind: u32, shared: bool) {
+    let mut address = "%crc_address";
+    if offset > 0 {
+        address = "%crc_next";
+        line(
+            text,
+            format_args!("add.s64 %crc_next, %crc_address, {offset};"),
+        );
     }
+    text.push_str(&match shared {
+        false => Fast::paste(&FastArguments {
+            cells: "%crc_cells",
+            base: "%crc_base",
+            bytes: "%crc_bytes",
+            index_mask: "%crc_index_mask",
+            tag_from: "%crc_tag_from",
+            tag_shift: "%crc_tag_shift",
+            compared: "%crc_compared",
+            compared_by_warps: "%crc_by_warps",
+            me: "%crc_me",
+            address,
+            granule_log2,
+            kind,
+        }),
+        true => FastShared::paste(&FastSharedArguments {
+            cells: "%crc_slot",
+            index_mask: "%crc_slot_mask",
+            compared_by_warps: "%crc_by_warps",
+            me: "%crc_me",
+            address,
+            granule_log2,
+            kind,
+        }),
+    });
 }

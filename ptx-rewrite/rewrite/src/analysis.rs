@@ -98,6 +98,9 @@ pub(crate) struct Granules {
     pub global: u32,
     /// Of shared memory, if there is any to access.
     pub shared: Option<u32>,
+    /// Cells that are over are claimed in place; not where witnesses have stamps, which only the
+    /// called check writes.
+    pub claims: bool,
 }
 
 /// Decides for the whole module.
@@ -204,6 +207,7 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         let granules = Granules {
             global,
             shared: (none == 0 && !config.leave_shared).then_some(shared),
+            claims: true,
         };
         (info.granule_log2, info.shared_granule_log2) = (granules.global, granules.shared);
         info.may_access_shared &= none == 0;
@@ -216,6 +220,16 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
             }
         }
         plan.kernels.push(info);
+    }
+    for (info, (_, reached)) in plan.kernels.iter().zip(&groups) {
+        for name in reached
+            .iter()
+            .filter(|_| config.count_orders && info.orders_counted)
+        {
+            if let Some(granules) = plan.instrumented.get_mut(*name) {
+                granules.claims = false;
+            }
+        }
     }
     plan.unchecked_functions = fixed
         .into_iter()

@@ -47,7 +47,7 @@ pub(crate) fn rewrite(
         });
     edits.insert(
         body.span.start + 1,
-        prologue(function, config, state, shared),
+        prologue(function, config, granules.global, (state, shared)),
     );
     let grid_barriers = grid::barriers(body);
     let mut label = 0;
@@ -91,16 +91,22 @@ pub(crate) fn rewrite(
 }
 
 /// Declares the registers and fills them.
-fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> String {
+fn prologue(
+    function: &Function,
+    config: &Config,
+    granule_log2: u32,
+    (state, shared): (bool, bool),
+) -> String {
     let mut text = String::from("\n");
     text.push_str(&Fast::declarations());
     if shared {
         text.push_str(&FastShared::declarations());
-        text.push_str(".reg .b64 %crc_slot, %crc_slot_mask, %crc_compared;\n");
+        text.push_str(".reg .b64 %crc_slot, %crc_slot_mask;\n");
     }
     text.push_str(
-        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_index_bits, %crc_tag_shift;\n\
-         .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next;\n",
+        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_tag_from, %crc_tag_shift;\n\
+         .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next, %crc_new;\n\
+         .reg .b64 %crc_compared, %crc_by_warps;\n",
     );
     if state {
         text.push_str(".reg .b64 %crc_state;\n");
@@ -118,24 +124,28 @@ fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> 
         std::mem::offset_of!(LaunchBlock, cells),
     ));
     text.push_str(&field(
-        "%crc_base",
-        "u64",
+        "{%crc_base, %crc_bytes}",
+        "v2.u64",
         std::mem::offset_of!(LaunchBlock, window_base),
     ));
     text.push_str(&field(
-        "%crc_bytes",
-        "u64",
-        std::mem::offset_of!(LaunchBlock, window_bytes),
+        "{%crc_compared, %crc_by_warps}",
+        "v2.u64",
+        std::mem::offset_of!(LaunchBlock, compared),
     ));
     text.push_str(&field(
         "%crc_index_mask",
         "u64",
         std::mem::offset_of!(LaunchBlock, index_mask),
     ));
+    text.push_str("shl.b64 %crc_index_mask, %crc_index_mask, 3;\n");
     text.push_str(&field(
-        "%crc_index_bits",
+        "%crc_tag_from",
         "u32",
         std::mem::offset_of!(LaunchBlock, index_bits),
+    ));
+    text.push_str(&format!(
+        "add.u32 %crc_tag_from, %crc_tag_from, {granule_log2};\n"
     ));
     text.push_str(&field(
         "%crc_tag_shift",
@@ -167,11 +177,10 @@ fn prologue(function: &Function, config: &Config, state: bool, shared: bool) -> 
             "u64",
             block + std::mem::offset_of!(LaunchBlock, index_mask),
         ));
+        text.push_str("shl.b64 %crc_slot_mask, %crc_slot_mask, 3;\n");
         text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
         let shared = ("b64", "%crc_next");
         text.push_str(&call("slot", Some(("b64", "%crc_slot")), &[shared, ME]));
-        let compared = Some(("b64", "%crc_compared"));
-        text.push_str(&call("compared", compared, &[shared]));
     }
     text
 }

@@ -98,13 +98,14 @@ fn folded(text: &str) -> String {
     let mut out = String::new();
     let mut fast = false;
     for line in text.lines() {
-        // Lines that name the fast path's own registers.
-        let is_fast = line.contains("%crc_f_") && !line.contains(".reg");
-        if is_fast && !fast {
+        // From the first line with a register of the fast path's to the branch on its result.
+        let names = line.contains("%crc_f_") || line.starts_with("sub.s64 \t%crc_offset");
+        if names && !fast && !line.contains(".reg") {
             out.push_str("// fast path\n");
+            fast = true;
         }
-        fast = is_fast;
-        if !line.contains("%crc_f_") {
+        fast &= !line.contains("%crc_hit bra");
+        if !fast && !names {
             out.push_str(line);
             out.push('\n');
         }

@@ -13,6 +13,7 @@ use driver::{Device, DeviceError};
 use shadow::layout::{Counters, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES};
 use shadow::order::COUNTS_BYTES;
 use shadow::plan::{self, Shape};
+use shadow::rule;
 
 use self::area::{Area, release};
 use self::journal::JournalMemory;
@@ -339,7 +340,13 @@ impl ShadowMemory {
             orders,
             stamps: stamps[0],
             sample_mask: self.sample_mask,
+            to_witness: self.witnesses.wrapping_sub(self.cells),
+            over_from: 0,
+            over_span: 0,
+            compared: rule::compared(&shifts),
+            compared_by_warps: rule::compared_by_warps(&shifts),
         };
+        let (over_from, over_span) = widths.over();
         let shifts = widths.shared_shifts();
         let behind = LaunchBlock {
             cells: self.shared.0,
@@ -352,6 +359,9 @@ impl ShadowMemory {
             tag_shift: shifts.tag,
             slot_mask: (1 << slots.slot_bits) - 1,
             in_turn: u32::from(shifts.in_turn),
+            to_witness: self.shared_witnesses.wrapping_sub(self.shared.0),
+            over_from,
+            over_span,
             ..block
         };
         let set_up = launch.set_up(device, [block, behind]);

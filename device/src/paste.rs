@@ -1,0 +1,223 @@
+//! The fast paths: compiled functions, pasted in front of accesses as straight-line code.
+
+use shadow::rule;
+
+use crate::PTX;
+
+/// The fast path, to be pasted in front of an access.
+///
+/// Straight-line code over registers of its own; [`Fast::declarations`] once per function body,
+/// [`Fast::paste`] per access.
+#[derive(Clone, Copy, Debug)]
+pub struct Fast;
+
+/// What the pasted code reads: registers or literals.
+#[derive(Clone, Debug)]
+pub struct FastArguments<'a> {
+    /// Register: [`shadow::layout::LaunchBlock::cells`].
+    pub cells: &'a str,
+    /// Register: first address checked.
+    pub base: &'a str,
+    /// Register: bytes checked.
+    pub bytes: &'a str,
+    /// Register: number of cells minus 1, times 8.
+    pub index_mask: &'a str,
+    /// 32-bit register: log2 of the number of cells, plus that of the granule's bytes.
+    pub tag_from: &'a str,
+    /// 32-bit register: lowest bit of the tag.
+    pub tag_shift: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::compared`].
+    pub compared: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::compared_by_warps`].
+    pub compared_by_warps: &'a str,
+    /// Register: the thread's identity.
+    pub me: &'a str,
+    /// Register: the address, global or generic.
+    pub address: &'a str,
+    /// log2 of the granule's bytes.
+    pub granule_log2: u32,
+    /// Kind of the access, `shadow::rule::WEAK_LOAD` and on.
+    pub kind: u32,
+}
+
+/// The fast path for shared memory, likewise; the predicate is that of [`Fast`].
+#[derive(Clone, Copy, Debug)]
+pub struct FastShared;
+
+/// What the pasted code for shared memory reads: registers or literals.
+#[derive(Clone, Debug)]
+pub struct FastSharedArguments<'a> {
+    /// Register: what `__cudarun_slot` gave.
+    pub cells: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::index_mask`], times 8.
+    pub index_mask: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::compared_by_warps`].
+    pub compared_by_warps: &'a str,
+    /// Register: the thread's identity.
+    pub me: &'a str,
+    /// Register: the offset in shared memory.
+    pub address: &'a str,
+    /// log2 of the granule's bytes.
+    pub granule_log2: u32,
+    /// Kind of the access, of gpu scope if it is strong.
+    pub kind: u32,
+}
+
+/// A 64-bit literal as every assembler takes it.
+pub(crate) fn literal(bits: u64) -> String {
+    bits.cast_signed().to_string()
+}
+
+/// The bytes of a granule to those of a cell, as a shift.
+fn spread(granule_log2: u32) -> String {
+    3u32.saturating_sub(granule_log2).to_string()
+}
+
+impl FastShared {
+    pub(crate) const NAME: &'static str = "__cudarun_fast_shared(";
+    const REGISTERS: &'static str = "%crc_f_s_";
+
+    /// Register declarations, to stand once in a function body, behind those of [`Fast`].
+    pub fn declarations() -> String {
+        declarations(Self::NAME, Self::REGISTERS)
+    }
+
+    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
+    pub fn paste(arguments: &FastSharedArguments<'_>) -> String {
+        let kind = arguments.kind;
+        let values = [
+            arguments.cells,
+            arguments.index_mask,
+            arguments.compared_by_warps,
+            arguments.me,
+            arguments.address,
+            &spread(arguments.granule_log2),
+            &literal(rule::classes(kind)),
+            &literal(!rule::own(kind)),
+            &literal(rule::shared_by_warps(kind)),
+            &literal(rule::shared_by_lanes(kind)),
+        ];
+        paste(Self::NAME, Self::REGISTERS, &values)
+    }
+}
+
+impl Fast {
+    pub(crate) const NAME: &'static str = "__cudarun_fast(";
+    const REGISTERS: &'static str = "%crc_f_";
+
+    /// Register declarations, to stand once in a function body.
+    pub fn declarations() -> String {
+        declarations(Self::NAME, Self::REGISTERS)
+            + ".reg .pred %crc_hit;\n\
+               .reg .b64 %crc_at, %crc_cell, %crc_who, %crc_differs, %crc_offset;\n"
+    }
+
+    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
+    pub fn paste(arguments: &FastArguments<'_>) -> String {
+        let kind = arguments.kind;
+        let values = [
+            arguments.cells,
+            arguments.base,
+            arguments.bytes,
+            arguments.index_mask,
+            arguments.tag_from,
+            arguments.tag_shift,
+            arguments.compared,
+            arguments.compared_by_warps,
+            arguments.me,
+            arguments.address,
+            &spread(arguments.granule_log2),
+            &literal(rule::classes(kind)),
+            &literal(!rule::own(kind)),
+            &literal(rule::shared(kind)),
+            &literal(rule::shared_by_warps(kind)),
+            &literal(rule::shared_by_lanes(kind)),
+        ];
+        paste(Self::NAME, Self::REGISTERS, &values)
+    }
+}
+
+/// What a line that names a value begins with: its name and its register follow.
+const NAMED: &str = "//= ";
+
+/// The lines of a function of the device code; `name` is its name with the parenthesis behind it.
+pub(crate) fn body(name: &str) -> impl Iterator<Item = &'static str> {
+    let function = PTX
+        .split("\t// .globl")
+        .find(|part| part.contains(".visible .func") && part.contains(name))
+        .unwrap_or_default();
+    let body = function.split_once("\n{\n").map_or("", |(_, body)| body);
+    let lines = body
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with(NAMED) || !line.starts_with("//"));
+    lines.filter(|line| !matches!(*line, "" | "}" | "ret;"))
+}
+
+/// The function's registers, renamed so that no other code uses them.
+fn declarations(name: &str, registers: &str) -> String {
+    let lines = body(name).filter(|line| line.starts_with(".reg"));
+    lines
+        .map(|line| line.replace('%', registers) + "\n")
+        .collect()
+}
+
+/// The function's code, its parameters replaced by `values`.
+fn paste(name: &str, registers: &str, values: &[&str]) -> String {
+    // What stands in the place of a register: a parameter's value, which is read once, into a register
+    // that stays; and the name of a named value.
+    let mut same: Vec<(&str, String)> = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in body(name).filter(|line| !line.starts_with(".reg")) {
+        if let Some((register, value)) = parameter(line, values) {
+            same.push((register, value.to_owned()));
+        } else if let Some((name, register)) = line
+            .strip_prefix(NAMED)
+            .and_then(|line| line.split_once(' '))
+        {
+            same.push((register, format!("%crc_{name}")));
+        } else {
+            lines.push(line);
+        }
+    }
+    // The result is a predicate, which the last two lines turn into a number and return.
+    let settled = lines.iter().rev().nth(1).and_then(|line| {
+        let predicate = line.strip_prefix("selp.b32")?.rsplit(',').next()?;
+        predicate.trim().strip_suffix(';')
+    });
+    if let Some(predicate) = settled {
+        same.push((predicate, "%crc_hit".to_owned()));
+        lines.truncate(lines.len() - 2);
+    }
+    let lines = lines.into_iter();
+    lines
+        .map(|line| substitute(line, registers, &same) + "\n")
+        .collect()
+}
+
+/// The register that a line reads a parameter into, and what stands for the parameter.
+fn parameter<'a>(line: &'a str, values: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let (register, source) = line.strip_prefix("ld.param.")?.split_once(',')?;
+    let register = register.split_whitespace().nth(1)?;
+    let number = source.trim().strip_suffix("];")?.rsplit('_').next()?;
+    Some((register, values.get(number.parse::<usize>().ok()?)?))
+}
+
+/// Gives registers other names, or what stands for them.
+fn substitute(line: &str, registers: &str, same: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('%') {
+        let (before, from) = rest.split_at(at);
+        let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric());
+        let (name, behind) = from.split_at(end.map_or(from.len(), |end| end + 1));
+        text.push_str(before);
+        match same.iter().find(|(register, _)| *register == name) {
+            Some((_, value)) => text.push_str(value),
+            None => text.extend([registers, &name[1..]]),
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    text
+}
