@@ -15,6 +15,7 @@
 //! | `__cudarun_barrier_of_grid(launch, me) -> me` | after the CTA's barrier at its end |
 //! | `__cudarun_order(launch, releases, acquires)` | before what may order threads unseen by the epochs, in `fast` mode |
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
+//! | `__cudarun_load(launch, me, address, site, access, cell_at, who)` | likewise, for weak loads |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
 //! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
 //!
@@ -212,6 +213,7 @@ mod tests {
             "barrier_of_grid",
             "order",
             "slow",
+            "load",
             "range",
             "slot",
         ] {

@@ -388,6 +388,34 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     }
 }
 
+/// Whether nothing but weak loads is remembered of a granule whose cell nobody is changing: the common
+/// case of [`access`] for one more weak load. Not where grid epochs may be lost.
+pub const fn only_loads(cell: u64, me: u64, shifts: &Shifts) -> bool {
+    let all = GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK;
+    let differs = cell ^ me;
+    let alike = differs & (all | GENERATION_MASK | BUSY) == classes(WEAK_LOAD);
+    alike && above(differs, shifts.tag) == 0 && shifts.grid == 64
+}
+
+/// The next cell then: whoever comes to it shares it, or begins a newer epoch.
+pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
+    let differs = cell ^ me;
+    let fresh = me | classes(WEAK_LOAD);
+    if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
+        cell | GRID_MULTI
+    } else if above(differs, shifts.barrier) != 0 {
+        fresh
+    } else if cell & WARP_MULTI != 0 || differs & WARP_MASK != 0 {
+        cell | WARP_MULTI
+    } else if differs >> WARP_EPOCH_SHIFT != 0 {
+        fresh
+    } else if differs & LANE_MASK != 0 {
+        cell | WARP_LANE_MULTI
+    } else {
+        cell
+    }
+}
+
 /// After a conflict the cell describes a subset of the accesses, so that it never alarms falsely.
 /// A load leaves the cell to the writer it raced with, and so does a write where the cell knows a
 /// weak write already: nothing conflicts with more, and threads that all store to one granule do

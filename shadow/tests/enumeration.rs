@@ -100,6 +100,11 @@ impl Walk<'_> {
                     if settled {
                         assert_eq!((outcome.next, outcome.verdict), (cell, rule::OK));
                     }
+                    let load = kind == rule::WEAK_LOAD;
+                    if load && rule::only_loads(cell, me_here, &self.shifts) {
+                        let next = rule::join_loads(cell, me_here, &self.shifts);
+                        assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
+                    }
                     if rule::is_covered(cell, me_here, kind) {
                         let alone = me_here | rule::classes(kind);
                         assert_eq!((outcome.next, outcome.verdict), (alone, rule::OK));

@@ -252,13 +252,15 @@ pub unsafe extern "C" fn __cudarun_slow(
             count(&raw mut (*counters).outside, 1);
             return;
         }
-        if !rule::is_sampled(address, (*launch).sample_mask) {
+        let sample = (*launch).sample_mask;
+        if sample != 0 && !rule::is_sampled(address, sample) {
             return;
         }
         let shifts = shifts(launch);
         let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
         let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
-        let index = (granule & cells) + rule::slot(me, &shifts, slots, cells);
+        let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts, slots, cells) };
+        let index = (granule & cells) + slot;
         let untagged = me;
         let tag = up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let me = untagged | tag;
@@ -297,6 +299,68 @@ pub unsafe extern "C" fn __cudarun_slow(
             by.times = ones(others);
             others = 0;
         }
+    }
+}
+
+/// One weak load of one granule, where witnesses have no stamps: shares the cell in few steps where
+/// loads are all that it stands for, and else asks [`__cudarun_slow`].
+///
+/// `cell_at` is the address of the cell, `who` is `me` with the granule's tag.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_load(
+    launch: *const LaunchBlock,
+    me: u64,
+    address: u64,
+    site: u32,
+    access: u32,
+    cell_at: u64,
+    who: u64,
+) {
+    unsafe {
+        let shifts = shifts(launch);
+        let cell = load_cell(cell_at);
+        let inside = address - (*launch).window_base < (*launch).window_bytes;
+        if !(inside & rule::only_loads(cell, who, &shifts)) {
+            __cudarun_slow(launch, me, address, site, access);
+            return;
+        }
+        // As in the called check: one lane for all that load the granule, which enters itself and
+        // one other.
+        let lanes = peers_of_cell(cell_at, who & !LANE_MASK);
+        if lanes & lanes_below() != 0 {
+            return;
+        }
+        let others = lanes & (lanes - 1);
+        let other = ones((others & (0 - others)) - 1) as u64;
+        let mut next = rule::join_loads(cell, who, &shifts);
+        let begins = next & (GRID_MULTI | WARP_MULTI | WARP_LANE_MULTI) == 0;
+        if begins & (others != 0) {
+            next = next | WARP_LANE_MULTI;
+        }
+        if next == cell || compare_and_swap(cell_at, cell, next | BUSY) != cell {
+            __cudarun_slow(launch, me, address, site, access);
+            if others != 0 {
+                __cudarun_slow(launch, me & !LANE_MASK | other, address, site, access);
+            }
+            return;
+        }
+        let mine = witness::of(site, me, &shifts);
+        let at = witness::At {
+            witnesses: cell_at + (*launch).to_witness,
+            stamps: 0,
+            row: row(launch),
+            tag: who ^ me,
+        };
+        if !begins {
+            witness::remember_one_more(&at, &shifts, cell, mine);
+        } else if others == 0 {
+            witness::remember_alone(&at, false, mine, 0);
+        } else {
+            let last = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | other << WITNESS_LANE_SHIFT;
+            witness::remember_loads(&at, mine, last);
+        }
+        publish_cell(cell_at, next);
     }
 }
 

@@ -27,6 +27,18 @@ pub fn peers(a: u64, b: u64, c: u64) -> u32 {
     by_a & by_b & by_c
 }
 
+/// Likewise, and the same two values.
+pub fn peers_of_cell(a: u64, b: u64) -> u32 {
+    let (by_a, by_b): (u32, u32);
+    unsafe {
+        asm!("{{ .reg .b32 %active; activemask.b32 %active;",
+            "match.any.sync.b64 {0}, {2}, %active;",
+            "match.any.sync.b64 {1}, {3}, %active; }}",
+            out(reg32) by_a, out(reg32) by_b, in(reg64) a, in(reg64) b)
+    };
+    by_a & by_b
+}
+
 /// The lanes below this one, one bit each.
 pub fn lanes_below() -> u32 {
     special!("lanemask_lt")

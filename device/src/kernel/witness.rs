@@ -98,6 +98,26 @@ pub fn remember_alone(at: &At, write: bool, mine: u64, stamp: u64) {
     at.enter(0, sole_witness((mine >> WITNESS_SITE_SHIFT) as u32, write), stamp);
 }
 
+/// Enters a load that shares a cell of which only loads are remembered.
+#[inline(always)]
+pub fn remember_one_more(at: &At, shifts: &Shifts, before: u64, mine: u64) {
+    let sole = at.witness(0);
+    if sole & WITNESS_SOLE != 0 {
+        remember_loads(at, at.whole(sole, before, shifts), mine);
+    } else {
+        at.enter(WITNESS_LOADS + WITNESS_LAST, mine, 0);
+    }
+}
+
+/// Enters the first and the last load, where there is nothing else.
+#[inline(always)]
+pub fn remember_loads(at: &At, first: u64, last: u64) {
+    at.enter(WITNESS_LOADS, first, 0);
+    at.enter(WITNESS_LOADS + WITNESS_LAST, last, 0);
+    at.enter(WITNESS_WRITES, 0, 0);
+    at.enter(WITNESS_WRITES + WITNESS_LAST, 0, 0);
+}
+
 /// Enters an access that made the cell `next`, where it stood for others before.
 pub fn remember(at: &At, shifts: &Shifts, before: u64, next: u64, write: bool, mine: u64, stamp: u64) {
     let sole = at.witness(0);

@@ -239,7 +239,12 @@ fn in_one_space(
     if inline && (claims || granules > 1) {
         line(text, format_args!("{ask}:"));
     }
-    let called = if granules == 1 { "slow" } else { "range" };
+    let load = claims && kind == rule::WEAK_LOAD;
+    let called = match granules {
+        1 if load => "load",
+        1 => "slow",
+        _ => "range",
+    };
     let mut access = device::access_word(kind, granule_log2, op.bytes());
     let mut launch = "%crc_launch";
     if shared {
@@ -254,13 +259,17 @@ fn in_one_space(
         );
     }
     let (site, access) = (site.to_string(), access.to_string());
-    let arguments = [
+    let who = if shared { "%crc_me" } else { "%crc_who" };
+    let mut arguments = vec![
         ("b64", launch),
         ME,
         ("b64", "%crc_address"),
         ("b32", &*site),
         ("b32", &*access),
     ];
+    if called == "load" {
+        arguments.extend([("b64", "%crc_at"), ("b64", who)]);
+    }
     text.push_str(&call(called, None, &arguments));
 }
 
