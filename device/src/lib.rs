@@ -18,8 +18,9 @@
 //! | `__cudarun_load(launch, me, address, site, access, cell_at, who)` | likewise, for weak loads |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
 //! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
+//! | `__cudarun_cluster_place(launch, address, rank) -> address` | for shared memory, in kernels that reach that of other CTAs |
 //!
-//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for `slot`, and where the
+//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for the last two, and where the
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
 //! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
@@ -49,14 +50,17 @@ pub const PREFIX: &str = "__cudarun_";
 /// So do those of the journal.
 const JOURNAL: &str = "__cudarun_journal_";
 
+/// So do those for modules that reach the shared memory of other CTAs.
+const CLUSTER: &str = "__cudarun_cluster_";
+
 /// Name of the hidden last kernel parameter, a `.u64` address of the launch block.
 pub const LAUNCH_PARAM: &str = "__cudarun_launch";
 
 /// The functions that are called, ready to stand in any module of sm_70 or later.
 ///
 /// Linkage is dropped, so that modules can be linked together. Those of the journal are there on
-/// request only.
-pub fn functions(journal: bool) -> String {
+/// request only, and so are those for clusters, which need sm_90.
+pub fn functions(journal: bool, clusters: bool) -> String {
     let start = PTX.find(".visible").unwrap_or(PTX.len());
     let mut text = String::new();
     for part in PTX[start..]
@@ -68,7 +72,12 @@ pub fn functions(journal: bool) -> String {
         };
         let function = part[start..].replace(".visible .func", ".func");
         let pasted = |line: &str| line.contains(Fast::NAME) || line.contains(FastShared::NAME);
-        let other = |line: &str| !journal && line.contains(JOURNAL);
+        let other = |line: &str| {
+            let parts = [(journal, JOURNAL), (clusters, CLUSTER)];
+            parts
+                .iter()
+                .any(|(wanted, part)| !wanted && line.contains(part))
+        };
         if !function
             .lines()
             .next()
@@ -204,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_called_functions_are_all_there() {
-        let text = functions(true);
+        let text = functions(true, true);
         for name in [
             "enter",
             "barrier",
@@ -216,6 +225,7 @@ mod tests {
             "load",
             "range",
             "slot",
+            "cluster_place",
         ] {
             assert!(text.contains(&format!("__cudarun_{name}(")), "{name}");
         }

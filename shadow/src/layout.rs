@@ -192,6 +192,11 @@ pub struct LaunchBlock {
     pub compared: u64,
     /// [`rule::compared_by_warps`](crate::rule::compared_by_warps).
     pub compared_by_warps: u64,
+    /// Where CTAs reach each other's shared memory: log2 of the bytes of a CTA's window in the range of
+    /// addresses that all of them have together, by CTA id. Then there is one slot, for all of it.
+    pub owner_shift: u64,
+    /// Keeps the size an even multiple of 8 bytes, since two blocks lie behind one another.
+    pub unused: u64,
 }
 }
 
@@ -371,7 +376,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 192);
+        assert_eq!(size_of::<LaunchBlock>(), 208);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);

@@ -20,6 +20,9 @@ pub struct Shape {
     pub warp_barriers: bool,
     /// The kernel executes barriers of the whole grid, and so of the CTA.
     pub grid_barriers: bool,
+    /// Bits of the tag that cells of shared memory need, where CTAs reach each other's: those of a
+    /// CTA id beyond the number of slots. Otherwise 0.
+    pub shared_tag: u32,
 }
 
 /// The widths of a launch, in bits.
@@ -65,6 +68,7 @@ const MAX_GRID_EPOCH: u32 = 12;
 pub fn widths(shape: &Shape) -> Result<Widths, TooLarge> {
     let granules = shape.window_bytes.max(1).div_ceil(1 << shape.granule_log2);
     let tag = bits(granules).saturating_sub(shape.index_bits);
+    let tag = tag.max(shape.shared_tag);
     let cta = bits(shape.ctas);
     let levels = [shape.barriers, shape.warp_barriers, shape.grid_barriers];
     let needed = tag + cta + levels.map(u32::from).iter().sum::<u32>() * MIN_EPOCH;
@@ -114,6 +118,14 @@ impl Widths {
             },
             grid: 64 - self.grid,
             in_turn: false,
+        }
+    }
+
+    /// Likewise for shared memory that other CTAs can access: whose it is, is the tag.
+    pub fn cluster_shifts(&self) -> Shifts {
+        Shifts {
+            in_turn: true,
+            ..self.shifts()
         }
     }
 
@@ -212,6 +224,7 @@ mod tests {
         barriers: true,
         warp_barriers: true,
         grid_barriers: false,
+        shared_tag: 0,
     };
 
     #[test]

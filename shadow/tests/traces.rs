@@ -240,6 +240,7 @@ fn ctas_that_agree_modulo_a_power_of_two_still_race() {
             barriers: bits < 24,
             warp_barriers: bits < 20,
             grid_barriers: bits < 12,
+            shared_tag: 0,
         };
         let widths = widths(&shape).unwrap();
         let shifts = widths.shifts();

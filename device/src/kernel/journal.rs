@@ -280,7 +280,8 @@ unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut 
         let journal = (*launch).journal as *const Journal;
         let mut place = access.address >> PIECE_LOG2;
         if is_shared(access.word) {
-            place = place + (rule::cta(load_local(state + ME), &shifts(launch)) << 32u32);
+            let cta = rule::cta(load_local(state + ME), &shifts(launch));
+            place = place + ((cta & (*launch).slot_mask) << 32u32);
         }
         let number = place * 0x9e37_79b9_7f4a_7c15 >> 32u32;
         ((*journal).locks + ((number & (*journal).lock_mask) << 5u32)) as *mut Lock

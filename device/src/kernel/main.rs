@@ -35,8 +35,11 @@ mod order;
 #[path = "../../../shadow/src/rule.rs"]
 mod rule;
 
-mod journal;
+#[macro_use]
 mod memory;
+
+mod cluster;
+mod journal;
 mod record;
 mod witness;
 

@@ -76,14 +76,21 @@ impl Audit {
         let (records, counters) = checker.recorded(device, begun);
         self.counters = counters;
         self.cells.extend(records.iter().map(|record| {
+            let (owner, address) = match checker::is_shared(record) {
+                true => {
+                    let (owner, at) = begun.in_shared(u64::from(record.cta), record.address);
+                    (Some(owner), at)
+                }
+                false => (None, record.address),
+            };
             Conflict {
                 line: line(record.site),
                 earlier: line(record.previous_site),
                 thread: record.thread,
                 earlier_thread: (record.previous_thread != shadow::layout::UNKNOWN)
                     .then_some(record.previous_thread),
-                shared: checker::is_shared(record).then_some(u64::from(record.cta)),
-                address: record.address,
+                shared: owner,
+                address,
                 possible: !begun.is_decided(record),
                 why: log::Why::Unordered,
             }

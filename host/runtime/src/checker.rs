@@ -276,7 +276,7 @@ impl Checker {
             (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let mut race = self.race(&launch, begun.is_decided(record), record, *count);
+            let mut race = self.race(&launch, &begun, record, *count);
             if let (Some(judged), Some(module)) = (&judged, self.modules.get(&launch.module)) {
                 let line = |site| module.lines.get(&site).copied().unwrap_or(0);
                 let lines = [race.previous_site, race.site].map(line);
@@ -350,12 +350,12 @@ impl Checker {
         }
     }
 
-    fn race(&self, launch: &log::Launch, decided: bool, record: &Record, count: u64) -> log::Race {
+    fn race(&self, launch: &log::Launch, begun: &Begun, record: &Record, count: u64) -> log::Race {
         let previous = (record.previous_cta != UNKNOWN && record.previous_thread != UNKNOWN)
             .then(|| thread(launch, record.previous_cta, record.previous_thread));
         log::Race {
             launch: launch.launch,
-            decided,
+            decided: begun.is_decided(record),
             level: match record.verdict {
                 rule::CONFLICT_GRID => Level::Grid,
                 rule::CONFLICT_CTA => Level::Cta,
@@ -370,7 +370,10 @@ impl Checker {
             },
             why: log::Why::Unordered,
             locks: Vec::new(),
-            address: record.address,
+            address: match is_shared(record) {
+                true => begun.in_shared(0, record.address).1,
+                false => record.address,
+            },
             allocation: match is_shared(record) {
                 true => None,
                 false => self.allocations.find(record.address).cloned(),

@@ -9,7 +9,7 @@ use shadow::layout::{
     ENTRY_EXIT, ENTRY_FENCE, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED, ENTRY_WARP_ARRIVE,
     ENTRY_WARP_PASS, JournalEntry,
 };
-use simt::{Executing, Observer};
+use simt::{Executing, Observer, SHARED_STEP};
 
 use crate::reference::Reference;
 
@@ -18,6 +18,8 @@ pub(crate) struct Replay<'a> {
     reference: Reference,
     /// Turns a byte offset in the module's original text into one in the text that was loaded.
     loaded: &'a dyn Fn(u32) -> u32,
+    /// Whose shared memory a place of a thread of a CTA is in, and its offset there.
+    in_shared: &'a dyn Fn(u64, u64) -> (u64, u64),
     shape: Shape,
     /// The number of the entry, from 1.
     now: u32,
@@ -66,10 +68,16 @@ impl Meeting {
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(reference: Reference, shape: Shape, loaded: &'a dyn Fn(u32) -> u32) -> Self {
+    pub(crate) fn new(
+        reference: Reference,
+        shape: Shape,
+        loaded: &'a dyn Fn(u32) -> u32,
+        in_shared: &'a dyn Fn(u64, u64) -> (u64, u64),
+    ) -> Self {
         Self {
             reference,
             loaded,
+            in_shared,
             shape,
             now: 0,
             barriers: HashMap::new(),
@@ -82,6 +90,19 @@ impl<'a> Replay<'a> {
     pub(crate) fn finish(mut self, dropped: u64) -> Reference {
         self.reference.miss(dropped);
         self.reference
+    }
+
+    /// An address as the simulated device has it.
+    fn address(&self, cta: u64, space: Space, address: u64) -> u64 {
+        if space == Space::Global {
+            return address;
+        }
+        let (owner, offset) = (self.in_shared)(cta, address);
+        let rank = self.shape.rank_of(cta, owner);
+        match owner == cta {
+            true => offset,
+            false => (1 + u64::from(rank)) * SHARED_STEP + offset,
+        }
     }
 
     /// How often lanes have come to the barrier of their cluster, after `more` times; lanes with the
@@ -118,11 +139,11 @@ impl<'a> Replay<'a> {
             _ => Space::Shared,
         };
         let about = entry.address as u32;
+        let address = self.address(who.cta, space, entry.address);
         match entry.kind & !ENTRY_SHARED {
-            ENTRY_ACCESS => self.reference.told(who, space, entry.address),
+            ENTRY_ACCESS => self.reference.told(who, space, address),
             ENTRY_EARLIER => {
-                let (address, time) = (entry.address, entry.time);
-                self.reference.earlier(who, space, address, time);
+                self.reference.earlier(who, space, address, entry.time);
             }
             ENTRY_ARRIVE => {
                 let waits = self.reference.waits(who);

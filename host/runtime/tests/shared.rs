@@ -92,6 +92,51 @@ fn ctas_that_share_a_slot_are_counted_and_never_race() {
     assert!(races.iter().all(|race| race.level == Level::Cta));
 }
 
+/// The first thread of each CTA stores into the shared memory of the other one of its cluster; after a barrier, if there is
+/// one, it loads its own.
+fn cluster_kernel(barrier: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.extern .shared .align 4 .b8 words[];\n\
+         .visible .entry k() .reqnctapercluster 2 {{ .reg .pred %p; .reg .b32 %c, %own, %far, %v;\n\
+         mov.u32 %c, %tid.x; setp.eq.u32 %p, %c, 0;\n\
+         mov.u32 %c, %cluster_ctarank; xor.b32 %c, %c, 1; mov.u32 %own, words;\n\
+         mapa.shared::cluster.u32 %far, %own, %c;\n\
+         @%p st.shared::cluster.u32 [%far+4], %c;\n{barrier}\n\
+         @%p ld.shared.u32 %v, [words+4];\n\
+         barrier.cluster.arrive.relaxed; barrier.cluster.wait; ret; }}"
+    )
+}
+
+const CLUSTER_BARRIER: &str = "barrier.cluster.arrive; barrier.cluster.wait;";
+
+#[test]
+fn clusters_that_share_slots_are_counted_and_never_race() {
+    let grid = 6000;
+    let (launches, races) = logged(&cluster_kernel(CLUSTER_BARRIER), small(), grid, 1);
+    assert_eq!(launches[0].counters.outside, 0);
+    assert!(races.iter().all(|race| !race.decided), "{races:?}");
+    let (launches, races) = logged(&cluster_kernel(""), small(), grid, 1);
+    assert_eq!(launches[0].counters.outside, 0);
+    assert!(!races.is_empty());
+    for race in races {
+        assert_eq!((race.space, race.level), (Space::Shared, Level::Grid));
+        assert!(race.decided && race.address == 4, "{race:?}");
+        // Clusters are pairs of neighbours.
+        let before = race.previous_thread.unwrap().block[0];
+        assert_eq!(before ^ race.thread.block[0], 1);
+    }
+}
+
+#[test]
+fn with_enough_slots_no_cluster_is_evicted() {
+    let kernel = cluster_kernel(CLUSTER_BARRIER);
+    let (launches, _) = logged(&kernel, Options::default(), 100, 2);
+    for launch in launches {
+        assert_eq!(launch.counters.evictions, 0);
+        assert_eq!(launch.counters.unreleased, 0);
+    }
+}
+
 #[test]
 fn cells_are_cleared_when_the_generations_run_out() {
     let (launches, races) = logged(&kernel("bar.sync 0;"), small(), 2, 300);

@@ -67,6 +67,12 @@ pub(crate) enum Kind {
         rank: u32,
         generic: bool,
     },
+    /// Rank of the CTA of the cluster whose shared memory an address is in.
+    Rank {
+        d: u32,
+        address: u32,
+        generic: bool,
+    },
     /// True for the lanes whose generic address lies in a space.
     IsSpace {
         d: u32,

@@ -10,6 +10,7 @@ use shadow::rule;
 
 use crate::analysis::Granules;
 use crate::call::{ME, call};
+use crate::cluster;
 use crate::names::{Meaning, Names};
 
 /// What becomes of an instruction.
@@ -39,13 +40,15 @@ pub(crate) enum Place {
     Global,
     /// To shared memory of the thread's own CTA.
     Shared,
+    /// To shared memory of a CTA of its cluster.
+    Cluster,
     /// Its address tells.
     Generic,
 }
 
 impl Place {
     pub(crate) fn may_be_global(self) -> bool {
-        self != Self::Shared
+        matches!(self, Self::Global | Self::Generic)
     }
 
     pub(crate) fn may_be_shared(self) -> bool {
@@ -79,6 +82,7 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
     let place = match space {
         Space::Global => Some(Place::Global),
         Space::Shared => Some(Place::Shared),
+        Space::SharedCluster => Some(Place::Cluster),
         Space::Generic => Some(Place::Generic),
         _ => None,
     };
@@ -160,7 +164,19 @@ pub(crate) fn check(
         let about = (op, site, granules.global);
         in_one_space(&mut text, about, (false, inline), (&skip, label));
     }
-    if let Some(granule_log2) = shared {
+    if let Some(granule_log2) = shared
+        && granules.clusters
+    {
+        if either {
+            line(
+                &mut text,
+                format_args!("bra {skip};\n$crc_elsewhere_{label}:"),
+            );
+        }
+        text.push_str(&cluster::place(place, &skip));
+        let kind = cluster::kind(op);
+        called(&mut text, (op, site), (kind, granule_log2, true), false);
+    } else if let Some(granule_log2) = shared {
         if either {
             text.push_str(&format!(
                 "bra {skip};\n$crc_elsewhere_{label}:\nisspacep.shared %crc_global, %crc_address;\n\
@@ -240,10 +256,21 @@ fn in_one_space(
         line(text, format_args!("{ask}:"));
     }
     let load = claims && kind == rule::WEAK_LOAD;
-    let called = match granules {
-        1 if load => "load",
-        1 => "slow",
-        _ => "range",
+    called(text, (op, site), (kind, granule_log2, shared), load);
+}
+
+/// The called check of `%crc_address`; `load` when a pasted one has left the cell's address and the
+/// thread's identity for that of weak loads.
+fn called(
+    text: &mut String,
+    (op, site): (&MemoryOp, u32),
+    (kind, granule_log2, shared): (u32, u32, bool),
+    load: bool,
+) {
+    let name = match op.bytes() <= 1 << granule_log2 {
+        true if load => "load",
+        true => "slow",
+        false => "range",
     };
     let mut access = device::access_word(kind, granule_log2, op.bytes());
     let mut launch = "%crc_launch";
@@ -267,10 +294,10 @@ fn in_one_space(
         ("b32", &*site),
         ("b32", &*access),
     ];
-    if called == "load" {
+    if name == "load" {
         arguments.extend([("b64", "%crc_at"), ("b64", who)]);
     }
-    text.push_str(&call(called, None, &arguments));
+    text.push_str(&call(name, None, &arguments));
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {

@@ -46,6 +46,8 @@ pub struct KernelInfo {
     pub release_sites: Vec<String>,
     /// It may access shared memory, by a generic address for instance, checked or not.
     pub may_access_shared: bool,
+    /// It may access the shared memory of other CTAs of its cluster.
+    pub clusters: bool,
     /// log2 of the granule: the smallest checked access, at most 4 bytes.
     pub granule_log2: u32,
     /// Likewise of shared memory; none when nothing there is checked.
@@ -101,6 +103,8 @@ pub(crate) struct Granules {
     /// Cells that are over are claimed in place; not where witnesses have stamps, which only the
     /// called check writes.
     pub claims: bool,
+    /// Shared memory may be that of another CTA.
+    pub clusters: bool,
 }
 
 /// Decides for the whole module.
@@ -159,8 +163,8 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
     let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
 
     // Kernels that share a function share its granules: global, shared, and 0 there once shared
-    // memory is known to be accessed.
-    let mut granules: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
+    // memory is known to be accessed, and once more when it is that of other CTAs.
+    let mut granules: BTreeMap<&str, [u32; 4]> = BTreeMap::new();
     let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
     for entry in &entries {
         let mut reached = graph.directly_reachable(&entry.name);
@@ -168,7 +172,8 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         for name in &reached {
             if let Some(facts) = facts.get(name) {
                 let (global, shared) = (facts.granule_log2, facts.shared_granule_log2);
-                granules.insert(name, [global, shared, u32::from(!facts.names_shared)]);
+                let without = [!facts.names_shared, !facts.clusters].map(u32::from);
+                granules.insert(name, [global, shared, without[0], without[1]]);
             }
         }
         groups.push((entry, reached));
@@ -178,7 +183,7 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         settled = true;
         for (_, reached) in &groups {
             let all = reached.iter().filter_map(|name| granules.get(name));
-            let least = all.fold([2, 2, 1], |a, b| std::array::from_fn(|n| a[n].min(b[n])));
+            let least = all.fold([2, 2, 1, 1], |a, b| std::array::from_fn(|n| a[n].min(b[n])));
             for name in reached {
                 if let Some(known) = granules.get_mut(name)
                     && *known != least
@@ -203,13 +208,15 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         let known = granules.get(entry.name.as_str());
-        let [global, shared, none] = known.copied().unwrap_or([2, 2, 1]);
+        let [global, shared, none, own] = known.copied().unwrap_or([2, 2, 1, 1]);
         let granules = Granules {
             global,
             shared: (none == 0 && !config.leave_shared).then_some(shared),
             claims: true,
+            clusters: own == 0 && !config.leave_shared,
         };
         (info.granule_log2, info.shared_granule_log2) = (granules.global, granules.shared);
+        info.clusters = granules.clusters;
         info.may_access_shared &= none == 0;
         if !info.instrumented {
             info.checked = 0;

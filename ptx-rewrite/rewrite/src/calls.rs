@@ -17,8 +17,8 @@ pub(crate) const STATE_PARAM: &str = "__cudarun_state";
 /// A launch block that covers nothing, for callers that have none: the module's own functions that
 /// are reached through a pointer, and kernels left alone.
 pub(crate) const NO_LAUNCH: &str = "\n.global .align 8 .u64 __cudarun_none_cell[8];\n\
-    .global .align 8 .u64 __cudarun_none[38] = {__cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, \
-    __cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0};\n";
+    .global .align 8 .u64 __cudarun_none[40] = {__cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, \
+    __cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0};\n";
 
 /// Whether this is a direct call of a function that takes the state.
 pub(crate) fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {

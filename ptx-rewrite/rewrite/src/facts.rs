@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub shared_granule_log2: u32,
     /// It knows shared memory: without, a generic address is none.
     pub names_shared: bool,
+    /// It reaches the shared memory of other CTAs of its cluster.
+    pub clusters: bool,
     /// Accesses of shared memory that are not checked.
     pub shared: u32,
     /// Accesses of private or constant memory.
@@ -153,7 +155,8 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                     facts.special.add(&op);
                     facts.granule_log2 = facts.granule_log2.min(element);
                 }
-                facts.checkable_shared += u32::from(place == Place::Shared);
+                facts.clusters |= place == Place::Cluster;
+                facts.checkable_shared += u32::from(!place.may_be_global());
                 if place.may_be_shared() {
                     facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
                 }
@@ -166,9 +169,10 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
             Checked::NotUnderstood => {
                 facts.puzzle(&opcode(instruction), line, observable(instruction));
             }
-            // The address of another CTA's shared memory, which no cell is told of.
+            // The address of another CTA's shared memory.
             Checked::NoAccess if instruction.opcode == "mapa" => {
-                facts.puzzle(&opcode(instruction), line, true);
+                facts.clusters = true;
+                facts.names_shared = true;
             }
             Checked::NoAccess if isa::lookup(&instruction.opcode).is_none() => {
                 facts.puzzle(&opcode(instruction), line, false);
@@ -185,7 +189,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         facts.orders |= counted;
         if orders(instruction) {
             let known = isa::memory(instruction).is_some_and(|op| op.is_plain());
-            facts.uncounted |= !counted && !known;
+            facts.uncounted |= !counted && !known && !order::orders_nothing(instruction);
             let text = module.slice(instruction.span);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             facts.releases.push(format!("{text} at PTX line {line}"));
@@ -251,7 +255,7 @@ fn orders(instruction: &Instruction) -> bool {
     match isa::sync(instruction) {
         Some(SyncOp::WarpBarrier { .. }) => !isa::sync::is_full_warp_barrier(instruction),
         Some(SyncOp::CtaBarrier { .. }) => !isa::sync::is_full_cta_barrier(instruction),
-        Some(SyncOp::ClusterBarrier { .. } | SyncOp::Mbarrier { .. }) => true,
+        Some(SyncOp::Mbarrier { .. }) => true,
         _ => isa::memory(instruction).is_some_and(|op| {
             op.scope == isa::Scope::Cluster && op.is_strong()
                 || matches!(op.kind, MemoryKind::BulkCopy) && op.space != Space::Shared

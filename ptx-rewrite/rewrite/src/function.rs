@@ -8,6 +8,7 @@ use crate::access::{self, Checked};
 use crate::analysis::Plan;
 use crate::call::{LAUNCH, ME, call};
 use crate::calls::{self, STATE_PARAM};
+use crate::cluster;
 use crate::edit::Edits;
 use crate::epoch;
 use crate::grid::{self, Part};
@@ -47,8 +48,16 @@ pub(crate) fn rewrite(
         });
     edits.insert(
         body.span.start + 1,
-        prologue(function, config, granules.global, (state, shared)),
+        prologue(
+            function,
+            config,
+            granules.global,
+            (state, shared && !granules.clusters),
+        ),
     );
+    if granules.clusters {
+        edits.insert(body.span.start + 1, cluster::DECLARATIONS);
+    }
     let grid_barriers = grid::barriers(body);
     let mut label = 0;
     for (statement, instruction) in body.instructions() {

@@ -19,6 +19,7 @@ use crate::access::{self, Checked, Place, unless};
 use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
+use crate::cluster;
 use crate::edit::Edits;
 use crate::names::Names;
 
@@ -38,6 +39,9 @@ pub(crate) fn rewrite(
         return;
     };
     edits.insert(body.span.start + 1, prologue(function));
+    if granules.clusters {
+        edits.insert(body.span.start + 1, cluster::DECLARATIONS);
+    }
     let names = Names::new(module, function, body);
     for (at, instruction) in body.instructions() {
         if let Checked::Yes { op, place } = access::classify(&names, at, instruction) {
@@ -113,9 +117,18 @@ fn access(
         "add.s64 %crc_block, %crc_launch, {};\nmov.u32 %crc_word, {shared};\n",
         size_of::<LaunchBlock>()
     );
+    let clusters = granules.clusters;
     match place {
         Place::Global => text.push_str(&in_global),
-        Place::Shared => text.push_str(&in_shared),
+        Place::Shared | Place::Cluster if clusters => {
+            text.push_str(&(cluster::place(place, &skip) + &in_shared));
+        }
+        Place::Shared | Place::Cluster => text.push_str(&in_shared),
+        Place::Generic if clusters => text.push_str(&format!(
+            "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
+             {}{in_shared}$crc_known_{at}:\n",
+            cluster::place(place, &skip)
+        )),
         Place::Generic => text.push_str(&format!(
             "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
              isspacep.shared %crc_global, %crc_address;\n@!%crc_global bra {skip};\n\

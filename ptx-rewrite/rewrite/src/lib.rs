@@ -10,12 +10,14 @@
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
 //! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`order`] counts
 //! what else orders threads, [`calls`] hands the state to device functions and back.
-//! [`journal`] does for kernels that keep a journal what the others do for cells.
+//! [`journal`] does for kernels that keep a journal what the others do for cells, [`cluster`] says
+//! whose shared memory it is.
 
 mod access;
 mod analysis;
 mod call;
 mod calls;
+mod cluster;
 mod cubin;
 pub mod edit;
 mod epoch;
@@ -82,7 +84,8 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
     }
     if inserted && let Some(at) = first_definition(module) {
         let journal = !plan.journaled.is_empty();
-        edits.insert(at, device::functions(journal) + calls::NO_LAUNCH);
+        let clusters = plan.instrumented.values().any(|of| of.clusters);
+        edits.insert(at, device::functions(journal, clusters) + calls::NO_LAUNCH);
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

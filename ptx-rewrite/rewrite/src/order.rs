@@ -2,7 +2,7 @@
 //! ([`shadow::order`]): each such operation is counted by its CTA, in front of it.
 
 use ptx::ast::Instruction;
-use ptx::isa::{self, Scope, SyncOp};
+use ptx::isa::{self, MbarrierOp, Scope, SyncOp};
 use shadow::order::{NARROW, WIDE};
 
 use crate::access;
@@ -15,11 +15,24 @@ pub(crate) fn counted(instruction: &Instruction) -> Option<[u64; 2]> {
     let acquires = isa::sync::acquire_capable(instruction);
     let reach = match isa::sync(instruction) {
         Some(SyncOp::CtaBarrier { .. } | SyncOp::WarpBarrier { .. }) => NARROW,
-        Some(SyncOp::Fence { scope, .. }) => within(scope),
+        Some(SyncOp::Fence { scope, .. } | SyncOp::Mbarrier { scope, .. }) => within(scope),
         _ => isa::memory(instruction).map_or(WIDE, |op| within(op.scope)),
     };
     let add = |does| if does { reach } else { 0 };
     (releases || acquires).then_some([add(releases), add(acquires)])
+}
+
+/// True of operations on barriers that order nothing by themselves.
+pub(crate) fn orders_nothing(instruction: &Instruction) -> bool {
+    match isa::sync(instruction) {
+        Some(SyncOp::ClusterBarrier { arrive, relaxed }) => arrive && relaxed,
+        Some(SyncOp::Mbarrier { op, relaxed, .. }) => {
+            let waits = matches!(op, MbarrierOp::TestWait | MbarrierOp::TryWait);
+            let arrives = isa::sync::release_capable(instruction);
+            relaxed || !(waits || arrives)
+        }
+        _ => false,
+    }
 }
 
 fn within(scope: Scope) -> u64 {

@@ -144,6 +144,13 @@ impl Shape {
         (z * gy + y) * gx + x
     }
 
+    /// The rank of `peer` in the cluster of `cta`, to which it belongs; 0 if it does not.
+    pub fn rank_of(&self, cta: u64, peer: u64) -> u32 {
+        let size: u32 = self.cluster.iter().map(|n| n.max(&1)).product();
+        let found = (0..size).find(|&rank| self.peer(cta, rank) == peer);
+        found.unwrap_or(0)
+    }
+
     /// True when an operation of `of` with scope `scope` can order `other`.
     pub fn includes(&self, scope: Scope, of: Thread, other: Thread) -> bool {
         match scope {

@@ -68,7 +68,8 @@ impl Checker {
         oracle.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
         let shifts = rewrite::edit::Shifts::new(&module.text);
         let loaded = |at| shifts.rewritten(at);
-        let mut replay = Replay::new(oracle, shape(extent), &loaded);
+        let in_shared = |cta, place| begun.in_shared(cta, place);
+        let mut replay = Replay::new(oracle, shape(extent), &loaded, &in_shared);
         // Not through the method, which would hold the modules too.
         let shadow = self.shadows.get_mut(&device.memory_id())?;
         let dropped = shadow

@@ -71,6 +71,8 @@ pub struct Begun {
     pub parameter: Option<u64>,
     /// Where the launch has its records, if it is checked on the device.
     pub(super) place: Option<usize>,
+    /// Where addresses in shared memory say whose it is, behind the offset.
+    owner_shift: Option<u32>,
     pub(super) launch: log::Launch,
     release_capable: bool,
     /// The kernel keeps a journal, for happens-before to decide.
@@ -101,6 +103,14 @@ impl Begun {
     pub(crate) fn cells_decide(&self) -> (bool, bool) {
         let by_cells = self.scrutiny != Some(Scrutiny::Everything);
         (by_cells, self.release_capable)
+    }
+
+    /// Whose shared memory a place of a thread of `cta` is in, and its offset there.
+    pub(crate) fn in_shared(&self, cta: u64, place: u64) -> (u64, u64) {
+        match self.owner_shift {
+            Some(shift) => (place >> shift, place & ((1 << shift) - 1)),
+            None => (cta, place),
+        }
     }
 
     /// Whether a conflict of cells is known to be a race.
@@ -238,6 +248,7 @@ impl Checker {
         Begun {
             parameter: None,
             place: None,
+            owner_shift: None,
             launch: log::Launch {
                 launch: self.launches + 1,
                 module: key.0,
@@ -306,12 +317,14 @@ impl Checker {
             barriers: info.barriers || info.journaled,
             warp_barriers: info.warp_barriers && !info.journaled,
             grid_barriers: info.grid_barriers && !info.journaled,
+            shared_tag: 0,
         };
         // A witness tells that many CTAs apart.
         begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),
             granule_log2,
+            clusters: info.clusters,
         });
         let armed = if selected {
             let window = self.allocations.window();
@@ -333,6 +346,7 @@ impl Checker {
             Ok(armed) => {
                 begun.parameter = Some(armed.parameter);
                 begun.place = Some(armed.place);
+                begun.owner_shift = armed.owner_shift;
                 begun.launch.counters.cleared = armed.cleared;
                 Ok(())
             }

@@ -12,7 +12,7 @@ use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
 use shadow::layout::{Counters, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES};
 use shadow::order::COUNTS_BYTES;
-use shadow::plan::{self, Shape};
+use shadow::plan::{self, Shape, Widths};
 use shadow::rule;
 
 use self::area::{Area, release};
@@ -85,6 +85,8 @@ pub struct SharedShape {
     pub bytes: u64,
     /// log2 of the granule's bytes: 0, 1 or 2.
     pub granule_log2: u32,
+    /// CTAs of a cluster reach each other's.
+    pub clusters: bool,
 }
 
 /// How the cells of shared memory are divided.
@@ -96,6 +98,46 @@ struct Slots {
     slot_bits: u32,
 }
 
+impl Slots {
+    /// Completes the block of shared memory.
+    fn divide(
+        self,
+        block: LaunchBlock,
+        shared: Option<SharedShape>,
+        widths: &Widths,
+        ctas: u64,
+    ) -> LaunchBlock {
+        match shared {
+            // All of it is one slot.
+            Some(SharedShape {
+                clusters: true,
+                granule_log2,
+                ..
+            }) => {
+                let owner_shift = self.index_bits + granule_log2;
+                let index_bits = self.index_bits + self.slot_bits;
+                LaunchBlock {
+                    window_bytes: ctas << owner_shift,
+                    index_mask: (1 << index_bits) - 1,
+                    index_bits,
+                    tag_shift: widths.cluster_shifts().tag,
+                    slot_mask: 0,
+                    owner_shift: u64::from(owner_shift),
+                    ..block
+                }
+            }
+            _ => LaunchBlock {
+                window_bytes: shared.map_or(0, |shared| shared.bytes),
+                index_mask: (1 << self.index_bits) - 1,
+                index_bits: self.index_bits,
+                tag_shift: widths.shared_shifts().tag,
+                slot_mask: (1 << self.slot_bits) - 1,
+                ..block
+            },
+        }
+    }
+}
+
 /// A launch was prepared.
 #[derive(Clone, Copy, Debug)]
 pub struct Armed {
@@ -103,6 +145,8 @@ pub struct Armed {
     pub parameter: u64,
     /// Its place among the launches in flight.
     pub place: usize,
+    /// Where addresses in shared memory say whose it is; see [`LaunchBlock::owner_shift`].
+    pub owner_shift: Option<u32>,
     /// The cells were cleared because the generations had run out.
     pub cleared: bool,
 }
@@ -288,12 +332,16 @@ impl ShadowMemory {
         let place = self.place(device, kept)?;
         self.reserve(device, &shape, generations_ran_out)?;
         shape.index_bits = self.index_bits;
-        let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
-        let shifts = widths.shifts();
         let slots = match shared {
             Some(shared) => self.reserve_slots(device, &shape, shared)?,
             None => Slots::default(),
         };
+        if shared.is_some_and(|shared| shared.clusters) {
+            let ids = shape.ctas.max(1).next_power_of_two().trailing_zeros();
+            shape.shared_tag = ids.saturating_sub(slots.slot_bits);
+        }
+        let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
+        let shifts = widths.shifts();
         let stamps = match order {
             Order::FenceRule => self.reserve_stamps(device)?,
             _ => [0, 0],
@@ -345,25 +393,24 @@ impl ShadowMemory {
             over_span: 0,
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
+            owner_shift: 0,
+            unused: 0,
         };
         let (over_from, over_span) = widths.over();
-        let shifts = widths.shared_shifts();
-        let behind = LaunchBlock {
+        let shared_block = LaunchBlock {
             cells: self.shared.0,
             witnesses: self.shared_witnesses,
             stamps: stamps[1],
             window_base: 0,
-            window_bytes: shared.map_or(0, |shared| shared.bytes),
-            index_mask: (1 << slots.index_bits) - 1,
-            index_bits: slots.index_bits,
-            tag_shift: shifts.tag,
-            slot_mask: (1 << slots.slot_bits) - 1,
-            in_turn: u32::from(shifts.in_turn),
+            in_turn: 1,
             to_witness: self.shared_witnesses.wrapping_sub(self.shared.0),
             over_from,
             over_span,
             ..block
         };
+        let behind = slots.divide(shared_block, shared, &widths, shape.ctas);
+        let owner_shift = shared.filter(|shared| shared.clusters);
+        let owner_shift = owner_shift.map(|_| behind.owner_shift as u32);
         let set_up = launch.set_up(device, [block, behind]);
         set_up.map_err(|error| error.to_string())?;
         launch.busy = true;
@@ -373,6 +420,7 @@ impl ShadowMemory {
         Ok(Armed {
             parameter: launch.block,
             place,
+            owner_shift,
             cleared: generations_ran_out,
         })
     }

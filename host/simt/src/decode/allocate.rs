@@ -369,6 +369,10 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(rank, false);
             f(d, true);
         }
+        Kind::Rank { d, address, .. } => {
+            f(address, false);
+            f(d, true);
+        }
         Kind::IsSpace { address, .. } => f(address, false),
         Kind::Allocate { d, bytes, .. } => {
             f(bytes, false);

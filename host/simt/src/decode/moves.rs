@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Operand, Space, Type};
 
 use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use super::{Result, compare, special};
-use crate::code::{Kind, Special};
+use crate::code::Kind;
 use crate::lanes::{Args, Shape, alu};
 use crate::windows;
 
@@ -205,30 +205,17 @@ pub(super) fn mapa(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 
 pub(super) fn getctarank(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let ty = last_type(i)?;
-    let d = cx.dst(operand(i, 0)?)?;
-    let address = cx.src(operand(i, 1)?, ty)?;
-    let base = match i.space() {
-        Space::Generic => windows::base(Space::Shared),
-        _ => 0,
+    let address_ty = match i.space() {
+        Space::Generic => Type::U64,
+        _ => ty,
     };
-    // An address in the CTA's own window has rank 0 here, others one more than theirs.
-    let (window, own) = (cx.new_row(), cx.new_row());
-    cx.push(Kind::Special(own, Special::ClusterCtarank))?;
-    let base = cx.builder.constant(base);
-    let part = alu!(|a: u64, base: u64| -> u64 { a.wrapping_sub(base) / windows::SHARED_STEP });
-    let rank = alu!(|window: u64, own: u64| -> u64 { if window == 0 { own } else { window - 1 } });
-    for (f, d, a, b) in [(part, window, address, base), (rank, d, window, own)] {
-        cx.push_alu(
-            f,
-            Args {
-                d,
-                a,
-                b,
-                ..Args::default()
-            },
-        )?;
-    }
-    Ok(())
+    let d = cx.dst(operand(i, 0)?)?;
+    let address = cx.src(operand(i, 1)?, address_ty)?;
+    cx.push(Kind::Rank {
+        d,
+        address,
+        generic: i.space() == Space::Generic,
+    })
 }
 
 /// `createpolicy`: a policy that says nothing.

@@ -130,4 +130,25 @@ impl<O: Observer> Machine<'_, O> {
         }
         warp.rows(&split.frame, consts).put(d, exec, &at);
     }
+
+    /// `getctarank`
+    pub(crate) fn rank(
+        &self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        (d, address, generic): (u32, u32, bool),
+        exec: u32,
+    ) {
+        let consts = &self.setup.program.consts;
+        let base = if generic { windows::SHARED } else { 0 };
+        let at = warp.read(&split.frame, address, consts);
+        let ranks = at.map(
+            |at| match at.wrapping_sub(base) as u32 / windows::SHARED_STEP as u32 {
+                0 => u64::from(cta.rank),
+                rank => u64::from(rank - 1),
+            },
+        );
+        warp.rows(&split.frame, consts).put(d, exec, &ranks);
+    }
 }

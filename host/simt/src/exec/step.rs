@@ -296,6 +296,11 @@ impl<O: Observer> Machine<'_, O> {
                 } => {
                     self.map(cta, warp, split, (*d, *address, *rank, *generic), exec);
                 }
+                Kind::Rank {
+                    d,
+                    address,
+                    generic,
+                } => self.rank(cta, warp, split, (*d, *address, *generic), exec),
                 Kind::ActiveMask(d) => {
                     warp.rows(&split.frame, &program.consts)
                         .splat(*d, exec, u64::from(exec));

@@ -175,6 +175,8 @@ pub enum Scope {
 pub struct Place {
     /// Shared instead of global memory.
     pub shared: bool,
+    /// Shared memory of the other CTA of the cluster.
+    pub far: bool,
     /// Through a generic address.
     pub generic: bool,
     /// First byte.
@@ -248,6 +250,13 @@ impl Kernel {
             true => 2 * FAR,
             false => HOT,
         }
+    }
+
+    /// Whether CTAs access each other's shared memory, which has to be there until all have ended.
+    pub fn reaches_far(&self) -> bool {
+        let acts = self.acts();
+        let mut accesses = acts.iter().filter_map(|act| act.access());
+        accesses.any(|access| access.place.far)
     }
 
     /// The roles that any step names.

@@ -29,6 +29,7 @@ struct Maker {
     /// Shared memory is used, so many times out of a hundred.
     shared: u32,
     small_shadow: bool,
+    clusters: bool,
     named: u32,
 }
 
@@ -69,6 +70,7 @@ pub fn kernel(seed: u64) -> Kernel {
         words,
         shared,
         small_shadow,
+        clusters,
         named: 0,
     };
     let roles = (0..1 + maker.random.below(4))
@@ -298,6 +300,7 @@ impl Maker {
             order,
             place: Place {
                 shared,
+                far: shared && self.clusters && self.random.percent(40),
                 generic: order != Order::ReadOnly && self.random.percent(6),
                 offset,
                 bytes,

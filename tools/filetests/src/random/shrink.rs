@@ -50,7 +50,7 @@ fn smaller(kernel: &Kernel) -> Vec<Kernel> {
         }
     });
     push(&|less| less.warps = (less.warps - 1).max(1));
-    push(&|less| less.clusters = false);
+    push(&|less| less.clusters &= less.reaches_far());
     push(&|less| less.small_shadow = false);
     for number in 0..kernel.roles.len() {
         for role in fewer_threads(kernel.roles[number]) {

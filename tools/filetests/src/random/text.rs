@@ -28,6 +28,11 @@ pub fn write(kernel: &Kernel) -> Text {
     };
     writer.head(kernel);
     writer.steps(&kernel.steps);
+    if kernel.reaches_far() {
+        // Orders nothing.
+        writer.line("barrier.cluster.arrive.relaxed;");
+        writer.line("barrier.cluster.wait;");
+    }
     writer.line("ret;");
     writer.text.lines.push("}".to_owned());
     writer.text
@@ -93,6 +98,14 @@ impl Writer {
             self.line("mov.u64 %shared0, tile;");
             self.line("cvta.shared.u64 %generic0, %shared0;");
         }
+        let far = kernel.reaches_far();
+        if far {
+            self.line(".reg .b64 %far<17>, %there<17>;");
+            self.line("mov.u32 %a, %cluster_ctarank;");
+            self.line("xor.b32 %a, %a, 1;");
+            self.line("mapa.shared::cluster.u64 %far0, %shared0, %a;");
+            self.line("mapa.u64 %there0, %generic0, %a;");
+        }
         for row in [1, 2, 4, 8, 16] {
             let by_lane = |place: &Place| place.by_lane && place.bytes * place.vector == row;
             if places().any(|place| by_lane(&place)) {
@@ -101,6 +114,10 @@ impl Writer {
                 if shared {
                     self.line(format!("add.s64 %shared{row}, %shared0, %x;"));
                     self.line(format!("add.s64 %generic{row}, %generic0, %x;"));
+                }
+                if far {
+                    self.line(format!("add.s64 %far{row}, %far0, %x;"));
+                    self.line(format!("add.s64 %there{row}, %there0, %x;"));
                 }
             }
         }
@@ -240,11 +257,14 @@ impl Writer {
         let place = &access.place;
         let space = match (place.generic, place.shared) {
             (true, _) => "",
+            (false, true) if place.far => ".shared::cluster",
             (false, true) => ".shared",
             (false, false) => ".global",
         };
         let base = match (place.generic && place.shared, place.shared) {
+            (true, _) if place.far => "there",
             (true, _) => "generic",
+            (false, true) if place.far => "far",
             (false, true) => "shared",
             (false, false) => "global",
         };

@@ -101,7 +101,8 @@ impl Walk<'_> {
     fn act(&mut self, act: &Act, thread: (u32, u32, u32)) {
         let Act::Access(access) = act else { return };
         let place = access.place;
-        let memory = place.shared.then_some(u64::from(thread.0));
+        let owner = thread.0 ^ u32::from(place.far);
+        let memory = place.shared.then_some(u64::from(owner));
         for element in 0..place.vector {
             let first = place.range(thread.2).0 + element * place.bytes;
             let event = Event {

@@ -1,0 +1,52 @@
+//! Shared memory in kernels that reach that of other CTAs: whose it is.
+//!
+//! There an address in shared memory becomes one in the range of addresses that the shared memory of all CTAs
+//! has together, by CTA id; and the rule judges it as it judges global memory.
+
+use ptx::isa::{MemoryKind, MemoryOp, Scope};
+use shadow::layout::LaunchBlock;
+use shadow::rule;
+
+use crate::access::Place;
+use crate::call::call;
+
+/// The registers that [`place`] uses besides those of all checks.
+pub(crate) const DECLARATIONS: &str =
+    "\n.reg .pred %crc_near;\n.reg .b32 %crc_rank;\n.reg .b64 %crc_cluster;\n";
+
+/// Turns `%crc_address`, an address in shared memory or a generic one, into one in the range of all
+/// CTAs; goes to `skip` where it is in no shared memory.
+pub(crate) fn place(place: Place, skip: &str) -> String {
+    let mut text = String::new();
+    if place == Place::Generic {
+        text.push_str(&format!(
+            "isspacep.shared::cluster %crc_near, %crc_address;\n@!%crc_near bra {skip};\n\
+             cvta.to.shared::cluster.u64 %crc_address, %crc_address;\n"
+        ));
+    }
+    text.push_str(match place {
+        Place::Shared => "mov.u32 %crc_rank, %cluster_ctarank;\n",
+        _ => "getctarank.shared::cluster.u64 %crc_rank, %crc_address;\n",
+    });
+    let block = size_of::<LaunchBlock>();
+    text.push_str(&format!("add.s64 %crc_cluster, %crc_launch, {block};\n"));
+    let arguments = [
+        ("b64", "%crc_cluster"),
+        ("b64", "%crc_address"),
+        ("b32", "%crc_rank"),
+    ];
+    text + &call("cluster_place", Some(("b64", "%crc_address")), &arguments)
+}
+
+/// The rule's kind of an access to shared memory: all who can reach it are in one cluster.
+pub(crate) fn kind(op: &MemoryOp) -> u32 {
+    let wide = op.scope >= Scope::Cluster;
+    match op.kind {
+        MemoryKind::Load if !op.is_strong() => rule::WEAK_LOAD,
+        MemoryKind::Load if wide => rule::STRONG_LOAD_GPU,
+        MemoryKind::Load => rule::STRONG_LOAD_CTA,
+        MemoryKind::Store if !op.is_strong() => rule::WEAK_STORE,
+        _ if wide => rule::STRONG_WRITE_GPU,
+        _ => rule::STRONG_WRITE_CTA,
+    }
+}
