@@ -251,6 +251,22 @@ pub const ENTRY_CLUSTER_WAIT: u32 = 10;
 /// While a lane made a weak store that it had told, somebody began with strong accesses there: which
 /// came first is not known.
 pub const ENTRY_OVERTAKEN: u32 = 11;
+/// What a copy that a lane issues reads, from `address`, as many bytes as `time` says. All that is told of a
+/// copy comes before [`ENTRY_COPY_TO`].
+pub const ENTRY_COPY_FROM: u32 = 12;
+/// What it writes.
+pub const ENTRY_COPY_TO: u32 = 13;
+/// The mbarrier that it completes with, if it does not complete with a group.
+pub const ENTRY_COPY_BARRIER: u32 = 14;
+/// Lanes close a group of copies, or have waited for some.
+pub const ENTRY_COPIES: u32 = 15;
+/// A lane operates on an mbarrier in shared memory; `time` is what it counts.
+pub const ENTRY_MBARRIER: u32 = 16;
+/// Lanes have found that a phase of an mbarrier is over.
+pub const ENTRY_MBARRIER_OVER: u32 = 17;
+/// Lowest bit, in the address of [`ENTRY_MBARRIER_OVER`], of one more than the parity of the phase; 0 where
+/// the program has given a state instead.
+pub const PARITY_SHIFT: u32 = 60;
 
 pod! {
 /// A launch's journal, in device memory.
@@ -293,7 +309,7 @@ pub struct JournalEntry {
     /// The instruction, by its byte offset in the module's original text.
     pub what: u32,
     /// Of an earlier access: one more than the number of its thread's last entry before it, counted
-    /// from 1.
+    /// from 1. Of copies and mbarriers: bytes, or a count.
     pub time: u32,
     /// The lanes, one bit each.
     pub lanes: u32,

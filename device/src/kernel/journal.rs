@@ -28,7 +28,7 @@ const POLLED: u64 = 16;
 const POLLED_WHAT: u64 = 24;
 const POLLED_WRITES: u64 = 32;
 /// The thread's turn at the lock that it waits for, or has; 0 if there is none.
-const TURN: u64 = 40;
+pub const TURN: u64 = 40;
 
 /// What [`touch`] finds: the access has to be told.
 const TELL: u32 = 1;
@@ -43,11 +43,13 @@ const PIECE_LOG2: u32 = 4;
 const READ_ONLY: u64 = 1 << 63;
 
 /// An access by this thread.
-struct Access {
-    address: u64,
-    what: u32,
+pub struct Access {
+    pub address: u64,
+    pub what: u32,
     /// The access word: flags, granule and bytes.
-    word: u32,
+    pub word: u32,
+    /// It is under way for longer, so that all later accesses have to be told.
+    pub copies: bool,
 }
 
 impl Access {
@@ -82,7 +84,7 @@ pub unsafe extern "C" fn __cudarun_journal_access(
     what: u32,
     word: u32,
 ) {
-    let access = Access { address, what, word };
+    let access = Access { address, what, word, copies: false };
     unsafe {
         if (*launch).journal != 0 && touch(launch, state, &access) & TELL != 0 {
             tell(launch, state, &access);
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
     what: u32,
     word: u32,
 ) -> u32 {
-    let access = Access { address, what, word };
+    let access = Access { address, what, word, copies: false };
     unsafe {
         if (*launch).journal == 0 {
             return 1;
@@ -147,7 +149,7 @@ pub unsafe extern "C" fn __cudarun_journal_made(
     what: u32,
     word: u32,
 ) -> u32 {
-    let access = Access { address, what, word };
+    let access = Access { address, what, word, copies: false };
     unsafe {
         if (*launch).journal == 0 {
             return 0;
@@ -275,7 +277,7 @@ fn is_shared(word: u32) -> bool {
 }
 
 /// The address of a location's lock.
-unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
+pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
     unsafe {
         let journal = (*launch).journal as *const Journal;
         let mut place = access.address >> PIECE_LOG2;
@@ -294,19 +296,20 @@ unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
 }
 
 /// Tells of an access by one thread in an entry of some kind.
-unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
+pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     unsafe {
         let mut kind = kind;
         if is_shared(access.word) {
             kind = kind | ENTRY_SHARED;
         }
-        let number = append(launch, state, kind, own_lane(), (access.address, access.what, 0));
+        let bytes = if access.copies { access.bytes() } else { 0 };
+        let number = append(launch, state, kind, own_lane(), (access.address, access.what, bytes));
         told(launch, state, number);
     }
 }
 
 /// The thread goes on to its next place in the journal.
-unsafe fn told(launch: *const LaunchBlock, state: u64, number: u32) {
+pub unsafe fn told(launch: *const LaunchBlock, state: u64, number: u32) {
     let me = load_local(state + ME);
     store_local(state + ME, rule::pass_barrier(me, &unsafe { shifts(launch) }));
     store_local(state + LAST, number as u64);
@@ -314,7 +317,7 @@ unsafe fn told(launch: *const LaunchBlock, state: u64, number: u32) {
 }
 
 /// Adds an entry about lanes of this warp; gives its number, from 1.
-unsafe fn append(
+pub unsafe fn append(
     launch: *const LaunchBlock,
     state: u64,
     kind: u32,
@@ -355,11 +358,11 @@ unsafe fn write(
 }
 
 /// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
-unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
+pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
     unsafe {
         let granule_log2 = access.granule_log2();
         let end = access.address + access.bytes() as u64;
-        let mut found = if access.is(JOURNAL_FORCED) { TELL } else { 0 };
+        let mut found = if access.is(JOURNAL_FORCED) | access.copies { TELL } else { 0 };
         let mut at = access.address;
         while at < end {
             let offset = at - (*launch).window_base;
@@ -467,7 +470,7 @@ unsafe fn enter(
             let owned = !empty && (cell ^ me) & everything & !place == 0;
             let lost = rule::saturated(me, shifts.barrier, shifts.cta);
             let same = owned && (cell ^ me) & place == 0 && !lost;
-            if same && cell & mine != 0 && !access.is(JOURNAL_FORCED | JOURNAL_READ_ONLY) {
+            if same && cell & mine != 0 && !access.copies && !access.is(JOURNAL_FORCED | JOURNAL_READ_ONLY) {
                 return 0;
             }
             let seen = compare_and_swap(cell_at, cell, cell & !GENERATION_MASK | me & GENERATION_MASK | BUSY);
@@ -490,7 +493,7 @@ unsafe fn enter(
             } else {
                 access.is(JOURNAL_READ_ONLY) && stored != 0
             };
-            if (empty | owned) & !access.is(JOURNAL_FORCED) & !against {
+            if (empty | owned) & !access.copies & !access.is(JOURNAL_FORCED) & !against {
                 let mut done = mine;
                 if same {
                     done = done | cell & (JOURNAL_LOADED | JOURNAL_STORED);

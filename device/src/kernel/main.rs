@@ -39,6 +39,7 @@ mod rule;
 mod memory;
 
 mod cluster;
+mod copies;
 mod journal;
 mod record;
 mod witness;

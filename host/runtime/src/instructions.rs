@@ -30,6 +30,10 @@ pub(crate) struct Meaning {
     pub(crate) whole_warp: bool,
     /// An `atom.exch` or `atom.cas` that [`simt::Observer::exchanged`] tells more of.
     pub(crate) swaps: bool,
+    /// Bytes of a lane's line, for matrix loads and stores; else 0.
+    pub(crate) line: u32,
+    /// An operation on an mbarrier that lets it expect bytes.
+    pub(crate) expects: bool,
     /// For a wait: how many groups may be left; none for all copies.
     pub(crate) left: Option<u32>,
 }
@@ -77,6 +81,8 @@ impl Instructions {
                         || (instruction.has("proxy") && instruction.has("async")),
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
+                    line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
+                    expects: instruction.has("expect_tx"),
                     left: left(instruction),
                 };
                 all.by_offset

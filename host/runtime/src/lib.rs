@@ -14,6 +14,7 @@ pub mod log;
 pub mod names;
 pub mod options;
 mod pairs;
+mod phases;
 mod place;
 mod reference;
 mod replay;

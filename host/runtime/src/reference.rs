@@ -164,7 +164,37 @@ impl Reference {
     /// An access by one lane.
     pub(crate) fn told(&mut self, who: Executing, space: Space, address: u64) {
         let kind = AccessKind::Load;
-        self.access(who, kind, space, &[address; LANES as usize], 0);
+        let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
+        self.access(who, kind, space, &[address; LANES as usize], bytes);
+    }
+
+    /// A lane has waited for the phase of an mbarrier before the last one that is over.
+    pub(crate) fn mbarrier_waited(&mut self, who: Executing, address: u64) {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        if let Some(SyncOp::Mbarrier {
+            relaxed,
+            scope: within,
+            ..
+        }) = sync
+        {
+            let orders = (!relaxed).then(|| scope(within));
+            let (at, me) = (
+                self.shared(who, address),
+                warp(who).lane(who.lanes.trailing_zeros()),
+            );
+            self.barrier(who, who.lanes, |engine| {
+                engine.mbarrier_waited(me, at, orders);
+            });
+        }
+    }
+
+    /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
+    pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
+        let meaning = self.meaning(who)?;
+        match meaning.sync {
+            Some(SyncOp::Mbarrier { op, .. }) => Some((op, meaning.expects)),
+            _ => None,
+        }
     }
 
     /// An access that one lane made at a time before; see [`Engine::earlier`].

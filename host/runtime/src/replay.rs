@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use ptx::ast::Space;
 use shadow::hb::{LANES, Shape, Warp};
 use shadow::layout::{
-    ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_EARLIER,
-    ENTRY_EXIT, ENTRY_FENCE, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED, ENTRY_WARP_ARRIVE,
-    ENTRY_WARP_PASS, JournalEntry,
+    ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
+    ENTRY_COPY_BARRIER, ENTRY_COPY_FROM, ENTRY_COPY_TO, ENTRY_EARLIER, ENTRY_EXIT, ENTRY_FENCE,
+    ENTRY_MBARRIER, ENTRY_MBARRIER_OVER, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED,
+    ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT,
 };
-use simt::{Executing, Observer, SHARED_STEP};
+use simt::{Bytes, Executing, Observer, SHARED_STEP};
 
+use crate::phases::Mbarriers;
 use crate::reference::Reference;
 
 /// Reads a journal from its first entry to its last.
@@ -27,6 +29,9 @@ pub(crate) struct Replay<'a> {
     barriers: HashMap<(u64, u32), Meeting>,
     /// By warp and mask.
     warp_barriers: HashMap<(Warp, u32), Meeting>,
+    /// What has been told so far of the copy that a thread issues.
+    copies: HashMap<(Warp, u32), Issued>,
+    mbarriers: Mbarriers,
     /// How often each lane of a warp has come to the barrier of its cluster.
     cluster: HashMap<Warp, [u64; LANES as usize]>,
 }
@@ -67,6 +72,14 @@ impl Meeting {
     }
 }
 
+/// A copy that is being told.
+#[derive(Clone, Copy, Default)]
+struct Issued {
+    from: Option<Bytes>,
+    /// The mbarrier that it completes with.
+    barrier: Option<u64>,
+}
+
 impl<'a> Replay<'a> {
     pub(crate) fn new(
         reference: Reference,
@@ -82,6 +95,8 @@ impl<'a> Replay<'a> {
             now: 0,
             barriers: HashMap::new(),
             warp_barriers: HashMap::new(),
+            copies: HashMap::new(),
+            mbarriers: Mbarriers::default(),
             cluster: HashMap::new(),
         }
     }
@@ -184,9 +199,66 @@ impl<'a> Replay<'a> {
                     self.reference.cluster_wait(who, phase.saturating_sub(1));
                 }
             }
+            kind @ (ENTRY_COPY_FROM | ENTRY_COPY_TO | ENTRY_COPY_BARRIER) => {
+                let bytes = Bytes {
+                    space,
+                    address,
+                    count: entry.time,
+                };
+                self.copy(who, kind, bytes, entry.address);
+            }
+            ENTRY_COPIES => self.reference.copies(who),
+            ENTRY_MBARRIER => {
+                if let Some(op) = self.reference.mbarrier_op(who) {
+                    let at = (self.in_shared)(who.cta, entry.address);
+                    let over = self.mbarriers.operate(at, op, entry.time);
+                    let address = self.address(who.cta, Space::Shared, entry.address);
+                    self.reference.mbarrier(who, address, over);
+                }
+            }
+            ENTRY_MBARRIER_OVER => {
+                let told = entry.address & ((1 << PARITY_SHIFT) - 1);
+                let address = self.address(who.cta, Space::Shared, told);
+                let at = (self.in_shared)(who.cta, told);
+                let parity = (entry.address >> PARITY_SHIFT).checked_sub(1);
+                let late = parity.is_some_and(|parity| self.mbarriers.is_late(at, parity));
+                for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
+                    let lanes = 1 << lane;
+                    let who = Executing { lanes, ..who };
+                    match late {
+                        true => self.reference.mbarrier_waited(who, address),
+                        false => self.reference.mbarrier(who, address, true),
+                    }
+                }
+            }
             ENTRY_EXIT => self.reference.exit(who),
             ENTRY_OVERTAKEN => self.reference.overtaken(who),
             _ => {}
+        }
+    }
+
+    /// A part of a copy; the last part issues it. `told` is the address as the journal has it.
+    fn copy(&mut self, who: Executing, kind: u32, part: Bytes, told: u64) {
+        let warp = Warp {
+            cta: who.cta,
+            warp: who.warp,
+        };
+        let issued = self.copies.entry((warp, who.lanes)).or_default();
+        match kind {
+            ENTRY_COPY_FROM => issued.from = Some(part),
+            ENTRY_COPY_BARRIER => issued.barrier = Some(told),
+            _ => {
+                let Issued { from, barrier } = std::mem::take(issued);
+                let nothing = Bytes { count: 0, ..part };
+                let at = barrier.map(|at| self.address(who.cta, Space::Shared, at));
+                self.reference.copy(who, from.unwrap_or(nothing), part, at);
+                if let (Some(told), Some(address)) = (barrier, at) {
+                    let place = (self.in_shared)(who.cta, told);
+                    if self.mbarriers.complete(place, i64::from(part.count)) {
+                        self.reference.mbarrier_complete(who, address);
+                    }
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
+use ptx::isa::matrix::{self as lines, Lines};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
 use shadow::layout::{ACCESS_SHARED, LaunchBlock};
 use shadow::rule;
@@ -11,6 +12,8 @@ use shadow::rule;
 use crate::analysis::Granules;
 use crate::call::{ME, call};
 use crate::cluster;
+use crate::copies::{self, Copy};
+use crate::matrix;
 use crate::names::{Meaning, Names};
 
 /// What becomes of an instruction.
@@ -24,7 +27,11 @@ pub(crate) enum Checked {
         op: MemoryOp,
         /// Where.
         place: Place,
+        /// It is made by the lanes of a warp together, a line by each.
+        lines: Option<Lines>,
     },
+    /// It is an asynchronous copy or store, and gets checks.
+    Copy(Copy),
     /// Shared memory, in a way the check does not follow.
     Shared,
     /// Local memory, parameters, constants.
@@ -47,6 +54,17 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The place that a state space is, if it can be checked.
+    pub(crate) fn of(space: Space) -> Option<Self> {
+        match space {
+            Space::Global => Some(Self::Global),
+            Space::Shared => Some(Self::Shared),
+            Space::SharedCluster => Some(Self::Cluster),
+            Space::Generic => Some(Self::Generic),
+            _ => None,
+        }
+    }
+
     pub(crate) fn may_be_global(self) -> bool {
         matches!(self, Self::Global | Self::Generic)
     }
@@ -58,12 +76,39 @@ impl Place {
 
 /// Decides for the instruction at statement `at`.
 pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) -> Checked {
-    let Some(op) = isa::memory(instruction) else {
+    let Some(mut op) = isa::memory(instruction) else {
         return Checked::NoAccess;
     };
+    let lines = lines::lines(instruction);
+    if let Some(lines) = &lines {
+        op = matrix::access(op, lines);
+    }
     let address = instruction.operands.get(op.address);
-    let space = match (op.space, address) {
-        // A symbol without a state space means its own one.
+    let Some(space) = space_of(names, at, op.space, address) else {
+        return Checked::NotUnderstood;
+    };
+    if asynchronous(&op) {
+        let copy = copies::read(names, at, instruction, &op);
+        return copy.map_or(Checked::NotUnderstood, Checked::Copy);
+    }
+    let plain =
+        op.is_plain() && op.bytes() != 0 && matches!(address, Some(Operand::Address { .. }));
+    match space {
+        _ if plain && let Some(place) = Place::of(space) => Checked::Yes { op, place, lines },
+        Space::Shared => Checked::Shared,
+        Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
+        _ => Checked::NotUnderstood,
+    }
+}
+
+/// The space of an address, where a symbol without one means its own; none if the symbol is unknown.
+pub(crate) fn space_of(
+    names: &Names<'_>,
+    at: usize,
+    space: Space,
+    address: Option<&Operand>,
+) -> Option<Space> {
+    match (space, address) {
         (
             Space::Generic,
             Some(Operand::Address {
@@ -71,27 +116,11 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
                 ..
             }),
         ) => match names.meaning(at, name) {
-            Meaning::Variable(space) => space,
-            Meaning::Register(_) => Space::Generic,
-            Meaning::Unknown => return Checked::NotUnderstood,
+            Meaning::Variable(space) => Some(space),
+            Meaning::Register(_) => Some(Space::Generic),
+            Meaning::Unknown => None,
         },
-        (space, _) => space,
-    };
-    let plain =
-        op.is_plain() && op.bytes() != 0 && matches!(address, Some(Operand::Address { .. }));
-    let place = match space {
-        Space::Global => Some(Place::Global),
-        Space::Shared => Some(Place::Shared),
-        Space::SharedCluster => Some(Place::Cluster),
-        Space::Generic => Some(Place::Generic),
-        _ => None,
-    };
-    match space {
-        _ if plain && let Some(place) = place => Checked::Yes { op, place },
-        // A copy to or from shared memory has a global side too.
-        Space::Shared if op.source.is_none() && !asynchronous(&op) => Checked::Shared,
-        Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
-        _ => Checked::NotUnderstood,
+        (space, _) => Some(space),
     }
 }
 
@@ -133,9 +162,9 @@ pub(crate) fn check(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
     (op, place, site): (&MemoryOp, Place, u32),
+    lines: Option<Lines>,
     granules: Granules,
-    sample: bool,
-    label: u32,
+    (sample, label): (bool, u32),
 ) -> String {
     let mut text = String::from("\n");
     let skip = format!("$crc_checked_{label}");
@@ -143,6 +172,9 @@ pub(crate) fn check(
         line(&mut text, format_args!("{}bra {skip};", unless(guard)));
     }
     address(&mut text, names, at, instruction.operands.get(op.address));
+    if let Some(lines) = lines {
+        text.push_str(&matrix::line(instruction, &lines, &skip));
+    }
     let either = place == Place::Generic;
     let shared = granules.shared.filter(|_| place.may_be_shared());
     if either {

@@ -203,8 +203,10 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         plan.journals_strong = journaled.any(|name| facts.get(&**name).is_some_and(|f| f.strong));
     }
     for (entry, reached) in &groups {
-        let mut info = kernel(&graph, &facts, (entry, config), reached, &fixed);
-        info.journaled = plan.journaled.contains(entry.name.as_str());
+        let journaled = plan.journaled.contains(entry.name.as_str());
+        let how = (config, journaled);
+        let mut info = kernel(&graph, &facts, (entry, how), reached, &fixed);
+        info.journaled = journaled;
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         let known = granules.get(entry.name.as_str());
@@ -341,7 +343,7 @@ fn hidden_offset(entry: &Function) -> u32 {
 fn kernel(
     graph: &CallGraph<'_>,
     facts: &BTreeMap<&str, Facts>,
-    (entry, config): (&Function, &Config),
+    (entry, (config, journaled)): (&Function, (&Config, bool)),
     reached: &BTreeSet<&str>,
     fixed: &BTreeMap<&str, &str>,
 ) -> KernelInfo {
@@ -377,7 +379,12 @@ fn kernel(
         info.grid_barriers |= facts.grid_barriers;
         releases.extend(facts.releases.iter().cloned());
         uncounted |= facts.uncounted || (facts.orders && !reached.contains(name));
-        for (what, puzzle) in &facts.not_understood {
+        // In fast mode cells judge them as they can.
+        let copies = facts
+            .copies
+            .iter()
+            .filter(|_| !config.count_orders && !journaled);
+        for (what, puzzle) in facts.not_understood.iter().chain(copies) {
             let known = puzzles.entry(what).or_insert(Puzzle {
                 count: 0,
                 ..*puzzle

@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     pub uncounted: bool,
     /// What the check does not follow.
     pub not_understood: BTreeMap<String, Puzzle>,
+    /// Asynchronous copies and stores, which cells judge as if they were made at once.
+    pub copies: BTreeMap<String, Puzzle>,
     /// It does something that a journal cannot tell.
     pub beyond_journal: bool,
 }
@@ -66,6 +68,8 @@ pub(crate) struct Special {
     pub observes: bool,
     /// Sizes of the strong ones, in bytes, one bit each.
     pub strong_sizes: u32,
+    /// Copies that complete later; in shared memory as well.
+    pub asynchronous: bool,
 }
 
 impl Special {
@@ -84,13 +88,17 @@ impl Special {
         self.writes |= other.writes;
         self.observes |= other.observes;
         self.strong_sizes |= other.strong_sizes;
+        self.asynchronous |= other.asynchronous;
     }
 
     /// True when a cell cannot tell all races of such accesses from what is none: writes to
     /// read-only data race in spite of barriers, strong accesses of different sizes race with each
-    /// other, and what has been observed is ordered.
+    /// other, what has been observed is ordered, and a copy is under way until it is waited for.
     pub(crate) fn beyond_cells(self) -> bool {
-        (self.read_only && self.writes) || self.observes || self.strong_sizes.count_ones() > 1
+        (self.read_only && self.writes)
+            || self.observes
+            || self.strong_sizes.count_ones() > 1
+            || self.asynchronous
     }
 }
 
@@ -145,8 +153,11 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         }
         facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
-        match access::classify(&names, at, instruction) {
-            Checked::Yes { op, place } => {
+        let checked = access::classify(&names, at, instruction);
+        // What it completes with is counted with its check.
+        let copies = matches!(checked, Checked::Copy(_));
+        match checked {
+            Checked::Yes { op, place, .. } => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.generic += u32::from(place == Place::Generic);
                 facts.strong |= op.is_strong();
@@ -160,6 +171,25 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                 if place.may_be_shared() {
                     facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
                 }
+            }
+            Checked::Copy(copy) => {
+                for ((_, place), writes, _) in copy.sides() {
+                    facts.generic += u32::from(place == Place::Generic);
+                    facts.checkable += u32::from(place.may_be_global());
+                    facts.checkable_shared += u32::from(!place.may_be_global());
+                    facts.special.writes |= writes && place.may_be_global();
+                }
+                facts.special.asynchronous = true;
+                facts.orders |= copy.mbarrier.is_some();
+                // A journal tells neither what adds up values nor what stores from registers.
+                facts.beyond_journal |= copy.reduces() || copy.from.is_none();
+                let puzzle = Puzzle {
+                    count: 0,
+                    line,
+                    observable: observable(instruction),
+                };
+                let known = facts.copies.entry(opcode(instruction));
+                known.or_insert(puzzle).count += 1;
             }
             Checked::Shared => {
                 facts.shared += 1;
@@ -188,7 +218,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         let counted = order::counted(instruction).is_some();
         facts.orders |= counted;
         if orders(instruction) {
-            let known = isa::memory(instruction).is_some_and(|op| op.is_plain());
+            let known = isa::memory(instruction).is_some_and(|op| op.is_plain()) || copies;
             facts.uncounted |= !counted && !known && !order::orders_nothing(instruction);
             let text = module.slice(instruction.span);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

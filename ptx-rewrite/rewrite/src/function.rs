@@ -1,18 +1,22 @@
 //! Walks one function, and what is computed once at its entry.
 
 use device::{Fast, FastShared, LAUNCH_PARAM};
-use ptx::ast::{Function, Instruction, Module};
+use ptx::ast::{Body, Function, Instruction, Module};
+use ptx::isa;
 use shadow::layout::LaunchBlock;
+use shadow::rule;
 
 use crate::access::{self, Checked};
-use crate::analysis::Plan;
+use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, ME, call};
 use crate::calls::{self, STATE_PARAM};
 use crate::cluster;
+use crate::copies;
 use crate::edit::Edits;
 use crate::epoch;
 use crate::grid::{self, Part};
 use crate::journal;
+use crate::matrix;
 use crate::names::Names;
 use crate::order;
 use crate::site::Site;
@@ -44,7 +48,8 @@ pub(crate) fn rewrite(
     let names = Names::new(module, function, body);
     let shared = granules.shared.is_some()
         && body.instructions().any(|(at, instruction)| {
-            matches!(access::classify(&names, at, instruction), Checked::Yes { place, .. } if place.may_be_shared())
+            let checked = access::classify(&names, at, instruction);
+            matches!(checked, Checked::Yes { place, .. } if place.may_be_shared())
         });
     edits.insert(
         body.span.start + 1,
@@ -55,8 +60,8 @@ pub(crate) fn rewrite(
             (state, shared && !granules.clusters),
         ),
     );
-    if granules.clusters {
-        edits.insert(body.span.start + 1, cluster::DECLARATIONS);
+    for declarations in more_registers(body, granules) {
+        edits.insert(body.span.start + 1, declarations);
     }
     let grid_barriers = grid::barriers(body);
     let mut label = 0;
@@ -67,7 +72,7 @@ pub(crate) fn rewrite(
             Some(Part::Spin) => epoch::count_grid(instruction, edits),
             Some(Part::Last) | None => {}
         }
-        if let Checked::Yes { op, place } = access::classify(&names, statement, instruction)
+        if let Checked::Yes { op, place, lines } = access::classify(&names, statement, instruction)
             && (place.may_be_global() || granules.shared.is_some())
         {
             let id = config.first_site + rewritten.sites.len() as u32;
@@ -79,12 +84,28 @@ pub(crate) fn rewrite(
                 &names,
                 (statement, instruction),
                 (&op, place, id),
+                lines,
                 granules,
-                config.sample,
-                label,
+                (config.sample, label),
             );
             edits.insert(instruction.span.start, text);
             label += 1;
+        }
+        if let Checked::Copy(copy) = access::classify(&names, statement, instruction) {
+            let id = config.first_site + rewritten.sites.len() as u32;
+            let about = (id, copy.op, rule::WEAK_STORE);
+            rewritten
+                .sites
+                .push(Site::new(module, function, body, instruction, about));
+            let text = copies::check(
+                &names,
+                (statement, instruction),
+                (&copy, id),
+                granules,
+                (config.count_orders, label),
+            );
+            edits.insert(instruction.span.start, text);
+            label += 2;
         }
         if config.count_orders && order::insert(instruction, label, edits) {
             label += 1;
@@ -97,6 +118,22 @@ pub(crate) fn rewrite(
         }
     }
     true
+}
+
+/// The registers that only some functions need.
+pub(crate) fn more_registers(body: &Body, granules: Granules) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    if granules.clusters {
+        all.push(cluster::DECLARATIONS);
+    }
+    let is_matrix = |instruction: &Instruction| isa::matrix::lines(instruction).is_some();
+    if body.instructions().any(|(_, i)| is_matrix(i)) {
+        all.push(matrix::DECLARATIONS);
+    }
+    if body.instructions().any(|(_, i)| copies::is_copy(i)) {
+        all.push(copies::DECLARATIONS);
+    }
+    all
 }
 
 /// Declares the registers and fills them.

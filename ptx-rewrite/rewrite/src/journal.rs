@@ -8,11 +8,12 @@
 
 use device::LAUNCH_PARAM;
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
+use ptx::isa::matrix::Lines;
 use ptx::isa::{self, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::layout::{
-    ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_EXIT, ENTRY_FENCE,
-    ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JOURNAL_FORCED, JOURNAL_ONCE,
-    JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
+    ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
+    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JOURNAL_FORCED,
+    JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
 };
 
 use crate::access::{self, Checked, Place, unless};
@@ -20,11 +21,15 @@ use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
 use crate::cluster;
+use crate::copies;
 use crate::edit::Edits;
+use crate::function;
+use crate::matrix;
+use crate::mbarrier;
 use crate::names::Names;
 
 /// The address of the thread's state.
-const STATE: Value<'static> = ("b64", "%crc_state");
+pub(crate) const STATE: Value<'static> = ("b64", "%crc_state");
 
 /// Adds the edits of a function.
 pub(crate) fn rewrite(
@@ -39,15 +44,26 @@ pub(crate) fn rewrite(
         return;
     };
     edits.insert(body.span.start + 1, prologue(function));
-    if granules.clusters {
-        edits.insert(body.span.start + 1, cluster::DECLARATIONS);
+    for declarations in function::more_registers(body, granules) {
+        edits.insert(body.span.start + 1, declarations);
+    }
+    let is_mbarrier = |i: &Instruction| matches!(isa::sync(i), Some(SyncOp::Mbarrier { .. }));
+    if body.instructions().any(|(_, i)| is_mbarrier(i)) {
+        edits.insert(body.span.start + 1, mbarrier::DECLARATIONS);
     }
     let names = Names::new(module, function, body);
     for (at, instruction) in body.instructions() {
-        if let Checked::Yes { op, place } = access::classify(&names, at, instruction) {
+        if let Checked::Yes { op, place, lines } = access::classify(&names, at, instruction) {
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
-            let about = (&op, place, turns);
-            access(&names, (at, instruction), about, granules, edits);
+            let about = (&op, place, turns && lines.is_none());
+            access(&names, (at, instruction), about, lines, granules, edits);
+        }
+        if let Checked::Copy(copy) = access::classify(&names, at, instruction) {
+            let text = copies::tell(&names, (at, instruction), &copy, granules);
+            edits.insert(instruction.span.start, text);
+        }
+        if mbarrier::tell(&names, (at, instruction), granules, edits) {
+            continue;
         }
         if let Some(event) = event(function, instruction) {
             tell(instruction, at, event, edits);
@@ -83,6 +99,7 @@ fn access(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
     (op, place, turns): (&MemoryOp, Place, bool),
+    lines: Option<Lines>,
     granules: Granules,
     edits: &mut Edits,
 ) {
@@ -98,6 +115,9 @@ fn access(
         text.push_str(&format!("{}bra {skip};\n", unless(guard)));
     }
     access::address(&mut text, names, at, instruction.operands.get(op.address));
+    if let Some(lines) = lines {
+        text.push_str(&matrix::line(instruction, &lines, &skip));
+    }
     let mut word = op.bytes() << shadow::layout::ACCESS_BYTES_SHIFT;
     if op.kind != MemoryKind::Load {
         word |= JOURNAL_WRITES;
@@ -245,6 +265,7 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
         return Some(Event::before(ENTRY_EXIT));
     }
     let operand = |at: usize| instruction.operands.get(at);
+    let copies = instruction.opcode == "cp";
     match isa::sync(instruction)? {
         SyncOp::Fence { sem, proxy, .. } if !proxy => Some(match sem {
             FenceSemantics::Sc => Event {
@@ -265,6 +286,13 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
             behind: Some(Told::Entry(ENTRY_CLUSTER_WAIT)),
             about: None,
         }),
+        SyncOp::Fence { .. } => Some(Event::before(ENTRY_FENCE)),
+        SyncOp::CommitGroup if copies => Some(Event::before(ENTRY_COPIES)),
+        SyncOp::WaitGroup if copies => Some(Event {
+            before: None,
+            behind: Some(Told::Entry(ENTRY_COPIES)),
+            about: None,
+        }),
         SyncOp::WarpBarrier { mask } => Some(Event {
             before: Some(Told::Entry(ENTRY_WARP_ARRIVE)),
             behind: Some(Told::Entry(ENTRY_WARP_PASS)),
@@ -277,15 +305,11 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
 /// True when a function does something that orders threads and that the journal does not tell.
 pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
     let sync = isa::sync(instruction);
-    let told = matches!(
-        sync,
-        None | Some(
-            SyncOp::Fence { proxy: false, .. }
-                | SyncOp::CtaBarrier { .. }
-                | SyncOp::ClusterBarrier { .. }
-                | SyncOp::WarpBarrier { .. }
-        )
-    );
+    let told = match sync {
+        Some(SyncOp::CommitGroup | SyncOp::WaitGroup) => instruction.opcode == "cp",
+        Some(SyncOp::GridDependency { .. } | SyncOp::Other) => false,
+        _ => true,
+    };
     !told || isa::lookup(&instruction.opcode).is_none()
 }
 

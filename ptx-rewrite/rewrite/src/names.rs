@@ -1,6 +1,6 @@
 //! What a name in an address means.
 
-use ptx::ast::{Body, Function, Module, Space, Statement};
+use ptx::ast::{Body, Function, Module, Space, Statement, Type};
 use ptx::scope::Scopes;
 
 /// A register or a variable.
@@ -30,6 +30,13 @@ impl<'a> Names<'a> {
             body,
             scopes: Scopes::new(body),
         }
+    }
+
+    /// Whether `name` is a predicate at a statement.
+    pub(crate) fn is_predicate(&self, at: usize, name: &str) -> bool {
+        let register = self.scopes.register(at, name);
+        let ty = register.and_then(|register| self.scopes.register_type(register));
+        ty.is_some_and(|(ty, _)| ty == Type::Pred)
     }
 
     /// What `name` means at statement `at`, innermost declaration first.

@@ -80,10 +80,12 @@ fn inputs_and_outputs_assemble() {
     }
 }
 
-/// The folder `journal` is for what keeps one.
+/// The folder `journal` is for what keeps one, and `copies` for what the fence rule counts.
 fn config(input: &Path) -> Config {
+    let pass = |name: &str| input.parent().is_some_and(|pass| pass.ends_with(name));
     Config {
-        journal: input.parent().is_some_and(|pass| pass.ends_with("journal")),
+        journal: pass("journal"),
+        count_orders: pass("copies"),
         ..Config::default()
     }
 }

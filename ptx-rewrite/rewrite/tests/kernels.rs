@@ -5,19 +5,26 @@ use rewrite::{Config, KernelInfo, Rewritten, rewrite};
 const HEADER: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
 
 fn rewritten(body: &str) -> Rewritten {
+    rewritten_with(body, &Config::default())
+}
+
+fn rewritten_with(body: &str, config: &Config) -> Rewritten {
     let text = format!("{HEADER}{body}");
     let (module, diagnostics) = ptx::parse(&text);
     assert!(diagnostics.iter().all(|d| d.unknown), "{diagnostics:?}");
-    let rewritten = rewrite(&module, &Config::default());
+    let rewritten = rewrite(&module, config);
     assert_eq!(rewrite::erase(&rewritten.text), text);
     rewritten
 }
 
 fn kernel(body: &str) -> KernelInfo {
+    with(body, &Config::default())
+}
+
+fn with(body: &str, config: &Config) -> KernelInfo {
     let registers = ".reg .u64 %a; .reg .u32 %v, %w; .reg .pred %p;";
-    let mut all = rewritten(&format!(
-        ".entry k(.param .u64 a) {{ {registers} {body} ret; }}"
-    ));
+    let text = format!(".entry k(.param .u64 a) {{ {registers} {body} ret; }}");
+    let mut all = rewritten_with(&text, config);
     assert_eq!(all.kernels.len(), 1);
     all.kernels.remove(0)
 }
@@ -90,12 +97,29 @@ fn what_is_not_modelled_is_told_by_opcode() {
 }
 
 #[test]
-fn matrices_in_shared_memory_are_shared_accesses() {
+fn matrices_are_accesses_of_their_lines() {
     let info = kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%w];");
-    assert_eq!((info.skipped.shared, info.shared_accesses), (1, 1));
+    assert_eq!((info.skipped.shared, info.shared_accesses), (0, 1));
     assert!(info.not_understood.is_empty());
     let info = kernel("wmma.load.c.sync.aligned.row.m16n16k16.global.f16 {%v, %v, %v, %v}, [%a];");
-    assert_eq!(info.not_understood.len(), 1);
+    assert_eq!((info.accesses, info.checked), (1, 1));
+    assert!(info.not_understood.is_empty());
+    // Rows of another length are not followed.
+    let info = kernel("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%w], {%v};");
+    assert_eq!((info.skipped.shared, info.shared_accesses), (1, 1));
+}
+
+#[test]
+fn copies_are_checked_in_fast_mode() {
+    let config = Config {
+        count_orders: true,
+        ..Config::default()
+    };
+    let text = "cp.async.ca.shared.global [%w], [%a], 16;";
+    let info = with(text, &config);
+    assert_eq!((info.accesses, info.shared_accesses), (1, 1));
+    assert!(info.not_understood.is_empty() && info.beyond_cells);
+    assert_eq!(with(text, &Config::default()).not_understood.len(), 1);
 }
 
 #[test]
@@ -138,19 +162,14 @@ fn the_granule_of_shared_memory_is_chosen_like_that_of_global_memory() {
 }
 
 #[test]
-fn shared_memory_of_other_ctas_is_told() {
+fn shared_memory_of_other_ctas_is_checked() {
     let info = kernel(
         "mapa.shared::cluster.u32 %w, %v, 1; ld.shared::cluster.u32 %v, [%w]; st.shared.u32 [%v], %w;",
     );
-    assert_eq!((info.shared_accesses, info.skipped.shared), (1, 0));
-    assert_eq!(
-        info.not_understood,
-        [
-            "ld.shared::cluster.u32 at PTX line 4",
-            "mapa.shared::cluster.u32 at PTX line 4"
-        ]
-    );
-    assert!(info.not_observable.is_empty());
+    assert_eq!((info.shared_accesses, info.skipped.shared), (2, 0));
+    assert!(info.clusters && info.not_understood.is_empty());
+    let info = kernel("ld.shared.u32 %v, [%w];");
+    assert!(!info.clusters);
 }
 
 #[test]
@@ -361,4 +380,16 @@ fn a_module_that_launches_kernels_from_the_device_stays_as_it_is() {
     }
     // The device runtime is more than launches.
     assert!(rewritten(&declared("cudaDeviceGetAttribute")).kernels[0].instrumented);
+}
+
+#[test]
+fn what_orders_is_counted_with_copies_unless_they_are_not_followed() {
+    let copy = "cp.async.bulk.shared::cluster.global";
+    let ends = "mbarrier::complete_tx::bytes";
+    let waits = "mbarrier.try_wait.shared.b64 %p, [%v], %a;";
+    let info = kernel(&format!("{copy}.{ends} [%w], [%a], 64, [%v]; {waits}"));
+    assert!(info.release_capable && info.orders_counted, "{info:?}");
+    let many = format!("{copy}.{ends}.multicast::cluster [%w], [%a], 64, [%v], 3; {waits}");
+    let info = kernel(&many);
+    assert!(info.release_capable && !info.orders_counted, "{info:?}");
 }

@@ -63,6 +63,8 @@ pub(crate) struct Phases {
     current: Published,
     /// The phases before.
     complete: Published,
+    /// All of these but the last.
+    earlier: Published,
 }
 
 impl Engine {
@@ -265,6 +267,7 @@ impl Engine {
             let of_cta = current.of_cta.entry(thread.cta).or_default();
             of_cta.raise(thread, time);
         }
+        phases.earlier = phases.complete.clone();
         phases.complete.join(&current);
     }
 
@@ -273,16 +276,31 @@ impl Engine {
         self.mbarriers.remove(&at.key());
     }
 
-    /// A thread has found that a phase of an asynchronous barrier is over, with an acquire of some
+    /// A thread has found that the last phase of an asynchronous barrier is over, with an acquire of some
     /// scope; none orders nothing.
     pub fn mbarrier_wait(&mut self, me: Thread, at: Place, acquire: Option<Scope>) {
+        self.mbarrier_learn(me, at, acquire, |phases| &phases.complete);
+    }
+
+    /// The same, but it was the phase before that, and the last one has ended in the meantime.
+    pub fn mbarrier_waited(&mut self, me: Thread, at: Place, acquire: Option<Scope>) {
+        self.mbarrier_learn(me, at, acquire, |phases| &phases.earlier);
+    }
+
+    fn mbarrier_learn(
+        &mut self,
+        me: Thread,
+        at: Place,
+        acquire: Option<Scope>,
+        what: impl Fn(&Phases) -> &Published,
+    ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
         if let Some(scope) = acquire
             && let Some(phases) = self.mbarriers.get(&at.key())
             && let Some(cta) = self.ctas.get_mut(&me.cta)
         {
-            let complete = &phases.complete;
+            let complete = what(phases);
             cta.lanes(me.warp).update(1 << me.lane, |view, _| {
                 if let Some(of_cta) = complete.of_cta.get(&me.cta) {
                     view.times.rest.join(of_cta);

@@ -85,7 +85,7 @@ impl Engine {
         let mut time = self.knows(me, me);
         let alone = ends != Completion::Group;
         if alone {
-            time += 1;
+            time = (time + 1).max(self.now);
             self.advance(me, time);
         }
         if bulk {

@@ -4,11 +4,13 @@
 //! [`OPCODES`] is the one list of opcodes; every question about an instruction starts from its row.
 //! Where the suffixes decide (`bar.red` has a result, `bar.sync` has none), the row names the rule
 //! and the functions here apply it.
-//! Source: PTX ISA 9.0, chapter "Instruction Set". [`mod@memory`] and [`mod@sync`] read the qualifiers.
+//! Source: PTX ISA 9.0, chapter "Instruction Set". [`mod@memory`] and [`mod@sync`] read the qualifiers,
+//! [`mod@matrix`] those of matrices.
 //!
 //! An opcode that is missing is an `unknown` diagnostic of the parser. The list is longer than
 //! what nvcc emits, because inline assembly may hold anything.
 
+pub mod matrix;
 pub mod memory;
 mod roles;
 pub mod sync;

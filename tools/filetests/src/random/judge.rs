@@ -3,8 +3,8 @@
 //! 1. Where precise mode leaves global memory to the cells, a granule is reported if and only if
 //!    happens-before knows a race on it; a miss must show in a count.
 //! 2. What precise mode reports is what happens-before over everything finds, in shared memory too.
-//! 3. Fast mode misses without a count only what races by size or as read-only data, and what it
-//!    calls a race by the fence rule is one.
+//! 3. Fast mode misses without a count only what races by size, as read-only data or with a copy, and
+//!    what it calls a race by the fence rule is one.
 //! 4. Where a kernel keeps a journal, happens-before finds the same bytes in it as by listening to
 //!    the same run; a miss must show in a count.
 //! 5. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
@@ -130,9 +130,9 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         Bench::new(kernel, &text, Checks::by(Mode::Precise)).map_err(|error| failed(0, error))?;
     let mut fast: Option<Bench> = None;
     let mut journal: Option<Bench> = None;
-    let accesses = kernel.acts();
-    let mut accesses = accesses.iter().filter_map(|act| act.access());
-    let shared = accesses.any(|access| access.place.shared);
+    let acts = kernel.acts();
+    let mut places = acts.iter().flat_map(|act| act.places());
+    let shared = places.any(|place| place.shared);
     let mut known = None;
     for &schedule in schedules {
         let finding = |(wrong, what)| Finding {
@@ -222,8 +222,8 @@ fn observes(act: &Act) -> bool {
             Kind::Atom(_) => true,
             Kind::Store | Kind::Red(_) => false,
         },
-        Act::Fence(..) => false,
-        Act::Poll { .. } => true,
+        Act::Poll { .. } | Act::Pass { .. } => true,
+        _ => false,
     }
 }
 
@@ -441,8 +441,8 @@ impl Run {
             false => audit.granules.0,
         };
         let granule = |(shared, byte): Byte| (shared, byte / bytes(shared.is_some()));
-        let racy_by = |why: &dyn Fn(log::Why) -> bool| -> BTreeSet<Byte> {
-            let conflicts = audit.clocks.iter().filter(|conflict| why(conflict.why));
+        let racy_by = |counts: &dyn Fn(&Conflict) -> bool| -> BTreeSet<Byte> {
+            let conflicts = audit.clocks.iter().filter(|conflict| counts(conflict));
             conflicts
                 .filter(|conflict| wanted(conflict.shared.is_some()))
                 .flat_map(|conflict| {
@@ -526,8 +526,11 @@ impl Run {
                 {
                     return Err((Wrong::FalseAlarm, at(granule)));
                 }
-                // Cells know nothing of read-only data and of sizes.
-                let plain = racy_by(&|why| why == log::Why::Unordered);
+                // Cells know nothing of read-only data and of sizes, nor when a copy ends.
+                let plain = racy_by(&|race| {
+                    let copies = [race.line, race.earlier].map(|line| text.is_copy(line));
+                    race.why == log::Why::Unordered && copies == [false; 2]
+                });
                 match missed.intersection(&plain).next() {
                     Some(&granule) if !counted => Err((Wrong::Miss, at(granule))),
                     _ => Ok(()),
@@ -546,8 +549,9 @@ impl Run {
 
     /// The bytes that two lines both access, by whatever lane.
     fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
+        let shared = conflict.shared.is_some();
         let bytes = |line: u32| -> BTreeSet<u32> {
-            let Some(place) = text.places.get(&line) else {
+            let Some(place) = text.place(line, shared) else {
                 return BTreeSet::new();
             };
             let ranges = (0..LANES).map(|lane| place.range(lane));
@@ -565,7 +569,8 @@ impl Run {
 
     /// The bytes of the conflict's word that both accesses touch.
     fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
-        let range = |line, thread: u32| match text.places.get(&line) {
+        let shared = conflict.shared.is_some();
+        let range = |line, thread: u32| match text.place(line, shared) {
             Some(place) => {
                 let (first, bytes) = place.range(thread % LANES);
                 (first, first + bytes)

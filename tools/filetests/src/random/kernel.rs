@@ -116,6 +116,27 @@ pub enum Act {
         /// How often.
         tries: u32,
     },
+    /// `cp.async` from global to shared memory.
+    Copy {
+        /// Where it reads.
+        from: Place,
+        /// Where it writes.
+        to: Place,
+    },
+    /// `cp.async.commit_group`
+    Commit,
+    /// `cp.async.wait_group`, until so many are left; none for `wait_all`.
+    WaitGroup(Option<u32>),
+    /// Arrives at the CTA's mbarrier.
+    Arrive {
+        /// When its copies are complete.
+        copies: bool,
+    },
+    /// Looks at the mbarrier until its first phase is over, so many times at most.
+    Pass {
+        /// How often.
+        tries: u32,
+    },
 }
 
 /// An access.
@@ -222,16 +243,33 @@ impl Act {
     pub fn access(&self) -> Option<&Access> {
         match self {
             Self::Access(access) | Self::Poll { access, .. } => Some(access),
-            Self::Fence(..) => None,
+            _ => None,
         }
+    }
+
+    /// The places that it accesses.
+    pub fn places(&self) -> Vec<&Place> {
+        match self {
+            Self::Copy { from, to } => vec![from, to],
+            _ => self
+                .access()
+                .map(|access| &access.place)
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Whether it uses the mbarrier.
+    pub fn is_gate(&self) -> bool {
+        matches!(self, Self::Arrive { .. } | Self::Pass { .. })
     }
 
     /// Cannot be one predicated instruction.
     pub fn needs_branch(&self) -> bool {
         match self {
             Self::Access(access) => access.after_flag,
-            Self::Fence(..) => false,
-            Self::Poll { .. } => true,
+            Self::Poll { .. } | Self::Pass { .. } => true,
+            _ => false,
         }
     }
 }
@@ -244,9 +282,9 @@ impl Kernel {
 
     /// Bytes of global memory.
     pub fn bytes(&self) -> u32 {
-        let places = self.acts();
-        let mut places = places.iter().filter_map(|act| act.access());
-        match places.any(|access| access.place.offset >= FAR) {
+        let acts = self.acts();
+        let mut places = acts.iter().flat_map(|act| act.places());
+        match places.any(|place| place.offset >= FAR) {
             true => 2 * FAR,
             false => HOT,
         }

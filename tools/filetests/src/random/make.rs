@@ -30,6 +30,8 @@ struct Maker {
     shared: u32,
     small_shadow: bool,
     clusters: bool,
+    /// There are asynchronous copies and an mbarrier.
+    copies: bool,
     named: u32,
 }
 
@@ -71,6 +73,8 @@ pub fn kernel(seed: u64) -> Kernel {
         shared,
         small_shadow,
         clusters,
+        // Drawn apart, so that other kernels stay as they were.
+        copies: flavour != Flavour::Barriers && Random::new(!seed).percent(20),
         named: 0,
     };
     let roles = (0..1 + maker.random.below(4))
@@ -195,6 +199,9 @@ impl Maker {
                 false => Act::Access(self.simple()),
             };
         }
+        if self.copies && self.random.percent(40) {
+            return self.asynchronous();
+        }
         match self.random.below(100) {
             0..12 => self.fence(),
             12..15 => Act::Poll {
@@ -203,6 +210,36 @@ impl Maker {
             },
             15..60 => Act::Access(self.simple()),
             _ => Act::Access(self.strong()),
+        }
+    }
+
+    /// A copy, a wait for copies, or a use of the mbarrier.
+    fn asynchronous(&mut self) -> Act {
+        match self.random.below(100) {
+            0..40 => {
+                let bytes = self.random.pick(&[4, 4, 8]);
+                let by_lane = self.random.percent(20);
+                let place = |maker: &mut Self, shared| Place {
+                    shared,
+                    far: false,
+                    generic: false,
+                    offset: maker.random.below((maker.words * 4).div_ceil(bytes)) * bytes,
+                    bytes,
+                    vector: 1,
+                    by_lane,
+                };
+                let from = place(self, false);
+                let to = place(self, true);
+                Act::Copy { from, to }
+            }
+            40..55 => Act::Commit,
+            55..65 => Act::WaitGroup(None),
+            65..75 => Act::WaitGroup(Some(self.random.below(2))),
+            75..82 => Act::Arrive { copies: true },
+            82..90 => Act::Arrive { copies: false },
+            _ => Act::Pass {
+                tries: 1 + self.random.below(20),
+            },
         }
     }
 

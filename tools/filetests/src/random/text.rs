@@ -9,8 +9,8 @@ use super::kernel::{Access, Act, HOT, Kernel, Kind, Order, Place, Role, Step, Wh
 pub struct Text {
     /// The lines.
     pub lines: Vec<String>,
-    /// Where the access of a line goes; lines count from 1.
-    pub places: BTreeMap<u32, Place>,
+    /// Where the access of a line goes, to global memory and to shared; lines count from 1.
+    places: BTreeMap<(u32, bool), Place>,
 }
 
 /// The name of the kernel, whose only parameter is the address of its global memory.
@@ -39,6 +39,19 @@ pub fn write(kernel: &Kernel) -> Text {
 }
 
 impl Text {
+    /// Where the access of a line to one of the memories goes.
+    pub fn place(&self, line: u32, shared: bool) -> Option<&Place> {
+        self.places.get(&(line, shared))
+    }
+
+    /// Whether a line is an asynchronous copy.
+    pub fn is_copy(&self, line: u32) -> bool {
+        let line = line
+            .checked_sub(1)
+            .and_then(|at| self.lines.get(at as usize));
+        line.is_some_and(|line| line.contains("cp.async.ca"))
+    }
+
     /// All of it.
     pub fn whole(&self) -> String {
         self.lines.join("\n") + "\n"
@@ -76,7 +89,7 @@ impl Writer {
         }
         self.text.lines.push("{".to_owned());
         let acts = kernel.acts();
-        let places = || acts.iter().filter_map(|act| act.access()).map(|a| a.place);
+        let places = || acts.iter().flat_map(|act| act.places()).copied();
         let shared = places().any(|place| place.shared);
         if shared {
             self.line(format!(".shared .align 8 .b8 tile[{HOT}];"));
@@ -120,6 +133,13 @@ impl Writer {
                     self.line(format!("add.s64 %there{row}, %there0, %x;"));
                 }
             }
+        }
+        if kernel.acts().iter().any(|act| act.is_gate()) {
+            self.line(".shared .align 8 .b8 gate[8];");
+            self.line("mov.u32 %a, %tid.x;");
+            self.line("setp.eq.u32 %p, %a, 0;");
+            self.line("@%p mbarrier.init.shared.b64 [gate], 2;");
+            self.line("bar.sync 0;");
         }
         let used = kernel.used_roles();
         for (number, role) in kernel.roles.iter().enumerate() {
@@ -235,6 +255,25 @@ impl Writer {
                 self.line(format!("{guard}membar.{scope};"));
             }
             Act::Fence(sem, scope) => self.line(format!("{guard}fence.{sem}.{};", scope.name())),
+            Act::Copy { from, to } => self.copy((from, to), guard),
+            Act::Commit => self.line(format!("{guard}cp.async.commit_group;")),
+            Act::WaitGroup(None) => self.line(format!("{guard}cp.async.wait_all;")),
+            Act::WaitGroup(Some(left)) => {
+                self.line(format!("{guard}cp.async.wait_group {left};"));
+            }
+            Act::Arrive { copies: true } => self.line(format!(
+                "{guard}cp.async.mbarrier.arrive.noinc.shared.b64 [gate];"
+            )),
+            Act::Arrive { copies: false } => {
+                self.line(format!("{guard}mbarrier.arrive.shared.b64 %t, [gate];"));
+            }
+            Act::Pass { tries } => {
+                let again = self.label();
+                self.line("mov.u32 %n, 0;");
+                self.place(&again);
+                self.line("mbarrier.test_wait.parity.shared.b64 %got, [gate], 0;");
+                self.again(*tries, &again);
+            }
             Act::Poll { access, tries } => {
                 let again = self.label();
                 self.line("mov.u32 %n, 0;");
@@ -244,13 +283,18 @@ impl Writer {
                     self.line("cvt.u32.u64 %v, %w;");
                 }
                 self.line("setp.ne.u32 %got, %v, 0;");
-                self.line("add.u32 %n, %n, 1;");
-                self.line(format!("setp.lt.u32 %q, %n, {tries};"));
-                self.line("not.pred %p, %got;");
-                self.line("and.pred %q, %q, %p;");
-                self.line(format!("@%q bra {again};"));
+                self.again(*tries, &again);
             }
         }
+    }
+
+    /// Jumps back unless it has got what it waits for, so many times at most.
+    fn again(&mut self, tries: u32, again: &str) {
+        self.line("add.u32 %n, %n, 1;");
+        self.line(format!("setp.lt.u32 %q, %n, {tries};"));
+        self.line("not.pred %p, %got;");
+        self.line("and.pred %q, %q, %p;");
+        self.line(format!("@%q bra {again};"));
     }
 
     fn access(&mut self, access: &Access, guard: &str) {
@@ -310,8 +354,28 @@ impl Writer {
             }
         };
         self.line(format!("{guard}{text}"));
+        self.goes(place);
+    }
+
+    /// The last line accesses a place.
+    fn goes(&mut self, place: &Place) {
         let number = self.text.lines.len() as u32;
-        self.text.places.insert(number, *place);
+        self.text.places.insert((number, place.shared), *place);
+    }
+
+    fn copy(&mut self, (from, to): (&Place, &Place), guard: &str) {
+        let row = |place: &Place| match place.by_lane {
+            true => place.bytes,
+            false => 0,
+        };
+        let target = format!("[%shared{}+{}]", row(to), to.offset);
+        let source = format!("[%global{}+{}]", row(from), from.offset);
+        let bytes = from.bytes;
+        self.line(format!(
+            "{guard}cp.async.ca.shared.global {target}, {source}, {bytes};"
+        ));
+        self.goes(from);
+        self.goes(to);
     }
 }
 

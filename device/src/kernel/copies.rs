@@ -1,0 +1,82 @@
+//! Asynchronous copies and mbarriers in the journal.
+//!
+//! A copy is told before it is issued. From then on its granules are everybody's, so that whatever is
+//! accessed while it is under way is told.
+
+use crate::journal::{Access, TURN, append, lock, tell_as, told, touch};
+use crate::layout::*;
+use crate::memory::*;
+
+/// A side of an asynchronous copy, before that is issued, or the mbarrier that it completes with.
+/// The entry is of that kind, and has the bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_copy(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+    kind: u32,
+) {
+    let access = Access { address, what, word, copies: true };
+    unsafe {
+        if (*launch).journal == 0 {
+            return;
+        }
+        if kind != ENTRY_COPY_BARRIER {
+            touch(launch, state, &access);
+        }
+        tell_as(launch, state, &access, kind);
+    }
+}
+
+/// Before an operation on an mbarrier: 1, and told, when it is this thread's turn there. `count` is what
+/// the operation counts.
+///
+/// Told before it is made, so that nobody has waited for it before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_barrier(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+    count: u32,
+) -> u32 {
+    let access = Access { address, what, word, copies: false };
+    unsafe {
+        if (*launch).journal == 0 {
+            return 1;
+        }
+        let lock = lock(launch, state, &access);
+        let mut turn = load_local(state + TURN);
+        if turn == 0 {
+            turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
+            store_local(state + TURN, turn);
+        }
+        if load_cell(&raw const (*lock).done as u64) + 1 != turn {
+            return 0;
+        }
+        let number = append(launch, state, ENTRY_MBARRIER, own_lane(), (address, what, count));
+        told(launch, state, number);
+        1
+    }
+}
+
+/// After the operation: gives the lock back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_barrier_made(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    word: u32,
+) {
+    let access = Access { address, what: 0, word, copies: false };
+    unsafe {
+        let turn = load_local(state + TURN);
+        if (*launch).journal != 0 && turn != 0 {
+            store_local(state + TURN, 0);
+            publish_cell(&raw const (*lock(launch, state, &access)).done as u64, turn);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Operations on mbarriers, in kernels that keep a journal.
+//!
+//! They are made in turns, each told before it is made. A wait takes no turn: it is told behind, when it
+//! has found its phase over; by then all arrivals of that phase have been told.
+
+use ptx::ast::{Instruction, Operand};
+use ptx::isa::{self, MbarrierOp, SyncOp};
+use shadow::layout::{ACCESS_SHARED, ENTRY_MBARRIER_OVER, LaunchBlock, PARITY_SHIFT};
+
+use crate::access::{self, Place, unless};
+use crate::analysis::Granules;
+use crate::call::{LAUNCH, call};
+use crate::copies;
+use crate::edit::Edits;
+use crate::journal::STATE;
+use crate::names::Names;
+
+/// The registers that [`tell`] uses besides those of all journals.
+pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_count;\n.reg .b64 %crc_over;\n";
+
+/// Adds what an operation on an mbarrier has to tell; false if the instruction is none.
+pub(crate) fn tell(
+    names: &Names<'_>,
+    (at, instruction): (usize, &Instruction),
+    granules: Granules,
+    edits: &mut Edits,
+) -> bool {
+    let Some(SyncOp::Mbarrier { op, address, .. }) = isa::sync(instruction) else {
+        return false;
+    };
+    let operand = instruction.operands.get(address);
+    let space = access::space_of(names, at, instruction.space(), operand);
+    let place = space.and_then(Place::of).unwrap_or(Place::Generic);
+    let mut at_barrier = String::new();
+    access::address(&mut at_barrier, names, at, operand);
+    let skip = format!("$crc_barrier_{at}");
+    at_barrier.push_str(&copies::in_shared(place, granules, &skip));
+    match op {
+        MbarrierOp::PendingCount => {}
+        MbarrierOp::TestWait | MbarrierOp::TryWait => {
+            wait(instruction, address, (&at_barrier, &skip), edits);
+        }
+        _ => operation(
+            (at, instruction),
+            (op, address),
+            (&at_barrier, &skip),
+            edits,
+        ),
+    }
+    true
+}
+
+/// What an operation counts: arrivals, or bytes.
+fn count(instruction: &Instruction, op: MbarrierOp, address: usize) -> String {
+    let operand = match instruction.operands.get(address + 1) {
+        Some(Operand::Int(value)) => Some(value.to_string()),
+        Some(Operand::Name { name, .. }) => Some(name.to_string()),
+        _ => None,
+    };
+    match op {
+        MbarrierOp::CopyArrive if instruction.has("noinc") => "1".to_owned(),
+        MbarrierOp::CopyArrive | MbarrierOp::Inval => "0".to_owned(),
+        _ => operand.unwrap_or_else(|| "1".to_owned()),
+    }
+}
+
+fn operation(
+    (at, instruction): (usize, &Instruction),
+    (op, address): (MbarrierOp, usize),
+    (at_barrier, skip): (&str, &str),
+    edits: &mut Edits,
+) {
+    let (count, word) = (count(instruction, op, address), ACCESS_SHARED.to_string());
+    let what = instruction.span.start.to_string();
+    let guard = instruction.guard.as_ref();
+    let guard = guard.map_or_else(String::new, |guard| {
+        format!("{}bra {skip};\n", unless(guard))
+    });
+    let arguments = [
+        ("b64", "%crc_block"),
+        STATE,
+        ("b64", "%crc_address"),
+        ("b32", &*what),
+        ("b32", &*word),
+        ("b32", "%crc_count"),
+    ];
+    let block = size_of::<LaunchBlock>();
+    edits.insert(
+        instruction.span.start,
+        format!(
+            "\nsetp.ne.u32 %crc_todo, 0, 0;\n{guard}{at_barrier}\
+             add.s64 %crc_block, %crc_launch, {block};\nmov.b32 %crc_count, {count};\n\
+             setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{}\
+             setp.eq.u32 %crc_global, %crc_got, 0;\n@%crc_global bra $crc_again_{at};\n{skip}:\n",
+            call("journal_barrier", Some(("b32", "%crc_got")), &arguments)
+        ),
+    );
+    let made = [arguments[0], STATE, arguments[2], arguments[4]];
+    edits.insert(
+        instruction.span.end,
+        format!(
+            "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, 0, 0;\n\
+             $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
+            call("journal_barrier_made", None, &made)
+        ),
+    );
+}
+
+fn wait(
+    instruction: &Instruction,
+    address: usize,
+    (at_barrier, skip): (&str, &str),
+    edits: &mut Edits,
+) {
+    let Some(Operand::Name { name: over, .. }) = instruction.operands.first() else {
+        return;
+    };
+    let mut text = String::from("\n");
+    if let Some(guard) = &instruction.guard {
+        let mut guard = guard.clone();
+        // `@p mbarrier.test_wait p, …` leaves something else in its guard.
+        if guard.predicate == *over {
+            let save = format!("\nmov.pred %crc_guard, {over};\n");
+            edits.insert(instruction.span.start, save);
+            guard.predicate = "%crc_guard".into();
+        }
+        text.push_str(&format!("{}bra {skip};\n", unless(&guard)));
+    }
+    text.push_str(&format!("@!{over} bra {skip};\n{at_barrier}"));
+    if instruction.has("parity") {
+        let parity = match instruction.operands.get(address + 1) {
+            Some(Operand::Int(value)) => value.to_string(),
+            Some(Operand::Name { name, .. }) => name.to_string(),
+            _ => "0".to_owned(),
+        };
+        text.push_str(&format!(
+            "mov.b32 %crc_count, {parity};\nand.b32 %crc_count, %crc_count, 1;\n\
+             add.u32 %crc_count, %crc_count, 1;\ncvt.u64.u32 %crc_over, %crc_count;\n\
+             shl.b64 %crc_over, %crc_over, {PARITY_SHIFT};\n\
+             or.b64 %crc_address, %crc_address, %crc_over;\n"
+        ));
+    }
+    let (kind, what) = (
+        ENTRY_MBARRIER_OVER.to_string(),
+        instruction.span.start.to_string(),
+    );
+    let arguments = [
+        LAUNCH,
+        STATE,
+        ("b32", &*kind),
+        ("b32", &*what),
+        ("b64", "%crc_address"),
+    ];
+    text.push_str(&call("journal_event", None, &arguments));
+    edits.insert(instruction.span.end, text + skip + ":\n");
+}
