@@ -152,6 +152,31 @@ fn clusters_share_their_shared_memory() {
 }
 
 #[test]
+fn addresses_tell_whose_shared_memory_they_are_in() {
+    // Its own address, that of the other CTA, a generic one of each, and its own by way of `mapa`.
+    let body = "
+         .shared .align 4 .b32 word;
+         mov.u32 %r0, %cluster_ctarank; mov.u32 %r1, word; xor.b32 %r3, %r0, 1;
+         getctarank.shared::cluster.u32 %r2, %r1;
+         mapa.shared::cluster.u32 %r4, %r1, %r3; getctarank.shared::cluster.u32 %r5, %r4;
+         mad.lo.u32 %r2, %r2, 10, %r5;
+         cvt.u64.u32 %d1, %r1; cvta.shared.u64 %d1, %d1; getctarank.u64 %r5, %d1;
+         mad.lo.u32 %r2, %r2, 10, %r5;
+         mapa.u64 %d2, %d1, %r3; getctarank.u64 %r5, %d2; mad.lo.u32 %r2, %r2, 10, %r5;
+         mapa.shared::cluster.u32 %r4, %r1, %r0; getctarank.shared::cluster.u32 %r5, %r4;
+         mad.lo.u32 %r2, %r2, 10, %r5;
+         cvt.u64.u32 %d0, %r2; st.global.u64 [%mine], %d0;
+         barrier.cluster.arrive; barrier.cluster.wait; ret;";
+    let mut rig = load(&kernel(body));
+    let launch = |params| Launch {
+        cluster: [2, 1, 1],
+        ..Launch::new([4, 1, 1], [1, 1, 1], params)
+    };
+    let (out, _) = rig.run_with(4, launch).unwrap();
+    assert_eq!(out, [1010, 10101, 1010, 10101]);
+}
+
+#[test]
 fn grid_barriers_of_cooperative_launches() {
     // What cooperative groups do: the first CTA adds what makes the top bit flip.
     let body = "
