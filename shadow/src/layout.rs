@@ -195,8 +195,10 @@ pub struct LaunchBlock {
     /// Where CTAs reach each other's shared memory: log2 of the bytes of a CTA's window in the range of
     /// addresses that all of them have together, by CTA id. Then there is one slot, for all of it.
     pub owner_shift: u64,
-    /// Keeps the size an even multiple of 8 bytes, since two blocks lie behind one another.
-    pub unused: u64,
+    /// Which loads of the kernel need no check, because the launch never writes what they load: a bit
+    /// for each set of parameters that loads go through, as the rewriter numbers them. Two blocks lie
+    /// behind one another, so their size has to be an even multiple of 8 bytes.
+    pub unwritten: u64,
 }
 }
 

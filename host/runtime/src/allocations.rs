@@ -1,6 +1,8 @@
 //! Which device memory belongs to what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rewrite::Pointers;
 
 use crate::log::Allocation;
 
@@ -44,6 +46,36 @@ impl Allocations {
         (address - allocation.base < allocation.bytes).then_some(allocation)
     }
 
+    /// Which loads of a kernel load what a launch with these parameters never writes: a bit for each of
+    /// [`Pointers::loads`].
+    ///
+    /// A value that is no address of an allocation is taken for a number.
+    pub fn unwritten(&self, pointers: &Pointers, parameters: &[u8]) -> u64 {
+        let base = |offset: &u32| {
+            let bytes = parameters.get(*offset as usize..)?.first_chunk::<8>()?;
+            Some(self.find(u64::from_le_bytes(*bytes))?.base)
+        };
+        let bases: Vec<Option<u64>> = pointers.offsets.iter().map(base).collect();
+        let through = |set: u64| {
+            let all = bases.iter().enumerate();
+            all.filter_map(move |(n, base)| base.filter(|_| set >> n & 1 != 0))
+        };
+        let mut written = BTreeSet::new();
+        for &set in &pointers.writes {
+            let bases: Vec<u64> = through(set).collect();
+            if bases.is_empty() {
+                return 0;
+            }
+            written.extend(bases);
+        }
+        let free = |set: &u64| {
+            let mut bases = through(*set).peekable();
+            bases.peek().is_some() && bases.all(|base| !written.contains(&base))
+        };
+        let loads = pointers.loads.iter().enumerate();
+        loads.fold(0, |bits, (n, set)| bits | u64::from(free(set)) << n)
+    }
+
     /// Bytes of everything that is live.
     pub fn bytes(&self) -> u64 {
         self.live.values().map(|allocation| allocation.bytes).sum()
@@ -84,5 +116,30 @@ mod tests {
         assert_eq!(all.window(), (1 << 46, 1 << 20));
         all.remove(0x2000);
         assert!(all.find(0x2000).is_none());
+    }
+
+    #[test]
+    fn loads_are_free_where_their_allocation_is_not_written() {
+        let mut all = Allocations::default();
+        all.insert(0x1000, 0x100, "cudaMalloc");
+        all.insert(0x2000, 0x100, "cudaMalloc");
+        // Two loads, through the first parameter, and through the first or the third; one write.
+        let pointers = Pointers {
+            offsets: vec![0, 8, 16],
+            loads: vec![0b001, 0b101],
+            writes: vec![0b010],
+        };
+        let unwritten = |values: [u64; 3]| {
+            let parameters = values.map(u64::to_le_bytes).concat();
+            all.unwritten(&pointers, &parameters)
+        };
+        assert_eq!(unwritten([0x1000, 0x2000, 7]), 0b11);
+        assert_eq!(unwritten([0x1000, 0x2000, 0x20ff]), 0b01);
+        // Two parts of one allocation.
+        assert_eq!(unwritten([0x1080, 0x1000, 7]), 0);
+        // Nobody knows what is written, or loaded.
+        assert_eq!(unwritten([0x1000, 0x3000, 7]), 0);
+        assert_eq!(unwritten([0x3000, 0x2000, 7]), 0);
+        assert_eq!(all.unwritten(&pointers, &[0; 12]), 0);
     }
 }

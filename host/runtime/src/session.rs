@@ -414,7 +414,10 @@ impl Session {
         loop {
             let gpu = self.gpus.get_mut(&context)?;
             let (name, extent) = (&kernel.name, kernel.extent);
-            match self.checker.try_begin(gpu, kernel.key, name, extent, kept) {
+            match self
+                .checker
+                .try_begin(gpu, kernel.key, name, (extent, &[]), kept)
+            {
                 Ok(begun) => return Some(begun),
                 Err(_) if !polled => {
                     polled = true;

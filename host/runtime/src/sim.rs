@@ -177,7 +177,8 @@ impl CheckedSim {
             block: launch.block,
             shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
         };
-        let begun = checker.begin(&mut Reserved(&mut self.device), key, kernel, extent);
+        let device = &mut Reserved(&mut self.device);
+        let begun = checker.begin(device, key, kernel, extent, &launch.params);
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
             launch.schedule = Schedule::Seeded(seed);

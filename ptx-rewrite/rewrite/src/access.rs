@@ -157,19 +157,24 @@ pub(crate) fn unless(guard: &Guard) -> String {
 /// Most granules that are looked at one by one before the called check takes over.
 const INLINE_GRANULES: u32 = 4;
 
-/// The check of one access, to stand in front of it. `label` is unique in its function.
+/// The check of one access, to stand in front of it. `label` is unique in its function; `unwritten` is
+/// the load's place in `Pointers::loads`.
 pub(crate) fn check(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
     (op, place, site): (&MemoryOp, Place, u32),
     lines: Option<Lines>,
     granules: Granules,
-    (sample, label): (bool, u32),
+    (sample, unwritten): (bool, Option<usize>),
+    label: u32,
 ) -> String {
     let mut text = String::from("\n");
     let skip = format!("$crc_checked_{label}");
     if let Some(guard) = &instruction.guard {
         line(&mut text, format_args!("{}bra {skip};", unless(guard)));
+    }
+    if let Some(set) = unwritten {
+        line(&mut text, format_args!("@%crc_free_{set} bra {skip};"));
     }
     address(&mut text, names, at, instruction.operands.get(op.address));
     if let Some(lines) = lines {

@@ -8,6 +8,7 @@ use ptx::callgraph::CallGraph;
 use crate::Config;
 use crate::edit;
 use crate::facts::{self, Facts, Puzzle, Special};
+use crate::pointers::{self, Pointers};
 
 /// How many of a kernel's release-capable instructions are told.
 const RELEASES_KEPT: usize = 8;
@@ -70,6 +71,8 @@ pub struct KernelInfo {
     pub not_understood: Vec<String>,
     /// Those of them that an observer of the simulated device is not told of either.
     pub not_observable: Vec<String>,
+    /// Which parameters its accesses go through, where loads may do without a check.
+    pub pointers: Option<Pointers>,
     /// It keeps a journal, from which happens-before decides.
     pub journaled: bool,
     /// Offset of the hidden parameter, in bytes.
@@ -85,6 +88,9 @@ pub(crate) struct Plan {
     pub instrumented: BTreeMap<String, Granules>,
     /// Those of them that keep a journal.
     pub journaled: BTreeSet<String>,
+    /// The loads of kernels that may need no check, by statement: their place in
+    /// [`Pointers::loads`].
+    pub unwritten: BTreeMap<String, BTreeMap<usize, usize>>,
     /// One of these makes strong accesses.
     pub journals_strong: bool,
     /// Device functions left alone, with the reason.
@@ -224,6 +230,12 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
             info.checked = 0;
             info.skipped.shared = info.shared_accesses;
         } else {
+            if !info.journaled
+                && let Some((pointers, loads)) = pointers::read(module, entry)
+            {
+                plan.unwritten.insert(entry.name.to_string(), loads);
+                info.pointers = Some(pointers);
+            }
             for name in reached {
                 plan.instrumented.insert((*name).to_owned(), granules);
             }

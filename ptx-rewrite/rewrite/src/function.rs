@@ -1,5 +1,7 @@
 //! Walks one function, and what is computed once at its entry.
 
+use std::collections::BTreeMap;
+
 use device::{Fast, FastShared, LAUNCH_PARAM};
 use ptx::ast::{Body, Function, Instruction, Module};
 use ptx::isa;
@@ -51,15 +53,15 @@ pub(crate) fn rewrite(
             let checked = access::classify(&names, at, instruction);
             matches!(checked, Checked::Yes { place, .. } if place.may_be_shared())
         });
-    edits.insert(
-        body.span.start + 1,
-        prologue(
-            function,
-            config,
-            granules.global,
-            (state, shared && !granules.clusters),
-        ),
+    let mut prologue = prologue(
+        function,
+        config,
+        granules.global,
+        (state, shared && !granules.clusters),
     );
+    let unwritten = plan.unwritten.get(function.name.as_str());
+    prologue.push_str(&free_loads(unwritten));
+    edits.insert(body.span.start + 1, prologue);
     for declarations in more_registers(body, granules) {
         edits.insert(body.span.start + 1, declarations);
     }
@@ -86,7 +88,11 @@ pub(crate) fn rewrite(
                 (&op, place, id),
                 lines,
                 granules,
-                (config.sample, label),
+                (
+                    config.sample,
+                    unwritten.and_then(|of| of.get(&statement)).copied(),
+                ),
+                label,
             );
             edits.insert(instruction.span.start, text);
             label += 1;
@@ -134,6 +140,26 @@ pub(crate) fn more_registers(body: &Body, granules: Granules) -> Vec<&'static st
         all.push(copies::DECLARATIONS);
     }
     all
+}
+
+/// Fills a predicate for each set of loads that the launch may know to need no check.
+fn free_loads(unwritten: Option<&BTreeMap<usize, usize>>) -> String {
+    let mut text = String::new();
+    let Some(sets) = unwritten.and_then(|loads| loads.values().max()) else {
+        return text;
+    };
+    let offset = std::mem::offset_of!(LaunchBlock, unwritten);
+    text.push_str(&format!(
+        "ld.global.u64 %crc_next, [%crc_launch+{offset}];\n"
+    ));
+    for set in 0..=*sets {
+        text.push_str(&format!(
+            ".reg .pred %crc_free_{set};\nand.b64 %crc_new, %crc_next, {};\n\
+             setp.ne.u64 %crc_free_{set}, %crc_new, 0;\n",
+            1u64 << set
+        ));
+    }
+    text
 }
 
 /// Declares the registers and fills them.

@@ -8,7 +8,8 @@
 //! front of every access to global or shared memory the check, under the access's predicate; after every full barrier
 //! the next epoch; in front of what else orders threads, if asked for, a count.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
-//! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`order`] counts
+//! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`pointers`]
+//! finds loads that may need no check, [`order`] counts
 //! what else orders threads, [`calls`] hands the state to device functions and back.
 //! [`journal`] does for kernels that keep a journal what the others do for cells, [`cluster`] says
 //! whose shared memory it is.
@@ -30,6 +31,7 @@ mod matrix;
 mod mbarrier;
 mod names;
 mod order;
+mod pointers;
 mod site;
 pub mod stats;
 
@@ -37,6 +39,7 @@ use ptx::ast::{Diagnostic, Item, Module};
 
 pub use analysis::{KernelInfo, Skipped};
 pub use edit::erase;
+pub use pointers::Pointers;
 pub use site::Site;
 
 /// How to rewrite.

@@ -120,16 +120,17 @@ impl Begun {
 }
 
 impl Checker {
-    /// Arms a launch. On a device with several launches in flight it may stay unchecked; see
-    /// [`Checker::try_begin`].
+    /// Arms a launch with these parameters. On a device with several launches in flight it may stay
+    /// unchecked; see [`Checker::try_begin`].
     pub fn begin(
         &mut self,
         device: &mut dyn Device,
         key: ModuleKey,
         kernel: &str,
         extent: Extent,
+        parameters: &[u8],
     ) -> Begun {
-        match self.try_begin(device, key, kernel, extent, None) {
+        match self.try_begin(device, key, kernel, (extent, parameters), None) {
             Ok(begun) => begun,
             Err(Busy) => {
                 let why = "other launches are in flight and have not ended";
@@ -138,7 +139,8 @@ impl Checker {
         }
     }
 
-    /// Arms a launch, in the place that the node of a graph keeps or in a free one.
+    /// Arms a launch, in the place that the node of a graph keeps or in a free one. Without its
+    /// parameters, every load is checked.
     ///
     /// # Errors
     /// When others have to end first.
@@ -147,12 +149,12 @@ impl Checker {
         device: &mut dyn Device,
         key: ModuleKey,
         kernel: &str,
-        extent: Extent,
+        (extent, parameters): (Extent, &[u8]),
         kept: Option<usize>,
     ) -> Result<Begun, Busy> {
         self.start(device);
         let mut begun = self.begun(key, kernel, extent);
-        match self.arm(device, key, kernel, extent, kept, &mut begun) {
+        match self.arm(device, key, kernel, (extent, parameters), kept, &mut begun) {
             Ok(()) => begun.launch.checked = true,
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
@@ -270,7 +272,7 @@ impl Checker {
         device: &mut dyn Device,
         key: ModuleKey,
         kernel: &str,
-        extent: Extent,
+        (extent, parameters): (Extent, &[u8]),
         kept: Option<usize>,
         begun: &mut Begun,
     ) -> Result<(), Refused> {
@@ -326,6 +328,8 @@ impl Checker {
             granule_log2,
             clusters: info.clusters,
         });
+        let pointers = info.pointers.as_ref();
+        let unwritten = pointers.map_or(0, |of| self.allocations.unwritten(of, parameters));
         let armed = if selected {
             let window = self.allocations.window();
             let order = match () {
@@ -334,7 +338,7 @@ impl Checker {
                 () => Order::Barriers,
             };
             let shadow = self.shadow(device);
-            shadow.arm(device, kept, window, (shared, order), shape)
+            shadow.arm(device, kept, window, (shared, order, unwritten), shape)
         } else {
             Err(Refused::Cannot(NOT_SELECTED.to_owned()))
         };

@@ -315,7 +315,8 @@ impl ShadowMemory {
     }
 
     /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
-    /// accesses shared memory; `order` says who follows what the cells do not.
+    /// accesses shared memory; `order` says who follows what the cells do not, and `unwritten` which loads
+    /// need no check.
     ///
     /// # Errors
     /// Why it cannot be checked.
@@ -324,7 +325,7 @@ impl ShadowMemory {
         device: &mut dyn Device,
         kept: Option<usize>,
         window: (u64, u64),
-        (shared, order): (Option<SharedShape>, Order),
+        (shared, order, unwritten): (Option<SharedShape>, Order, u64),
         mut shape: Shape,
     ) -> Result<Armed, Refused> {
         shape.window_bytes = window.1;
@@ -394,7 +395,7 @@ impl ShadowMemory {
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
             owner_shift: 0,
-            unused: 0,
+            unwritten,
         };
         let (over_from, over_span) = widths.over();
         let shared_block = LaunchBlock {

@@ -1,0 +1,238 @@
+//! Which parameters of a kernel its accesses go through.
+//!
+//! A load through a parameter whose allocation the launch never writes cannot race within the launch.
+//! Which allocation that is, is known at the launch; here we find out what may be known before.
+//!
+//! Every 64-bit register has the set of 64-bit parameter values that it may be computed from,
+//! whatever the flow of control: a fixed point over all instructions that write it. Integers of 32
+//! bits have none, and so do values computed from them; what comes from memory, and what instructions
+//! give that are not known to compute addresses, is unknown, and so is an address computed from no
+//! parameter. A kernel that calls, or writes through what is unknown, is left aside as a whole.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ptx::ast::{AddressBase, Function, Instruction, Module, Operand, Space, Statement};
+use ptx::isa::{self, MemoryKind};
+use ptx::scope::{Register, Scopes};
+
+use crate::access::{self, Checked};
+use crate::names::{Meaning, Names};
+
+/// What the loads and writes of a kernel's global memory go through. Sets of parameters are masks
+/// over `offsets`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pointers {
+    /// Where in the kernel's parameters the 64-bit values lie, in bytes.
+    pub offsets: Vec<u32>,
+    /// Each load goes through one of these sets, or is not in question.
+    pub loads: Vec<u64>,
+    /// Each write goes through one of these.
+    pub writes: Vec<u64>,
+}
+
+/// Most sets of loads, one bit each in [`shadow::layout::LaunchBlock::unwritten`].
+const MOST_LOADS: usize = 16;
+/// Parameters that a set has room for.
+const MOST_OFFSETS: usize = 62;
+
+/// In a set: an address of shared or local memory.
+const PRIVATE: u64 = 1 << 62;
+/// In a set: something else.
+const UNKNOWN: u64 = 1 << 63;
+
+/// Reads a kernel; with the place in [`Pointers::loads`] of each load in question, by statement. None
+/// where there is nothing to gain.
+pub(crate) fn read(
+    module: &Module,
+    function: &Function,
+) -> Option<(Pointers, BTreeMap<usize, usize>)> {
+    let body = function.body.as_ref().filter(|_| function.entry)?;
+    let names = Names::new(module, function, body);
+    let mut values = Values {
+        names: &names,
+        function,
+        scopes: Scopes::new(body),
+        offsets: Vec::new(),
+        of: HashMap::new(),
+    };
+    let mut accesses = Vec::new();
+    for (at, statement) in body.statements.iter().enumerate() {
+        let instruction = match statement {
+            Statement::Instruction(instruction) => instruction,
+            Statement::Unknown(_) => return None,
+            _ => continue,
+        };
+        if instruction.opcode == "call" || isa::lookup(&instruction.opcode).is_none() {
+            return None;
+        }
+        match access::classify(&names, at, instruction) {
+            Checked::NotUnderstood | Checked::Copy(_) => return None,
+            Checked::Yes { op, place, .. } if place.may_be_global() => {
+                let load = op.kind == MemoryKind::Load;
+                accesses.push((at, load, instruction.operands.get(op.address)));
+            }
+            _ => {}
+        }
+    }
+    let mut settled = false;
+    while !settled {
+        settled = true;
+        for (at, instruction) in body.instructions() {
+            settled &= !values.note(at, instruction)?;
+        }
+    }
+    let through = |operand: Option<&Operand>, at| match operand {
+        Some(Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        }) => match names.meaning(at, name) {
+            Meaning::Register(8) => match values.of_register(at, name) {
+                0 => UNKNOWN,
+                set => set,
+            },
+            _ => UNKNOWN,
+        },
+        _ => UNKNOWN,
+    };
+    let mut pointers = Pointers::default();
+    for &(at, _, operand) in accesses.iter().filter(|(_, load, _)| !load) {
+        let set = through(operand, at);
+        if set & UNKNOWN != 0 {
+            return None;
+        }
+        if set != PRIVATE && !pointers.writes.contains(&(set & !PRIVATE)) {
+            pointers.writes.push(set & !PRIVATE);
+        }
+    }
+    let written = pointers.writes.iter().fold(0, |all, set| all | set);
+    let mut loads = BTreeMap::new();
+    for &(at, _, operand) in accesses.iter().filter(|(_, load, _)| *load) {
+        let set = through(operand, at);
+        if set & (UNKNOWN | PRIVATE | written) != 0 {
+            continue;
+        }
+        let known = pointers.loads.iter().position(|load| *load == set);
+        let place = known.unwrap_or(pointers.loads.len());
+        if known.is_none() && place < MOST_LOADS {
+            pointers.loads.push(set);
+        }
+        if place < MOST_LOADS {
+            loads.insert(at, place);
+        }
+    }
+    pointers.offsets = values.offsets;
+    (!loads.is_empty()).then_some((pointers, loads))
+}
+
+/// What the registers may be computed from.
+struct Values<'a> {
+    names: &'a Names<'a>,
+    function: &'a Function,
+    scopes: Scopes<'a>,
+    offsets: Vec<u32>,
+    of: HashMap<Register, u64>,
+}
+
+impl Values<'_> {
+    fn of_register(&self, at: usize, name: &str) -> u64 {
+        let register = self.scopes.register(at, name);
+        register
+            .and_then(|of| self.of.get(&of))
+            .map_or(0, |set| *set)
+    }
+
+    /// Adds what an instruction writes; true if that is news. None when there are too many
+    /// parameters.
+    fn note(&mut self, at: usize, instruction: &Instruction) -> Option<bool> {
+        let mut written = Vec::new();
+        isa::register_writes(instruction, |name| written.push(name));
+        let mut news = false;
+        for (n, name) in written.into_iter().enumerate() {
+            let Some(register) = self.scopes.register(at, name) else {
+                continue;
+            };
+            let bytes = self
+                .scopes
+                .register_type(register)
+                .map(|(ty, _)| ty.bytes());
+            let set = match bytes {
+                Some(8) => self.computed(at, instruction, n)?,
+                Some(..8) => continue,
+                _ => UNKNOWN,
+            };
+            let known = self.of.entry(register).or_default();
+            news |= set & !*known != 0;
+            *known |= set;
+        }
+        Some(news)
+    }
+
+    /// What the `n`th register that an instruction writes is computed from.
+    fn computed(&mut self, at: usize, instruction: &Instruction, n: usize) -> Option<u64> {
+        match instruction.opcode.as_str() {
+            "ld" => return self.loaded(at, instruction, n),
+            // By less, a pointer keeps its place; by more, one may be put together.
+            "shl" => match instruction.operands.get(2) {
+                Some(Operand::Int(0..32)) => {}
+                _ => return Some(UNKNOWN),
+            },
+            "mov" | "cvta" | "cvt" | "add" | "addc" | "sub" | "subc" | "mul" | "mad" | "and"
+            | "or" | "xor" | "not" | "neg" | "abs" | "min" | "max" | "selp" | "shr" | "div"
+            | "rem" => {}
+            _ => return Some(UNKNOWN),
+        }
+        let sources = isa::reads(instruction);
+        Some(sources.fold(0, |all, operand| all | self.read(at, operand)))
+    }
+
+    /// What an operand is computed from.
+    fn read(&self, at: usize, operand: &Operand) -> u64 {
+        let Operand::Name { name, .. } = operand else {
+            return match operand {
+                Operand::Int(_) => 0,
+                _ => UNKNOWN,
+            };
+        };
+        match self.names.meaning(at, name) {
+            Meaning::Register(8) => self.of_register(at, name),
+            Meaning::Register(..8) => 0,
+            Meaning::Variable(Space::Shared | Space::Local) => PRIVATE,
+            _ => UNKNOWN,
+        }
+    }
+
+    fn loaded(&mut self, at: usize, instruction: &Instruction, n: usize) -> Option<u64> {
+        let Some(op) = isa::memory(instruction) else {
+            return Some(UNKNOWN);
+        };
+        let Some(Operand::Address {
+            base: AddressBase::Name(name),
+            offset,
+        }) = instruction.operands.get(op.address)
+        else {
+            return Some(UNKNOWN);
+        };
+        let parameter = match self.names.meaning(at, name) {
+            Meaning::Variable(Space::Param) if op.space == Space::Param => {
+                let params = &self.function.params;
+                params.iter().position(|param| param.name == *name)
+            }
+            _ => None,
+        };
+        let Some(parameter) = parameter else {
+            return Some(UNKNOWN);
+        };
+        if op.bytes_per_element != 8 {
+            return Some(if op.bytes_per_element < 8 { 0 } else { UNKNOWN });
+        }
+        let (layout, _) = ptx::param_layout(&self.function.params);
+        let start = i64::from(layout.get(parameter)?.offset);
+        let place = u32::try_from(start + offset + 8 * i64::try_from(n).ok()?).ok()?;
+        let known = self.offsets.iter().position(|known| *known == place);
+        let index = known.unwrap_or(self.offsets.len());
+        if known.is_none() {
+            self.offsets.push(place);
+        }
+        (index < MOST_OFFSETS).then_some(1 << index)
+    }
+}
