@@ -2,7 +2,6 @@
 // Racy: a warp may read a tile that other warps are still filling.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ not-as-on-gpu(racy): cells do not check what wmma loads from shared memory; the report counts it as not checked
 #include <mma.h>
 
 #include "app.h"

@@ -263,8 +263,11 @@ fn declared(function: &Function, facts: &mut Facts) {
 /// Whether the simulated device tells which bytes an instruction accesses.
 fn observable(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
-        let copies = matches!(op.kind, MemoryKind::AsyncCopy | MemoryKind::BulkCopy);
-        op.is_plain() || instruction.opcode == "tex" || (copies && !instruction.has("tensor"))
+        use MemoryKind::{AsyncCopy, AsyncStore, BulkCopy, MatrixLoad, MatrixStore};
+        let copies = matches!(op.kind, AsyncCopy | AsyncStore | BulkCopy);
+        let matrix = matches!(op.kind, MatrixLoad | MatrixStore);
+        let told = (copies && !instruction.has("tensor")) || matrix;
+        op.is_plain() || instruction.opcode == "tex" || told
     })
 }
 
