@@ -1,0 +1,64 @@
+// libcu++: half of a block makes numbers, the other half uses them, and cuda::barrier says when.
+// Racy: a buffer is given back before it has been used.
+//@ expect(clean): no-race
+//@ expect(racy): race
+//@ nvcc: -std=c++17
+#include "app.h"
+
+#include <cuda/barrier>
+
+const int half = 64, rounds = 6, stages = 2;
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+
+__global__ void stages_of(int *sums) {
+#pragma nv_diag_suppress static_var_with_dynamic_init
+    __shared__ Barrier full[stages], empty[stages];
+    __shared__ int buffer[stages][half];
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < stages; stage++) {
+            init(&full[stage], 2 * half);
+            init(&empty[stage], 2 * half);
+        }
+    }
+    __syncthreads();
+    int lane = threadIdx.x % half;
+    bool makes = threadIdx.x < half;
+    if (!makes) {
+        for (int stage = 0; stage < stages; stage++) (void)empty[stage].arrive();
+    }
+    int sum = 0;
+    for (int round = 0; round < rounds; round++) {
+        int stage = round % stages;
+        if (makes) {
+            empty[stage].arrive_and_wait();
+            buffer[stage][lane] = round * half + lane;  //~ race A
+            (void)full[stage].arrive();
+        } else {
+            full[stage].arrive_and_wait();
+#ifdef RACY
+            (void)empty[stage].arrive();
+#endif
+            sum += buffer[stage][half - 1 - lane];      //~ race A
+#ifndef RACY
+            (void)empty[stage].arrive();
+#endif
+        }
+    }
+    if (!makes) sums[blockIdx.x * half + lane] = sum;
+}
+
+int main() {
+    const int blocks = 3;
+    int *sums, result[blocks * half];
+    CHECK(cudaMalloc(&sums, sizeof result));
+    stages_of<<<blocks, 2 * half>>>(sums);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(result, sums, sizeof result, cudaMemcpyDeviceToHost));
+    bool right = true;
+    for (int at = 0; at < blocks * half; at++) {
+        int sum = 0;
+        for (int round = 0; round < rounds; round++) sum += round * half + half - 1 - at % half;
+        right &= result[at] == sum;
+    }
+    return verdict(right);
+}
