@@ -35,6 +35,7 @@
 //! - [`mod@cfg`]: basic blocks, edges, dominators and post-dominators.
 //! - [`dataflow`]: writes and reads of registers, and which write reaches which read.
 //! - [`callgraph`]: who calls whom, whose address is taken, what an entry can reach.
+//! - [`mod@link`]: several translation units as one module.
 //! - Source positions: [`ast::Module::inline_frames`] gives the chain of inlined calls of a
 //!   `.loc`, innermost first, with mangled function names from `.debug_str`.
 //!
@@ -52,6 +53,7 @@ pub mod cfg;
 pub mod dataflow;
 pub mod isa;
 pub mod lexer;
+pub mod link;
 mod module;
 mod parse;
 pub mod print;
