@@ -8,6 +8,9 @@ use crate::fatbin::{self, Fatbin, Wrapper};
 use crate::pointer::Ptr;
 use crate::sys::CUresult;
 
+/// In the names of the kernels of NVIDIA's `libcudadevrt.a`.
+const DEVICE_RUNTIME: &str = "cuda_device_runtime";
+
 /// What was found in an image.
 #[derive(Clone, Debug)]
 pub enum Image {
@@ -153,7 +156,13 @@ fn wrapper(bytes: Ptr<u8>, sm: u32) -> Result<Image, Refusal> {
         if unit.is_null() {
             break;
         }
-        sources.push(fat(unit, sm)?);
+        match fat(unit, sm) {
+            Ok(source) => sources.push(source),
+            // NVIDIA's library for kernels that launch kernels is machine code only. What needs it
+            // is found out when the others are linked.
+            Err(refusal) if refusal.message.contains(DEVICE_RUNTIME) => {}
+            Err(refusal) => return Err(refusal),
+        }
     }
     Ok(Image::Units(sources))
 }

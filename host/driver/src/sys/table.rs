@@ -322,6 +322,8 @@ macro_rules! entry_points {
             descriptor: *mut CUDA_TEXTURE_DESC, texture: CUtexObject);
         cuSurfObjectCreate: cuSurfObjectCreate 5000 [cuSurfObjectCreate] (
             surface_out: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC);
+        cuSurfObjectGetResourceDesc: cuSurfObjectGetResourceDesc 5000 [cuSurfObjectGetResourceDesc] (
+            resource: *mut CUDA_RESOURCE_DESC, surface: CUsurfObject);
         cuSurfObjectDestroy: cuSurfObjectDestroy 5000 [cuSurfObjectDestroy] (surface: CUsurfObject);
         // ---- streams and events
         cuStreamCreate: cuStreamCreate 2000 [cuStreamCreate] (stream_out: *mut CUstream, flags: c_uint);
@@ -508,6 +510,88 @@ macro_rules! entry_points {
             exec: CUgraphExec, node: CUgraphNode, enabled: c_uint);
         cuGraphNodeGetEnabled: cuGraphNodeGetEnabled 11060 [cuGraphNodeGetEnabled] (
             exec: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint);
+        cuGraphAddEventRecordNode: cuGraphAddEventRecordNode 11010 [cuGraphAddEventRecordNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent);
+        cuGraphAddEventWaitNode: cuGraphAddEventWaitNode 11010 [cuGraphAddEventWaitNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent);
+        cuGraphAddMemAllocNode: cuGraphAddMemAllocNode 11040 [cuGraphAddMemAllocNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+            node_params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
+        cuGraphAddMemFreeNode: cuGraphAddMemFreeNode 11040 [cuGraphAddMemFreeNode] (
+            node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+            dptr: CUdeviceptr);
+        cuGraphMemcpyNodeGetParams: cuGraphMemcpyNodeGetParams 10000 [cuGraphMemcpyNodeGetParams] (
+            node: CUgraphNode, node_params: *mut CUDA_MEMCPY3D);
+        cuGraphMemcpyNodeSetParams: cuGraphMemcpyNodeSetParams 10000 [cuGraphMemcpyNodeSetParams] (
+            node: CUgraphNode, node_params: *const CUDA_MEMCPY3D);
+        cuGraphMemsetNodeGetParams: cuGraphMemsetNodeGetParams 10000 [cuGraphMemsetNodeGetParams] (
+            node: CUgraphNode, node_params: *mut CUDA_MEMSET_NODE_PARAMS);
+        cuGraphMemsetNodeSetParams: cuGraphMemsetNodeSetParams 10000 [cuGraphMemsetNodeSetParams] (
+            node: CUgraphNode, node_params: *const CUDA_MEMSET_NODE_PARAMS);
+        cuGraphHostNodeGetParams: cuGraphHostNodeGetParams 10000 [cuGraphHostNodeGetParams] (
+            node: CUgraphNode, node_params: *mut CUDA_HOST_NODE_PARAMS);
+        cuGraphHostNodeSetParams: cuGraphHostNodeSetParams 10000 [cuGraphHostNodeSetParams] (
+            node: CUgraphNode, node_params: *const CUDA_HOST_NODE_PARAMS);
+        cuGraphEventRecordNodeGetEvent: cuGraphEventRecordNodeGetEvent 11010 [cuGraphEventRecordNodeGetEvent] (
+            node: CUgraphNode, event_out: *mut CUevent);
+        cuGraphEventRecordNodeSetEvent: cuGraphEventRecordNodeSetEvent 11010 [cuGraphEventRecordNodeSetEvent] (
+            node: CUgraphNode, event: CUevent);
+        cuGraphEventWaitNodeGetEvent: cuGraphEventWaitNodeGetEvent 11010 [cuGraphEventWaitNodeGetEvent] (
+            node: CUgraphNode, event_out: *mut CUevent);
+        cuGraphEventWaitNodeSetEvent: cuGraphEventWaitNodeSetEvent 11010 [cuGraphEventWaitNodeSetEvent] (
+            node: CUgraphNode, event: CUevent);
+        cuGraphMemAllocNodeGetParams: cuGraphMemAllocNodeGetParams 11040 [cuGraphMemAllocNodeGetParams] (
+            node: CUgraphNode, params_out: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
+        cuGraphMemFreeNodeGetParams: cuGraphMemFreeNodeGetParams 11040 [cuGraphMemFreeNodeGetParams] (
+            node: CUgraphNode, dptr_out: *mut CUdeviceptr);
+        cuGraphExecMemcpyNodeSetParams: cuGraphExecMemcpyNodeSetParams 10020 [cuGraphExecMemcpyNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, copy_params: *const CUDA_MEMCPY3D, ctx: CUcontext);
+        cuGraphExecMemsetNodeSetParams: cuGraphExecMemsetNodeSetParams 10020 [cuGraphExecMemsetNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, memset_params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext);
+        cuGraphExecHostNodeSetParams: cuGraphExecHostNodeSetParams 10020 [cuGraphExecHostNodeSetParams] (
+            exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_HOST_NODE_PARAMS);
+        cuGraphExecEventRecordNodeSetEvent: cuGraphExecEventRecordNodeSetEvent 11010 [cuGraphExecEventRecordNodeSetEvent] (
+            exec: CUgraphExec, node: CUgraphNode, event: CUevent);
+        cuGraphExecEventWaitNodeSetEvent: cuGraphExecEventWaitNodeSetEvent 11010 [cuGraphExecEventWaitNodeSetEvent] (
+            exec: CUgraphExec, node: CUgraphNode, event: CUevent);
+        cuGraphKernelNodeCopyAttributes: cuGraphKernelNodeCopyAttributes 11000 [cuGraphKernelNodeCopyAttributes] (
+            dst: CUgraphNode, src: CUgraphNode);
+        cuGraphDebugDotPrint: cuGraphDebugDotPrint 11030 [cuGraphDebugDotPrint] (
+            graph: CUgraph, path: *const c_char, flags: c_uint);
+        cuGraphGetRootNodes: cuGraphGetRootNodes 10000 [cuGraphGetRootNodes] (
+            graph: CUgraph, nodes: *mut CUgraphNode, num_nodes: *mut usize);
+        cuGraphGetEdges_v1: cuGraphGetEdges 10000 [cuGraphGetEdges] (
+            graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, num_edges: *mut usize);
+        cuGraphGetEdges: cuGraphGetEdges 12030 [cuGraphGetEdges_v2] (
+            graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edge_data: *mut CUgraphEdgeData, num_edges: *mut usize);
+        cuGraphNodeGetDependencies_v1: cuGraphNodeGetDependencies 10000 [cuGraphNodeGetDependencies] (
+            node: CUgraphNode, dependencies: *mut CUgraphNode, num_dependencies: *mut usize);
+        cuGraphNodeGetDependencies: cuGraphNodeGetDependencies 12030 [cuGraphNodeGetDependencies_v2] (
+            node: CUgraphNode, dependencies: *mut CUgraphNode, edge_data: *mut CUgraphEdgeData, num_dependencies: *mut usize);
+        cuGraphNodeGetDependentNodes_v1: cuGraphNodeGetDependentNodes 10000 [cuGraphNodeGetDependentNodes] (
+            node: CUgraphNode, dependents: *mut CUgraphNode, num_dependents: *mut usize);
+        cuGraphNodeGetDependentNodes: cuGraphNodeGetDependentNodes 12030 [cuGraphNodeGetDependentNodes_v2] (
+            node: CUgraphNode, dependents: *mut CUgraphNode, edge_data: *mut CUgraphEdgeData, num_dependents: *mut usize);
+        cuGraphAddDependencies_v1: cuGraphAddDependencies 10000 [cuGraphAddDependencies] (
+            graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize);
+        cuGraphAddDependencies: cuGraphAddDependencies 12030 [cuGraphAddDependencies_v2] (
+            graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
+            num_dependencies: usize);
+        cuGraphRemoveDependencies_v1: cuGraphRemoveDependencies 10000 [cuGraphRemoveDependencies] (
+            graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize);
+        cuGraphRemoveDependencies: cuGraphRemoveDependencies 12030 [cuGraphRemoveDependencies_v2] (
+            graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
+            num_dependencies: usize);
+        cuStreamUpdateCaptureDependencies_v1: cuStreamUpdateCaptureDependencies 11030 [cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz] (
+            stream: CUstream, dependencies: *mut CUgraphNode, num_dependencies: usize, flags: c_uint);
+        cuStreamUpdateCaptureDependencies: cuStreamUpdateCaptureDependencies 12030 [cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz] (
+            stream: CUstream, dependencies: *mut CUgraphNode, dependency_data: *const CUgraphEdgeData, num_dependencies: usize,
+            flags: c_uint);
+        cuDeviceGraphMemTrim: cuDeviceGraphMemTrim 11040 [cuDeviceGraphMemTrim] (device: CUdevice);
+        cuDeviceGetGraphMemAttribute: cuDeviceGetGraphMemAttribute 11040 [cuDeviceGetGraphMemAttribute] (
+            device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void);
+        cuDeviceSetGraphMemAttribute: cuDeviceSetGraphMemAttribute 11040 [cuDeviceSetGraphMemAttribute] (
+            device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void);
         // ---- profiling
         cuProfilerStart: cuProfilerStart 4000 [cuProfilerStart] ();
         cuProfilerStop: cuProfilerStop 4000 [cuProfilerStop] ();

@@ -82,6 +82,7 @@ integers! {
     CUstreamAttrID: c_int, "A stream attribute, numbered as launch attributes.";
     CUstreamCaptureMode: c_int, "0 global, 1 thread local, 2 relaxed.";
     CUstreamCaptureStatus: c_int, "0 none, 1 active, 2 invalidated.";
+    CUgraphMem_attribute: c_int, "What `cuDeviceGetGraphMemAttribute` is asked for.";
     CUgraphNodeType: c_int, "0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, ….";
     CUlaunchAttributeID: c_int, "A launch attribute.";
 }
@@ -324,6 +325,14 @@ layouts! {
     }
     /// A host node.
     CUDA_HOST_NODE_PARAMS = 16 { callback: CUhostFn, user_data: *mut c_void, }
+    /// A node that allocates memory; the last field is what the driver answers.
+    CUDA_MEM_ALLOC_NODE_PARAMS = 120 {
+        pool: CUmemPoolProps,
+        access: *const CUmemAccessDesc,
+        access_count: usize,
+        bytes: usize,
+        address: CUdeviceptr,
+    }
     /// A node of any kind; `value` is the union of cuda.h, which for kernels begins with
     /// `CUDA_KERNEL_NODE_PARAMS` and for child graphs with a graph.
     CUgraphNodeParams = 256 { kind: CUgraphNodeType, reserved0: [c_int; 3], value: [u64; 29], reserved2: i64, }
@@ -344,6 +353,9 @@ layouts! {
     /// What an edge of a graph waits for.
     CUgraphEdgeData = 8 { from_port: c_uchar, to_port: c_uchar, kind: c_uchar, reserved: [c_uchar; 5], }
 }
+
+// SAFETY: a description of a copy; whoever looks through its addresses has to say why he may.
+unsafe impl Send for CUDA_MEMCPY3D {}
 
 impl From<CUDA_KERNEL_NODE_PARAMS_v1> for CUDA_KERNEL_NODE_PARAMS {
     fn from(old: CUDA_KERNEL_NODE_PARAMS_v1) -> Self {
@@ -366,6 +378,28 @@ impl From<CUDA_KERNEL_NODE_PARAMS_v1> for CUDA_KERNEL_NODE_PARAMS {
 impl CUgraphNodeParams {
     /// `kind` of a kernel.
     pub const KERNEL: CUgraphNodeType = 0;
+    /// `kind` of a copy.
+    pub const COPY: CUgraphNodeType = 1;
+    /// `kind` of a memset.
+    pub const FILL: CUgraphNodeType = 2;
+    /// `kind` of a call on the host.
+    pub const HOST: CUgraphNodeType = 3;
+    /// `kind` of a node that does nothing.
+    pub const EMPTY: CUgraphNodeType = 5;
+    /// `kind` of a node that waits for an event.
+    pub const WAIT: CUgraphNodeType = 6;
+    /// `kind` of a node that records an event.
+    pub const RECORD: CUgraphNodeType = 7;
+    /// `kind` of a node that signals a semaphore of another API.
+    pub const SIGNAL_SEMAPHORE: CUgraphNodeType = 8;
+    /// `kind` of a node that waits for a semaphore of another API.
+    pub const WAIT_SEMAPHORE: CUgraphNodeType = 9;
+    /// `kind` of a node that allocates memory.
+    pub const ALLOC: CUgraphNodeType = 10;
+    /// `kind` of a node that frees it.
+    pub const FREE: CUgraphNodeType = 11;
+    /// `kind` of a list of operations on words.
+    pub const BATCH: CUgraphNodeType = 12;
     /// `kind` of a child graph.
     pub const GRAPH: CUgraphNodeType = 4;
     /// `kind` of a conditional node, whose graphs may run many times or not at all.
@@ -383,6 +417,58 @@ impl CUgraphNodeParams {
         let value = self.value.as_mut_ptr().cast::<CUDA_KERNEL_NODE_PARAMS>();
         // SAFETY: as above.
         unsafe { value.write(kernel) };
+        self
+    }
+
+    /// A part of the union.
+    ///
+    /// # Safety
+    /// Any bytes are a value of `T`, which at byte `from` ends inside the union.
+    unsafe fn part<T: Copy>(&self, from: usize) -> T {
+        // SAFETY: the caller's condition; the union is as aligned as its largest member.
+        unsafe { self.value.as_ptr().byte_add(from).cast::<T>().read() }
+    }
+
+    /// The copy, if that is what it is.
+    pub fn copy(&self) -> Option<CUDA_MEMCPY3D> {
+        // SAFETY: behind flags, padding and a context, 216 of 232 bytes in all; integers and
+        // raw pointers.
+        (self.kind == Self::COPY).then(|| unsafe { self.part(16) })
+    }
+
+    /// The memset, if that is what it is.
+    pub fn fill(&self) -> Option<CUDA_MEMSET_NODE_PARAMS> {
+        // SAFETY: integers.
+        (self.kind == Self::FILL).then(|| unsafe { self.part(0) })
+    }
+
+    /// The call on the host, if that is what it is.
+    pub fn host(&self) -> Option<CUDA_HOST_NODE_PARAMS> {
+        // SAFETY: a raw pointer and a function pointer that may be null.
+        (self.kind == Self::HOST).then(|| unsafe { self.part(0) })
+    }
+
+    /// The allocation, if that is what it is.
+    pub fn alloc(&self) -> Option<CUDA_MEM_ALLOC_NODE_PARAMS> {
+        // SAFETY: integers and raw pointers.
+        (self.kind == Self::ALLOC).then(|| unsafe { self.part(0) })
+    }
+
+    /// The same for another copy.
+    pub fn with_copy(mut self, copy: CUDA_MEMCPY3D) -> Self {
+        // SAFETY: as for reading.
+        unsafe {
+            let value = self.value.as_mut_ptr().byte_add(16);
+            value.cast::<CUDA_MEMCPY3D>().write(copy);
+        }
+        self
+    }
+
+    /// The same for another allocation.
+    pub fn with_alloc(mut self, alloc: CUDA_MEM_ALLOC_NODE_PARAMS) -> Self {
+        let value = self.value.as_mut_ptr().cast::<CUDA_MEM_ALLOC_NODE_PARAMS>();
+        // SAFETY: as for reading.
+        unsafe { value.write(alloc) };
         self
     }
 

@@ -11,6 +11,7 @@ use driver::sys::{
 use crate::Answer;
 use crate::device::check;
 use crate::memory::Kind;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{self, State, current, with, with_context};
 use crate::table::{pointer, set};
@@ -342,6 +343,7 @@ pub(crate) fn cuCtxGetCacheConfig(config: Ptr<CUfunc_cache>) -> Answer {
 }
 
 pub(crate) fn cuCtxSetCacheConfig(config: CUfunc_cache) -> Answer {
+    ignored("kept and told; there is no cache");
     with_context(|state, context| {
         state.contexts.get_mut(context)?.cache = config;
         Ok(())
@@ -355,6 +357,7 @@ pub(crate) fn cuCtxGetSharedMemConfig(config: Ptr<CUsharedconfig>) -> Answer {
 }
 
 pub(crate) fn cuCtxSetSharedMemConfig(config: CUsharedconfig) -> Answer {
+    ignored("kept and told; banks cost nothing");
     with_context(|state, context| {
         state.contexts.get_mut(context)?.shared = config;
         Ok(())
@@ -374,6 +377,7 @@ pub(crate) fn cuCtxGetStreamPriorityRange(least: Ptr<c_int>, greatest: Ptr<c_int
 }
 
 pub(crate) fn cuCtxResetPersistingL2Cache() -> Answer {
+    ignored("there is no cache");
     with_context(|_, _| Ok(()))
 }
 

@@ -5,8 +5,8 @@
 use std::ffi::{c_uint, c_void};
 
 use driver::sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray_st, CUctx_st, CUdeviceptr, CUresult, CUstream_st,
-    memory_type,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray_st, CUctx_st, CUdeviceptr,
+    CUresult, CUstream_st, memory_type,
 };
 
 use crate::Answer;
@@ -425,6 +425,40 @@ impl Copy {
         })
     }
 
+    /// The copy as a program would describe it; an array is told by where its texels are.
+    pub(crate) fn to_3d(self) -> CUDA_MEMCPY3D {
+        let kind = |side: &Side| match side.place {
+            Place::Host => memory_type::HOST,
+            Place::Device => memory_type::DEVICE,
+            Place::Either => memory_type::UNIFIED,
+        };
+        let host = |side: &Side| match side.place {
+            Place::Host => std::ptr::with_exposed_provenance_mut(side.address as usize),
+            Place::Device | Place::Either => std::ptr::null_mut::<c_void>(),
+        };
+        let device = |side: &Side| match side.place {
+            Place::Host => 0,
+            Place::Device | Place::Either => side.address,
+        };
+        let rows = |side: &Side| side.slice.checked_div(side.pitch).unwrap_or(0) as usize;
+        CUDA_MEMCPY3D {
+            src_memory_type: kind(&self.from),
+            src_host: host(&self.from),
+            src_device: device(&self.from),
+            src_pitch: self.from.pitch as usize,
+            src_height: rows(&self.from),
+            dst_memory_type: kind(&self.to),
+            dst_host: host(&self.to),
+            dst_device: device(&self.to),
+            dst_pitch: self.to.pitch as usize,
+            dst_height: rows(&self.to),
+            width_in_bytes: self.width as usize,
+            height: self.height as usize,
+            depth: self.depth as usize,
+            ..CUDA_MEMCPY3D::default()
+        }
+    }
+
     fn from_2d(c: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
         Copy::from_3d(&CUDA_MEMCPY3D {
             src_x_in_bytes: c.src_x_in_bytes,
@@ -470,6 +504,23 @@ pub(crate) fn cuMemcpy3DAsync(copy: Ptr<CUDA_MEMCPY3D>, stream: Ptr<CUstream_st>
 }
 
 impl Fill {
+    /// What a node of a graph is given.
+    pub(crate) fn of_node(p: &CUDA_MEMSET_NODE_PARAMS) -> Result<Fill, CUresult> {
+        Fill::rows(p.dst, p.pitch, p.value, p.element_size, p.width, p.height)
+    }
+
+    /// As [`Fill::of_node`], back.
+    pub(crate) fn to_node(self) -> CUDA_MEMSET_NODE_PARAMS {
+        CUDA_MEMSET_NODE_PARAMS {
+            dst: self.address,
+            pitch: self.pitch as usize,
+            value: self.value,
+            element_size: self.element as c_uint,
+            width: self.width as usize,
+            height: self.height as usize,
+        }
+    }
+
     /// A fill of rows; `element` is 1, 2 or 4 bytes.
     pub(crate) fn rows(
         address: u64,

@@ -150,11 +150,13 @@ impl Engine {
     }
 }
 
+/// Functions that the device has itself.
+pub(crate) const PROVIDED: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+
 /// External names in `text` that another module would have to define.
 ///
 /// What the device itself provides does not count.
 pub(crate) fn unresolved(text: &str) -> Vec<String> {
-    const PROVIDED: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
     let (module, _) = ptx::parse(text);
     let defined = |name: &str| {
         module

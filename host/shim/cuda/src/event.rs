@@ -23,6 +23,8 @@ pub(crate) struct Event {
     pub(crate) recorded: Option<Instant>,
     /// The capture it was last recorded in.
     pub(crate) capture: Option<u64>,
+    /// The nodes that were last in its stream then.
+    pub(crate) tail: Vec<u64>,
 }
 
 impl State {
@@ -50,6 +52,7 @@ pub(crate) fn cuEventCreate(out: Ptr<CUevent>, flags: c_uint) -> Answer {
             flags,
             recorded: None,
             capture: None,
+            tail: Vec::new(),
         }))
     })?;
     set(out, event)
@@ -67,16 +70,16 @@ pub(crate) fn cuEventRecordWithFlags(
     let handle = event.address();
     with_context(|state, _| {
         let capture = state.capture_of(stream.address())?;
+        let tail = match capture {
+            Some(_) => state.streams.get(stream.address())?.tail.clone(),
+            None => Vec::new(),
+        };
         let event = state.events.get_mut(handle)?;
         match capture {
             Some(capture) if flags & EXTERNAL != 0 => {
-                state
-                    .captures
-                    .get_mut(capture)?
-                    .work
-                    .push(Work::Record(handle));
+                state.captured(stream.address(), capture, Work::Record(handle))?;
             }
-            Some(_) => event.capture = capture,
+            Some(_) => (event.capture, event.tail) = (capture, tail),
             None => {
                 event.capture = None;
                 event.recorded = Some(Instant::now());

@@ -11,6 +11,7 @@ use driver::sys::{
 use simt::KernelInfo;
 
 use crate::Answer;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -159,6 +160,7 @@ pub(crate) fn cuKernelSetCacheConfig(
     config: CUfunc_cache,
     dev: CUdevice,
 ) -> Answer {
+    ignored("there is no cache");
     crate::device::check(dev)?;
     cuFuncSetCacheConfig(kernel.cast(), config)
 }
@@ -200,10 +202,12 @@ pub(crate) fn cuFuncSetAttribute(
 }
 
 pub(crate) fn cuFuncSetCacheConfig(func: Ptr<CUfunc_st>, _config: CUfunc_cache) -> Answer {
+    ignored("there is no cache");
     with(|state| state.functions.get(func.address()).map(drop))
 }
 
 pub(crate) fn cuFuncSetSharedMemConfig(func: Ptr<CUfunc_st>, _config: CUsharedconfig) -> Answer {
+    ignored("banks cost nothing");
     with(|state| state.functions.get(func.address()).map(drop))
 }
 

@@ -1,25 +1,28 @@
-//! Graphs: work that is captured or put together by hand, and run later in the order it was added.
+//! Graphs: work that is captured or put together by hand, and run later.
 //!
-//! A node can only depend on nodes that were there before it, so that order satisfies every
-//! dependency; which dependencies were given does not matter.
-//! What is inside a node is in `node`, executable graphs are in `graph_exec`.
+//! A graph runs in the order in which its nodes were added, as far as its edges allow.
+//! Edges are in `edges`, what is inside a node is in `node` and `node_params`, executable graphs are
+//! in `graph_exec`.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint};
 
 use driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS, CUctx_st, CUgraph, CUgraph_st, CUgraphEdgeData, CUgraphNode,
-    CUgraphNode_st, CUresult, CUstream_st,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUctx_st, CUdeviceptr,
+    CUevent_st, CUgraph, CUgraph_st, CUgraphEdgeData, CUgraphNode, CUgraphNode_st, CUresult,
+    CUstream_st,
 };
 
 use crate::Answer;
 use crate::copy::{Copy, Fill};
 use crate::node::{Node, Task, kernel_node};
+use crate::node_params::{add_alloc, free_node, host_node};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::stream::Capture;
 use crate::table::{pointer, set};
-use crate::work::{Call, Work};
+use crate::work::Work;
 
 /// A graph under construction: its nodes in the order they were added.
 #[derive(Debug, Default)]
@@ -30,49 +33,111 @@ pub(crate) struct Graph {
 }
 
 impl State {
-    pub(crate) fn add_node(&mut self, graph: u64, task: Task) -> Result<u64, CUresult> {
-        self.graphs.get(graph)?;
-        let node = self.nodes.insert(Node::new(graph, task));
+    pub(crate) fn add_node(
+        &mut self,
+        graph: u64,
+        task: Task,
+        before: Vec<u64>,
+    ) -> Result<u64, CUresult> {
+        let nodes = &self.graphs.get(graph)?.nodes;
+        if !before.iter().all(|node| nodes.contains(node)) {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let node = self.nodes.insert(Node::new(graph, task, before));
         self.graphs.get_mut(graph)?.nodes.push(node);
         Ok(node)
     }
 
-    /// Lets go of all streams of a capture and returns its work.
-    pub(crate) fn end_capture(&mut self, capture: u64) -> Vec<Work> {
+    /// Adds work of a stream to the graph of its capture.
+    pub(crate) fn captured(&mut self, stream: u64, capture: u64, work: Work) -> Answer {
+        let graph = self.captures.get(capture)?.graph;
+        let tail = self.streams.get(stream)?.tail.clone();
+        let node = self.add_node(graph, Task::Work(work), tail)?;
+        self.streams.get_mut(stream)?.tail = vec![node];
+        Ok(())
+    }
+
+    /// Lets go of all streams of a capture.
+    fn end_capture(&mut self, capture: u64) -> Result<Capture, CUresult> {
         for (_, stream) in self.streams.iter_mut() {
             if stream.capture == Some(capture) {
                 stream.capture = None;
+                stream.tail.clear();
             }
         }
-        self.captures
-            .remove(capture)
-            .map(|capture| capture.work)
-            .unwrap_or_default()
+        self.captures.remove(capture)
     }
+
+    /// Ends a capture that has failed.
+    pub(crate) fn drop_capture(&mut self, capture: u64) -> Answer {
+        let gone = self.end_capture(capture)?;
+        if gone.own {
+            self.destroy_graph(gone.graph)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all streams of a capture have come together in the one that began it.
+    fn joined(&self, capture: u64) -> Result<bool, CUresult> {
+        let origin = self.captures.get(capture)?.origin;
+        let mut seen = BTreeSet::new();
+        let mut next = self.streams.get(origin)?.tail.clone();
+        while let Some(node) = next.pop() {
+            // A node that the program has destroyed is nobody's dependency.
+            if seen.insert(node)
+                && let Ok(node) = self.nodes.get(node)
+            {
+                next.extend(&node.dependencies);
+            }
+        }
+        let mut streams = self
+            .streams
+            .iter()
+            .filter(|(_, s)| s.capture == Some(capture));
+        Ok(streams.all(|(_, stream)| stream.tail.iter().all(|node| seen.contains(node))))
+    }
+}
+
+/// The nodes that an array of a program lists, each once.
+pub(crate) fn listed(nodes: Ptr<CUgraphNode>, count: usize) -> Result<Vec<u64>, CUresult> {
+    let mut found = Vec::new();
+    for index in 0..count {
+        let node = nodes.at(index).follow()?.address();
+        if !found.contains(&node) {
+            found.push(node);
+        }
+    }
+    Ok(found)
 }
 
 /// Before CUDA 10.1 every capture was `CU_STREAM_CAPTURE_MODE_GLOBAL`.
 pub(crate) fn cuStreamBeginCapture_v1(stream: Ptr<CUstream_st>) -> Answer {
-    begin_capture(stream, 0, None)
+    begin_capture(stream, 0, None, Vec::new())
 }
 
 pub(crate) fn cuStreamBeginCapture(stream: Ptr<CUstream_st>, mode: c_int) -> Answer {
-    begin_capture(stream, mode, None)
+    begin_capture(stream, mode, None, Vec::new())
 }
 
 pub(crate) fn cuStreamBeginCaptureToGraph(
     stream: Ptr<CUstream_st>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
+    dependencies: Ptr<CUgraphNode>,
     _dependency_data: Ptr<CUgraphEdgeData>,
-    _count: usize,
+    count: usize,
     mode: c_int,
 ) -> Answer {
-    begin_capture(stream, mode, Some(graph.address()))
+    let before = listed(dependencies, count)?;
+    begin_capture(stream, mode, Some(graph.address()), before)
 }
 
 /// Begins a capture into a graph, or into a new one.
-fn begin_capture(stream: Ptr<CUstream_st>, mode: c_int, graph: Option<u64>) -> Answer {
+fn begin_capture(
+    stream: Ptr<CUstream_st>,
+    mode: c_int,
+    graph: Option<u64>,
+    before: Vec<u64>,
+) -> Answer {
     if !(0..=2).contains(&mode) {
         return Err(CUresult::INVALID_VALUE);
     }
@@ -84,20 +149,28 @@ fn begin_capture(stream: Ptr<CUstream_st>, mode: c_int, graph: Option<u64>) -> A
         if state.streams.get(origin)?.capture.is_some() {
             return Err(CUresult::ILLEGAL_STATE);
         }
-        if let Some(graph) = graph {
-            state.graphs.get(graph)?;
+        let own = graph.is_none();
+        let graph = match graph {
+            Some(graph) => graph,
+            None => state.graphs.insert(Graph::default()),
+        };
+        let nodes = &state.graphs.get(graph)?.nodes;
+        if !before.iter().all(|node| nodes.contains(node)) {
+            return Err(CUresult::INVALID_VALUE);
         }
         state.allocations += 1;
         let identity = state.allocations;
         let capture = Capture {
             context,
             origin,
-            work: Vec::new(),
             graph,
+            own,
             identity,
+            shown: Vec::new(),
         };
         let capture = state.captures.insert(capture);
-        state.streams.get_mut(origin)?.capture = Some(capture);
+        let stream = state.streams.get_mut(origin)?;
+        (stream.capture, stream.tail) = (Some(capture), before);
         Ok(())
     })
 }
@@ -111,14 +184,11 @@ pub(crate) fn cuStreamEndCapture(stream: Ptr<CUstream_st>, out: Ptr<CUgraph>) ->
         if found.origin != stream.address() {
             return Err(CUresult::STREAM_CAPTURE_UNMATCHED);
         }
-        let graph = match found.graph {
-            Some(graph) => graph,
-            None => state.graphs.insert(Graph::default()),
-        };
-        for work in state.end_capture(capture) {
-            state.add_node(graph, Task::Work(work))?;
+        if !state.joined(capture)? {
+            state.drop_capture(capture)?;
+            return Err(CUresult::STREAM_CAPTURE_UNJOINED);
         }
-        Ok(graph)
+        Ok(state.end_capture(capture)?.graph)
     })?;
     set(out, graph)
 }
@@ -128,7 +198,7 @@ pub(crate) fn cuStreamIsCapturing(stream: Ptr<CUstream_st>, status: Ptr<c_int>) 
     status.set(c_int::from(capture.is_some()))
 }
 
-/// Tells whether and in which capture a stream is. A graph is shown where it was there before.
+/// Tells whether and in which capture a stream is, and what its next work depends on.
 pub(crate) fn cuStreamGetCaptureInfo_v2(
     stream: Ptr<CUstream_st>,
     status: Ptr<c_int>,
@@ -137,19 +207,23 @@ pub(crate) fn cuStreamGetCaptureInfo_v2(
     dependencies: Ptr<*const CUgraphNode>,
     count: Ptr<usize>,
 ) -> Answer {
-    let identity = with_context(|state, _| match state.capture_of(stream.address())? {
-        Some(capture) => {
-            let capture = state.captures.get(capture)?;
-            Ok(Some((capture.identity, capture.graph.unwrap_or(0))))
-        }
-        None => Ok(None),
+    let found = with_context(|state, _| {
+        let Some(capture) = state.capture_of(stream.address())? else {
+            return Ok(None);
+        };
+        let tail = state.streams.get(stream.address())?.tail.clone();
+        let capture = state.captures.get_mut(capture)?;
+        let room = tail.len();
+        capture.shown = tail;
+        let shown = capture.shown.as_ptr().expose_provenance();
+        Ok(Some((capture.identity, capture.graph, shown, room)))
     })?;
-    status.set(c_int::from(identity.is_some()))?;
-    let (identity, into) = identity.unwrap_or((0, 0));
+    status.set(c_int::from(found.is_some()))?;
+    let (identity, into, shown, room) = found.unwrap_or_default();
     id.set_if(identity);
     graph.set_if(pointer(into));
-    dependencies.set_if(std::ptr::null());
-    count.set_if(0);
+    dependencies.set_if(std::ptr::with_exposed_provenance(shown));
+    count.set_if(room);
     Ok(())
 }
 
@@ -191,95 +265,152 @@ pub(crate) fn cuGraphDestroy(graph: Ptr<CUgraph_st>) -> Answer {
     })
 }
 
-pub(crate) fn add(out: Ptr<CUgraphNode>, graph: Ptr<CUgraph_st>, work: Work) -> Answer {
-    let node = with(|state| state.add_node(graph.address(), Task::Work(work)))?;
-    set(out, node)
+/// Where a node is added, and what before it.
+struct Place {
+    out: Ptr<CUgraphNode>,
+    graph: u64,
+    before: Vec<u64>,
+}
+
+impl Place {
+    fn new(
+        out: Ptr<CUgraphNode>,
+        graph: Ptr<CUgraph_st>,
+        dependencies: Ptr<CUgraphNode>,
+        count: usize,
+    ) -> Result<Place, CUresult> {
+        Ok(Place {
+            out,
+            graph: graph.address(),
+            before: listed(dependencies, count)?,
+        })
+    }
+
+    fn add(self, work: Work) -> Answer {
+        let Place { out, graph, before } = self;
+        set(
+            out,
+            with(|state| state.add_node(graph, Task::Work(work), before))?,
+        )
+    }
 }
 
 pub(crate) fn cuGraphAddKernelNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUDA_KERNEL_NODE_PARAMS>,
 ) -> Answer {
-    add(out, graph, kernel_node(&params.get()?)?)
+    Place::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?)?)
 }
 
 pub(crate) fn cuGraphAddKernelNode_v1(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Answer {
-    add(out, graph, kernel_node(&params.get()?.into())?)
+    Place::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?.into())?)
 }
 
 pub(crate) fn cuGraphAddMemcpyNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUDA_MEMCPY3D>,
     _ctx: Ptr<CUctx_st>,
 ) -> Answer {
-    add(out, graph, Work::Copy(Copy::from_3d(&params.get()?)?))
+    let params = params.get()?;
+    let before = listed(dependencies, count)?;
+    let work = Work::Copy(Copy::from_3d(&params)?);
+    let node = with(|state| {
+        let node = state.add_node(graph.address(), Task::Work(work), before)?;
+        state.nodes.get_mut(node)?.given = Some(Box::new(params));
+        Ok(node)
+    })?;
+    set(out, node)
 }
 
 pub(crate) fn cuGraphAddMemsetNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUDA_MEMSET_NODE_PARAMS>,
     _ctx: Ptr<CUctx_st>,
 ) -> Answer {
-    let p = params.get()?;
-    let fill = Fill::rows(p.dst, p.pitch, p.value, p.element_size, p.width, p.height)?;
-    add(out, graph, Work::Fill(fill))
+    let fill = Fill::of_node(&params.get()?)?;
+    Place::new(out, graph, dependencies, count)?.add(Work::Fill(fill))
 }
 
 pub(crate) fn cuGraphAddHostNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUDA_HOST_NODE_PARAMS>,
 ) -> Answer {
-    let p = params.get()?;
-    let callback = p.callback.ok_or(CUresult::INVALID_VALUE)?;
-    let data = p.user_data.expose_provenance() as u64;
-    add(out, graph, Work::Host(Call::Plain(callback, data)))
+    let work = host_node(&params.get()?)?;
+    Place::new(out, graph, dependencies, count)?.add(work)
+}
+
+pub(crate) fn cuGraphAddEventRecordNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
+    event: Ptr<CUevent_st>,
+) -> Answer {
+    with(|state| state.events.get(event.address()).map(drop))?;
+    Place::new(out, graph, dependencies, count)?.add(Work::Record(event.address()))
+}
+
+pub(crate) fn cuGraphAddEventWaitNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
+    event: Ptr<CUevent_st>,
+) -> Answer {
+    with(|state| state.events.get(event.address()).map(drop))?;
+    Place::new(out, graph, dependencies, count)?.add(Work::Wait(event.address()))
+}
+
+pub(crate) fn cuGraphAddMemAllocNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
+    params: Ptr<CUDA_MEM_ALLOC_NODE_PARAMS>,
+) -> Answer {
+    let mut given = params.get()?;
+    let before = listed(dependencies, count)?;
+    let node = add_alloc(graph.address(), &mut given, before)?;
+    params.set(given)?;
+    set(out, node)
+}
+
+pub(crate) fn cuGraphAddMemFreeNode(
+    out: Ptr<CUgraphNode>,
+    graph: Ptr<CUgraph_st>,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
+    address: CUdeviceptr,
+) -> Answer {
+    let work = free_node(address)?;
+    Place::new(out, graph, dependencies, count)?.add(work)
 }
 
 pub(crate) fn cuGraphAddEmptyNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
 ) -> Answer {
-    add(out, graph, Work::Empty)
-}
-
-pub(crate) fn cuGraphGetNodes(
-    graph: Ptr<CUgraph_st>,
-    nodes: Ptr<CUgraphNode>,
-    count: Ptr<usize>,
-) -> Answer {
-    let found = with(|state| Ok(state.graphs.get(graph.address())?.nodes.clone()))?;
-    if nodes.is_null() {
-        return count.set(found.len());
-    }
-    let room = count.get()?;
-    for index in 0..room {
-        // Places that are left over are cleared, as the documentation says.
-        let node = found
-            .get(index)
-            .map_or(std::ptr::null_mut(), |&node| pointer(node));
-        nodes.at(index).set(node)?;
-    }
-    count.set(found.len().min(room))
+    Place::new(out, graph, dependencies, count)?.add(Work::Empty)
 }
 
 pub(crate) fn cuGraphNodeGetType(node: Ptr<CUgraphNode_st>, kind: Ptr<c_int>) -> Answer {

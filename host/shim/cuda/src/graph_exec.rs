@@ -12,8 +12,9 @@ use driver::sys::{
 };
 
 use crate::Answer;
-use crate::missing::missing;
-use crate::node::{Task, kernel_node, only_kernels, with_attributes_of};
+use crate::missing::{ignored, missing};
+use crate::node::{Task, kernel_node, with_attributes_of};
+use crate::node_params::work_of;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
@@ -41,6 +42,12 @@ struct Step {
 }
 
 impl Exec {
+    /// Whether a launch allocates this memory of a graph.
+    pub(crate) fn allocates(&self, address: u64) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| matches!(step.work, Work::Alloc(at) if at == address))
+    }
+
     /// What a launch does, in order.
     fn work(&self) -> Vec<Work> {
         let enabled = self.steps.iter().filter(|step| step.enabled);
@@ -58,7 +65,7 @@ impl State {
     /// All work of a graph, that of child graphs at the place of their nodes.
     fn steps_of(&self, graph: u64, path: &[u64]) -> Result<Vec<Step>, CUresult> {
         let mut steps = Vec::new();
-        for &node in &self.graphs.get(graph)?.nodes {
+        for node in self.ordered(graph)? {
             let path = [path, &[node]].concat();
             match &self.nodes.get(node)?.task {
                 Task::Child(child) => steps.extend(self.steps_of(*child, &path)?),
@@ -195,6 +202,18 @@ pub(crate) fn cuGraphExecUpdate_v1(
     updated(result)
 }
 
+/// Gives the step of a node other work of the same kind.
+pub(crate) fn set_work(exec: Ptr<CUgraphExec_st>, node: Ptr<CUgraphNode_st>, work: Work) -> Answer {
+    with(|state| {
+        let step = state.execs.get_mut(exec.address())?.step(node.address())?;
+        if std::mem::discriminant(&step.work) != std::mem::discriminant(&work) {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        step.work = work;
+        Ok(())
+    })
+}
+
 /// Gives the step of a kernel's node other parameters.
 fn set_kernel(exec: Ptr<CUgraphExec_st>, node: Ptr<CUgraphNode_st>, work: Work) -> Answer {
     with(|state| {
@@ -215,7 +234,10 @@ pub(crate) fn cuGraphExecNodeSetParams(
     let params = params.get()?;
     match params.child() {
         Some(child) => set_child(exec.address(), node.address(), child),
-        None => set_kernel(exec, node, only_kernels(&params)?),
+        None => match work_of(&params)? {
+            kernel @ Work::Launch(..) => set_kernel(exec, node, kernel),
+            work => set_work(exec, node, work),
+        },
     }
 }
 
@@ -303,7 +325,9 @@ pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
         let work = state.execs.get(exec.address())?.work();
         match state.capture_of(stream.address())? {
             Some(capture) => {
-                state.captures.get_mut(capture)?.work.extend(work);
+                for work in work {
+                    state.captured(stream.address(), capture, work)?;
+                }
                 Ok(Vec::new())
             }
             None => Ok(work),
@@ -313,6 +337,7 @@ pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
 }
 
 pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
+    ignored("there is nothing to prepare");
     with_context(|state, _| {
         state.check_stream(stream.address())?;
         state.execs.get(exec.address()).map(drop)
@@ -320,5 +345,9 @@ pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
 }
 
 pub(crate) fn cuGraphExecDestroy(exec: Ptr<CUgraphExec_st>) -> Answer {
-    with(|state| state.execs.remove(exec.address()).map(drop))
+    with(|state| {
+        state.execs.remove(exec.address())?;
+        state.collect_graph_memory();
+        Ok(())
+    })
 }

@@ -7,9 +7,10 @@ use driver::image::{self, Image as Found};
 pub(crate) use driver::image::{Refusal, Source};
 use driver::sys::{CUresult, jit_option};
 use ptx::ast::{Item, Span};
+use ptx::link::{LinkError, Unit};
 use simt::ModuleId;
 
-use crate::engine::unresolved;
+use crate::engine::{PROVIDED, unresolved};
 use crate::pointer::Ptr;
 
 /// The architecture the device compiles for.
@@ -43,23 +44,56 @@ fn sources(found: Found) -> Result<Vec<Source>, Refusal> {
             vec![source]
         }
         Found::Module(source) => vec![source],
-        // Those that stand on their own need no linker.
-        Found::Units(units) => {
-            units.iter().try_for_each(alone)?;
-            units
-        }
+        Found::Units(units) => vec![linked(&units)?],
     })
 }
 
-/// Refuses a translation unit that needs another one.
+/// One module of translation units.
+fn linked(units: &[Source]) -> Result<Source, Refusal> {
+    let named: Vec<Unit<'_>> = units
+        .iter()
+        .map(|unit| Unit {
+            name: &unit.origin,
+            text: &unit.text,
+        })
+        .collect();
+    let text = ptx::link::link(&named, &PROVIDED).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+        // Kernels that launch kernels call functions that only the device has.
+        const NESTED: [&str; 3] = ["GetParameterBuffer", "LaunchDevice", "__cudaCDP2"];
+        let nested = errors.iter().any(|error| match error {
+            LinkError::Missing { symbol, .. } => NESTED.iter().any(|part| symbol.contains(part)),
+            _ => false,
+        });
+        Refusal {
+            code: match nested {
+                true => CUresult::NOT_SUPPORTED,
+                false => CUresult::INVALID_PTX,
+            },
+            message: match nested {
+                true => "kernels that launch kernels do not run on the simulated device".to_owned(),
+                false => lines.join("; "),
+            },
+        }
+    })?;
+    let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
+    let source = Source {
+        text: text.into(),
+        origin: names.join(" + "),
+    };
+    readable(&source)?;
+    alone(&source)?;
+    Ok(source)
+}
+
+/// Refuses a module that needs what is not in it.
 fn alone(source: &Source) -> Result<(), Refusal> {
     match unresolved(&source.text).first() {
         None => Ok(()),
         Some(name) => Err(Refusal {
             code: CUresult::NOT_SUPPORTED,
             message: format!(
-                "{}: {name} is defined in another translation unit, and device code is not \
-                 linked by the simulated device; build without -rdc=true",
+                "{}: {name} is defined nowhere; link the file that defines it, built with PTX in it",
                 source.origin
             ),
         }),

@@ -7,6 +7,7 @@ use driver::sys::{CUDA_VERSION, CUresult, CUuuid};
 use crate::Answer;
 use crate::device::{self, Visible};
 use crate::engine::Engine;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::pool::Pool;
 use crate::state::{self, Primary, State};
@@ -52,6 +53,7 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         captures: Table::new(12, bad),
         arrays: Table::new(16, bad),
         textures: Default::default(),
+        surfaces: Table::new(17, CUresult::INVALID_VALUE),
         graphs: Table::new(13, CUresult::INVALID_VALUE),
         nodes: Table::new(15, CUresult::INVALID_VALUE),
         execs: Table::new(14, CUresult::INVALID_VALUE),
@@ -82,9 +84,11 @@ pub(crate) fn cuGetExportTable(table: Ptr<*const c_void>, _id: Ptr<CUuuid>) -> A
 }
 
 pub(crate) fn cuProfilerStart() -> Answer {
+    ignored("there is no profiler");
     state::with_context(|_, _| Ok(()))
 }
 
 pub(crate) fn cuProfilerStop() -> Answer {
+    ignored("there is no profiler");
     state::with_context(|_, _| Ok(()))
 }

@@ -9,8 +9,9 @@
 //!    (order within it, events, synchronisation) holds trivially. A fault is still reported as on
 //!    a real device: by the next call that could see it, and by every call after that.
 //! 2. One device, sm_90, or several of them that share one memory: each reaches all of it whether or not
-//!    the program has enabled peer access, and managed variables of libraries are not shared. IPC, mipmapped arrays, cubemaps, surfaces, texture references,
-//!    and graphics interoperability are not there; asking for them is
+//!    the program has enabled peer access, and managed variables of libraries are not shared. IPC,
+//!    mipmapped arrays, cubemaps, surfaces in kernels, texture references, and graphics
+//!    interoperability are not there; asking for them is
 //!    `CUDA_ERROR_NOT_SUPPORTED` or an attribute that reads 0.
 //! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`) unless it was built with
 //!    line information: then it carries its PTX.
@@ -28,6 +29,7 @@ mod calls;
 mod context;
 mod copy;
 mod device;
+mod edges;
 mod engine;
 mod event;
 pub mod exports;
@@ -43,6 +45,7 @@ mod memory;
 mod missing;
 mod module;
 mod node;
+mod node_params;
 mod occupancy;
 mod pointer_attribute;
 mod pool;
@@ -66,6 +69,7 @@ mod api {
     pub(crate) use crate::context::*;
     pub(crate) use crate::copy::*;
     pub(crate) use crate::device::*;
+    pub(crate) use crate::edges::*;
     pub(crate) use crate::event::*;
     pub(crate) use crate::function::*;
     pub(crate) use crate::graph::*;
@@ -76,6 +80,7 @@ mod api {
     pub(crate) use crate::memory::*;
     pub(crate) use crate::module::*;
     pub(crate) use crate::node::*;
+    pub(crate) use crate::node_params::*;
     pub(crate) use crate::occupancy::*;
     pub(crate) use crate::pointer_attribute::*;
     pub(crate) use crate::pool::*;

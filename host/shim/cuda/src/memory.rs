@@ -11,6 +11,7 @@ use driver::sys::memory_flag as flag;
 use driver::sys::{CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUresult, CUstream_st};
 
 use crate::Answer;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::pointer;
@@ -25,6 +26,8 @@ pub(crate) struct Allocation {
     pub(crate) identity: u64,
     pub(crate) context: u64,
     pub(crate) pool: Option<u64>,
+    /// Memory of a graph: whether the program has it now.
+    pub(crate) graph: Option<bool>,
 }
 
 /// Where memory is and who made it.
@@ -116,6 +119,7 @@ impl State {
             identity,
             context,
             pool: None,
+            graph: None,
         };
         self.memory.insert(address, allocation);
     }
@@ -137,7 +141,14 @@ impl State {
 
     fn release_if(&mut self, address: u64, kinds: &[Kind]) -> Answer {
         match self.memory.get(&address) {
-            Some(allocation) if kinds.contains(&allocation.kind) => self.release(address),
+            Some(allocation) if kinds.contains(&allocation.kind) => match allocation.graph {
+                Some(_) => {
+                    self.drop_graph_memory(address)?;
+                    self.collect_graph_memory();
+                    Ok(())
+                }
+                None => self.release(address),
+            },
             Some(_) => Err(CUresult::INVALID_VALUE),
             None if kinds.contains(&Kind::Registered) => Err(CUresult::HOST_MEMORY_NOT_REGISTERED),
             None => Err(CUresult::INVALID_VALUE),
@@ -324,6 +335,7 @@ pub(crate) fn cuMemAdvise(
     advice: CUmem_advise,
     _location: CUmemLocation,
 ) -> Answer {
+    ignored("memory is where it is needed");
     if !(1..=6).contains(&advice) {
         return Err(CUresult::INVALID_VALUE);
     }
@@ -336,6 +348,7 @@ pub(crate) fn cuMemAdvise_v1(
     advice: CUmem_advise,
     _device: CUdevice,
 ) -> Answer {
+    ignored("memory is where it is needed");
     cuMemAdvise(dptr, bytes, advice, CUmemLocation::default())
 }
 
@@ -346,6 +359,7 @@ pub(crate) fn cuMemPrefetchAsync(
     _flags: c_uint,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
+    ignored("memory is where it is needed");
     managed(dptr, bytes)?;
     with(|state| state.check_stream(stream.address()))
 }
@@ -356,6 +370,7 @@ pub(crate) fn cuMemPrefetchAsync_v1(
     _device: CUdevice,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
+    ignored("memory is where it is needed");
     cuMemPrefetchAsync(dptr, bytes, CUmemLocation::default(), 0, stream)
 }
 
@@ -387,6 +402,7 @@ pub(crate) fn cuStreamAttachMemAsync(
     length: usize,
     _flags: c_uint,
 ) -> Answer {
+    ignored("memory is where it is needed");
     with(|state| state.check_stream(stream.address()))?;
     managed(dptr, length)
 }

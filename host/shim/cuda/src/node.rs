@@ -1,18 +1,19 @@
 //! Nodes of graphs: their parameters, child graphs, and copies of graphs.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 use driver::sys::{
-    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUgraph, CUgraph_st, CUgraphEdgeData,
-    CUgraphNode, CUgraphNode_st, CUgraphNodeParams, CUlaunchAttributeID, CUresult,
+    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUgraph, CUgraph_st,
+    CUgraphEdgeData, CUgraphNode, CUgraphNode_st, CUgraphNodeParams, CUlaunchAttributeID, CUresult,
     CUstreamAttrValue, launch_attribute,
 };
 use simt::Launch;
 
 use crate::Answer;
-use crate::graph::{Graph, add};
+use crate::graph::{Graph, listed};
 use crate::launch::{Shape, prepare};
-use crate::missing::missing;
+use crate::node_params::{add_alloc, set_work, work_of};
 use crate::pointer::Ptr;
 use crate::state::{State, with};
 use crate::table::{pointer, set};
@@ -27,6 +28,10 @@ pub(crate) struct Node {
     original: u64,
     /// Addresses of a kernel's parameters, once the program has asked for them.
     shown: Vec<u64>,
+    /// The nodes that come before it, without repetition.
+    pub(crate) dependencies: Vec<u64>,
+    /// A copy as the program described it.
+    pub(crate) given: Option<Box<CUDA_MEMCPY3D>>,
 }
 
 /// What a node does.
@@ -43,22 +48,27 @@ impl Task {
         match self {
             Task::Child(_) => CUgraphNodeParams::GRAPH,
             Task::Work(Work::Launch(..)) => CUgraphNodeParams::KERNEL,
-            Task::Work(Work::Copy(_)) => 1,
-            Task::Work(Work::Fill(_)) => 2,
-            Task::Work(Work::Host(_)) => 3,
-            Task::Work(Work::Empty) => 5,
-            Task::Work(Work::Record(_)) => 7,
+            Task::Work(Work::Copy(_)) => CUgraphNodeParams::COPY,
+            Task::Work(Work::Fill(_)) => CUgraphNodeParams::FILL,
+            Task::Work(Work::Host(_)) => CUgraphNodeParams::HOST,
+            Task::Work(Work::Empty) => CUgraphNodeParams::EMPTY,
+            Task::Work(Work::Wait(_)) => CUgraphNodeParams::WAIT,
+            Task::Work(Work::Record(_)) => CUgraphNodeParams::RECORD,
+            Task::Work(Work::Alloc(_)) => CUgraphNodeParams::ALLOC,
+            Task::Work(Work::Free(_)) => CUgraphNodeParams::FREE,
         }
     }
 }
 
 impl Node {
-    pub(crate) fn new(graph: u64, task: Task) -> Node {
+    pub(crate) fn new(graph: u64, task: Task, dependencies: Vec<u64>) -> Node {
         Node {
             graph,
             task,
             original: 0,
             shown: Vec::new(),
+            dependencies,
+            given: None,
         }
     }
 
@@ -78,13 +88,24 @@ impl State {
             nodes: Vec::new(),
             embedded,
         });
-        for original in nodes {
+        let mut copies = BTreeMap::new();
+        for &original in &nodes {
             let task = match self.nodes.get(original)?.task.clone() {
                 Task::Child(child) => Task::Child(self.clone_graph(child, true)?),
                 work => work,
             };
-            let node = self.add_node(copy, task)?;
-            self.nodes.get_mut(node)?.original = original;
+            let given = self.nodes.get(original)?.given.clone();
+            let node = self.add_node(copy, task, Vec::new())?;
+            copies.insert(original, node);
+            let node = self.nodes.get_mut(node)?;
+            (node.original, node.given) = (original, given);
+        }
+        // An edge may lead to a node that was added before its source.
+        for (original, &copy) in &copies {
+            let old = &self.nodes.get(*original)?.dependencies;
+            let new = old.iter().filter_map(|node| copies.get(node).copied());
+            let new = new.collect();
+            self.nodes.get_mut(copy)?.dependencies = new;
         }
         Ok(copy)
     }
@@ -96,6 +117,7 @@ impl State {
                 self.destroy_graph(child)?;
             }
         }
+        self.collect_graph_memory();
         Ok(())
     }
 
@@ -151,14 +173,6 @@ pub(crate) fn kernel_node(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult>
     prepare(function as u64, &shape, params, extra)
 }
 
-/// The kernel of parameters for any kind of node; others are not there.
-pub(crate) fn only_kernels(params: &CUgraphNodeParams) -> Result<Work, CUresult> {
-    let kernel = params.kernel();
-    kernel_node(
-        &kernel.ok_or_else(|| missing("nodes of graphs other than kernels, by cuGraphAddNode"))?,
-    )
-}
-
 pub(crate) fn cuGraphAddNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
@@ -173,32 +187,42 @@ pub(crate) fn cuGraphAddNode(
 pub(crate) fn cuGraphAddNode_v1(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     params: Ptr<CUgraphNodeParams>,
 ) -> Answer {
     let mut given = params.get()?;
-    match given.child() {
+    let before = listed(dependencies, count)?;
+    if let Some(child) = given.child() {
         // The program gets the embedded graph back, as it would from a node that it asks.
-        Some(child) => {
-            let node = add_child(graph.address(), child)?;
-            let embedded = with(|state| child_of(state, node))?;
-            given.value[0] = embedded;
-            params.set(given)?;
-            set(out, node)
-        }
-        None => add(out, graph, only_kernels(&given)?),
+        let node = add_child(graph.address(), child, before)?;
+        given.value[0] = with(|state| child_of(state, node))?;
+        params.set(given)?;
+        return set(out, node);
     }
+    if let Some(mut alloc) = given.alloc() {
+        let node = add_alloc(graph.address(), &mut alloc, before)?;
+        params.set(given.with_alloc(alloc))?;
+        return set(out, node);
+    }
+    let work = work_of(&given)?;
+    let copy = given.copy().map(Box::new);
+    let node = with(|state| {
+        let node = state.add_node(graph.address(), Task::Work(work), before)?;
+        state.nodes.get_mut(node)?.given = copy;
+        Ok(node)
+    })?;
+    set(out, node)
 }
 
-fn add_child(graph: u64, child: u64) -> Result<u64, CUresult> {
+fn add_child(graph: u64, child: u64, before: Vec<u64>) -> Result<u64, CUresult> {
     with(|state| {
         state.graphs.get(graph)?;
         if state.contains(child, graph)? {
             return Err(CUresult::INVALID_VALUE);
         }
         let embedded = state.clone_graph(child, true)?;
-        state.add_node(graph, Task::Child(embedded))
+        state.add_node(graph, Task::Child(embedded), before)
     })
 }
 
@@ -212,11 +236,12 @@ fn child_of(state: &State, node: u64) -> Result<u64, CUresult> {
 pub(crate) fn cuGraphAddChildGraphNode(
     out: Ptr<CUgraphNode>,
     graph: Ptr<CUgraph_st>,
-    _dependencies: Ptr<CUgraphNode>,
-    _count: usize,
+    dependencies: Ptr<CUgraphNode>,
+    count: usize,
     child: Ptr<CUgraph_st>,
 ) -> Answer {
-    set(out, add_child(graph.address(), child.address())?)
+    let before = listed(dependencies, count)?;
+    set(out, add_child(graph.address(), child.address(), before)?)
 }
 
 pub(crate) fn cuGraphChildGraphNodeGetGraph(
@@ -255,10 +280,15 @@ pub(crate) fn cuGraphDestroyNode(node: Ptr<CUgraphNode_st>) -> Answer {
         let gone = state.nodes.remove(node.address())?;
         let nodes = &mut state.graphs.get_mut(gone.graph)?.nodes;
         nodes.retain(|&other| other != node.address());
-        match gone.task {
-            Task::Child(child) => state.destroy_graph(child),
-            Task::Work(_) => Ok(()),
+        for other in nodes.clone() {
+            let other = state.nodes.get_mut(other)?;
+            other.dependencies.retain(|&on| on != node.address());
         }
+        match gone.task {
+            Task::Child(child) => state.destroy_graph(child)?,
+            Task::Work(_) => state.collect_graph_memory(),
+        }
+        Ok(())
     })
 }
 
@@ -266,8 +296,11 @@ pub(crate) fn cuGraphNodeSetParams(
     node: Ptr<CUgraphNode_st>,
     params: Ptr<CUgraphNodeParams>,
 ) -> Answer {
-    let work = only_kernels(&params.get()?)?;
-    with(|state| state.set_kernel(node.address(), work))
+    let params = params.get()?;
+    match work_of(&params)? {
+        kernel @ Work::Launch(..) => with(|state| state.set_kernel(node.address(), kernel)),
+        work => set_work(node, work, params.copy()),
+    }
 }
 
 pub(crate) fn cuGraphKernelNodeSetParams(
@@ -362,6 +395,24 @@ pub(crate) fn cuGraphKernelNodeGetAttribute(
         Ok(())
     })?;
     out.set(value)
+}
+
+/// Copies what the attributes of a kernel's node say to another one.
+pub(crate) fn cuGraphKernelNodeCopyAttributes(
+    to: Ptr<CUgraphNode_st>,
+    from: Ptr<CUgraphNode_st>,
+) -> Answer {
+    with(|state| {
+        let (_, launch) = state.nodes.get(from.address())?.kernel()?;
+        let (cluster, cooperative) = (launch.cluster, launch.cooperative);
+        match &mut state.nodes.get_mut(to.address())?.task {
+            Task::Work(Work::Launch(_, launch)) => {
+                (launch.cluster, launch.cooperative) = (cluster, cooperative);
+                Ok(())
+            }
+            _ => Err(CUresult::INVALID_VALUE),
+        }
+    })
 }
 
 pub(crate) fn cuGraphKernelNodeSetAttribute(

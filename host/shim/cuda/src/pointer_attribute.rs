@@ -32,6 +32,7 @@ fn find(state: &State, context: u64, address: u64) -> Option<Known> {
         false => Kind::Managed,
     };
     let allocation = Allocation {
+        graph: None,
         bytes,
         kind,
         flags: 0,

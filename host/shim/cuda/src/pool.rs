@@ -11,9 +11,11 @@ use driver::sys::{
 use crate::Answer;
 use crate::device::check;
 use crate::memory::Kind;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{with, with_context};
 use crate::table::set;
+use crate::work::Work;
 
 /// A pool.
 #[derive(Debug)]
@@ -72,6 +74,7 @@ pub(crate) fn cuMemPoolDestroy(pool: Ptr<CUmemPoolHandle_st>) -> Answer {
 }
 
 pub(crate) fn cuMemPoolTrimTo(pool: Ptr<CUmemPoolHandle_st>, _keep: usize) -> Answer {
+    ignored("pools keep nothing back");
     with(|state| state.pools.get(pool.address()).map(drop))
 }
 
@@ -117,6 +120,7 @@ pub(crate) fn cuMemPoolSetAccess(
     _map: Ptr<CUmemAccessDesc>,
     _count: usize,
 ) -> Answer {
+    ignored("there is one device");
     with(|state| state.pools.get(pool.address()).map(drop))
 }
 
@@ -152,8 +156,12 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
         return Err(CUresult::INVALID_VALUE);
     }
     let address = with_context(|state, context| {
-        state.not_capturing(stream)?;
         state.pools.get(pool)?;
+        if let Some(capture) = state.capture_of(stream)? {
+            let address = state.allocate_for_graph(context, bytes)?;
+            state.captured(stream, capture, Work::Alloc(address))?;
+            return Ok(address);
+        }
         let address = state.allocate(context, Kind::Device, bytes, 0)?;
         if let Some(allocation) = state.memory.get_mut(&address) {
             allocation.pool = Some(pool);
@@ -168,8 +176,20 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
 
 pub(crate) fn cuMemFreeAsync(dptr: CUdeviceptr, stream: Ptr<CUstream_st>) -> Answer {
     with_context(|state, _| {
-        state.not_capturing(stream.address())?;
         let allocation = state.memory.get(&dptr).ok_or(CUresult::INVALID_VALUE)?;
+        let of_graph = allocation.graph.is_some();
+        match state.capture_of(stream.address())? {
+            Some(capture) if of_graph => {
+                return state.captured(stream.address(), capture, Work::Free(dptr));
+            }
+            Some(_) => return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED),
+            None if of_graph => {
+                state.drop_graph_memory(dptr)?;
+                state.collect_graph_memory();
+                return Ok(());
+            }
+            None => {}
+        }
         let (kind, bytes, pool) = (allocation.kind, allocation.bytes, allocation.pool);
         if kind != Kind::Device {
             return Err(CUresult::INVALID_VALUE);

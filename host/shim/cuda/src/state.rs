@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use driver::sys::CUresult;
+use driver::sys::{CUDA_RESOURCE_DESC, CUresult};
 
 use crate::array::Array;
 use crate::context::Context;
@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) arrays: Table<Array>,
     /// Texture objects by their handles, which are the device's.
     pub(crate) textures: BTreeMap<u64, TextureObject>,
+    /// Surface objects as the program described them.
+    pub(crate) surfaces: Table<CUDA_RESOURCE_DESC>,
     /// Graphs under construction, and instantiated ones.
     pub(crate) graphs: Table<Graph>,
     pub(crate) nodes: Table<Node>,

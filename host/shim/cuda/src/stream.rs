@@ -9,6 +9,7 @@ use driver::sys::{
 };
 
 use crate::Answer;
+use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -16,6 +17,8 @@ use crate::work::{Call, Work, submit};
 
 /// The most urgent priority; 0 is the least.
 pub(crate) const GREATEST_PRIORITY: c_int = -5;
+/// `CU_EVENT_WAIT_EXTERNAL`: the wait itself becomes a node of a graph.
+const EXTERNAL: c_uint = 1;
 /// `CU_STREAM_NON_BLOCKING`
 const NON_BLOCKING: c_uint = 1;
 
@@ -26,18 +29,22 @@ pub(crate) struct Stream {
     flags: u32,
     priority: c_int,
     pub(crate) capture: Option<u64>,
+    /// The nodes that the next captured work depends on.
+    pub(crate) tail: Vec<u64>,
 }
 
-/// Work that is being captured instead of done.
+/// Work that is being captured instead of done: it becomes nodes of a graph at once.
 #[derive(Debug)]
 pub(crate) struct Capture {
     pub(crate) context: u64,
     /// The stream that has to end it.
     pub(crate) origin: u64,
-    pub(crate) work: Vec<Work>,
-    /// The graph that the work becomes part of, where there is one already.
-    pub(crate) graph: Option<u64>,
+    pub(crate) graph: u64,
+    /// The graph was made for this capture, and goes with it if it fails.
+    pub(crate) own: bool,
     pub(crate) identity: u64,
+    /// The dependencies that the program has been told of; they stay where they are.
+    pub(crate) shown: Vec<u64>,
 }
 
 /// The default streams: null, legacy and per-thread.
@@ -90,6 +97,7 @@ pub(crate) fn cuStreamCreateWithPriority(
             flags,
             priority,
             capture: None,
+            tail: Vec::new(),
         }))
     })?;
     set(out, stream)
@@ -141,22 +149,32 @@ pub(crate) fn cuStreamGetCtx(stream: Ptr<CUstream_st>, out: Ptr<CUcontext>) -> A
 pub(crate) fn cuStreamWaitEvent(
     stream: Ptr<CUstream_st>,
     event: Ptr<CUevent_st>,
-    _flags: c_uint,
+    flags: c_uint,
 ) -> Answer {
     let stream = stream.address();
     with_context(|state, _| {
         let waits = state.capture_of(stream)?;
-        let recorded = state.events.get(event.address())?.capture;
+        let found = state.events.get(event.address())?;
+        let (recorded, tail) = (found.capture, found.tail.clone());
         let recorded = recorded.filter(|&capture| state.captures.get(capture).is_ok());
+        if let (Some(capture), true) = (waits, flags & EXTERNAL != 0) {
+            return state.captured(stream, capture, Work::Wait(event.address()));
+        }
         match (waits, recorded) {
             (None, None) => Ok(()),
             (None, Some(_)) if is_default(stream) => Err(CUresult::STREAM_CAPTURE_IMPLICIT),
             // A stream joins a capture by waiting for one of its events.
             (None, Some(capture)) => {
-                state.streams.get_mut(stream)?.capture = Some(capture);
+                let stream = state.streams.get_mut(stream)?;
+                (stream.capture, stream.tail) = (Some(capture), tail);
                 Ok(())
             }
-            (Some(one), Some(other)) if one == other => Ok(()),
+            (Some(one), Some(other)) if one == other => {
+                let stream = state.streams.get_mut(stream)?;
+                stream.tail.retain(|node| !tail.contains(node));
+                stream.tail.extend(tail);
+                Ok(())
+            }
             (Some(_), Some(_)) => Err(CUresult::STREAM_CAPTURE_MERGE),
             (Some(_), None) => Err(CUresult::STREAM_CAPTURE_ISOLATION),
         }
@@ -201,7 +219,7 @@ pub(crate) fn cuStreamDestroy(stream: Ptr<CUstream_st>) -> Answer {
     with(|state| {
         let gone = state.streams.remove(stream.address())?;
         if let Some(capture) = gone.capture {
-            state.end_capture(capture);
+            state.drop_capture(capture)?;
         }
         Ok(())
     })
@@ -212,6 +230,7 @@ pub(crate) fn cuStreamGetAttribute(
     _attribute: CUstreamAttrID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
+    ignored("reads as zeroes; attributes of streams are about speed");
     with_context(|state, _| state.check_stream(stream.address()))?;
     value.set(CUstreamAttrValue::default())
 }
@@ -222,11 +241,13 @@ pub(crate) fn cuStreamSetAttribute(
     _attribute: CUstreamAttrID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
+    ignored("attributes of streams are about speed");
     value.get()?;
     with_context(|state, _| state.check_stream(stream.address()))
 }
 
 pub(crate) fn cuStreamCopyAttributes(dst: Ptr<CUstream_st>, src: Ptr<CUstream_st>) -> Answer {
+    ignored("attributes of streams are about speed");
     with_context(|state, _| {
         state.check_stream(dst.address())?;
         state.check_stream(src.address())

@@ -1,13 +1,13 @@
 //! Texture objects: what a program says about one, made into what the device reads.
 //!
-//! Source: `cuTexObjectCreate`. Mipmapped arrays, resource views, sRGB conversion and surfaces are
-//! `CUDA_ERROR_NOT_SUPPORTED`. Departure: the limits on anisotropy and on levels of detail are kept
+//! Source: `cuTexObjectCreate`. Mipmapped arrays, resource views and sRGB conversion are
+//! `CUDA_ERROR_NOT_SUPPORTED`; surface objects can be made, and no kernel can use them. Departure: the limits on anisotropy and on levels of detail are kept
 //! and told, but with one level there is nothing for them to limit.
 
 use driver::sys::device_attribute as a;
 use driver::sys::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUresult, CUsurfObject,
-    CUtexObject, address_mode, filter_mode, resource_type, texture_flag,
+    CUtexObject, address_mode, array_flag, filter_mode, resource_type, texture_flag,
 };
 use simt::Texture;
 use simt::texture::{AddressMode, Filter, Image, Sampler};
@@ -239,13 +239,33 @@ pub(crate) fn cuTexObjectGetTextureDesc(
     })?)
 }
 
+/// Makes a surface object; a kernel that uses one is refused.
 pub(crate) fn cuSurfObjectCreate(
-    _out: Ptr<CUsurfObject>,
-    _resource: Ptr<CUDA_RESOURCE_DESC>,
+    out: Ptr<CUsurfObject>,
+    resource: Ptr<CUDA_RESOURCE_DESC>,
 ) -> Answer {
-    Err(missing("surfaces"))
+    let resource = resource.get()?;
+    out.set(with_context(|state, _| {
+        if resource.kind != resource_type::ARRAY || resource.flags != 0 {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        let array = state.arrays.get(resource.res[0])?;
+        match array.descriptor.flags & array_flag::SURFACE_LDST {
+            0 => Err(CUresult::INVALID_VALUE),
+            _ => Ok(state.surfaces.insert(resource)),
+        }
+    })?)
 }
 
-pub(crate) fn cuSurfObjectDestroy(_surface: CUsurfObject) -> Answer {
-    Err(missing("surfaces"))
+pub(crate) fn cuSurfObjectDestroy(surface: CUsurfObject) -> Answer {
+    with_context(|state, _| state.surfaces.remove(surface).map(drop))
+}
+
+pub(crate) fn cuSurfObjectGetResourceDesc(
+    out: Ptr<CUDA_RESOURCE_DESC>,
+    surface: CUsurfObject,
+) -> Answer {
+    out.set(with_context(|state, _| {
+        state.surfaces.get(surface).copied()
+    })?)
 }

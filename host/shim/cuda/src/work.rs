@@ -22,6 +22,12 @@ pub(crate) enum Work {
     Host(Call),
     /// An event.
     Record(u64),
+    /// What waits for an event from outside of the graph; events are reached when they are recorded.
+    Wait(u64),
+    /// Memory of a graph that the program has from here on.
+    Alloc(u64),
+    /// Memory of a graph that the program has no longer.
+    Free(u64),
     /// A node that only orders others.
     Empty,
 }
@@ -55,7 +61,7 @@ impl Call {
 pub(crate) fn submit(stream: u64, work: Work) -> Answer {
     let now = with_context(|state, _| match state.capture_of(stream)? {
         Some(capture) => {
-            state.captures.get_mut(capture)?.work.push(work);
+            state.captured(stream, capture, work)?;
             Ok(None)
         }
         None => Ok(Some(work)),
@@ -84,7 +90,9 @@ impl State {
                 self.events.get_mut(*event)?.recorded = Some(Instant::now());
                 Ok(())
             }
-            Work::Host(_) | Work::Empty => Ok(()),
+            Work::Alloc(address) => self.hold_graph_memory(*address),
+            Work::Free(address) => self.drop_graph_memory(*address),
+            Work::Host(_) | Work::Wait(_) | Work::Empty => Ok(()),
         }
     }
 

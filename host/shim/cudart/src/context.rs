@@ -117,6 +117,18 @@ fn driver_path() -> PathBuf {
         .unwrap_or_default()
 }
 
+/// Whether this is the library of CUDA 12, whose functions have other arguments in places.
+pub(crate) fn is_cuda_12() -> bool {
+    static OLD: OnceLock<bool> = OnceLock::new();
+    *OLD.get_or_init(|| {
+        let file = own_path().unwrap_or_default();
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.ends_with(".12"))
+    })
+}
+
 /// The file this library was loaded from, with links resolved.
 pub(crate) fn own_path() -> Option<PathBuf> {
     let function: fn() -> Option<PathBuf> = own_path;

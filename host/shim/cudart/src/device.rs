@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use driver::sys::CUdriverProcAddressQueryResult;
 
-use crate::context::{self, context, device, driver, own_path};
-use crate::entry::entry;
+use crate::context::{self, context, device, driver, is_cuda_12};
+use crate::entry::{entry, ignored};
 use crate::error::{Error, check, out};
 use crate::registration;
 
@@ -31,6 +31,7 @@ entry! {
     }
 
     fn cudaSetValidDevices(_devices: *mut c_int, _count: c_int) {
+        ignored("there is one device");
         driver().map(drop)
     }
 
@@ -135,9 +136,7 @@ entry! {
     }
 
     fn cudaRuntimeGetVersion(version: *mut c_int) {
-        let file = own_path().unwrap_or_default();
-        let old = file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".12"));
-        *out(version)? = if old { 12080 } else { 13000 };
+        *out(version)? = if is_cuda_12() { 12080 } else { 13000 };
         Ok(())
     }
 

@@ -15,6 +15,10 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     }
 }
 
+/// Marks a function that does nothing, with the reason; the tables of `cargo xtask api-table` are made
+/// from these marks. A function that calls one of the driver's that does nothing needs none.
+pub(crate) const fn ignored(_why: &str) {}
+
 /// Defines exported functions, `fn name(arguments) as alias { body }`, whose body is a
 /// `Result<(), Error>`.
 ///

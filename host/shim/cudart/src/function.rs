@@ -102,7 +102,8 @@ entry! {
     }
 }
 
-fn function(host: *const c_void) -> Result<CUfunction, Error> {
+/// The kernel of a host stub, as attributes and occupancy are asked of it.
+pub(crate) fn function(host: *const c_void) -> Result<CUfunction, Error> {
     let mut function: CUfunction = null_mut();
     // SAFETY: the kernel is loaded, the out parameter outlives the call.
     check(unsafe { context()?.cuKernelGetFunction(&mut function, kernel(host)?) })?;

@@ -133,18 +133,7 @@ entry! {
     ) as cudaLaunchKernelExC_ptsz {
         let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
         acceptable(config.grid, config.block)?;
-        let config = CUlaunchConfig {
-            grid_dim_x: config.grid.x,
-            grid_dim_y: config.grid.y,
-            grid_dim_z: config.grid.z,
-            block_dim_x: config.block.x,
-            block_dim_y: config.block.y,
-            block_dim_z: config.block.z,
-            shared_mem_bytes: shared(config.dynamic_shared)?,
-            stream: config.stream,
-            attrs: config.attributes,
-            num_attrs: config.attribute_count,
-        };
+        let config = of_config(config)?;
         let function = registration::kernel(host)? as CUfunction;
         check(context()?.cuLaunchKernelEx(&config, function, arguments, null_mut()))
     }
@@ -154,6 +143,22 @@ entry! {
     ) as cudaLaunchHostFunc_ptsz {
         check(context()?.cuLaunchHostFunc(stream, function, data))
     }
+}
+
+/// The driver's description of a launch.
+pub(crate) fn of_config(config: &LaunchConfig) -> Result<CUlaunchConfig, Error> {
+    Ok(CUlaunchConfig {
+        grid_dim_x: config.grid.x,
+        grid_dim_y: config.grid.y,
+        grid_dim_z: config.grid.z,
+        block_dim_x: config.block.x,
+        block_dim_y: config.block.y,
+        block_dim_z: config.block.z,
+        shared_mem_bytes: shared(config.dynamic_shared)?,
+        stream: config.stream,
+        attrs: config.attributes,
+        num_attrs: config.attribute_count,
+    })
 }
 
 unsafe fn launch(

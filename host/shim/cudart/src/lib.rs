@@ -6,7 +6,7 @@
 //! Source: the public headers of CUDA 12.8 and 13.0, and what nvcc's host code calls.
 //!
 //! Departures from NVIDIA's library: one device; streams run in issue order, so `_ptsz` and plain
-//! functions do the same; mipmapped arrays, surfaces, interoperability and IPC are stubs that say so.
+//! functions do the same; mipmapped arrays, interoperability and IPC are stubs that say so.
 //! Nothing needs to run at exit: the driver writes as things happen.
 #![allow(
     unreachable_pub,
@@ -21,18 +21,22 @@
 )]
 
 mod array;
+mod capture;
 mod context;
 mod device;
 mod entry;
 mod error;
 mod function;
+mod graph;
 mod launch;
+mod library;
 mod memory;
 mod properties;
 mod registration;
 mod stream;
 mod stubs;
 mod texture;
+mod volume;
 
 #[cfg(test)]
 mod tests {
@@ -43,16 +47,20 @@ mod tests {
     fn every_name_of_the_real_library_is_exported() {
         let sources = [
             include_str!("array.rs"),
+            include_str!("capture.rs"),
             include_str!("device.rs"),
             include_str!("error.rs"),
             include_str!("function.rs"),
+            include_str!("graph.rs"),
             include_str!("launch.rs"),
+            include_str!("library.rs"),
             include_str!("memory.rs"),
             include_str!("properties.rs"),
             include_str!("registration.rs"),
             include_str!("stream.rs"),
             include_str!("stubs.rs"),
             include_str!("texture.rs"),
+            include_str!("volume.rs"),
         ];
         let words: Vec<&str> = sources
             .iter()

@@ -9,7 +9,7 @@ use driver::sys::{
 };
 
 use crate::array;
-use crate::context::{context, device, driver, primary};
+use crate::context::{context, device, driver, is_cuda_12, primary};
 use crate::entry::entry;
 use crate::error::{Error, check, out};
 use crate::registration::symbol;
@@ -18,10 +18,10 @@ use crate::registration::symbol;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PitchedPtr {
-    pointer: *mut c_void,
-    pitch: usize,
-    x_size: usize,
-    y_size: usize,
+    pub(crate) pointer: *mut c_void,
+    pub(crate) pitch: usize,
+    pub(crate) x_size: usize,
+    pub(crate) y_size: usize,
 }
 
 /// `cudaPos` and `cudaExtent`: bytes or elements in x, rows in y, slices in z.
@@ -37,14 +37,14 @@ pub struct Xyz {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Memcpy3D {
-    from_array: CUarray,
-    from_position: Xyz,
-    from: PitchedPtr,
-    to_array: CUarray,
-    to_position: Xyz,
-    to: PitchedPtr,
-    extent: Xyz,
-    kind: c_int,
+    pub(crate) from_array: CUarray,
+    pub(crate) from_position: Xyz,
+    pub(crate) from: PitchedPtr,
+    pub(crate) to_array: CUarray,
+    pub(crate) to_position: Xyz,
+    pub(crate) to: PitchedPtr,
+    pub(crate) extent: Xyz,
+    pub(crate) kind: c_int,
 }
 
 /// `cudaPointerAttributes` as CUDA 12 knows it. CUDA 13 appended 64 reserved bytes, which are left
@@ -58,7 +58,7 @@ pub struct PointerAttributes {
     host_pointer: *mut c_void,
 }
 
-fn at(pointer: *const c_void) -> CUdeviceptr {
+pub(crate) fn at(pointer: *const c_void) -> CUdeviceptr {
     pointer as CUdeviceptr
 }
 
@@ -316,22 +316,27 @@ entry! {
         Ok(())
     }
 
-    fn cudaMemAdvise(pointer: *const c_void, _bytes: usize, _advice: c_int) {
-        // Advice changes speed only. Its last argument differs between CUDA 12 and 13 and is not read.
-        context().map(|_| _ = pointer)
+    fn cudaMemAdvise(pointer: *const c_void, bytes: usize, advice: c_int) {
+        // The last argument, a device in CUDA 12 and a location in 13, is not read.
+        check(context()?.cuMemAdvise_v1(at(pointer), bytes, advice, 0))
     }
 
-    fn cudaMemAdvise_v2(pointer: *const c_void, _bytes: usize, _advice: c_int) {
-        context().map(|_| _ = pointer)
+    fn cudaMemAdvise_v2(pointer: *const c_void, bytes: usize, advice: c_int) {
+        check(context()?.cuMemAdvise_v1(at(pointer), bytes, advice, 0))
     }
 
-    fn cudaMemPrefetchAsync(pointer: *const c_void, _bytes: usize) as cudaMemPrefetchAsync_ptsz {
-        // All memory is where it is needed. The further arguments differ between versions.
-        context().map(|_| _ = pointer)
+    fn cudaMemPrefetchAsync(
+        pointer: *const c_void, bytes: usize, _place: u64, third: usize, fourth: CUstream
+    ) as cudaMemPrefetchAsync_ptsz {
+        // Flags stand in front of the stream since CUDA 13.
+        let stream = if is_cuda_12() { third as CUstream } else { fourth };
+        check(context()?.cuMemPrefetchAsync_v1(at(pointer), bytes, 0, stream))
     }
 
-    fn cudaMemPrefetchAsync_v2(pointer: *const c_void, _bytes: usize) as cudaMemPrefetchAsync_v2_ptsz {
-        context().map(|_| _ = pointer)
+    fn cudaMemPrefetchAsync_v2(
+        pointer: *const c_void, bytes: usize, _place: u64, _flags: c_uint, stream: CUstream
+    ) as cudaMemPrefetchAsync_v2_ptsz {
+        check(context()?.cuMemPrefetchAsync_v1(at(pointer), bytes, 0, stream))
     }
 
     fn cudaDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, of: CUdevice) {
@@ -409,7 +414,11 @@ unsafe fn copy_async(
 }
 
 /// The part of a variable that a copy touches.
-fn within(host: *const c_void, offset: usize, bytes: usize) -> Result<*mut c_void, Error> {
+pub(crate) fn within(
+    host: *const c_void,
+    offset: usize,
+    bytes: usize,
+) -> Result<*mut c_void, Error> {
     let (address, size) = symbol(host)?;
     let end = offset.checked_add(bytes).ok_or(Error::INVALID_VALUE)?;
     if end > size {
@@ -447,7 +456,7 @@ fn plane(
 }
 
 /// Where a position counts texels, and with it the extent, there is an array at that end.
-fn volume(api: &Api, parameters: Option<&Memcpy3D>) -> Result<CUDA_MEMCPY3D, Error> {
+pub(crate) fn volume(api: &Api, parameters: Option<&Memcpy3D>) -> Result<CUDA_MEMCPY3D, Error> {
     let p = parameters.ok_or(Error::INVALID_VALUE)?;
     if !(0..=4).contains(&p.kind) {
         return Err(Error::INVALID_MEMCPY_DIRECTION);

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
 use driver::sys::{CUkernel, CUlibrary};
@@ -243,7 +243,9 @@ pub(crate) fn kernel(host: *const c_void) -> Result<CUkernel, Error> {
         let kernel = registry.kernels.get(&(host as usize))?;
         Some((kernel.handle, kernel.binary, kernel.name.clone()))
     });
-    let (known, binary, name) = found.ok_or(Error::INVALID_DEVICE_FUNCTION)?;
+    let Some((known, binary, name)) = found else {
+        return loaded(host as CUkernel);
+    };
     if let Some(kernel) = known {
         return Ok(kernel as CUkernel);
     }
@@ -264,6 +266,26 @@ pub(crate) fn kernel(host: *const c_void) -> Result<CUkernel, Error> {
         }
     });
     Ok(kernel)
+}
+
+/// A kernel of a library that the program has loaded itself, which stands for itself.
+fn loaded(kernel: CUkernel) -> Result<CUkernel, Error> {
+    let api = context()?;
+    let mut name = null();
+    // SAFETY: the driver finds out what is no kernel; the out parameter outlives the call.
+    match unsafe { api.cuKernelGetName(&mut name, kernel) }.0 {
+        0 => Ok(kernel),
+        _ => Err(Error::INVALID_DEVICE_FUNCTION),
+    }
+}
+
+/// The host stub of a loaded kernel.
+pub(crate) fn host_of(kernel: usize) -> Option<usize> {
+    with(|registry| {
+        let mut kernels = registry.kernels.iter();
+        let found = kernels.find(|(_, known)| known.handle == Some(kernel));
+        found.map(|(&host, _)| host)
+    })
 }
 
 /// Device address and size in bytes of the variable whose host shadow is at `host`.

@@ -172,11 +172,11 @@ entry! {
     }
 
     fn cudaProfilerStart() {
-        context().map(drop)
+        check(context()?.cuProfilerStart())
     }
 
     fn cudaProfilerStop() {
-        context().map(drop)
+        check(context()?.cuProfilerStop())
     }
 
     fn cudaDeviceSynchronize() {

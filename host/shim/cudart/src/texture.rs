@@ -1,4 +1,4 @@
-//! Texture objects.
+//! Texture objects and surface objects.
 //!
 //! `cudaResourceDesc` grew in CUDA 13: its union got 128 bytes and flags behind it, where CUDA 12 has
 //! a union of 56 bytes and nothing behind. What both have is read and written, and nothing else.
@@ -6,8 +6,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use driver::sys::{
-    CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUtexObject, resource_type,
-    texture_flag,
+    CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUsurfObject, CUtexObject,
+    resource_type, texture_flag,
 };
 
 use crate::array::ChannelDesc;
@@ -215,6 +215,24 @@ entry! {
     fn cudaDestroyTextureObject(object: CUtexObject) {
         let api = context()?;
         if object == 0 { Ok(()) } else { check(api.cuTexObjectDestroy(object)) }
+    }
+
+    fn cudaCreateSurfaceObject(object: *mut CUsurfObject, of: *const ResourceDesc) {
+        let of = resource(of.as_ref().ok_or(Error::INVALID_VALUE)?)?;
+        check(context()?.cuSurfObjectCreate(object, &of))
+    }
+
+    fn cudaDestroySurfaceObject(object: CUsurfObject) {
+        let api = context()?;
+        if object == 0 { Ok(()) } else { check(api.cuSurfObjectDestroy(object)) }
+    }
+
+    fn cudaGetSurfaceObjectResourceDesc(of: *mut ResourceDesc, object: CUsurfObject) {
+        let of = out(of)?;
+        let mut found = CUDA_RESOURCE_DESC::default();
+        check(context()?.cuSurfObjectGetResourceDesc(&mut found, object))?;
+        *of = resource_back(&found)?;
+        Ok(())
     }
 
     fn cudaGetTextureObjectResourceDesc(of: *mut ResourceDesc, object: CUtexObject) {

@@ -1,0 +1,66 @@
+//! Captures of streams: what can be asked of one, and its dependencies.
+//!
+//! As in `graph`, functions got edge data in CUDA 13 under the names of CUDA 12.
+
+use std::ffi::{c_int, c_uint};
+use std::ptr::{null, null_mut};
+
+use driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
+
+use crate::context::{context, is_cuda_12};
+use crate::entry::entry;
+use crate::error::check;
+
+entry! {
+    fn cudaStreamBeginCaptureToGraph(
+        stream: CUstream, graph: CUgraph, before: *const CUgraphNode, data: *const CUgraphEdgeData,
+        count: usize, mode: c_int
+    ) as cudaStreamBeginCaptureToGraph_ptsz {
+        check(context()?.cuStreamBeginCaptureToGraph(stream, graph, before, data, count, mode))
+    }
+
+    fn cudaStreamGetCaptureInfo(
+        stream: CUstream, status: *mut c_int, id: *mut u64, graph: *mut CUgraph,
+        nodes: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize
+    ) as cudaStreamGetCaptureInfo_ptsz {
+        let api = context()?;
+        // The function of CUDA 12 has the first three arguments only.
+        match is_cuda_12() {
+            true => check(api.cuStreamGetCaptureInfo_v2(
+                stream, status, id, null_mut(), null_mut(), null_mut())),
+            false => check(api.cuStreamGetCaptureInfo_v3(
+                stream, status, id, graph, nodes, data, count)),
+        }
+    }
+
+    fn cudaStreamGetCaptureInfo_v2(
+        stream: CUstream, status: *mut c_int, id: *mut u64, graph: *mut CUgraph,
+        nodes: *mut *const CUgraphNode, count: *mut usize
+    ) as cudaStreamGetCaptureInfo_v2_ptsz {
+        check(context()?.cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count))
+    }
+
+    fn cudaStreamGetCaptureInfo_v3(
+        stream: CUstream, status: *mut c_int, id: *mut u64, graph: *mut CUgraph,
+        nodes: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize
+    ) as cudaStreamGetCaptureInfo_v3_ptsz {
+        check(context()?.cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, data, count))
+    }
+
+    fn cudaStreamUpdateCaptureDependencies(
+        stream: CUstream, nodes: *mut CUgraphNode, second: usize, third: usize, fourth: c_uint
+    ) as cudaStreamUpdateCaptureDependencies_ptsz {
+        let (count, flags) = match is_cuda_12() {
+            true => (second, third as c_uint),
+            false => (third, fourth),
+        };
+        check(context()?.cuStreamUpdateCaptureDependencies(stream, nodes, null(), count, flags))
+    }
+
+    fn cudaStreamUpdateCaptureDependencies_v2(
+        stream: CUstream, nodes: *mut CUgraphNode, _data: *const CUgraphEdgeData, count: usize,
+        flags: c_uint
+    ) as cudaStreamUpdateCaptureDependencies_v2_ptsz {
+        check(context()?.cuStreamUpdateCaptureDependencies(stream, nodes, null(), count, flags))
+    }
+}
