@@ -11,6 +11,7 @@
     reason = "a command-line tool says what it does"
 )]
 
+pub mod api_table;
 pub mod apps;
 pub mod bench;
 pub mod command;

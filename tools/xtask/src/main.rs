@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy, toolkit,
+    api_table, bench, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy, toolkit,
     workspace::Workspace,
 };
 
@@ -46,6 +46,12 @@ enum Command {
     /// Write the list of the driver's functions again, from the headers of CUDA 13.0.
     Names {
         /// Only say whether the committed list is current.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write the tables of the API functions that the simulated device has.
+    ApiTable {
+        /// Only say whether the committed tables are current.
         #[arg(long)]
         check: bool,
     },
@@ -93,6 +99,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),
+        Command::ApiTable { check } => api_table::run(&workspace, check),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),
