@@ -20,6 +20,8 @@ use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
 use crate::work::{Work, run};
 
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`: a launch frees what an earlier one has allocated.
+const AUTO_FREE: u64 = 1;
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
 const DEVICE_LAUNCH: u64 = 4;
 /// All flags that there are.
@@ -322,7 +324,8 @@ pub(crate) fn cuGraphNodeGetEnabled(
 
 pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
     let work = with_context(|state, _| {
-        let work = state.execs.get(exec.address())?.work();
+        let exec = state.execs.get(exec.address())?;
+        let (work, frees) = (exec.work(), exec.flags & AUTO_FREE != 0);
         match state.capture_of(stream.address())? {
             Some(capture) => {
                 for work in work {
@@ -330,7 +333,15 @@ pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
                 }
                 Ok(Vec::new())
             }
-            None => Ok(work),
+            None => {
+                for work in work.iter().filter(|_| frees) {
+                    if let Work::Alloc(address) = work {
+                        // The program may have freed it.
+                        let _ = state.drop_graph_memory(*address);
+                    }
+                }
+                Ok(work)
+            }
         }
     })?;
     work.iter().try_for_each(run)

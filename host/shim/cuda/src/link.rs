@@ -1,13 +1,15 @@
-//! The linker as a program uses it to compile one PTX text.
+//! The linker as a program uses it: PTX texts become one.
 //!
-//! Departure: "linking" keeps the one PTX input and gives its text back as the finished image,
-//! which a load accepts; several inputs, cubins and libraries are refused.
+//! Departure: the finished image is PTX, which a load accepts; cubins, objects and libraries are
+//! refused.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use driver::sys::{CUlinkState, CUlinkState_st, CUresult};
+use ptx::link::Unit;
 
 use crate::Answer;
+use crate::engine::PROVIDED;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -15,7 +17,9 @@ use crate::table::set;
 /// A link in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    /// The text with its zero byte. It stays where it is while the link lives.
+    /// Names and texts of what has been added.
+    units: Vec<(String, String)>,
+    /// The finished text with its zero byte. It stays where it is while the link lives.
     text: Option<Vec<u8>>,
 }
 
@@ -40,13 +44,17 @@ pub(crate) fn cuLinkAddData(
     kind: c_int,
     data: Ptr<c_void>,
     size: usize,
-    _name: Ptr<c_char>,
+    name: Ptr<c_char>,
     _count: c_uint,
     _options: Ptr<c_int>,
     _values: Ptr<*mut c_void>,
 ) -> Answer {
     let bytes = data.bytes(size)?;
-    with(|state| add(state, link.address(), kind, bytes))
+    let name = match name.is_null() {
+        true => "linked data".to_owned(),
+        false => name.text()?,
+    };
+    with(|state| add(state, link.address(), kind, name, &bytes))
 }
 
 pub(crate) fn cuLinkAddFile(
@@ -57,26 +65,41 @@ pub(crate) fn cuLinkAddFile(
     _options: Ptr<c_int>,
     _values: Ptr<*mut c_void>,
 ) -> Answer {
-    let bytes = std::fs::read(path.text()?).map_err(|_| CUresult::FILE_NOT_FOUND)?;
-    with(|state| add(state, link.address(), kind, bytes))
+    let path = path.text()?;
+    let bytes = std::fs::read(&path).map_err(|_| CUresult::FILE_NOT_FOUND)?;
+    with(|state| add(state, link.address(), kind, path, &bytes))
 }
 
-fn add(state: &mut State, link: u64, kind: c_int, mut bytes: Vec<u8>) -> Answer {
+fn add(state: &mut State, link: u64, kind: c_int, name: String, bytes: &[u8]) -> Answer {
     let link = state.links.get_mut(link)?;
     if kind != PTX || link.text.is_some() {
-        state
-            .engine
-            .note("device code is not linked by the simulated device");
+        state.engine.note(
+            "only PTX is linked by the simulated device, and only before the link is complete",
+        );
         return Err(CUresult::NOT_SUPPORTED);
     }
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(bytes.len());
-    bytes.truncate(end);
-    bytes.push(0);
-    link.text = Some(bytes);
+    let end = bytes.iter().position(|&byte| byte == 0);
+    let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
+    link.units
+        .push((name, String::from_utf8_lossy(text).into_owned()));
     Ok(())
+}
+
+/// The text of all units.
+fn linked(link: &Link) -> Result<String, String> {
+    let units: Vec<Unit<'_>> = link
+        .units
+        .iter()
+        .map(|(name, text)| Unit { name, text })
+        .collect();
+    match units.as_slice() {
+        // A load may have options that make one text complete.
+        [only] => Ok(only.text.to_owned()),
+        several => ptx::link::link(several, &PROVIDED).map_err(|errors| {
+            let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+            lines.join("; ")
+        }),
+    }
 }
 
 pub(crate) fn cuLinkComplete(
@@ -85,8 +108,22 @@ pub(crate) fn cuLinkComplete(
     size: Ptr<usize>,
 ) -> Answer {
     with(|state| {
-        let text = state.links.get_mut(link.address())?.text.as_mut();
-        let text = text.ok_or(CUresult::INVALID_VALUE)?;
+        let found = state.links.get_mut(link.address())?;
+        if found.units.is_empty() {
+            return Err(CUresult::INVALID_VALUE);
+        }
+        if found.text.is_none() {
+            let mut text = match linked(found) {
+                Ok(text) => text.into_bytes(),
+                Err(why) => {
+                    state.engine.note(&why);
+                    return Err(CUresult::INVALID_PTX);
+                }
+            };
+            text.push(0);
+            found.text = Some(text);
+        }
+        let text = found.text.as_mut().ok_or(CUresult::INVALID_VALUE)?;
         image.set(text.as_mut_ptr().cast())?;
         size.set_if(text.len());
         Ok(())

@@ -239,3 +239,89 @@ fn an_update_wants_nodes_of_the_same_kinds() {
     ok(cu!(cuGraphDestroy(first)));
     ok(cu!(cuGraphDestroy(second)));
 }
+
+#[test]
+fn edges_say_in_which_order_nodes_run_and_may_not_go_in_circles() {
+    let _turn = start();
+    let (at, func, graph) = (zeroed(4), kernel(), graph());
+    let second = add(graph, func, at, 2);
+    let first = add(graph, func, at, 1);
+    let exec = instantiate(graph);
+    ok(cu!(cuGraphLaunch(exec, null_mut())));
+    assert_eq!(read(at, 1), [1], "without edges, as they were added");
+    let edge = cu!(cuGraphAddDependencies(graph, &first, &second, 1));
+    ok(edge);
+    let again = cu!(cuGraphAddDependencies_v2(graph, &first, &second, null(), 1));
+    assert_eq!(again, CUresult::INVALID_VALUE);
+    let exec = instantiate(graph);
+    ok(cu!(cuGraphLaunch(exec, null_mut())));
+    assert_eq!(read(at, 1), [2]);
+    ok(cu!(cuGraphAddDependencies(graph, &second, &first, 1)));
+    let mut exec = null_mut();
+    let circle = cu!(cuGraphInstantiateWithFlags(&mut exec, graph, 0));
+    assert_eq!(circle, CUresult::INVALID_VALUE);
+    ok(cu!(cuGraphRemoveDependencies(graph, &second, &first, 1)));
+    let (mut from, mut to, mut count) = ([null_mut(); 3], [null_mut(); 3], 3);
+    let edges = cu!(cuGraphGetEdges(
+        graph,
+        from.as_mut_ptr(),
+        to.as_mut_ptr(),
+        &mut count
+    ));
+    ok(edges);
+    assert_eq!(
+        (from[0], to[0], from[1], count),
+        (first, second, null_mut(), 1)
+    );
+    ok(cu!(cuGraphDestroyNode(first)));
+    let mut roots = 3;
+    ok(cu!(cuGraphGetRootNodes(
+        graph,
+        from.as_mut_ptr(),
+        &mut roots
+    )));
+    assert_eq!((roots, from[0]), (1, second));
+    let outside = cu!(cuGraphAddDependencies(graph, &first, &second, 1));
+    assert_eq!(outside, CUresult::INVALID_VALUE);
+    ok(cu!(cuGraphDestroy(graph)));
+}
+
+#[test]
+fn memory_of_a_graph_goes_when_nobody_needs_it() {
+    let _turn = start();
+    let free = || {
+        let (mut free, mut total) = (0, 0);
+        ok(cu!(cuMemGetInfo_v2(&mut free, &mut total)));
+        free
+    };
+    let (before, graph) = (free(), graph());
+    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS {
+        bytes: 1 << 20,
+        ..CUDA_MEM_ALLOC_NODE_PARAMS::default()
+    };
+    let mut node = null_mut();
+    let added = cu!(cuGraphAddMemAllocNode(
+        &mut node,
+        graph,
+        null(),
+        0,
+        &mut params
+    ));
+    ok(added);
+    let exec = instantiate(graph);
+    assert_eq!(cu!(cuMemFree_v2(params.address)), CUresult::INVALID_VALUE);
+    ok(cu!(cuGraphLaunch(exec, null_mut())));
+    let twice = cu!(cuGraphLaunch(exec, null_mut()));
+    assert_eq!(twice, CUresult::INVALID_VALUE, "it was not freed between");
+    let mut other = null_mut();
+    ok(cu!(cuGraphInstantiateWithFlags(&mut other, graph, 1)));
+    ok(cu!(cuGraphLaunch(other, null_mut())));
+    ok(cu!(cuGraphLaunch(other, null_mut())));
+    ok(cu!(cuGraphExecDestroy(other)));
+    ok(cu!(cuMemsetD8_v2(params.address, 7, 1 << 20)));
+    ok(cu!(cuGraphDestroy(graph)));
+    ok(cu!(cuGraphExecDestroy(exec)));
+    assert_eq!(read(params.address, 1), [7], "the program still has it");
+    ok(cu!(cuMemFree_v2(params.address)));
+    assert_eq!(free(), before);
+}
