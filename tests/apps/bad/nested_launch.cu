@@ -3,6 +3,7 @@
 //@ exit: 75
 //@ variants: clean
 //@ nvcc: -rdc=true
+//@ not-as-on-gpu: it is told of relocatable code in general there
 //@ says: kernels that launch kernels do not run on the simulated device
 #include <cstdio>
 
