@@ -279,6 +279,25 @@ int main() {
     right = right && cudaStreamEndCapture(stream, &captured) == cudaErrorStreamCaptureUnjoined;
     cudaGetLastError();
 
+    // A graph, its clone and its executable graph keep an object alive.
+    int destroyed = 0;
+    cudaUserObject_t object;
+    CHECK(cudaUserObjectCreate(&object, &destroyed, count_up, 1, cudaUserObjectNoDestructorSync));
+    cudaGraph_t keeper, other_keeper;
+    CHECK(cudaGraphCreate(&keeper, 0));
+    CHECK(cudaGraphAddEmptyNode(&empty, keeper, nullptr, 0));
+    CHECK(cudaGraphRetainUserObject(keeper, object, 1, cudaGraphUserObjectMove));
+    CHECK(cudaGraphClone(&other_keeper, keeper));
+    cudaGraphExec_t keeper_exec;
+    CHECK(cudaGraphInstantiate(&keeper_exec, keeper, 0));
+    CHECK(cudaGraphDestroy(keeper));
+    CHECK(cudaGraphDestroy(other_keeper));
+    right = right && destroyed == 0;
+    CHECK(cudaGraphExecDestroy(keeper_exec));
+    right = right && destroyed == 1;
+    right = right && cudaUserObjectRelease(object, 1) == cudaErrorInvalidValue;
+    cudaGetLastError();
+
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphExecDestroy(outer_exec));
     CHECK(cudaGraphExecDestroy(memory_exec));

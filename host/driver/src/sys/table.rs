@@ -592,6 +592,14 @@ macro_rules! entry_points {
             device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void);
         cuDeviceSetGraphMemAttribute: cuDeviceSetGraphMemAttribute 11040 [cuDeviceSetGraphMemAttribute] (
             device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void);
+        cuUserObjectCreate: cuUserObjectCreate 11030 [cuUserObjectCreate] (
+            object_out: *mut CUuserObject, ptr: *mut c_void, destroy: CUhostFn, references: c_uint, flags: c_uint);
+        cuUserObjectRetain: cuUserObjectRetain 11030 [cuUserObjectRetain] (object: CUuserObject, count: c_uint);
+        cuUserObjectRelease: cuUserObjectRelease 11030 [cuUserObjectRelease] (object: CUuserObject, count: c_uint);
+        cuGraphRetainUserObject: cuGraphRetainUserObject 11030 [cuGraphRetainUserObject] (
+            graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint);
+        cuGraphReleaseUserObject: cuGraphReleaseUserObject 11030 [cuGraphReleaseUserObject] (
+            graph: CUgraph, object: CUuserObject, count: c_uint);
         // ---- profiling
         cuProfilerStart: cuProfilerStart 4000 [cuProfilerStart] ();
         cuProfilerStop: cuProfilerStop 4000 [cuProfilerStop] ();

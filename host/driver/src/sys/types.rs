@@ -48,6 +48,8 @@ handles! {
     CUgraphNode CUgraphNode_st;
     /// A graph made ready to launch.
     CUgraphExec CUgraphExec_st;
+    /// An object of the program that graphs keep alive.
+    CUuserObject CUuserObject_st;
 }
 
 macro_rules! integers {

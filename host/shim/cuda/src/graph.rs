@@ -22,6 +22,7 @@ use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::stream::Capture;
 use crate::table::{pointer, set};
+use crate::user_object::{Held, settle};
 use crate::work::Work;
 
 /// A graph under construction: its nodes in the order they were added.
@@ -30,6 +31,8 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<u64>,
     /// It belongs to a node of another graph, and goes with it.
     pub(crate) embedded: bool,
+    /// What it keeps alive.
+    pub(crate) objects: Held,
 }
 
 impl State {
@@ -262,7 +265,8 @@ pub(crate) fn cuGraphDestroy(graph: Ptr<CUgraph_st>) -> Answer {
     with(|state| match state.graphs.get(graph.address())?.embedded {
         true => Err(CUresult::INVALID_VALUE),
         false => state.destroy_graph(graph.address()),
-    })
+    })?;
+    settle()
 }
 
 /// Where a node is added, and what before it.

@@ -18,6 +18,7 @@ use crate::node_params::work_of;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
+use crate::user_object::{Held, settle};
 use crate::work::{Work, run};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`: a launch frees what an earlier one has allocated.
@@ -32,6 +33,8 @@ const FLAGS: u64 = 15;
 pub(crate) struct Exec {
     flags: u64,
     steps: Vec<Step>,
+    /// What it keeps alive.
+    objects: Held,
 }
 
 /// What is done for a node.
@@ -64,6 +67,20 @@ impl Exec {
 }
 
 impl State {
+    /// What a graph keeps alive, those inside it included.
+    fn held_by(&self, graph: u64) -> Result<Held, CUresult> {
+        let found = self.graphs.get(graph)?;
+        let mut held = found.objects.clone();
+        for &node in &found.nodes {
+            if let Task::Child(child) = self.nodes.get(node)?.task {
+                for (object, count) in self.held_by(child)? {
+                    *held.entry(object).or_default() += count;
+                }
+            }
+        }
+        Ok(held)
+    }
+
     /// All work of a graph, that of child graphs at the place of their nodes.
     fn steps_of(&self, graph: u64, path: &[u64]) -> Result<Vec<Step>, CUresult> {
         let mut steps = Vec::new();
@@ -91,7 +108,13 @@ fn instantiate(out: Ptr<CUgraphExec>, graph: Ptr<CUgraph_st>, flags: u64) -> Ans
     }
     let exec = with_context(|state, _| {
         let steps = state.steps_of(graph.address(), &[])?;
-        Ok(state.execs.insert(Exec { flags, steps }))
+        let objects = state.held_by(graph.address())?;
+        state.hold(&objects)?;
+        Ok(state.execs.insert(Exec {
+            flags,
+            steps,
+            objects,
+        }))
     })?;
     set(out, exec)
 }
@@ -357,8 +380,9 @@ pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
 
 pub(crate) fn cuGraphExecDestroy(exec: Ptr<CUgraphExec_st>) -> Answer {
     with(|state| {
-        state.execs.remove(exec.address())?;
+        let gone = state.execs.remove(exec.address())?;
         state.collect_graph_memory();
-        Ok(())
-    })
+        state.let_go(&gone.objects)
+    })?;
+    settle()
 }

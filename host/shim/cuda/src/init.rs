@@ -57,6 +57,8 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         graphs: Table::new(13, CUresult::INVALID_VALUE),
         nodes: Table::new(15, CUresult::INVALID_VALUE),
         execs: Table::new(14, CUresult::INVALID_VALUE),
+        objects: Table::new(18, CUresult::INVALID_VALUE),
+        dropped: Vec::new(),
     })
 }
 

@@ -55,6 +55,7 @@ mod steps;
 mod stream;
 mod table;
 mod texture;
+mod user_object;
 mod virtual_memory;
 mod work;
 
@@ -88,5 +89,6 @@ mod api {
     pub(crate) use crate::steps::*;
     pub(crate) use crate::stream::*;
     pub(crate) use crate::texture::*;
+    pub(crate) use crate::user_object::*;
     pub(crate) use crate::virtual_memory::*;
 }

@@ -17,6 +17,7 @@ use crate::node_params::{add_alloc, set_work, work_of};
 use crate::pointer::Ptr;
 use crate::state::{State, with};
 use crate::table::{pointer, set};
+use crate::user_object::settle;
 use crate::work::Work;
 
 /// A node of a graph.
@@ -83,10 +84,13 @@ impl Node {
 impl State {
     /// A copy of a graph with all that is in it.
     fn clone_graph(&mut self, graph: u64, embedded: bool) -> Result<u64, CUresult> {
-        let nodes = self.graphs.get(graph)?.nodes.clone();
+        let from = self.graphs.get(graph)?;
+        let (nodes, objects) = (from.nodes.clone(), from.objects.clone());
+        self.hold(&objects)?;
         let copy = self.graphs.insert(Graph {
             nodes: Vec::new(),
             embedded,
+            objects,
         });
         let mut copies = BTreeMap::new();
         for &original in &nodes {
@@ -112,7 +116,9 @@ impl State {
 
     /// Removes a graph with all that is in it.
     pub(crate) fn destroy_graph(&mut self, graph: u64) -> Answer {
-        for node in self.graphs.remove(graph)?.nodes {
+        let gone = self.graphs.remove(graph)?;
+        self.let_go(&gone.objects)?;
+        for node in gone.nodes {
             if let Task::Child(child) = self.nodes.remove(node)?.task {
                 self.destroy_graph(child)?;
             }
@@ -289,7 +295,8 @@ pub(crate) fn cuGraphDestroyNode(node: Ptr<CUgraphNode_st>) -> Answer {
             Task::Work(_) => state.collect_graph_memory(),
         }
         Ok(())
-    })
+    })?;
+    settle()
 }
 
 pub(crate) fn cuGraphNodeSetParams(

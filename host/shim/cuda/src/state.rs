@@ -27,7 +27,9 @@ use crate::pool::Pool;
 use crate::stream::{Capture, Stream};
 use crate::table::Table;
 use crate::texture::TextureObject;
+use crate::user_object::UserObject;
 use crate::virtual_memory::VirtualMemory;
+use crate::work::Call;
 
 /// Everything there is.
 pub(crate) struct State {
@@ -65,6 +67,9 @@ pub(crate) struct State {
     pub(crate) graphs: Table<Graph>,
     pub(crate) nodes: Table<Node>,
     pub(crate) execs: Table<Exec>,
+    /// What graphs keep alive, and the destructors of what they no longer do.
+    pub(crate) objects: Table<UserObject>,
+    pub(crate) dropped: Vec<Call>,
 }
 
 /// The context that the runtime library shares with everybody.

@@ -44,7 +44,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    fn run(self) {
+    pub(crate) fn run(self) {
         let data = |address: u64| std::ptr::with_exposed_provenance_mut(address as usize);
         match self {
             // SAFETY: the program gave us the function and its argument for this very call.

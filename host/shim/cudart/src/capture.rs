@@ -1,17 +1,42 @@
-//! Captures of streams: what can be asked of one, and its dependencies.
+//! Captures of streams: what can be asked of one, and its dependencies; objects that graphs keep alive.
 //!
 //! As in `graph`, functions got edge data in CUDA 13 under the names of CUDA 12.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
-use driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
+use driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode, CUhostFn, CUstream, CUuserObject};
 
-use crate::context::{context, is_cuda_12};
+use crate::context::{context, driver, is_cuda_12};
 use crate::entry::entry;
 use crate::error::check;
 
 entry! {
+    fn cudaUserObjectCreate(
+        object: *mut CUuserObject, pointer: *mut c_void, destroy: CUhostFn, references: c_uint,
+        flags: c_uint
+    ) {
+        check(driver()?.cuUserObjectCreate(object, pointer, destroy, references, flags))
+    }
+
+    fn cudaUserObjectRetain(object: CUuserObject, count: c_uint) {
+        check(driver()?.cuUserObjectRetain(object, count))
+    }
+
+    fn cudaUserObjectRelease(object: CUuserObject, count: c_uint) {
+        check(driver()?.cuUserObjectRelease(object, count))
+    }
+
+    fn cudaGraphRetainUserObject(
+        graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint
+    ) {
+        check(driver()?.cuGraphRetainUserObject(graph, object, count, flags))
+    }
+
+    fn cudaGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint) {
+        check(driver()?.cuGraphReleaseUserObject(graph, object, count))
+    }
+
     fn cudaStreamBeginCaptureToGraph(
         stream: CUstream, graph: CUgraph, before: *const CUgraphNode, data: *const CUgraphEdgeData,
         count: usize, mode: c_int
