@@ -32,31 +32,24 @@ macro_rules! entry_points {
         cuDeviceGetName: cuDeviceGetName 2000 [cuDeviceGetName] (name: *mut c_char, len: c_int, dev: CUdevice);
         cuDeviceGetUuid_v1: cuDeviceGetUuid 9020 [cuDeviceGetUuid] (uuid: *mut CUuuid, dev: CUdevice);
         cuDeviceGetUuid: cuDeviceGetUuid 11040 [cuDeviceGetUuid_v2] (uuid: *mut CUuuid, dev: CUdevice);
-        cuDeviceGetLuid: cuDeviceGetLuid 10000 [cuDeviceGetLuid] (
-            luid: *mut c_char, device_node_mask: *mut c_uint, dev: CUdevice);
+        cuDeviceGetLuid: cuDeviceGetLuid 10000 [cuDeviceGetLuid] (luid: *mut c_char, device_node_mask: *mut c_uint, dev: CUdevice);
         cuDeviceTotalMem: cuDeviceTotalMem 3020 [cuDeviceTotalMem_v2] (bytes: *mut usize, dev: CUdevice);
-        cuDeviceGetAttribute: cuDeviceGetAttribute 2000 [cuDeviceGetAttribute] (
-            value_out: *mut c_int, attrib: CUdevice_attribute, dev: CUdevice);
+        cuDeviceGetAttribute: cuDeviceGetAttribute 2000 [cuDeviceGetAttribute] (value_out: *mut c_int, attrib: CUdevice_attribute, dev: CUdevice);
         cuDeviceGetProperties: cuDeviceGetProperties 2000 [cuDeviceGetProperties] (prop: *mut CUdevprop, dev: CUdevice);
-        cuDeviceComputeCapability: cuDeviceComputeCapability 2000 [cuDeviceComputeCapability] (
-            major: *mut c_int, minor: *mut c_int, dev: CUdevice);
+        cuDeviceComputeCapability: cuDeviceComputeCapability 2000 [cuDeviceComputeCapability] (major: *mut c_int, minor: *mut c_int, dev: CUdevice);
         cuDeviceGetByPCIBusId: cuDeviceGetByPCIBusId 4010 [cuDeviceGetByPCIBusId] (dev: *mut CUdevice, pci_bus_id: *const c_char);
         cuDeviceGetPCIBusId: cuDeviceGetPCIBusId 4010 [cuDeviceGetPCIBusId] (pci_bus_id: *mut c_char, len: c_int, dev: CUdevice);
-        cuDeviceGetDefaultMemPool: cuDeviceGetDefaultMemPool 11020 [cuDeviceGetDefaultMemPool] (
-            pool_out: *mut CUmemoryPool, dev: CUdevice);
+        cuDeviceGetDefaultMemPool: cuDeviceGetDefaultMemPool 11020 [cuDeviceGetDefaultMemPool] (pool_out: *mut CUmemoryPool, dev: CUdevice);
         cuDeviceGetMemPool: cuDeviceGetMemPool 11020 [cuDeviceGetMemPool] (pool: *mut CUmemoryPool, dev: CUdevice);
         cuDeviceSetMemPool: cuDeviceSetMemPool 11020 [cuDeviceSetMemPool] (dev: CUdevice, pool: CUmemoryPool);
-        cuDeviceCanAccessPeer: cuDeviceCanAccessPeer 4000 [cuDeviceCanAccessPeer] (
-            can_access_peer: *mut c_int, dev: CUdevice, peer_dev: CUdevice);
+        cuDeviceCanAccessPeer: cuDeviceCanAccessPeer 4000 [cuDeviceCanAccessPeer] (can_access_peer: *mut c_int, dev: CUdevice, peer_dev: CUdevice);
         cuDeviceGetP2PAttribute: cuDeviceGetP2PAttribute 8000 [cuDeviceGetP2PAttribute] (
             value: *mut c_int, attrib: CUdevice_P2PAttribute, src_device: CUdevice, dst_device: CUdevice);
         // ---- contexts
-        cuDevicePrimaryCtxRetain: cuDevicePrimaryCtxRetain 7000 [cuDevicePrimaryCtxRetain] (
-            ctx_out: *mut CUcontext, dev: CUdevice);
+        cuDevicePrimaryCtxRetain: cuDevicePrimaryCtxRetain 7000 [cuDevicePrimaryCtxRetain] (ctx_out: *mut CUcontext, dev: CUdevice);
         cuDevicePrimaryCtxRelease: cuDevicePrimaryCtxRelease 11000 [cuDevicePrimaryCtxRelease_v2] (dev: CUdevice);
         cuDevicePrimaryCtxReset: cuDevicePrimaryCtxReset 11000 [cuDevicePrimaryCtxReset_v2] (dev: CUdevice);
-        cuDevicePrimaryCtxSetFlags: cuDevicePrimaryCtxSetFlags 11000 [cuDevicePrimaryCtxSetFlags_v2] (
-            dev: CUdevice, flags: c_uint);
+        cuDevicePrimaryCtxSetFlags: cuDevicePrimaryCtxSetFlags 11000 [cuDevicePrimaryCtxSetFlags_v2] (dev: CUdevice, flags: c_uint);
         cuDevicePrimaryCtxGetState: cuDevicePrimaryCtxGetState 7000 [cuDevicePrimaryCtxGetState] (
             dev: CUdevice, flags: *mut c_uint, active: *mut c_int);
         cuCtxCreate_v2: cuCtxCreate 3020 [cuCtxCreate_v2] (ctx_out: *mut CUcontext, flags: c_uint, dev: CUdevice);
@@ -92,14 +85,11 @@ macro_rules! entry_points {
         cuModuleLoadDataEx: cuModuleLoadDataEx 2010 [cuModuleLoadDataEx] (
             module: *mut CUmodule, image: *const c_void, num_options: c_uint, options: *mut CUjit_option,
             option_values: *mut *mut c_void);
-        cuModuleLoadFatBinary: cuModuleLoadFatBinary 2000 [cuModuleLoadFatBinary] (
-            module: *mut CUmodule, fat_cubin: *const c_void);
+        cuModuleLoadFatBinary: cuModuleLoadFatBinary 2000 [cuModuleLoadFatBinary] (module: *mut CUmodule, fat_cubin: *const c_void);
         cuModuleUnload: cuModuleUnload 2000 [cuModuleUnload] (module: CUmodule);
         cuModuleGetLoadingMode: cuModuleGetLoadingMode 11070 [cuModuleGetLoadingMode] (mode: *mut CUmoduleLoadingMode);
-        cuModuleGetFunction: cuModuleGetFunction 2000 [cuModuleGetFunction] (
-            func: *mut CUfunction, module: CUmodule, name: *const c_char);
-        cuModuleGetFunctionCount: cuModuleGetFunctionCount 12040 [cuModuleGetFunctionCount] (
-            count: *mut c_uint, module: CUmodule);
+        cuModuleGetFunction: cuModuleGetFunction 2000 [cuModuleGetFunction] (func: *mut CUfunction, module: CUmodule, name: *const c_char);
+        cuModuleGetFunctionCount: cuModuleGetFunctionCount 12040 [cuModuleGetFunctionCount] (count: *mut c_uint, module: CUmodule);
         cuModuleEnumerateFunctions: cuModuleEnumerateFunctions 12040 [cuModuleEnumerateFunctions] (
             functions: *mut CUfunction, num_functions: c_uint, module: CUmodule);
         cuModuleGetGlobal: cuModuleGetGlobal 3020 [cuModuleGetGlobal_v2] (
@@ -113,8 +103,7 @@ macro_rules! entry_points {
             jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut CUlibraryOption,
             library_option_values: *mut *mut c_void, num_library_options: c_uint);
         cuLibraryUnload: cuLibraryUnload 12000 [cuLibraryUnload] (library: CUlibrary);
-        cuLibraryGetKernel: cuLibraryGetKernel 12000 [cuLibraryGetKernel] (
-            kernel_out: *mut CUkernel, library: CUlibrary, name: *const c_char);
+        cuLibraryGetKernel: cuLibraryGetKernel 12000 [cuLibraryGetKernel] (kernel_out: *mut CUkernel, library: CUlibrary, name: *const c_char);
         cuLibraryGetKernelCount: cuLibraryGetKernelCount 12040 [cuLibraryGetKernelCount] (count: *mut c_uint, library: CUlibrary);
         cuLibraryEnumerateKernels: cuLibraryEnumerateKernels 12040 [cuLibraryEnumerateKernels] (
             kernels: *mut CUkernel, num_kernels: c_uint, library: CUlibrary);
@@ -133,8 +122,7 @@ macro_rules! entry_points {
         cuLinkAddFile: cuLinkAddFile 6050 [cuLinkAddFile_v2] (
             state: CUlinkState, kind: CUjitInputType, path: *const c_char, num_options: c_uint, options: *mut CUjit_option,
             option_values: *mut *mut c_void);
-        cuLinkComplete: cuLinkComplete 5050 [cuLinkComplete] (
-            state: CUlinkState, cubin_out: *mut *mut c_void, size_out: *mut usize);
+        cuLinkComplete: cuLinkComplete 5050 [cuLinkComplete] (state: CUlinkState, cubin_out: *mut *mut c_void, size_out: *mut usize);
         cuLinkDestroy: cuLinkDestroy 5050 [cuLinkDestroy] (state: CUlinkState);
         cuKernelGetFunction: cuKernelGetFunction 12000 [cuKernelGetFunction] (func_out: *mut CUfunction, kernel: CUkernel);
         cuKernelGetLibrary: cuKernelGetLibrary 12050 [cuKernelGetLibrary] (library_out: *mut CUlibrary, kernel: CUkernel);
