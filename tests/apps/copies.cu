@@ -94,7 +94,8 @@ int main() {
     CHECK(cudaMemcpy3DPeer(&peers));
     int last = 0;
     const char *corner = (const char *)other.ptr + other.pitch * (other.ysize * (depth - 1) + height - 1) + row - sizeof last;
-    CHECK(cudaMemcpyPeer(&last, 0, corner, 0, sizeof last));
+    CHECK(cudaMemcpyPeer(plane, 0, corner, 0, sizeof last));
+    CHECK(cudaMemcpy(&last, plane, sizeof last, cudaMemcpyDeviceToHost));
     right = right && last == from[depth - 1][height - 1][width - 1];
     CHECK(cudaMemset3D(other, 0, extent));
     CHECK(cudaMemcpy(&last, corner, sizeof last, cudaMemcpyDeviceToHost));
