@@ -2,18 +2,18 @@
 //@ expect(clean): no-race
 //@ expect(racy): race
 //@ exit(clean): 75
-//@ says: vavrg4
+//@ says: istypep
 //@ says: unknown_opcode.cu:15
 //@ stdout: the other kernel made 64
 //@ not-as-on-gpu: a GPU knows the instruction
 #include "../app.h"
 
-// A video instruction; nothing but inline assembly makes it.
-__global__ void average(unsigned *data) {
+// Asks what an address refers to; nothing but inline assembly does.
+__global__ void ask(unsigned *data) {
     unsigned out;
     unsigned in = data[threadIdx.x];
-    asm volatile("vavrg4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(in), "r"(7u), "r"(0u));
-    data[threadIdx.x] = out;
+    asm volatile("{ .reg .pred p; istypep.texref p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(out) : "l"(data));
+    data[threadIdx.x] = in + out;
 }
 
 __global__ void count_threads(int *counter) {
@@ -29,7 +29,7 @@ int main() {
     int *counter, total = 0;
     CHECK(cudaMalloc(&data, 32 * sizeof *data));
     CHECK(cudaMalloc(&counter, sizeof *counter));
-    average<<<1, 32>>>(data);
+    ask<<<1, 32>>>(data);
     cudaError_t status = cudaGetLastError();
     std::printf("the program sees: %s\n", cudaGetErrorName(status));
     if (status == cudaSuccess) return 4;

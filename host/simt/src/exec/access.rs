@@ -114,7 +114,7 @@ impl Inside<'_, AtomicU32> {
                     if keep == u32::MAX {
                         word.store(bits, Relaxed);
                     } else {
-                        word.store(word.load(Relaxed) & !keep | bits, Relaxed);
+                        word.store(word.load(Relaxed) & !keep | bits & keep, Relaxed);
                     }
                 },
             );
@@ -336,7 +336,7 @@ impl<O: Observer> Machine<'_, O> {
                 let step = u64::from(size) * index as u64;
                 for lane in lanes(mask) {
                     deposit(size, at[lane] + step, value[lane], |word, keep, bits| {
-                        words[word] = words[word] & !keep | bits;
+                        words[word] = words[word] & !keep | bits & keep;
                     });
                 }
             }
