@@ -523,10 +523,14 @@ fn launches_that_fail_say_where_in_the_file() {
         &[],
     );
     mis.ends(1, &["misaligned", "line 11"]);
-    let lacking = place.count("vavrg4.u32.u32.u32 %old, %old, %old, %old;", &[]);
+    let lacking = place.count(".reg .pred %is; istypep.texref %is, %word;", &[]);
     lacking.ends(
         75,
-        &["vavrg4", "line 11", "not supported by the simulated device"],
+        &[
+            "istypep",
+            "line 11",
+            "not supported by the simulated device",
+        ],
     );
     // A race found before the fault is reported all the same.
     let late = "

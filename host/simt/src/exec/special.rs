@@ -126,7 +126,11 @@ impl<O: Observer> Machine<'_, O> {
         for lane in 0..WARP {
             let base = if generic { windows::SHARED } else { 0 };
             let offset = at[lane].wrapping_sub(base) & (windows::SHARED_STEP - 1);
-            at[lane] = base + offset + (rank[lane] + 1) * windows::SHARED_STEP;
+            // Lanes that take no part may hold anything.
+            let step = rank[lane]
+                .wrapping_add(1)
+                .wrapping_mul(windows::SHARED_STEP);
+            at[lane] = (base + offset).wrapping_add(step);
         }
         warp.rows(&split.frame, consts).put(d, exec, &at);
     }
