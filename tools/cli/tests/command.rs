@@ -526,11 +526,7 @@ fn launches_that_fail_say_where_in_the_file() {
     let lacking = place.count(".reg .pred %is; istypep.texref %is, %word;", &[]);
     lacking.ends(
         75,
-        &[
-            "istypep",
-            "line 11",
-            "not supported by the simulated device",
-        ],
+        &["istypep", "line 11", "not supported by the simulated"],
     );
     // A race found before the fault is reported all the same.
     let late = "
