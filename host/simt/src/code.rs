@@ -198,6 +198,21 @@ pub(crate) struct Access {
     pub(crate) strong: bool,
 }
 
+impl Access {
+    /// Bytes of an element in memory, or of half of one that takes two rows.
+    #[inline(always)]
+    pub(crate) fn element(&self) -> u32 {
+        u32::from(self.width.bytes.min(8))
+    }
+
+    /// Where each row's bytes lie behind the address, in bytes, and the row.
+    #[inline(always)]
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (u64, &u32)> {
+        let size = u64::from(self.element());
+        (0..).map(move |index| size * index).zip(&self.rows)
+    }
+}
+
 /// What an atomic computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rmw {
@@ -472,8 +487,8 @@ pub(crate) struct Program {
     pub(crate) dynamic_start: u32,
     /// True when it uses the system's part of shared memory.
     pub(crate) reserved_shared: bool,
-    /// True when its CTAs may tell each other something: it has atomic or ordered accesses, or
-    /// fences.
+    /// True when its CTAs may tell each other something: it has atomic or ordered accesses, fences,
+    /// mbarriers, or barriers of the cluster.
     pub(crate) communicates: bool,
     pub(crate) info: KernelInfo,
     /// What directly reached code the device does not know: (what, offset).

@@ -207,160 +207,58 @@ impl Rows<'_> {
 // The loops over lanes are compiled twice, and run with wide vectors where the machine has them.
 // They are the `call` of a type, not closures, because only what is inlined gets the wide vectors.
 
-/// Applies `f` to each lane. A part is read before it is written, so the written row may be one of
-/// the read ones.
-#[inline(always)]
-pub(crate) fn map1<T: Value, R: Value>(
-    rows: &mut Rows<'_>,
-    args: &Args,
-    mask: u32,
-    f: impl Fn(T) -> R,
-) {
-    let of = PhantomData::<fn(T) -> R>;
-    pulp::Arch::new().dispatch(Map1 {
-        rows,
-        args,
-        mask,
-        f,
-        of,
-    });
-}
-
-struct Map1<'a, 'b, F, S> {
-    rows: &'a mut Rows<'b>,
-    args: &'a Args,
-    mask: u32,
-    f: F,
-    of: PhantomData<S>,
-}
-
-impl<T: Value, R: Value, F: Fn(T) -> R> pulp::NullaryFnOnce for Map1<'_, '_, F, fn(T) -> R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self {
-            rows,
-            args,
-            mask,
-            f,
-            ..
-        } = self;
-        for part in 0..WARP / PART {
-            let a = rows.part(args.a, part);
-            let mut out = [0; PART];
-            for lane in 0..PART {
-                out[lane] = f(T::from_bits(a[lane])).into_bits();
-            }
-            rows.put_part(args.d, part, mask, out);
+/// A function that applies `f` to each lane of some sources, and the type whose `call` is its loop.
+macro_rules! maps {
+    ($($(#[$doc:meta])* $name:ident $over:ident: $($source:ident $ty:ident),+;)*) => { $(
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name<$($ty: Value,)+ R: Value>(
+            rows: &mut Rows<'_>,
+            args: &Args,
+            mask: u32,
+            f: impl Fn($($ty),+) -> R,
+        ) {
+            let of = PhantomData::<fn($($ty),+) -> R>;
+            pulp::Arch::new().dispatch($over { rows, args, mask, f, of });
         }
-    }
-}
 
-/// [`map1`] for two sources.
-#[inline(always)]
-pub(crate) fn map2<T: Value, U: Value, R: Value>(
-    rows: &mut Rows<'_>,
-    args: &Args,
-    mask: u32,
-    f: impl Fn(T, U) -> R,
-) {
-    let of = PhantomData::<fn(T, U) -> R>;
-    pulp::Arch::new().dispatch(Map2 {
-        rows,
-        args,
-        mask,
-        f,
-        of,
-    });
-}
-
-struct Map2<'a, 'b, F, S> {
-    rows: &'a mut Rows<'b>,
-    args: &'a Args,
-    mask: u32,
-    f: F,
-    of: PhantomData<S>,
-}
-
-impl<T: Value, U: Value, R: Value, F: Fn(T, U) -> R> pulp::NullaryFnOnce
-    for Map2<'_, '_, F, fn(T, U) -> R>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self {
-            rows,
-            args,
-            mask,
-            f,
-            ..
-        } = self;
-        for part in 0..WARP / PART {
-            let a = rows.part(args.a, part);
-            let b = rows.part(args.b, part);
-            let mut out = [0; PART];
-            for lane in 0..PART {
-                out[lane] = f(T::from_bits(a[lane]), U::from_bits(b[lane])).into_bits();
-            }
-            rows.put_part(args.d, part, mask, out);
+        struct $over<'a, 'b, F, S> {
+            rows: &'a mut Rows<'b>,
+            args: &'a Args,
+            mask: u32,
+            f: F,
+            of: PhantomData<S>,
         }
-    }
-}
 
-/// [`map1`] for three sources.
-#[inline(always)]
-pub(crate) fn map3<T: Value, U: Value, V: Value, R: Value>(
-    rows: &mut Rows<'_>,
-    args: &Args,
-    mask: u32,
-    f: impl Fn(T, U, V) -> R,
-) {
-    let of = PhantomData::<fn(T, U, V) -> R>;
-    pulp::Arch::new().dispatch(Map3 {
-        rows,
-        args,
-        mask,
-        f,
-        of,
-    });
-}
+        impl<$($ty: Value,)+ R: Value, F: Fn($($ty),+) -> R> pulp::NullaryFnOnce
+            for $over<'_, '_, F, fn($($ty),+) -> R>
+        {
+            type Output = ();
 
-struct Map3<'a, 'b, F, S> {
-    rows: &'a mut Rows<'b>,
-    args: &'a Args,
-    mask: u32,
-    f: F,
-    of: PhantomData<S>,
-}
-
-impl<T: Value, U: Value, V: Value, R: Value, F: Fn(T, U, V) -> R> pulp::NullaryFnOnce
-    for Map3<'_, '_, F, fn(T, U, V) -> R>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self {
-            rows,
-            args,
-            mask,
-            f,
-            ..
-        } = self;
-        for part in 0..WARP / PART {
-            let a = rows.part(args.a, part);
-            let b = rows.part(args.b, part);
-            let c = rows.part(args.c, part);
-            let mut out = [0; PART];
-            for lane in 0..PART {
-                let (x, y) = (T::from_bits(a[lane]), U::from_bits(b[lane]));
-                out[lane] = f(x, y, V::from_bits(c[lane])).into_bits();
+            #[inline(always)]
+            fn call(self) {
+                let Self { rows, args, mask, f, .. } = self;
+                for part in 0..WARP / PART {
+                    // Read before anything is written, so the written row may be one of the read ones.
+                    $(let $source = rows.part(args.$source, part);)+
+                    let mut out = [0; PART];
+                    for lane in 0..PART {
+                        out[lane] = f($($ty::from_bits($source[lane])),+).into_bits();
+                    }
+                    rows.put_part(args.d, part, mask, out);
+                }
             }
-            rows.put_part(args.d, part, mask, out);
         }
-    }
+    )* };
+}
+
+maps! {
+    /// Applies `f` to each lane of one source.
+    map1 Map1: a T;
+    /// Applies `f` to each lane of two sources.
+    map2 Map2: a T, b U;
+    /// Applies `f` to each lane of three sources.
+    map3 Map3: a T, b U, c V;
 }
 
 /// One bit per lane of what `f` says.

@@ -132,12 +132,19 @@ fn asynchronous(op: &MemoryOp) -> bool {
     )
 }
 
-/// The rule's kind of an access.
+/// Scope from which a strong access to global memory includes all who can reach it.
 ///
 /// Cluster scope counts as cta scope: it includes no other CTA unless the launch has clusters, and
-/// then the kernel's conflicts are candidates anyway. In shared memory every scope is wide enough.
-pub(crate) fn kind(op: &MemoryOp, shared: bool) -> u32 {
-    let wide = shared || matches!(op.scope, Scope::Gpu | Scope::Sys);
+/// then the kernel's conflicts are candidates anyway.
+pub(crate) const GLOBAL: Scope = Scope::Gpu;
+/// The same for shared memory that is only its CTA's: every scope.
+pub(crate) const SHARED: Scope = Scope::Cta;
+/// The same for shared memory that CTAs of the cluster reach.
+const CLUSTER: Scope = Scope::Cluster;
+
+/// The rule's kind of an access to memory where scopes are wide from `wide` on.
+pub(crate) fn kind(op: &MemoryOp, wide: Scope) -> u32 {
+    let wide = op.scope >= wide;
     match op.kind {
         MemoryKind::Load if !op.is_strong() => rule::WEAK_LOAD,
         MemoryKind::Load if wide => rule::STRONG_LOAD_GPU,
@@ -211,7 +218,7 @@ pub(crate) fn check(
             );
         }
         text.push_str(&cluster::place(place, &skip));
-        let kind = cluster::kind(op);
+        let kind = kind(op, CLUSTER);
         called(&mut text, (op, site), (kind, granule_log2, true), false);
     } else if let Some(granule_log2) = shared {
         if either {
@@ -252,7 +259,7 @@ fn in_one_space(
     (shared, claims): (bool, bool),
     (skip, label): (&str, u32),
 ) {
-    let kind = kind(op, shared);
+    let kind = kind(op, if shared { SHARED } else { GLOBAL });
     let granules = op.bytes().div_ceil(1 << granule_log2);
     let name = if shared { "slot_" } else { "" };
     let ask = format!("$crc_ask_{name}{label}");

@@ -3,9 +3,7 @@
 //! There an address in shared memory becomes one in the range of addresses that the shared memory of all CTAs
 //! has together, by CTA id; and the rule judges it as it judges global memory.
 
-use ptx::isa::{MemoryKind, MemoryOp, Scope};
 use shadow::layout::LaunchBlock;
-use shadow::rule;
 
 use crate::access::Place;
 use crate::call::call;
@@ -36,17 +34,4 @@ pub(crate) fn place(place: Place, skip: &str) -> String {
         ("b32", "%crc_rank"),
     ];
     text + &call("cluster_place", Some(("b64", "%crc_address")), &arguments)
-}
-
-/// The rule's kind of an access to shared memory: all who can reach it are in one cluster.
-pub(crate) fn kind(op: &MemoryOp) -> u32 {
-    let wide = op.scope >= Scope::Cluster;
-    match op.kind {
-        MemoryKind::Load if !op.is_strong() => rule::WEAK_LOAD,
-        MemoryKind::Load if wide => rule::STRONG_LOAD_GPU,
-        MemoryKind::Load => rule::STRONG_LOAD_CTA,
-        MemoryKind::Store if !op.is_strong() => rule::WEAK_STORE,
-        _ if wide => rule::STRONG_WRITE_GPU,
-        _ => rule::STRONG_WRITE_CTA,
-    }
 }

@@ -78,7 +78,11 @@ pub(crate) fn rewrite(
             && (place.may_be_global() || granules.shared.is_some())
         {
             let id = config.first_site + rewritten.sites.len() as u32;
-            let about = (id, op, access::kind(&op, !place.may_be_global()));
+            let wide = match place.may_be_global() {
+                true => access::GLOBAL,
+                false => access::SHARED,
+            };
+            let about = (id, op, access::kind(&op, wide));
             rewritten
                 .sites
                 .push(Site::new(module, function, body, instruction, about));

@@ -242,16 +242,21 @@ impl Event<'_> {
             Some(Operand::Name { name, .. }) => format!("cvt.u64.u32 %crc_address, {name};\n"),
             _ => "mov.u64 %crc_address, 0;\n".to_owned(),
         };
-        let (kind, what) = (kind.to_string(), what.to_string());
-        let arguments = [
-            LAUNCH,
-            STATE,
-            ("b32", &*kind),
-            ("b32", &*what),
-            ("b64", "%crc_address"),
-        ];
-        about + &call(name, None, &arguments)
+        about + &entry(name, kind, what)
     }
+}
+
+/// Calls what writes an entry of a kind, for the instruction at byte `what`, about `%crc_address`.
+pub(crate) fn entry(name: &str, kind: u32, what: u32) -> String {
+    let (kind, what) = (kind.to_string(), what.to_string());
+    let arguments = [
+        LAUNCH,
+        STATE,
+        ("b32", &*kind),
+        ("b32", &*what),
+        ("b64", "%crc_address"),
+    ];
+    call(name, None, &arguments)
 }
 
 /// What an instruction that is not an access has to tell.

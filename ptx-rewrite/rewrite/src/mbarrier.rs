@@ -9,10 +9,10 @@ use shadow::layout::{ACCESS_SHARED, ENTRY_MBARRIER_OVER, LaunchBlock, PARITY_SHI
 
 use crate::access::{self, Place, unless};
 use crate::analysis::Granules;
-use crate::call::{LAUNCH, call};
+use crate::call::call;
 use crate::copies;
 use crate::edit::Edits;
-use crate::journal::STATE;
+use crate::journal::{self, STATE};
 use crate::names::Names;
 
 /// The registers that [`tell`] uses besides those of all journals.
@@ -140,17 +140,7 @@ fn wait(
              or.b64 %crc_address, %crc_address, %crc_over;\n"
         ));
     }
-    let (kind, what) = (
-        ENTRY_MBARRIER_OVER.to_string(),
-        instruction.span.start.to_string(),
-    );
-    let arguments = [
-        LAUNCH,
-        STATE,
-        ("b32", &*kind),
-        ("b32", &*what),
-        ("b64", "%crc_address"),
-    ];
-    text.push_str(&call("journal_event", None, &arguments));
+    let what = instruction.span.start;
+    text.push_str(&journal::entry("journal_event", ENTRY_MBARRIER_OVER, what));
     edits.insert(instruction.span.end, text + skip + ":\n");
 }

@@ -117,7 +117,7 @@ fn every_form_of_launch_is_checked() {
     let program = Program::new();
     let file = program.place.path("kernels.ptx");
     // The text in the program, between its quotes.
-    let source = include_str!("c/launches.c");
+    let source = include_str!("c/kernels.h");
     let start = source.find("static const char ptx[] =").expect("the text");
     let lines = source[start..].lines().skip(1);
     let quoted = lines.take_while(|line| line.trim_start().starts_with('"'));

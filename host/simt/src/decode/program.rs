@@ -92,7 +92,7 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
     program.reserved_shared = program.ops.iter().any(reserved);
     program.communicates = program.ops.iter().any(|op| match &op.kind {
         Kind::Load(access) | Kind::Store(access) => access.strong,
-        Kind::Atomic(_) | Kind::Fence | Kind::ClusterBarrier { .. } => true,
+        Kind::Atomic(_) | Kind::Fence | Kind::Mbarrier(_) | Kind::ClusterBarrier { .. } => true,
         _ => false,
     });
     program.info = info(function, symbols, &program);

@@ -3,6 +3,7 @@
 //! The usual case, all addresses in one region, is a loop over all lanes without a question in it;
 //! the others are taken lane by lane.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,12 +22,18 @@ use crate::windows;
 /// A word of memory, atomic or not.
 trait Word {
     fn get(&self) -> u32;
+    fn set(&self, value: u32);
 }
 
-impl Word for u32 {
+impl Word for Cell<u32> {
     #[inline(always)]
     fn get(&self) -> u32 {
-        *self
+        self.get()
+    }
+
+    #[inline(always)]
+    fn set(&self, value: u32) {
+        self.set(value);
     }
 }
 
@@ -34,6 +41,11 @@ impl Word for AtomicU32 {
     #[inline(always)]
     fn get(&self) -> u32 {
         self.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn set(&self, value: u32) {
+        self.store(value, Relaxed);
     }
 }
 
@@ -45,9 +57,36 @@ struct Inside<'a, W> {
 }
 
 impl<W: Word> Inside<'_, W> {
+    /// Makes a load; `regs` are those of its frame, and `write` the lanes that may be overwritten.
+    #[inline(always)]
+    fn load(&self, at: &Lanes, group: &Group, access: &Access, regs: &mut [Lanes], write: u32) {
+        for (step, &row) in access.steps() {
+            self.load_element(at, group, access, step, &mut regs[row as usize], write);
+        }
+    }
+
+    /// Makes a store; `source` gives the rows.
+    #[inline(always)]
+    fn store<'s>(&self, at: &Lanes, mask: u32, access: &Access, source: impl Fn(u32) -> &'s Lanes) {
+        let size = access.element();
+        for (step, &row) in access.steps() {
+            let value = source(row);
+            let origin = self.origin.wrapping_sub(step);
+            for lane in lanes(mask) {
+                let offset = at[lane].wrapping_sub(origin);
+                deposit(size, offset, value[lane], |word, keep, bits| {
+                    let word = &self.words[word];
+                    // The old value need not be known when all of it goes.
+                    let old = if keep == u32::MAX { 0 } else { word.get() };
+                    word.set(old & !keep | bits & keep);
+                });
+            }
+        }
+    }
+
     /// Loads the element that lies `step` bytes behind the lanes' addresses.
     #[inline(always)]
-    fn load(
+    fn load_element(
         &self,
         at: &Lanes,
         group: &Group,
@@ -57,8 +96,7 @@ impl<W: Word> Inside<'_, W> {
         write: u32,
     ) {
         let origin = self.origin.wrapping_sub(step);
-        let size = u32::from(access.width.bytes.min(8));
-        let width = access.width;
+        let (size, width) = (access.element(), access.width);
         let place = |lane: usize| at[lane].wrapping_sub(origin);
         let one = |lane| width.extend(fetch(size, place(lane), |word| self.words[word].get()));
         let plain = width.sign_to == 0 && group.mask == ALL;
@@ -99,30 +137,45 @@ impl<W: Word> Inside<'_, W> {
     }
 }
 
-impl Inside<'_, AtomicU32> {
-    /// Stores the element that lies `step` bytes behind the lanes' addresses.
-    #[inline(always)]
-    fn store(&self, at: &Lanes, mask: u32, size: u32, step: u64, value: &Lanes) {
-        let origin = self.origin.wrapping_sub(step);
-        for lane in lanes(mask) {
-            deposit(
-                size,
-                at[lane].wrapping_sub(origin),
-                value[lane],
-                |word, keep, bits| {
-                    let word = &self.words[word];
-                    if keep == u32::MAX {
-                        word.store(bits, Relaxed);
-                    } else {
-                        word.store(word.load(Relaxed) & !keep | bits & keep, Relaxed);
-                    }
-                },
-            );
-        }
-    }
-}
-
 impl<O: Observer> Machine<'_, O> {
+    /// The shared memory of the CTA, when all accesses of a group lie in it.
+    #[inline(always)]
+    fn own_shared(
+        &mut self,
+        cta: &CtaId,
+        group: &Group,
+        at: &Lanes,
+        bytes: u32,
+    ) -> Option<Inside<'_, Cell<u32>>> {
+        let size = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
+        if group.space != Space::Shared || !group.lies_in(at, bytes, (0, size)) {
+            return None;
+        }
+        let words = Cell::from_mut(&mut *self.shared[cta.slot as usize]).as_slice_of_cells();
+        Some(Inside { words, origin: 0 })
+    }
+
+    /// The region of global memory that all accesses of a group lie in, if they do.
+    #[inline(always)]
+    fn one_region(
+        &mut self,
+        group: &Group,
+        at: &Lanes,
+        bytes: u32,
+        write: bool,
+    ) -> Option<Inside<'_, AtomicU32>> {
+        if group.space != Space::Global {
+            return None;
+        }
+        let first = group.first();
+        let window = self.locate(first as u32, at[first], bytes, write).ok()?;
+        let region = (window.start, window.end - window.start);
+        group.lies_in(at, bytes, region).then(|| Inside {
+            words: self.memory.words(window.mapping),
+            origin: window.origin,
+        })
+    }
+
     pub(crate) fn load(
         &mut self,
         cta: &CtaId,
@@ -160,52 +213,17 @@ impl<O: Observer> Machine<'_, O> {
             .access(who, AccessKind::Load, space, at, access.bytes);
         let first = split.frame.rows as usize;
         let (bytes, width) = (access.bytes, access.width);
-        let size = u32::from(width.bytes.min(8));
-        let own_shared = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
-        // All in one place?
-        if matches!(space, Space::Shared | Space::Global) {
-            let write = if mask == warp.live { ALL } else { mask };
-            if space == Space::Shared {
-                if group.lies_in(at, bytes, (0, own_shared)) {
-                    let words = &*self.shared[cta.slot as usize];
-                    let inside = Inside { words, origin: 0 };
-                    for (index, &row) in access.rows.iter().enumerate() {
-                        let row = &mut warp.regs[first + row as usize];
-                        inside.load(
-                            at,
-                            group,
-                            access,
-                            u64::from(size) * index as u64,
-                            row,
-                            write,
-                        );
-                    }
-                    return Ok(());
-                }
-            } else {
-                let window = self.locate(mask.trailing_zeros(), at[group.first()], bytes, false);
-                if let Ok(window) = window
-                    && group.lies_in(at, bytes, (window.start, window.end - window.start))
-                {
-                    self.stats.global_sectors += sectors(at, group, bytes);
-                    let words = self.memory.words(window.mapping);
-                    let origin = window.origin;
-                    let inside = Inside { words, origin };
-                    for (index, &row) in access.rows.iter().enumerate() {
-                        let row = &mut warp.regs[first + row as usize];
-                        inside.load(
-                            at,
-                            group,
-                            access,
-                            u64::from(size) * index as u64,
-                            row,
-                            write,
-                        );
-                    }
-                    return Ok(());
-                }
-            }
+        let write = if mask == warp.live { ALL } else { mask };
+        if let Some(inside) = self.own_shared(cta, group, at, bytes) {
+            inside.load(at, group, access, &mut warp.regs[first..], write);
+            return Ok(());
         }
+        if let Some(inside) = self.one_region(group, at, bytes, false) {
+            inside.load(at, group, access, &mut warp.regs[first..], write);
+            self.stats.global_sectors += sectors(at, group, bytes);
+            return Ok(());
+        }
+        let size = access.element();
         match space {
             Space::Shared => {
                 for lane in lanes(mask) {
@@ -306,41 +324,23 @@ impl<O: Observer> Machine<'_, O> {
         self.observer
             .access(who, AccessKind::Store, space, at, access.bytes);
         let follows = self.observer.follows(space);
-        let own_shared = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
         let bytes = access.bytes;
-        let size = u32::from(access.width.bytes.min(8));
+        let size = access.element();
         if space == Space::Global {
             self.stats.global_sectors += sectors(at, group, bytes);
         }
         let consts = &self.setup.program.consts;
-        // All in one place, and nobody asks what was there?
-        if space == Space::Global && !follows {
-            let window = self.locate(mask.trailing_zeros(), at[group.first()], bytes, true);
-            if let Ok(window) = window
-                && group.lies_in(at, bytes, (window.start, window.end - window.start))
-            {
-                let words = self.memory.words(window.mapping);
-                let origin = window.origin;
-                let inside = Inside { words, origin };
-                for (index, &row) in access.rows.iter().enumerate() {
-                    let value = warp.source(&split.frame, row, consts);
-                    inside.store(at, mask, size, u64::from(size) * index as u64, value);
-                }
+        // Nobody asks what was there?
+        if !follows {
+            let source = |row| warp.source(&split.frame, row, consts);
+            if let Some(inside) = self.own_shared(cta, group, at, bytes) {
+                inside.store(at, mask, access, source);
                 return Ok(());
             }
-        }
-        if space == Space::Shared && !follows && group.lies_in(at, bytes, (0, own_shared)) {
-            let words = &mut *self.shared[cta.slot as usize];
-            for (index, &row) in access.rows.iter().enumerate() {
-                let value = warp.source(&split.frame, row, consts);
-                let step = u64::from(size) * index as u64;
-                for lane in lanes(mask) {
-                    deposit(size, at[lane] + step, value[lane], |word, keep, bits| {
-                        words[word] = words[word] & !keep | bits & keep;
-                    });
-                }
+            if let Some(inside) = self.one_region(group, at, bytes, true) {
+                inside.store(at, mask, access, source);
+                return Ok(());
             }
-            return Ok(());
         }
         for (index, &row) in access.rows.iter().enumerate() {
             let value = warp.read(&split.frame, row, consts);

@@ -113,7 +113,6 @@ impl<O: Observer> Machine<'_, O> {
     /// `mapa`
     pub(crate) fn map(
         &self,
-        cta: &CtaId,
         warp: &mut Warp,
         split: &Split,
         (d, address, rank, generic): (u32, u32, u32, bool),
@@ -122,7 +121,6 @@ impl<O: Observer> Machine<'_, O> {
         let consts = &self.setup.program.consts;
         let mut at = warp.read(&split.frame, address, consts);
         let rank = warp.read(&split.frame, rank, consts);
-        let _ = cta;
         for lane in 0..WARP {
             let base = if generic { windows::SHARED } else { 0 };
             let offset = at[lane].wrapping_sub(base) & (windows::SHARED_STEP - 1);

@@ -294,7 +294,7 @@ impl<O: Observer> Machine<'_, O> {
                     rank,
                     generic,
                 } => {
-                    self.map(cta, warp, split, (*d, *address, *rank, *generic), exec);
+                    self.map(warp, split, (*d, *address, *rank, *generic), exec);
                 }
                 Kind::Rank {
                     d,

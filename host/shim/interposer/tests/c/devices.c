@@ -2,14 +2,8 @@
    word, in `fine` each adds to its own. Copies from one device to the other. Prints what `fine` has left.
    Prototypes stand here so that no toolkit is needed to build it. */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "kernels.h"
 
-typedef int CUresult;
-typedef void *H;
-typedef uint64_t P;
 CUresult cuInit(unsigned), cuDeviceGetCount(int *), cuDevicePrimaryCtxRetain(H *, int),
     cuDevicePrimaryCtxRelease_v2(int), cuCtxSetCurrent(H), cuCtxGetDevice(int *), cuCtxSynchronize(void),
     cuCtxEnablePeerAccess(H, unsigned), cuCtxDisablePeerAccess(H), cuDeviceCanAccessPeer(int *, int, int),
@@ -21,37 +15,7 @@ CUresult cuInit(unsigned), cuDeviceGetCount(int *), cuDevicePrimaryCtxRetain(H *
     cuStreamGetDevice(H, int *), cuPointerGetAttribute(void *, int, P),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
 
-static const char ptx[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .global .align 4 .u32 word;\n"
-    ".entry racy(.param .u64 out, .param .u32 n) {\n"
-    "    .reg .u64 %a; .reg .u32 %t;\n"
-    "    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;\n"
-    "    st.global.u32 [%a], %t; ret;\n}\n"
-    ".entry fine(.param .u64 out, .param .u32 n) {\n"
-    "    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;\n"
-    "    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];\n"
-    "    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;\n"
-    "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
-    "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
-
 enum { DEVICES = 2, BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS, ROUNDS = 3, DEVICE_ORDINAL = 9 };
-
-#define CHECK(e)                                                                                                      \
-    do {                                                                                                              \
-        CUresult r_ = (e);                                                                                            \
-        if (r_) {                                                                                                     \
-            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                                           \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
-    } while (0)
-#define MUST(e)                                                                                                       \
-    do {                                                                                                              \
-        if (!(e)) {                                                                                                   \
-            printf("line %d: not %s\n", __LINE__, #e);                                                                \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
-    } while (0)
 
 static const char *form;
 static H context[DEVICES], racy[DEVICES], fine[DEVICES], stream[DEVICES], library;

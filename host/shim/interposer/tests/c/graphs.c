@@ -1,25 +1,13 @@
 /* Puts kernels into graphs in the way that the argument names, and launches them: in `racy` all threads store to
    one word, in `fine` each adds to its own. Prints what `fine` has left.
    Prototypes stand here so that no toolkit is needed to build it. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "kernels.h"
 
-typedef int CUresult;
-typedef void *H;
-typedef uint64_t P;
 typedef struct {
     H func;
     unsigned gx, gy, gz, bx, by, bz, shared;
     void **params, **extra;
 } Old;
-typedef struct {
-    H func;
-    unsigned gx, gy, gz, bx, by, bz, shared;
-    void **params, **extra;
-    H kern, ctx;
-} Node;
 typedef struct {
     int type, reserved0[3];
     union {
@@ -63,36 +51,7 @@ CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned
     cuGraphDestroy(H), cuGraphExecDestroy(H),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
 
-static const char ptx[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".entry racy(.param .u64 out, .param .u32 n) {\n"
-    "    .reg .u64 %a; .reg .u32 %t;\n"
-    "    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;\n"
-    "    st.global.u32 [%a], %t; ret;\n}\n"
-    ".entry fine(.param .u64 out, .param .u32 n) {\n"
-    "    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;\n"
-    "    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];\n"
-    "    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;\n"
-    "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
-    "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
-
 enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS, MANY = 140, KERNEL = 0, GRAPH = 4 };
-
-#define CHECK(e)                                                                                                      \
-    do {                                                                                                              \
-        CUresult r_ = (e);                                                                                            \
-        if (r_) {                                                                                                     \
-            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                                           \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
-    } while (0)
-#define MUST(e)                                                                                                       \
-    do {                                                                                                              \
-        if (!(e)) {                                                                                                   \
-            printf("line %d: not %s\n", __LINE__, #e);                                                                \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
-    } while (0)
 
 static const char *form;
 static H racy, fine, stream;
