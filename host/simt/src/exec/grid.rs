@@ -16,7 +16,7 @@ use crate::observer::Observer;
 
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;
-/// Turns that the warps of a CTA have before it is the next one's, where CTAs do not communicate.
+/// Turns that the warps of a CTA have before it is the next one's, where CTAs do not keep pace.
 const TURNS_ALONE: usize = 256;
 /// Longest random turn, as a power of two.
 const RANDOM_QUANTUM_LOG2: usize = 10;
@@ -61,8 +61,10 @@ pub(crate) fn run<O: Observer>(
     };
     grid.ctas.resize_with(slots as usize, Cta::default);
     grid.machine.stats.resident_ctas = slots;
-    for first in (0..slots as usize).step_by(cluster as usize) {
-        grid.admit(first);
+    if grid.keeps_pace() {
+        for first in (0..slots as usize).step_by(cluster as usize) {
+            grid.admit(first);
+        }
     }
     grid.run().map_err(|error| *error)?;
     Ok(grid.machine.stats)
@@ -135,6 +137,14 @@ impl<O: Observer> Grid<'_, O> {
             .iter()
             .map(|&n| u64::from(n))
             .product()
+    }
+
+    /// True when all resident CTAs are there from the start, and take turns. CTAs that tell each other
+    /// nothing run on while they can, and one starts when it is its slot's turn: their warps meet at
+    /// barriers all the time, and the registers of the CTA before are at hand.
+    fn keeps_pace(&self) -> bool {
+        let communicate = self.machine.setup.program.communicates;
+        communicate || self.random.is_some() || self.cluster_size() > 1
     }
 
     /// Starts the CTAs of the next cluster in the slots from `first` on.
@@ -211,14 +221,13 @@ impl<O: Observer> Grid<'_, O> {
 
     /// Gives every CTA a turn. Returns the ops executed.
     fn round(&mut self) -> Outcome<u64> {
-        // CTAs that tell each other something had better keep pace. Others run on while they can:
-        // their warps meet at barriers all the time, and their registers are at hand.
-        let turns = match self.machine.setup.program.communicates {
-            true => 1,
-            false => TURNS_ALONE,
-        };
+        let alone = !self.keeps_pace();
+        let turns = if alone { TURNS_ALONE } else { 1 };
         let mut ops = 0;
         for slot in 0..self.ctas.len() {
+            if alone && !self.ctas[slot].active {
+                self.admit(slot);
+            }
             for _ in 0..turns {
                 let before = ops;
                 // Each warp has a turn.
