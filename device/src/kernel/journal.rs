@@ -367,7 +367,10 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
         while at < end {
             let offset = at - (*launch).window_base;
             if offset >= (*launch).window_bytes {
-                count(&raw mut (*((*launch).counters as *mut Counters)).outside, 1);
+                // What is told in any case is missing nowhere, like the barrier of the grid.
+                if found & TELL == 0 {
+                    count(&raw mut (*((*launch).counters as *mut Counters)).outside, 1);
+                }
                 return found;
             }
             found = found | enter(launch, state, access, (at, offset >> granule_log2));

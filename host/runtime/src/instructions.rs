@@ -6,7 +6,7 @@ use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::hb::{Access, Kind, Order, Scope};
 
-use crate::{log, names};
+use crate::{grid, log, names};
 
 /// What the instructions of a module mean to the oracle, by their byte offset in the loaded text.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ pub(crate) struct Meaning {
     pub(crate) expects: bool,
     /// For a wait: how many groups may be left; none for all copies.
     pub(crate) left: Option<u32>,
+    /// The part of a barrier of the grid that it is.
+    pub(crate) grid: Option<grid::Part>,
 }
 
 impl Instructions {
@@ -47,7 +49,8 @@ impl Instructions {
             let Some(body) = &function.body else {
                 continue;
             };
-            for (_, instruction) in body.instructions() {
+            let grid_barriers = grid::Barriers::of(body);
+            for (statement, instruction) in body.instructions() {
                 let memory = isa::memory(instruction);
                 let sync = isa::sync(instruction);
                 // Shuffles, votes and the like can be misused.
@@ -84,6 +87,7 @@ impl Instructions {
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
                     expects: instruction.has("expect_tx"),
                     left: left(instruction),
+                    grid: grid_barriers.part(statement),
                 };
                 all.by_offset
                     .insert(loaded(instruction.span.start), meaning);

@@ -7,6 +7,7 @@
 pub mod allocations;
 pub mod audit;
 pub mod checker;
+mod grid;
 mod instructions;
 mod judged;
 mod locking;

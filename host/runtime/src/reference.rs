@@ -12,6 +12,7 @@ use shadow::hb::{
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
 
 use crate::audit::Conflict;
+use crate::grid::Arrivals;
 use crate::instructions::{Instructions, Meaning, scope};
 use crate::judged::{Judged, Overtaken};
 use crate::locking;
@@ -50,6 +51,7 @@ pub(crate) struct Reference {
     told: bool,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     overtaken: Overtaken,
+    grid: Arrivals,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
 }
@@ -93,6 +95,7 @@ impl Reference {
             told: false,
             misuses: BTreeMap::new(),
             overtaken: Overtaken::default(),
+            grid: Arrivals::default(),
             granules: [4; 2],
         }
     }
@@ -314,7 +317,15 @@ impl Observer for Reference {
             return;
         };
         let shape = self.shape;
-        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
+        let place = |lane: u32| {
+            at(
+                &shape,
+                who.cta,
+                space,
+                addresses[lane as usize].wrapping_sub(step),
+            )
+        };
         let judged = self.judges(space);
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
         let observes = !matches!(access.order, Order::Weak | Order::ReadOnly);

@@ -27,10 +27,12 @@ const FLIPS: i128 = -0x7fff_ffff;
 
 /// One grid barrier, by statement indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GridBarrier {
+pub struct GridBarrier {
     first: usize,
-    arrival: usize,
-    load: usize,
+    /// The atomic by which a CTA arrives.
+    pub arrival: usize,
+    /// The load that looks whether all have.
+    pub load: usize,
     spin: usize,
     last: usize,
 }
@@ -65,8 +67,8 @@ pub(crate) fn part(barriers: &[GridBarrier], at: usize) -> Option<Part> {
     barriers.iter().find_map(|barrier| barrier.part(at))
 }
 
-/// The grid barriers of a function.
-pub(crate) fn barriers(body: &Body) -> Vec<GridBarrier> {
+/// The grid barriers of a function, in text order.
+pub fn barriers(body: &Body) -> Vec<GridBarrier> {
     let mut dataflow = None;
     let mut found = Vec::new();
     for (at, instruction) in body.instructions() {

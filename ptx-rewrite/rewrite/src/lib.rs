@@ -25,7 +25,7 @@ pub mod edit;
 mod epoch;
 mod facts;
 mod function;
-mod grid;
+pub mod grid;
 mod journal;
 mod matrix;
 mod mbarrier;

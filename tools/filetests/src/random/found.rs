@@ -30,10 +30,14 @@ pub fn file(kernel: &Kernel, finding: &Finding) -> (String, String) {
     }
     let expect = if pairs.is_empty() { "no-race" } else { "race" };
     let header = format!(
-        "//@ grid: {}\n//@ block: {}\n//@ arg: u8[{}] zero\n//@ expect: {expect}\n//\n\
+        "//@ grid: {}\n//@ block: {}\n{}//@ arg: u8[{}] zero\n//@ expect: {expect}\n//\n\
          // Found by `cargo xtask fuzz`, seed {}, made smaller: {}.\n",
         kernel.ctas,
         kernel.threads(),
+        match kernel.cooperative() {
+            true => "//@ cooperative: true\n",
+            false => "",
+        },
         kernel.bytes(),
         kernel.seed,
         finding.what,

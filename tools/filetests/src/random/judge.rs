@@ -284,6 +284,7 @@ impl Bench {
         let parameters = memory.to_le_bytes().to_vec();
         let mut launch =
             simt::Launch::new([kernel.ctas, 1, 1], [kernel.threads(), 1, 1], parameters);
+        launch.cooperative = kernel.cooperative();
         launch.limits = Limits {
             max_warp_instructions: Some(MOST_INSTRUCTIONS),
             ..Limits::default()

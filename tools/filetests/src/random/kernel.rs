@@ -82,6 +82,8 @@ pub enum Step {
     },
     /// The wait for it.
     ClusterWait,
+    /// A barrier of the whole grid, as cooperative groups write it.
+    Grid,
     /// The same, several times.
     Loop {
         /// How often.
@@ -288,6 +290,18 @@ impl Kernel {
             true => 2 * FAR,
             false => HOT,
         }
+    }
+
+    /// Whether the CTAs meet at a barrier of the grid, which takes a cooperative launch.
+    pub fn cooperative(&self) -> bool {
+        fn any(steps: &[Step]) -> bool {
+            steps.iter().any(|step| match step {
+                Step::Grid => true,
+                Step::Loop { steps, .. } => any(steps),
+                _ => false,
+            })
+        }
+        any(&self.steps)
     }
 
     /// Whether CTAs access each other's shared memory, which has to be there until all have ended.

@@ -91,7 +91,26 @@ pub fn kernel(seed: u64) -> Kernel {
     };
     let count = 2 + maker.random.below(7);
     kernel.steps = maker.steps(&kernel, count, true);
+    if !clusters {
+        meet_as_a_grid(&mut kernel);
+    }
     kernel
+}
+
+/// Puts barriers of the grid between the steps of some kernels. Drawn apart, so that other kernels
+/// stay as they were.
+fn meet_as_a_grid(kernel: &mut Kernel) {
+    let mut random = Random::new(kernel.seed.rotate_left(32) ^ 0x6772_6964);
+    if !random.percent(15) {
+        return;
+    }
+    for _ in 0..1 + random.below(2) {
+        let at = random.below(kernel.steps.len() as u32) as usize;
+        match &mut kernel.steps[at] {
+            Step::Loop { steps, .. } if random.percent(50) => steps.push(Step::Grid),
+            _ => kernel.steps.insert(at, Step::Grid),
+        }
+    }
 }
 
 impl Maker {

@@ -221,6 +221,7 @@ impl Writer {
             Step::ClusterArrive { relaxed: true } => self.line("barrier.cluster.arrive.relaxed;"),
             Step::ClusterArrive { relaxed: false } => self.line("barrier.cluster.arrive;"),
             Step::ClusterWait => self.line("barrier.cluster.wait;"),
+            Step::Grid => self.grid(),
             Step::Loop { times, steps } => {
                 let again = self.label();
                 // Loops do not nest, so that one counter is enough.
@@ -232,6 +233,54 @@ impl Writer {
                 self.line(format!("@%p bra {again};"));
             }
         }
+    }
+
+    /// A barrier of the grid, as nvcc compiles that of cooperative groups: every register is written
+    /// once, and declared here, because there may be several barriers.
+    fn grid(&mut self) {
+        let (spin, joined) = (self.label(), self.label());
+        let n = self.labels;
+        self.line(format!(".reg .pred %others{n}, %first{n}, %same{n};"));
+        self.line(format!(".reg .b32 %old{n}, %now{n}, %flips{n};"));
+        self.line(format!(".reg .b32 %env{n}_<2>, %adds{n}_<2>;"));
+        self.line(format!(".reg .b64 %half{n}_<2>, %ws{n};"));
+        for (half, special) in ["envreg2", "envreg1"].into_iter().enumerate() {
+            self.line(format!("mov.u32 %env{n}_{half}, %{special};"));
+            self.line(format!("cvt.u64.u32 %half{n}_{half}, %env{n}_{half};"));
+        }
+        self.line(format!("bfi.b64 %ws{n}, %half{n}_1, %half{n}_0, 32, 32;"));
+        self.line("barrier.sync 0;");
+        let thread = self.total("tid", "add");
+        self.line(format!("setp.ne.u32 %others{n}, {thread}, 0;"));
+        self.line(format!("@%others{n} bra {joined};"));
+        let ctas = self.total("nctaid", "mul.lo");
+        let cta = self.total("ctaid", "add");
+        self.line(format!("setp.eq.u32 %first{n}, {cta}, 0;"));
+        self.line(format!("sub.s32 %adds{n}_0, -2147483647, {ctas};"));
+        self.line(format!("selp.b32 %adds{n}_1, %adds{n}_0, 1, %first{n};"));
+        self.line(format!(
+            "atom.add.release.gpu.u32 %old{n}, [%ws{n}+4], %adds{n}_1;"
+        ));
+        self.place(&spin);
+        self.line(format!("ld.acquire.gpu.u32 %now{n}, [%ws{n}+4];"));
+        self.line(format!("xor.b32 %flips{n}, %now{n}, %old{n};"));
+        self.line(format!("setp.gt.s32 %same{n}, %flips{n}, -1;"));
+        self.line(format!("@%same{n} bra {spin};"));
+        self.place(&joined);
+        self.line("barrier.sync 0;");
+    }
+
+    /// The three parts of a special register added or multiplied, in a new register.
+    fn total(&mut self, special: &str, operation: &str) -> String {
+        let part = |axis: &str| format!("%{special}_{axis}{}", self.labels);
+        let [x, y, z, xy, xyz] = ["x", "y", "z", "xy", "xyz"].map(part);
+        self.line(format!(".reg .b32 {x}, {y}, {z}, {xy}, {xyz};"));
+        for (register, axis) in [(&x, "x"), (&y, "y"), (&z, "z")] {
+            self.line(format!("mov.u32 {register}, %{special}.{axis};"));
+        }
+        self.line(format!("{operation}.s32 {xy}, {x}, {y};"));
+        self.line(format!("{operation}.s32 {xyz}, {xy}, {z};"));
+        xyz
     }
 
     /// Jumps to the label it gives back unless a bit of `mask` is set.

@@ -13,19 +13,27 @@ pub type Byte = (Option<u64>, u32);
 struct Event {
     /// CTA, warp and lane.
     thread: (u32, u32, u32),
-    /// Barriers of the CTA passed, and of the CTA or warp.
-    epochs: (u32, u32),
+    /// Barriers passed.
+    epochs: Epochs,
     /// First byte and bytes of one element.
     element: (u32, u32),
     writes: bool,
     scope: Option<Scope>,
 }
 
+/// How many barriers have been passed: of the grid; of the grid or CTA; of any kind.
+#[derive(Clone, Copy, Default)]
+struct Epochs {
+    grid: u32,
+    cta: u32,
+    warp: u32,
+}
+
 /// The bytes that threads race on.
 pub fn races(kernel: &Kernel) -> BTreeSet<Byte> {
     let mut walk = Walk {
         kernel,
-        epochs: (0, 0),
+        epochs: Epochs::default(),
         words: BTreeMap::new(),
     };
     walk.steps(&kernel.steps);
@@ -52,8 +60,9 @@ fn race(a: &Event, b: &Event) -> bool {
     let apart =
         a.element.0 >= b.element.0 + b.element.1 || b.element.0 >= a.element.0 + a.element.1;
     let ordered = a.thread == b.thread
-        || same_cta && a.epochs.0 != b.epochs.0
-        || same_warp && a.epochs.1 != b.epochs.1;
+        || a.epochs.grid != b.epochs.grid
+        || same_cta && a.epochs.cta != b.epochs.cta
+        || same_warp && a.epochs.warp != b.epochs.warp;
     let morally_strong = match (a.scope, b.scope) {
         (Some(one), Some(other)) => {
             a.element == b.element && (same_cta || one.min(other) > Scope::Cluster)
@@ -65,7 +74,7 @@ fn race(a: &Event, b: &Event) -> bool {
 
 struct Walk<'a> {
     kernel: &'a Kernel,
-    epochs: (u32, u32),
+    epochs: Epochs,
     /// By memory and 8-byte word.
     words: BTreeMap<(Option<u64>, u32), Vec<Event>>,
 }
@@ -89,13 +98,21 @@ impl Walk<'_> {
                         }
                     }
                 }
-                Step::Barrier(_) => self.epochs = (self.epochs.0 + 1, self.epochs.1 + 1),
-                Step::WarpBarrier { .. } => self.epochs.1 += 1,
+                Step::Grid => self.pass(1, 1),
+                Step::Barrier(_) => self.pass(0, 1),
+                Step::WarpBarrier { .. } => self.pass(0, 0),
                 Step::Loop { times, steps } => (0..*times).for_each(|_| self.steps(steps)),
                 // These order in ways that are not followed here.
                 Step::Named { .. } | Step::ClusterArrive { .. } | Step::ClusterWait => {}
             }
         }
+    }
+
+    /// Passes a barrier, which may be one of the grid and one of the CTA.
+    fn pass(&mut self, grid: u32, cta: u32) {
+        self.epochs.grid += grid;
+        self.epochs.cta += cta;
+        self.epochs.warp += 1;
     }
 
     fn act(&mut self, act: &Act, thread: (u32, u32, u32)) {
