@@ -183,7 +183,7 @@ pub struct LaunchBlock {
     /// From a cell to its first witness: `witnesses - cells`.
     pub to_witness: u64,
     /// Where the CTA of a cell is the thread's own, the least difference between the cell and the
-    /// thread's identity with which the cell is over for the thread, being of an older barrier epoch;
+    /// thread's identity with which the cell is of an older barrier epoch;
     /// at an even multiple of 8 bytes, as it is read together with the next.
     pub over_from: u64,
     /// How many such differences there are from there on; 0 when there are none.

@@ -139,9 +139,9 @@ impl Widths {
         }
     }
 
-    /// Where the CTA of a cell of shared memory is the thread's own, the differences between the cell
-    /// and the thread's identity with which the cell is over, being of an older barrier epoch: the
-    /// least, and how many there are. None in a launch with grid epochs, which may be lost.
+    /// Where the CTA of a cell is the thread's own, the differences between the cell and the thread's
+    /// identity with which the cell is of an older barrier epoch: the least, and how many there are. None
+    /// in a launch with grid epochs, which may be lost.
     pub fn over(&self) -> (u64, u64) {
         let shifts = self.shifts();
         let from = crate::rule::up(1, shifts.barrier);

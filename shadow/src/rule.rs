@@ -238,9 +238,46 @@ pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
 }
 
 /// Whether a weak store leaves nothing else to remember of `cell`: its owner is the one that stores, in
-/// the same epochs. Whatever conflicts with what the owner did before conflicts with the store.
-pub const fn is_covered(cell: u64, me: u64, kind: u32) -> bool {
-    kind == WEAK_STORE && (cell ^ me) & !classes(WEAK_STORE) == 0
+/// the same epochs, or is of the same CTA before its last barrier. Whatever conflicts with what the
+/// owner did before conflicts with the store.
+pub const fn is_covered(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
+    let own = (cell ^ me) & !classes(WEAK_STORE) == 0;
+    kind == WEAK_STORE && (own || is_before_barrier(cell, me, shifts))
+}
+
+/// The bits that a cell of which [`is_before_barrier`] is true has in common with the thread.
+const BEFORE_BARRIER: u64 = GENERATION_MASK | BUSY | GRID_MULTI;
+
+/// Whether nobody is changing a cell, and what it stands for was done by the thread's own CTA alone,
+/// before its last barrier: all of it is ordered before what the thread does. Not where grid epochs
+/// may be lost.
+const fn is_before_barrier(cell: u64, me: u64, shifts: &Shifts) -> bool {
+    let differs = cell ^ me;
+    let own = differs & BEFORE_BARRIER == 0 && above(differs, shifts.cta) == 0;
+    own && above(differs, shifts.barrier) != 0 && shifts.grid == 64
+}
+
+/// The bits of a cell that decide, beside its epochs, on [`claimed_before_barrier`].
+pub const fn compared_before_barrier(kind: u32) -> u64 {
+    let grid = if kind == WEAK_LOAD {
+        GRID_CLASS_MASK
+    } else {
+        0
+    };
+    BEFORE_BARRIER | grid
+}
+
+/// How a cell of the thread's own CTA from before its last barrier differs from the thread when an
+/// access of `kind` leaves nothing else to remember: a weak store, or a weak load where the CTA has
+/// done nothing but load. Such an access claims the cell for itself.
+pub const fn claimed_before_barrier(kind: u32) -> u64 {
+    if kind == WEAK_STORE {
+        0
+    } else if kind == WEAK_LOAD {
+        classes(WEAK_LOAD) & GRID_CLASS_MASK
+    } else {
+        NEVER
+    }
 }
 
 /// The first cell of a CTA's slot, by its number; slots have `index_mask + 1` cells. `me` is without
@@ -388,31 +425,46 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     }
 }
 
-/// Whether nothing but weak loads is remembered of a granule whose cell nobody is changing: the common
-/// case of [`access`] for one more weak load. Not where grid epochs may be lost.
+/// Whether nobody is changing the cell of a granule, and nothing but weak loads is remembered of it
+/// that may happen at the same time as one more: the common case of [`access`] for a weak load. Not where
+/// grid epochs may be lost.
 pub const fn only_loads(cell: u64, me: u64, shifts: &Shifts) -> bool {
-    let all = GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK;
     let differs = cell ^ me;
-    let alike = differs & (all | GENERATION_MASK | BUSY) == classes(WEAK_LOAD);
-    alike && above(differs, shifts.tag) == 0 && shifts.grid == 64
+    if differs & (GENERATION_MASK | BUSY) != 0
+        || above(differs, shifts.tag) != 0
+        || shifts.grid != 64
+    {
+        return false;
+    }
+    let loads = classes(WEAK_LOAD);
+    if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
+        return (differs ^ loads) & GRID_CLASS_MASK == 0;
+    }
+    let within_cta = CTA_CLASS_MASK | WARP_CLASS_MASK;
+    above(differs, shifts.barrier) != 0 || (differs ^ loads) & within_cta == 0
 }
 
 /// The next cell then: whoever comes to it shares it, or begins a newer epoch.
 pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     let differs = cell ^ me;
     let fresh = me | classes(WEAK_LOAD);
+    // What the CTA has done before matters to other CTAs.
+    let joined = cell | classes(WEAK_LOAD) & GRID_CLASS_MASK;
+    let fresh_of_cta = fresh | joined & GRID_CLASS_MASK;
     if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
         cell | GRID_MULTI
+    } else if is_over(cell, me, shifts) {
+        fresh
     } else if above(differs, shifts.barrier) != 0 {
-        fresh
+        fresh_of_cta
     } else if cell & WARP_MULTI != 0 || differs & WARP_MASK != 0 {
-        cell | WARP_MULTI
+        joined | WARP_MULTI
     } else if differs >> WARP_EPOCH_SHIFT != 0 {
-        fresh
+        fresh_of_cta
     } else if differs & LANE_MASK != 0 {
-        cell | WARP_LANE_MULTI
+        joined | WARP_LANE_MULTI
     } else {
-        cell
+        joined
     }
 }
 

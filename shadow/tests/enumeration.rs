@@ -105,7 +105,9 @@ impl Walk<'_> {
                         let next = rule::join_loads(cell, me_here, &self.shifts);
                         assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
                     }
-                    if rule::is_covered(cell, me_here, kind) {
+                    if rule::is_covered(cell, me_here, kind, &self.shifts)
+                        || claims_before_barrier(cell, me_here, kind, &self.shifts)
+                    {
                         let alone = me_here | rule::classes(kind);
                         assert_eq!((outcome.next, outcome.verdict), (alone, rule::OK));
                     }
@@ -198,6 +200,19 @@ fn pass_grid_barrier(me: u64, shifts: &Shifts) -> u64 {
 fn passes_fast(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
     let everyones = (cell ^ me) & rule::compared(shifts) == rule::shared(kind);
     everyones || passes_fast_shared(cell, me, kind, shifts)
+}
+
+/// The device's claim of a cell of the thread's own CTA from before its last barrier
+/// (`device::Claim`), as it is pasted.
+fn claims_before_barrier(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
+    let differs = cell ^ me;
+    let alike = differs & rule::compared_before_barrier(kind) == rule::claimed_before_barrier(kind);
+    let (from, end) = (1 << shifts.barrier, rule::up(1, shifts.cta));
+    let span = match shifts.grid {
+        64 => end.wrapping_sub(from),
+        _ => 0,
+    };
+    alike && differs.wrapping_sub(from) < span
 }
 
 /// Where several lanes of a warp do the same, the device enters two of them: after a second without

@@ -306,8 +306,9 @@ pub unsafe extern "C" fn __cudarun_slow(
     }
 }
 
-/// One weak load of one granule, where witnesses have no stamps: shares the cell in few steps where
-/// loads are all that it stands for, and else asks [`__cudarun_slow`].
+/// One weak load of one granule, where witnesses have no stamps: enters the cell in few steps where
+/// nothing but loads may happen at the same time (`rule::only_loads`), and else asks
+/// [`__cudarun_slow`].
 ///
 /// `cell_at` is the address of the cell, `who` is `me` with the granule's tag.
 #[inline(never)]
@@ -356,12 +357,15 @@ pub unsafe extern "C" fn __cudarun_load(
             row: row(launch),
             tag: who ^ me,
         };
+        let last = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | other << WITNESS_LANE_SHIFT;
         if !begins {
             witness::remember_one_more(&at, &shifts, cell, mine);
+        } else if next & GRID_CLASS_MASK != rule::classes(rule::WEAK_LOAD) & GRID_CLASS_MASK {
+            // Other CTAs may still conflict with what this one wrote before its last barrier.
+            witness::begin_loads(&at, &shifts, cell, mine, if others == 0 { mine } else { last });
         } else if others == 0 {
             witness::remember_alone(&at, false, mine, 0);
         } else {
-            let last = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | other << WITNESS_LANE_SHIFT;
             witness::remember_loads(&at, mine, last);
         }
         publish_cell(cell_at, next);
@@ -422,7 +426,7 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                 witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine)
             };
             let write = kind > rule::STRONG_LOAD_CTA;
-            let over = rule::is_over(cell, me, shifts) | rule::is_covered(cell, me, kind);
+            let over = rule::is_over(cell, me, shifts) | rule::is_covered(cell, me, kind, shifts);
             if over | (outcome.verdict != rule::OK) {
                 witness::remember_alone(witnesses, write, by.mine, by.stamp);
             } else {

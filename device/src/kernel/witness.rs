@@ -118,6 +118,20 @@ pub fn remember_loads(at: &At, first: u64, last: u64) {
     at.enter(WITNESS_WRITES + WITNESS_LAST, 0, 0);
 }
 
+/// Enters the first and the last load since a barrier, in a cell that knows of a write before it: in the
+/// place of all earlier loads.
+#[inline(always)]
+pub fn begin_loads(at: &At, shifts: &Shifts, before: u64, first: u64, last: u64) {
+    let sole = at.witness(0);
+    if sole & WITNESS_SOLE != 0 {
+        let write = at.whole(sole, before, shifts);
+        at.enter(WITNESS_WRITES, write, 0);
+        at.enter(WITNESS_WRITES + WITNESS_LAST, write, 0);
+    }
+    at.enter(WITNESS_LOADS, first, 0);
+    at.enter(WITNESS_LOADS + WITNESS_LAST, last, 0);
+}
+
 /// Enters an access that made the cell `next`, where it stood for others before.
 pub fn remember(at: &At, shifts: &Shifts, before: u64, next: u64, write: bool, mine: u64, stamp: u64) {
     let sole = at.witness(0);

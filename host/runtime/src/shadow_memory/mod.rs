@@ -302,6 +302,7 @@ impl ShadowMemory {
             _ => 0,
         };
         self.generation = self.generation % MAX_GENERATION + 1;
+        let (over_from, over_span) = widths.over();
         let block = LaunchBlock {
             cells: self.cells,
             witnesses: self.witnesses,
@@ -327,14 +328,13 @@ impl ShadowMemory {
             stamps: stamps[0],
             sample_mask: self.sample_mask,
             to_witness: self.witnesses.wrapping_sub(self.cells),
-            over_from: 0,
-            over_span: 0,
+            over_from,
+            over_span,
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
             owner_shift: 0,
             unwritten,
         };
-        let (over_from, over_span) = widths.over();
         let shared_block = LaunchBlock {
             cells: self.shared.0,
             witnesses: self.shared_witnesses,
@@ -342,8 +342,6 @@ impl ShadowMemory {
             window_base: 0,
             in_turn: 1,
             to_witness: self.shared_witnesses.wrapping_sub(self.shared.0),
-            over_from,
-            over_span,
             ..block
         };
         let behind = slots.divide(shared_block, shared, &widths, shape.ctas);
