@@ -8,6 +8,7 @@
 //! * [`pointer`]: pointers that a program hands to an entry point; [`image`]: what it hands to a load.
 //! * [`steps`]: launches in steps, before `cuLaunchKernel`.
 //! * [`probe`]: whether a driver works.
+//! * [`interrupts`]: signals that end a process which has something to write down first.
 //! * [`signals`]: of a process that waits for another one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
@@ -17,6 +18,7 @@ pub mod elf;
 pub mod fatbin;
 pub mod gpu;
 pub mod image;
+pub mod interrupts;
 pub mod mem;
 pub mod pointer;
 pub mod probe;

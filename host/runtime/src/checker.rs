@@ -255,11 +255,15 @@ impl Checker {
         launch.error = outcome.error;
         launch.unsupported = outcome.unsupported;
         launch.error_frames = outcome.error_frames;
+        launch.interrupted = outcome.interrupted;
+        launch.untold = outcome.running && begun.journaled;
+        launch.ended = outcome.ended;
         let mut drained = Drained::default();
         if let Some(place) = begun.place {
             let shadow = self.shadow(device);
             let found = match outcome.refused {
                 true => Ok(Drained::default()),
+                false if outcome.running => shadow.look(device, place),
                 false => shadow.drain(device, place),
             };
             shadow.release(place);

@@ -17,6 +17,7 @@ pub mod options;
 mod pairs;
 mod phases;
 mod place;
+pub mod progress;
 mod reference;
 mod replay;
 pub mod report;

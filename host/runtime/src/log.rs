@@ -31,6 +31,8 @@ pub enum Event {
         /// Accesses that its checks do not name.
         sites: Vec<Site>,
     },
+    /// A launch was asked for; when nothing is said of its end, the process ended before.
+    Begun(Box<Begun>),
     /// A launch ended.
     Launch(Box<Launch>),
     /// A pair of sites raced in a launch.
@@ -120,6 +122,17 @@ pub struct Frame {
     pub function: Option<String>,
 }
 
+/// A launch that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Its number in the process, from 1.
+    pub launch: u64,
+    /// Its kernel, mangled.
+    pub kernel: String,
+    /// CTAs.
+    pub grid: [u32; 3],
+}
+
 /// A launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
@@ -164,6 +177,15 @@ pub struct Launch {
     /// Source lines of the instruction it failed at, innermost inlined function first.
     #[serde(default)]
     pub error_frames: Vec<Frame>,
+    /// A signal has interrupted it; what it had found by then is told.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// What it had found by then could not be read, because the device still ran it.
+    #[serde(default)]
+    pub untold: bool,
+    /// CTAs that had ended when it was interrupted, where the device tells.
+    #[serde(default)]
+    pub ended: Option<u64>,
 }
 
 /// Counts of one launch; see `shadow::layout::Counters`.

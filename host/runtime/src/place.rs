@@ -57,7 +57,8 @@ pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Op
         }
         LaunchError::Timeout { running, .. } => running.iter_mut().map(|at| &mut at.line).collect(),
         LaunchError::Unsupported { line, .. } => vec![line],
-        LaunchError::UnknownModule
+        LaunchError::Interrupted { .. }
+        | LaunchError::UnknownModule
         | LaunchError::UnknownKernel(_)
         | LaunchError::InvalidConfiguration(_)
         | LaunchError::OutOfResources(_)

@@ -6,6 +6,8 @@
 //! a launch needs what another still uses (the one journal, a place in the tables, cells that have to
 //! be renewed), it waits for that one, [`PATIENCE`] at most, and goes on unchecked.
 
+mod interrupt;
+
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,7 +42,8 @@ pub struct Kernel {
 pub struct Ticket {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
-    flight: Option<Flight>,
+    /// Number of its flight.
+    flight: Option<u64>,
 }
 
 /// Launches between two events.
@@ -85,6 +88,8 @@ pub struct Session {
     checker: Checker,
     gpus: BTreeMap<u64, Gpu>,
     flights: Vec<Flight>,
+    /// Those that the driver is being asked for.
+    asked: Vec<Flight>,
     /// Somebody has waited for them in vain, and none has ended since.
     stuck: bool,
     /// Places of nodes of graphs, by context and value of the hidden parameter.
@@ -104,6 +109,7 @@ impl Session {
             checker,
             gpus: BTreeMap::new(),
             flights: Vec::new(),
+            asked: Vec::new(),
             stuck: false,
             places: HashMap::new(),
             retired: Vec::new(),
@@ -117,9 +123,14 @@ impl Session {
         &mut self.checker
     }
 
-    /// Whether anything is in flight.
+    /// Whether nothing is in flight, and nothing about to be.
     pub fn is_idle(&self) -> bool {
-        self.flights.is_empty()
+        self.flights.is_empty() && self.asked.is_empty()
+    }
+
+    /// Whether the driver is being asked for a launch.
+    pub fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
     }
 
     /// Makes sure that a context is known: `open` looks at it.
@@ -159,15 +170,18 @@ impl Session {
         }
         Ticket {
             parameter: begun.as_ref().and_then(|begun| begun.parameter),
-            flight: begun.and_then(|begun| self.open(context, stream, vec![(kernel, begun)])),
+            flight: begun.and_then(|begun| self.ask(context, stream, vec![(kernel, begun)])),
         }
     }
 
     /// The driver has been asked for the launch; `error` says why it refused.
     pub fn launched(&mut self, ticket: Ticket, error: Option<String>) {
-        let Some(flight) = ticket.flight else {
+        let number = ticket.flight;
+        let mut asked = self.asked.iter();
+        let Some(index) = asked.position(|flight| Some(flight.number) == number) else {
             return;
         };
+        let flight = self.asked.remove(index);
         let Some(gpu) = self.gpus.get_mut(&flight.context) else {
             return;
         };
@@ -320,7 +334,7 @@ impl Session {
         }
         let flight = match launches.is_empty() {
             true => None,
-            false => self.open(context, stream, launches),
+            false => self.ask(context, stream, launches),
         };
         Ticket {
             parameter: None,
@@ -460,6 +474,15 @@ impl Session {
         thread::sleep(pause);
         self.poll();
         true
+    }
+
+    /// Puts the first event before launches that the driver is to be asked for; the number of their
+    /// flight.
+    fn ask(&mut self, context: u64, stream: usize, launches: Vec<(Kernel, Begun)>) -> Option<u64> {
+        let flight = self.open(context, stream, launches)?;
+        let number = flight.number;
+        self.asked.push(flight);
+        Some(number)
     }
 
     /// Puts the first event before launches that are to come.

@@ -217,7 +217,13 @@ impl CheckedSim {
             sectors: stats.global_sectors,
             error: result.as_ref().err().map(ToString::to_string),
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
+            interrupted: matches!(result, Err(LaunchError::Interrupted { .. })),
+            ended: match &result {
+                Err(LaunchError::Interrupted { progress, .. }) => Some(progress.done),
+                _ => None,
+            },
             error_frames,
+            running: false,
         };
         let keep_all = audit.is_some();
         let journal = checker.journal(&self.device, &begun, key, extent, keep_all);

@@ -97,6 +97,17 @@ pub struct Limits {
     pub max_warp_instructions: Option<u64>,
     /// Wall-clock time.
     pub timeout: Option<Duration>,
+    /// Asked before every turn of a warp; false ends the launch.
+    pub go_on: Option<fn(Progress) -> bool>,
+}
+
+/// How far a launch has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// CTAs that have ended.
+    pub done: u64,
+    /// CTAs of the launch.
+    pub ctas: u64,
 }
 
 type Write = dyn FnMut(&[u8]) + Send;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use ptx::ast::Space;
 
+use crate::config::Progress;
+
 /// Where in a launch something happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -158,6 +160,15 @@ pub enum LaunchError {
         /// Where some warps were.
         running: Vec<Place>,
     },
+    /// Whoever launched it wanted no more of it; see [`Limits::go_on`](crate::Limits::go_on).
+    Interrupted {
+        /// The kernel.
+        kernel: String,
+        /// Warp instructions executed until then.
+        warp_instructions: u64,
+        /// How far it had come.
+        progress: Progress,
+    },
     /// The kernel, or a function it calls, has an instruction that the device does not know.
     Unsupported {
         /// The kernel.
@@ -252,6 +263,14 @@ impl fmt::Display for LaunchError {
                     None => Ok(()),
                 }
             }
+            Self::Interrupted {
+                kernel,
+                warp_instructions,
+                progress: Progress { done, ctas },
+            } => write!(
+                f,
+                "{kernel} was interrupted after {warp_instructions} warp instructions, when {done} of its {ctas} blocks had ended"
+            ),
             Self::Unsupported { kernel, what, line } => {
                 write!(
                     f,

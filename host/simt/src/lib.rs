@@ -31,7 +31,7 @@ mod values;
 mod windows;
 
 pub use config::{
-    DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Schedule, Sink,
+    DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Progress, Schedule, Sink,
 };
 pub use device::{Device, ModuleId};
 pub use error::{LaunchError, LoadError, Place, Waiting};

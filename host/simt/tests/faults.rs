@@ -4,6 +4,7 @@ mod common;
 
 use common::{fail, kernel, load};
 use simt::{Launch, LaunchError, Limits, Schedule};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 fn illegal(body: &str) -> (u64, u32, bool, [u32; 3]) {
@@ -122,11 +123,11 @@ fn endless_recursion_and_endless_loops() {
     let limits = [
         Limits {
             max_warp_instructions: Some(100_000),
-            timeout: None,
+            ..Limits::default()
         },
         Limits {
-            max_warp_instructions: None,
             timeout: Some(Duration::from_millis(50)),
+            ..Limits::default()
         },
     ];
     for limits in limits {
@@ -141,6 +142,38 @@ fn endless_recursion_and_endless_loops() {
                 matches!(error, LaunchError::Timeout { ref running, .. } if !running.is_empty())
             );
         }
+    }
+}
+
+#[test]
+fn whoever_launched_it_may_end_it() {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    let mut rig = load(&kernel(
+        "mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0; loop: @%p0 bra loop; ret;",
+    ));
+    for schedule in [Schedule::RoundRobin, Schedule::Seeded(1)] {
+        ASKED.store(0, Ordering::Relaxed);
+        let launch = |params| Launch {
+            limits: Limits {
+                // The first CTA has ended by then.
+                go_on: Some(|progress| {
+                    assert_eq!(progress.ctas, 3);
+                    ASKED.fetch_add(1, Ordering::Relaxed) < 5000
+                }),
+                ..Limits::default()
+            },
+            schedule,
+            ..Launch::new([3, 1, 1], [32, 1, 1], params)
+        };
+        let error = rig.run_with(1, launch).unwrap_err();
+        let LaunchError::Interrupted { progress, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!((progress.done, progress.ctas), (1, 3));
+        // It is asked before each turn, and not once more after it has said no.
+        assert_eq!(ASKED.load(Ordering::Relaxed), 5001);
+        let text = error.to_string();
+        assert!(text.contains("1 of its 3 blocks had ended"), "{text}");
     }
 }
 

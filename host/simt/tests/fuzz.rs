@@ -62,6 +62,7 @@ fn run(text: &str, seed: u64) -> Result<(), simt::LaunchError> {
         limits: Limits {
             max_warp_instructions: Some(2000),
             timeout: None,
+            ..Limits::default()
         },
         schedule: if seed.is_multiple_of(2) {
             Schedule::RoundRobin

@@ -30,7 +30,9 @@ pub(crate) const AUDIT: &str = "audit.so";
 pub(crate) const INTERPOSER_VARIABLE: &str = "CUDARUN_CHECK_INTERPOSER";
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// SIGKILL and SIGTERM have these numbers on every Linux.
+/// SIGHUP, SIGINT, SIGKILL and SIGTERM have these numbers on every Linux.
+const HANG_UP: i32 = 1;
+const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
 const TERMINATE: i32 = 15;
 
@@ -78,6 +80,16 @@ pub(crate) struct Ended {
     pub(crate) timed_out: bool,
     /// We were asked to stop while it ran.
     pub(crate) interrupted: bool,
+}
+
+impl Ended {
+    /// The program was ended by a signal that asks programs to end.
+    pub(crate) fn by_signal(&self) -> bool {
+        let asking = [HANG_UP, INTERRUPT, TERMINATE];
+        self.exit
+            .signal
+            .is_some_and(|signal| asking.contains(&signal))
+    }
 }
 
 /// Starts the program and waits for its end.

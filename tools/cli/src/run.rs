@@ -183,6 +183,8 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             ran.context.exit = ended.exit;
         }
         ran.timed_out |= ended.timed_out;
+        let left = schedule + 1 < args.schedules;
+        ran.context.interrupted |= ended.by_signal() || ended.interrupted && left;
         if ended.interrupted || ended.timed_out {
             break;
         }
@@ -245,6 +247,14 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
             ran.context.exit.code = Some(1);
         }
         ran.timed_out |= done.timed_out;
+        if done.signal.is_some() {
+            ran.context.interrupted = true;
+            ran.context.exit = ExitStatus {
+                code: None,
+                signal: done.signal,
+            };
+            break;
+        }
     }
     ran.context.seconds = start.elapsed().as_secs_f64();
     Ok(ran)

@@ -60,6 +60,12 @@ pub struct Outcome {
     pub refused: bool,
     /// It failed because the device lacks an instruction.
     pub unsupported: bool,
+    /// A signal has interrupted it.
+    pub interrupted: bool,
+    /// CTAs that had ended by then, where the device tells.
+    pub ended: Option<u64>,
+    /// It may still run: only what lies in memory of the host is read.
+    pub running: bool,
     /// Source lines of the instruction it failed at, innermost inlined function first.
     pub error_frames: Vec<log::Frame>,
 }
@@ -165,7 +171,7 @@ impl Checker {
                 begun.launch.why_not = Some(why);
             }
         }
-        self.launches += 1;
+        self.tell_begun(&begun);
         begun.started = Instant::now();
         Ok(begun)
     }
@@ -181,7 +187,7 @@ impl Checker {
     ) -> Begun {
         self.start(device);
         let mut begun = self.begun(key, kernel, extent);
-        self.launches += 1;
+        self.tell_begun(&begun);
         begun.launch.why_not = Some(why.to_owned());
         if self.hidden_parameter(key, kernel).is_some() {
             begun.parameter = self.idle(device);
@@ -244,6 +250,17 @@ impl Checker {
         launch.checked = false;
         launch.why_not = Some(why.to_owned());
         self.write(log::Event::Launch(Box::new(launch)));
+    }
+
+    /// Counts a launch, and writes down that it is about to begin.
+    fn tell_begun(&mut self, begun: &Begun) {
+        self.launches += 1;
+        let launch = &begun.launch;
+        self.write(log::Event::Begun(Box::new(log::Begun {
+            launch: launch.launch,
+            kernel: launch.kernel.clone(),
+            grid: launch.grid,
+        })));
     }
 
     fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {

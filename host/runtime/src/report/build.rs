@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use super::advice::advise;
 use super::latency::Latencies;
 use super::model::{
-    Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Kernel, KernelLaunch, Level,
-    Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
+    Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
+    KernelLaunch, Level, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
 };
 use super::side::{Side, access, frames, side};
 use super::source::Sources;
@@ -31,6 +31,8 @@ pub struct Context {
     pub argv: Vec<String>,
     /// How it ended; of several schedules, the first that did not end well.
     pub exit: ExitStatus,
+    /// A signal has kept schedules from being run to their end.
+    pub interrupted: bool,
     /// When it started.
     pub start: Option<SystemTime>,
     /// Wall time of all schedules.
@@ -71,6 +73,8 @@ struct Builder<'a> {
     report: Report,
     kernels: BTreeMap<String, Kernel>,
     latencies: Latencies,
+    /// A signal has interrupted a launch.
+    interrupted: bool,
     /// Index of the race, and the rank of its witness.
     races: HashMap<[Side; 2], (usize, Rank)>,
 }
@@ -115,6 +119,7 @@ impl<'a> Builder<'a> {
             report: Report::default(),
             kernels: BTreeMap::new(),
             latencies: Latencies::default(),
+            interrupted: false,
             races: HashMap::new(),
         }
     }
@@ -141,13 +146,14 @@ impl<'a> Builder<'a> {
                     said.launches.insert(launch.launch, launch);
                 }
                 Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
-                Event::Race(_) | Event::Note { .. } => {}
+                Event::Begun(_) | Event::Race(_) | Event::Note { .. } => {}
             }
         }
         for event in &log.events {
             match event {
                 Event::Start { pid, device, .. } => self.start(*pid, device),
                 Event::Module(module) => self.module(module),
+                Event::Begun(begun) => self.begun(begun, &said),
                 Event::Launch(launch) => self.launch(launch),
                 Event::Race(race) => self.race(race, &said),
                 Event::Sites { .. } => {}
@@ -206,6 +212,28 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// A launch without an end, or with one by a signal.
+    fn begun(&mut self, begun: &log::Begun, said: &Said<'_>) {
+        let end = said.launches.get(&begun.launch);
+        if end.is_some_and(|launch| !launch.interrupted) {
+            return;
+        }
+        if end.is_none() {
+            let kernel = self.kernels.entry(begun.kernel.clone()).or_default();
+            kernel.launches += 1;
+            self.report.coverage.launches.total += 1;
+        }
+        self.interrupted |= end.is_some();
+        self.report.coverage.incomplete.push(Incomplete {
+            kernel: demangle(&begun.kernel),
+            mangled: begun.kernel.clone(),
+            launch: begun.launch,
+            blocks: begun.grid.iter().map(|&n| u64::from(n)).product(),
+            ended: end.and_then(|launch| launch.ended),
+            told: end.is_some_and(|launch| !launch.untold),
+        });
+    }
+
     fn launch(&mut self, launch: &log::Launch) {
         let kernel = self.kernels.entry(launch.kernel.clone()).or_default();
         if kernel.ptx_source.is_empty() {
@@ -222,9 +250,10 @@ impl<'a> Builder<'a> {
         let coverage = &mut self.report.coverage;
         coverage.launches.total += 1;
         // What the device could not run was not checked either.
-        let ran = !launch.unsupported;
+        let ran = !launch.unsupported && !launch.interrupted;
         coverage.launches.checked += u64::from(launch.checked && ran);
-        coverage.launches.failed += u64::from(launch.error.is_some());
+        let failed = launch.error.as_ref().filter(|_| !launch.interrupted);
+        coverage.launches.failed += u64::from(failed.is_some());
         coverage.records.conflicts += launch.counters.conflicts;
         coverage.records.dropped += launch.counters.dropped;
         coverage.cells.evictions += launch.counters.evictions;
@@ -251,7 +280,7 @@ impl<'a> Builder<'a> {
         stats.program_bytes = stats.program_bytes.max(launch.program_bytes);
         stats.shadow_bytes = stats.shadow_bytes.max(launch.shadow_bytes);
         self.latencies.record(&launch.kernel, launch.seconds);
-        if let Some(message) = &launch.error {
+        if let Some(message) = failed {
             self.failure(launch, message);
         }
     }
@@ -429,6 +458,7 @@ impl<'a> Builder<'a> {
         report.tool.sample = context.sample.max(1);
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
+        report.run.interrupted = context.interrupted || self.interrupted;
         report.run.host = host();
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;

@@ -1,6 +1,6 @@
 //! The last two lines of a text report: SUMMARY and COVERAGE.
 
-use super::model::{Accesses, Outcome, Report};
+use super::model::{Accesses, Incomplete, Outcome, Report};
 use super::words::{counted, listed, number, put_in};
 
 pub(super) fn summary(report: &Report) -> String {
@@ -33,6 +33,9 @@ pub(super) fn summary(report: &Report) -> String {
             format_args!("; the program was killed by signal {signal}"),
         ),
         _ => {}
+    }
+    if report.run.interrupted {
+        text.push_str("; the run was interrupted");
     }
     if numbers.outcome == Outcome::Incomplete {
         let why = match report.coverage.launches.checked {
@@ -95,6 +98,11 @@ pub(super) fn coverage(report: &Report) -> String {
         let last = parts.len() - 1;
         parts[last] += &format!(" ({})", listed(&reasons));
     }
+    if !coverage.incomplete.is_empty() {
+        let named: Vec<String> = coverage.incomplete.iter().map(incomplete).collect();
+        let count = counted(named.len() as u64, "launch");
+        parts.push(format!("{count} incomplete: {}", named.join(", ")));
+    }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }
@@ -153,4 +161,17 @@ pub(super) fn coverage(report: &Report) -> String {
         counted(coverage.records.dropped, "record")
     ));
     format!("COVERAGE: {}", parts.join(", "))
+}
+
+/// Which launch had not ended, and how far it had come.
+pub(super) fn incomplete(of: &Incomplete) -> String {
+    let far = match of.ended {
+        Some(ended) => format!(
+            ", after {} of {}",
+            number(ended),
+            counted(of.blocks, "block")
+        ),
+        None => String::new(),
+    };
+    format!("#{} of {}{far}", of.launch, of.kernel)
 }

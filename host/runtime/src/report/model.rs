@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.2";
+pub const SCHEMA_VERSION: &str = "1.3";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -62,6 +62,8 @@ pub struct Run {
     pub seconds: f64,
     /// The devices.
     pub devices: Vec<DeviceName>,
+    /// A signal has ended the program, or a launch, or kept further schedules from being run.
+    pub interrupted: bool,
 }
 
 /// How a process ended: by a code or by a signal.
@@ -123,6 +125,8 @@ pub struct Coverage {
     pub unchecked_functions: Vec<UncheckedFunction>,
     /// Launches.
     pub launches: Launches,
+    /// Launches that had not ended when their process did, in the order in which they began.
+    pub incomplete: Vec<Incomplete>,
     /// Race records.
     pub records: Records,
     /// What the cells could not keep.
@@ -202,10 +206,27 @@ pub struct UncheckedFunction {
 pub struct Launches {
     /// All.
     pub total: u64,
-    /// Checked, to their end or to their failure.
+    /// Checked, to their end or to their failure, but not merely until their process ended.
     pub checked: u64,
     /// Failed.
     pub failed: u64,
+}
+
+/// A launch that had not ended when its process did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Incomplete {
+    /// Its kernel, demangled.
+    pub kernel: String,
+    /// Its kernel, mangled.
+    pub mangled: String,
+    /// Its number in its process, from 1.
+    pub launch: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Those that had ended, where that is known.
+    pub ended: Option<u64>,
+    /// What it had found by then is in the report.
+    pub told: bool,
 }
 
 /// Race records.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::coverage::{coverage, summary};
+use super::coverage::{self, coverage, summary};
 use super::excerpt;
 use super::model::{Failure, Report};
 use super::source::Sources;
@@ -39,6 +39,17 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     }
     for failure in &report.failures {
         put(&mut text, format_args!("{}", render_failure(failure)));
+    }
+    for launch in &report.coverage.incomplete {
+        let found = match launch.told {
+            true => "what it had found by then is reported",
+            false => "what it had found is not known",
+        };
+        let which = coverage::incomplete(launch);
+        put(
+            &mut text,
+            format_args!("warning: the process ended in launch {which}; {found}"),
+        );
     }
     if !style.quiet {
         for note in &report.notes {

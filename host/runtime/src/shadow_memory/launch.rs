@@ -120,6 +120,22 @@ impl LaunchMemory {
         device.fetch(self.fetched, self.counters, size_of::<Counters>() as u64)
     }
 
+    /// Reads what a launch has found that may still run, as far as it lies in memory of the host.
+    pub(super) fn look(&self, device: &dyn Device, capacity: u64) -> Result<Drained, DeviceError> {
+        let mut records = vec![Record::zeroed(); capacity as usize];
+        device.read(self.records, bytemuck::cast_slice_mut(&mut records))?;
+        let complete = records.into_iter().filter(|record| record.ready == 1);
+        let records: Vec<_> = complete.map(|record| (record, 1)).collect();
+        let mut counters = Counters::zeroed();
+        counters.records = records.len() as u64;
+        counters.conflicts = counters.records;
+        Ok(Drained {
+            counters,
+            records,
+            dropped: 0,
+        })
+    }
+
     /// Reads what the launch found; there is room for `capacity` records.
     pub(super) fn drain(
         &mut self,

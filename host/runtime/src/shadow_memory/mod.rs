@@ -382,6 +382,17 @@ impl ShadowMemory {
         }
     }
 
+    /// Reads what a launch has found that may still run, as far as it lies in memory of the host.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn look(&self, device: &dyn Device, place: usize) -> Result<Drained, DeviceError> {
+        match self.launches.get(place) {
+            Some(memory) => memory.look(device, u64::from(self.records)),
+            None => Ok(Drained::default()),
+        }
+    }
+
     /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
     /// dropped.
     ///

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use driver::image::Refusal;
+use driver::interrupts;
 use driver::sys::CUresult;
 use ptx::ast::Item;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
-use runtime::{Checker, options};
+use runtime::{Checker, options, progress};
 use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
@@ -121,7 +122,20 @@ impl Engine {
         mut launch: Launch,
     ) -> Result<(), Box<LaunchError>> {
         launch.printf = self.printf.clone();
-        let Err(error) = self.device.launch(module, kernel, &launch) else {
+        let result = match self.device.checker() {
+            None => self.device.launch(module, kernel, &launch),
+            Some(_) => {
+                launch.limits.go_on = Some(progress::go_on);
+                let _held = interrupts::hold();
+                let result = self.device.launch(module, kernel, &launch);
+                // What the launch has found is written down.
+                if let Some(signal) = interrupts::caught() {
+                    interrupts::end(signal);
+                }
+                result
+            }
+        };
+        let Err(error) = result else {
             return Ok(());
         };
         output::report(&error);

@@ -127,6 +127,8 @@ fn verdict(error: &LaunchError) -> (CUresult, bool) {
         LaunchError::Deadlock { .. } | LaunchError::Timeout { .. } => {
             (CUresult::LAUNCH_TIMEOUT, true)
         }
+        // The process is about to end.
+        LaunchError::Interrupted { .. } => (CUresult::LAUNCH_FAILED, true),
         // Nothing has run, so the program may go on without this kernel.
         LaunchError::Unsupported { .. } => (CUresult::NOT_SUPPORTED, false),
         LaunchError::UnknownModule | LaunchError::UnknownKernel(_) => {

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::gpu::Gpu;
+use driver::interrupts::{self, Held};
 use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult};
 use runtime::log::Writer;
@@ -20,6 +21,9 @@ use crate::{note, resolve};
 
 /// Between two looks at what is in flight, unless the program looks itself.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long a signal that ends the process waits for those who use the watch, and as long again for
+/// launches in flight.
+const SHORT: Duration = Duration::from_millis(500);
 /// How long the end of the process waits for launches that nobody has waited for.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -41,6 +45,10 @@ pub(crate) struct Watch {
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
     wake: Sender<()>,
+    /// There is a thread that ends the process by a signal.
+    ends: bool,
+    /// Signals that end the process are held, because something is in flight.
+    held: Option<Held>,
 }
 
 /// A loaded module.
@@ -102,6 +110,23 @@ pub(crate) fn with<R>(ask: impl FnOnce(&mut Watch) -> R) -> Option<R> {
     Some(ask(&mut watch))
 }
 
+/// Asks the watch once it is free, if it is within a time: whoever has it may wait for the device.
+fn with_soon(patience: Duration, ask: impl FnOnce(&mut Watch)) {
+    let Some(Some(watch)) = WATCH.get() else {
+        return;
+    };
+    let started = Instant::now();
+    ASKING.set(true);
+    let _asking = Asking;
+    while started.elapsed() < patience {
+        match watch.try_lock() {
+            Ok(mut watch) => return ask(&mut watch),
+            Err(TryLockError::Poisoned(watch)) => return ask(&mut watch.into_inner()),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 thread_local! {
     /// This thread asks the watch. Constant and without destructor, for calls at exit.
     static ASKING: Cell<bool> = const { Cell::new(false) };
@@ -156,7 +181,8 @@ fn start() -> Option<Mutex<Watch>> {
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the function may be called at any time, and never unwinds.
     let _ = unsafe { libc::atexit(at_exit) };
-    spawn(woken);
+    spawn("cudarun-check", move || drain(&woken));
+    let ends = spawn("cudarun-signals", end_by_signal);
     Some(Mutex::new(Watch {
         session: Session::new(Checker::new(options, log)),
         modules: HashMap::new(),
@@ -167,11 +193,13 @@ fn start() -> Option<Mutex<Watch>> {
         links: HashMap::new(),
         bodies: HashSet::new(),
         wake,
+        ends,
+        held: None,
     }))
 }
 
-/// Starts the thread that drains what the program does not wait for.
-fn spawn(woken: Receiver<()>) {
+/// Starts a thread of ours; false if there is none.
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     // The program's signals are none of its business. A thread inherits what is blocked.
     // SAFETY: both sets are initialised by the calls.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -181,30 +209,52 @@ fn spawn(woken: Receiver<()>) {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
     }
-    let spawned = thread::Builder::new()
-        .name("cudarun-check".to_owned())
-        .spawn(move || {
-            while woken.recv().is_ok() {
-                loop {
-                    thread::sleep(PAUSE);
-                    // What they were sent for is in flight by now.
-                    woken.try_iter().for_each(drop);
-                    let idle = with(|watch| {
-                        watch.session.poll();
-                        watch.session.is_idle()
-                    });
-                    if idle != Some(false) {
-                        break;
-                    }
-                }
-            }
-        });
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
     // SAFETY: the set was filled in above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
-    if let Err(error) = spawned {
+    if let Err(error) = &spawned {
         note::once(&format!(
             "races are told only when the program waits: {error}"
         ));
+    }
+    spawned.is_ok()
+}
+
+/// Drains what the program does not wait for.
+fn drain(woken: &Receiver<()>) {
+    while woken.recv().is_ok() {
+        loop {
+            thread::sleep(PAUSE);
+            // What they were sent for is in flight by now, or the driver is being asked for it.
+            woken.try_iter().for_each(drop);
+            let idle = with(|watch| {
+                // A driver may keep us waiting until it has answered, and the watch with us.
+                if !watch.session.is_asking() {
+                    watch.session.poll();
+                }
+                let idle = watch.session.is_idle();
+                if idle {
+                    watch.held = None;
+                }
+                idle
+            });
+            if idle != Some(false) {
+                break;
+            }
+        }
+    }
+}
+
+/// Ends the process by the signal that wants it to end, when what was found is written down.
+fn end_by_signal() {
+    if !interrupts::wait() {
+        return;
+    }
+    let write = || with_soon(SHORT, |watch| watch.session.interrupt(SHORT));
+    // What it has not written by then is missing.
+    let _ = std::panic::catch_unwind(write);
+    if let Some(signal) = interrupts::caught() {
+        interrupts::end(signal);
     }
 }
 
@@ -262,8 +312,12 @@ impl Watch {
         self.attributes.retain(|(_, of), _| *of != context);
     }
 
-    /// A launch is in flight.
-    pub(crate) fn wake(&self) {
+    /// A launch is in flight, or the driver is about to be asked for one.
+    pub(crate) fn wake(&mut self) {
+        // What is in flight is lost with the process; otherwise there is nothing to wait for.
+        if self.ends && self.held.is_none() && !self.session.is_idle() {
+            self.held = Some(interrupts::hold());
+        }
         // Without the thread there is nobody to wake.
         let _ = self.wake.send(());
     }

@@ -9,7 +9,7 @@ use super::random::Random;
 use super::step::Ran;
 use super::warp::State;
 use crate::code::{Kind, Program};
-use crate::config::{DeviceConfig, Launch, LaunchStats, Schedule};
+use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
 use crate::error::{LaunchError, Waiting};
 use crate::memory::Memory;
 use crate::observer::Observer;
@@ -296,6 +296,13 @@ impl<O: Observer> Grid<'_, O> {
         {
             return Err(self.timeout());
         }
+        let progress = Progress {
+            done: self.total - self.left,
+            ctas: self.total,
+        };
+        if limits.go_on.is_some_and(|go_on| !go_on(progress)) {
+            return Err(self.interrupted(progress));
+        }
         let ran: Ran =
             self.machine
                 .run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random)?;
@@ -337,6 +344,15 @@ impl<O: Observer> Grid<'_, O> {
             kernel: self.machine.setup.kernel.to_owned(),
             warp_instructions: self.machine.stats.warp_instructions,
             running: running.into_iter().map(|group| group.at).collect(),
+        })
+    }
+
+    #[cold]
+    fn interrupted(&self, progress: Progress) -> Box<LaunchError> {
+        Box::new(LaunchError::Interrupted {
+            kernel: self.machine.setup.kernel.to_owned(),
+            warp_instructions: self.machine.stats.warp_instructions,
+            progress,
         })
     }
 

@@ -5,11 +5,12 @@ pub(crate) mod spec;
 use std::io::Write;
 use std::path::Path;
 
+use driver::interrupts;
 use ptx::ast::{Function, Item, Module, Statement};
 use runtime::log::{Event, Writer};
 use runtime::names::demangle;
 use runtime::sim::CheckedSim;
-use runtime::{Checker, Options};
+use runtime::{Checker, Options, progress};
 use simt::{Device, DeviceConfig, Launch, LaunchError, Sink};
 
 use crate::args::KernelArgs;
@@ -31,6 +32,8 @@ pub(crate) struct Done {
     pub(crate) events: Vec<Event>,
     pub(crate) failed: bool,
     pub(crate) timed_out: bool,
+    /// The signal that has come while it ran.
+    pub(crate) signal: Option<i32>,
 }
 
 impl<'a> Job<'a> {
@@ -123,7 +126,10 @@ impl<'a> Job<'a> {
         launch.cooperative = self.flags.cooperative;
         // A closed standard output is the reader's choice.
         launch.printf = Sink::new(|text| drop(std::io::stdout().write_all(text)));
+        launch.limits.go_on = Some(progress::go_on);
+        let held = interrupts::hold();
         let result = sim.launch(id, &self.kernel, &launch);
+        drop(held);
         for (number, at, values) in buffers {
             if show && self.flags.dump.contains(&number) {
                 let mut bytes = vec![0; values.bytes.len()];
@@ -140,6 +146,7 @@ impl<'a> Job<'a> {
                 .checker()
                 .map(|checker| checker.events().to_vec())
                 .unwrap_or_default(),
+            signal: interrupts::caught(),
             timed_out: matches!(result, Err(LaunchError::Timeout { .. })),
             // What the device lacks is no failure of the kernel.
             failed: result.is_err_and(|error| !matches!(error, LaunchError::Unsupported { .. })),

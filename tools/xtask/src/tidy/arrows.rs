@@ -21,7 +21,10 @@ const LEVELS: [&[&str]; 6] = [
 ];
 
 /// Arrows inside a level that tests alone may use.
-const TEST_ARROWS: [(&str, &str); 3] = [
+const TEST_ARROWS: [(&str, &str); 6] = [
+    ("cudarun-check", "shim-audit"),
+    ("cudarun-check", "shim-cuda"),
+    ("cudarun-check", "shim-interposer"),
     ("device", "simt"),
     ("shim-interposer", "shim-cuda"),
     ("shim-interposer", "shim-audit"),

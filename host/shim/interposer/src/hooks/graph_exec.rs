@@ -371,7 +371,11 @@ pub(crate) unsafe fn cuGraphLaunch(
         // Within a capture it becomes part of another graph.
         match capture(real, number) {
             Some(_) => None,
-            None => Some(watch.session.begin_graph(context, number, exec)),
+            None => {
+                let ticket = watch.session.begin_graph(context, number, exec);
+                watch.wake();
+                Some(ticket)
+            }
         }
     });
     // SAFETY: the caller keeps the conditions of the C function.

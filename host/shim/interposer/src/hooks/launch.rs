@@ -189,6 +189,7 @@ pub(super) unsafe fn launch(
             }
             None => {
                 let ticket = watch.session.begin(context, stream, kernel, asked.early);
+                watch.wake();
                 Plan::Launch(function, ticket)
             }
         })
