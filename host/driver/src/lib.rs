@@ -10,6 +10,7 @@
 //! * [`probe`]: whether a driver works.
 //! * [`interrupts`]: signals that end a process which has something to write down first.
 //! * [`signals`]: of a process that waits for another one.
+//! * [`terminal`]: standard error, if it is one.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
 
 pub mod client;
@@ -25,5 +26,6 @@ pub mod probe;
 pub mod signals;
 pub mod steps;
 pub mod sys;
+pub mod terminal;
 
 pub use device::{Device, DeviceError};

@@ -4,7 +4,7 @@
 mod judge;
 mod launch;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -62,6 +62,8 @@ pub struct Checker {
     modules: HashMap<u32, Module>,
     next_site: u32,
     launches: u64,
+    /// Sites of the races so far.
+    races: HashSet<[u32; 2]>,
     allocations: Allocations,
     /// By the memory that they lie in.
     shadows: BTreeMap<u64, ShadowMemory>,
@@ -77,6 +79,7 @@ impl Checker {
             modules: HashMap::new(),
             next_site: 1,
             launches: 0,
+            races: HashSet::new(),
             allocations: Allocations::default(),
             shadows: BTreeMap::new(),
             started: false,
@@ -390,7 +393,15 @@ impl Checker {
         }
     }
 
+    /// Pairs of accesses that have raced in the launches that have ended.
+    pub(crate) fn races(&self) -> u64 {
+        self.races.len() as u64
+    }
+
     fn write(&mut self, event: Event) {
+        if let Event::Race(race) = &event {
+            self.races.insert([race.previous_site, race.site]);
+        }
         // The log's folder was writable when the process started. If it no longer is, the program
         // goes on and the missing events show as an incomplete run.
         let _ = self.writer.write(event);

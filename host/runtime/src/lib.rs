@@ -29,4 +29,4 @@ mod told;
 mod values;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
-pub use options::{Mode, Model, Options, ShadowSize, parse_sample};
+pub use options::{Mode, Model, Options, ShadowSize, Show, parse_sample};

@@ -7,6 +7,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+/// How the name of a log ends.
+pub const EXTENSION: &str = "jsonl";
+
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -440,7 +443,7 @@ impl Writer {
     /// # Errors
     /// When the file cannot be made.
     pub fn create(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(format!("{}.jsonl", std::process::id()));
+        let path = folder.join(format!("{}.{EXTENSION}", std::process::id()));
         Ok(Self::File(
             File::options().create(true).append(true).open(path)?,
         ))

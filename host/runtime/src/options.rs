@@ -37,6 +37,8 @@ pub struct Options {
     pub sample: u32,
     /// Wall-clock limit of one launch on the simulated device, in seconds.
     pub timeout: Option<f64>,
+    /// Whether long launches show how far they are.
+    pub progress: Show,
 }
 
 impl Default for Options {
@@ -52,6 +54,7 @@ impl Default for Options {
             journal: false,
             sample: 1,
             timeout: None,
+            progress: Show::default(),
         }
     }
 }
@@ -91,6 +94,19 @@ pub enum Mode {
     Fast,
     /// Happens-before on the host over every access. The program runs as it is.
     Full,
+}
+
+/// Whether a launch that takes long shows on standard error how far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Show {
+    /// It does not.
+    #[default]
+    Never,
+    /// If that is a terminal.
+    Terminal,
+    /// Whatever it is.
+    Always,
 }
 
 /// Which conflicts are told, see docs/memory-model.md.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use shadow::hb::{Cause, Engine, Held, Luck, Lucky, Place, Race};
 
+use crate::progress;
 use crate::sides::{Compared, Sides};
 
 /// Pairs of sites kept per launch.
@@ -87,6 +88,7 @@ impl Pairs {
             }
             None if self.found.len() < PAIRS => {
                 let at = self.found.len();
+                progress::found();
                 self.index.insert(key, at);
                 self.fresh.push(at);
                 self.found.push(Found {

@@ -90,6 +90,8 @@ pub struct Session {
     flights: Vec<Flight>,
     /// Those that the driver is being asked for.
     asked: Vec<Flight>,
+    /// The one whose progress is shown.
+    shown: Option<u64>,
     /// Somebody has waited for them in vain, and none has ended since.
     stuck: bool,
     /// Places of nodes of graphs, by context and value of the hidden parameter.
@@ -110,6 +112,7 @@ impl Session {
             gpus: BTreeMap::new(),
             flights: Vec::new(),
             asked: Vec::new(),
+            shown: None,
             stuck: false,
             places: HashMap::new(),
             retired: Vec::new(),

@@ -9,6 +9,7 @@ use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, Modu
 use crate::audit::{Audit, Both};
 use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
+use crate::progress;
 use crate::reference::{Reference, Scrutiny};
 
 /// A simulated device whose launches are checked if there is a checker.
@@ -179,6 +180,7 @@ impl CheckedSim {
         };
         let device = &mut Reserved(&mut self.device);
         let begun = checker.begin(device, key, kernel, extent, &launch.params);
+        progress::begin(kernel, begun.number(), checker.races());
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
             launch.schedule = Schedule::Seeded(seed);
@@ -233,6 +235,7 @@ impl CheckedSim {
         }
         let judged = reference.or(journal).map(Reference::finish);
         checker.end(&self.device, begun, outcome, judged);
+        progress::end();
         result
     }
 

@@ -114,6 +114,13 @@ pub(crate) struct RunArgs {
     /// Print nothing but races, SUMMARY and COVERAGE
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Show how far a launch is that takes long, also where standard error is no terminal, or with
+    /// --quiet
+    #[arg(long, overrides_with = "no_progress")]
+    pub(crate) progress: bool,
+    /// Do not show how far launches are [default: shown on a terminal, unless --quiet]
+    #[arg(long, overrides_with = "progress")]
+    pub(crate) no_progress: bool,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
     /// The program and its arguments, or a .ptx file
@@ -370,6 +377,17 @@ mod tests {
         assert_eq!(args.kernel.arg.len(), 1);
         let words = ["cudarun-check", "x.ptx", "--gird", "1"];
         assert!(parse(words.map(OsString::from)).is_err());
+    }
+
+    #[test]
+    fn the_last_word_on_progress_counts() {
+        let of = |words: &[&str]| {
+            let args = run(words);
+            (args.progress, args.no_progress)
+        };
+        assert_eq!(of(&["./app"]), (false, false));
+        assert_eq!(of(&["--no-progress", "--progress", "./app"]), (true, false));
+        assert_eq!(of(&["--progress", "--no-progress", "./app"]), (false, true));
     }
 
     #[test]

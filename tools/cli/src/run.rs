@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 use runtime::report::model::ExitStatus;
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
-use runtime::{Mode, Model, Options, ShadowSize, log};
+use runtime::{Mode, Model, Options, ShadowSize, Show, log, progress};
 
 use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
 use crate::device::Device;
@@ -90,6 +90,11 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
         journal: args.journal,
         kernels: args.kernel_name.clone(),
         sample: args.sample,
+        progress: match (args.progress, args.no_progress || args.quiet) {
+            (true, _) => Show::Always,
+            (false, true) => Show::Never,
+            (false, false) => Show::Terminal,
+        },
         ..Options::default()
     }
 }
@@ -178,6 +183,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             &options,
             args.timeout,
         )?;
+        progress::wipe(&logs);
         ran.logs.extend(read_logs(&logs)?);
         if ran.context.exit.code == Some(0) {
             ran.context.exit = ended.exit;
@@ -207,6 +213,7 @@ fn read_logs(folder: &Path) -> Result<Vec<Log>, Stop> {
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
         paths.push(entry.map_err(cannot)?.path());
     }
+    paths.retain(|path| path.extension().is_some_and(|end| end == log::EXTENSION));
     paths.sort();
     let read = |path: &PathBuf| log::read(path).map(|events| Log { events }).map_err(cannot);
     paths.iter().map(read).collect()
@@ -239,6 +246,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
     for schedule in 0..args.schedules {
         let mut options = options(args, schedule);
         options.timeout = args.timeout.map(|limit| limit.as_secs_f64());
+        progress::enable(options.progress, None);
         let done = job.run(options, schedule == 0)?;
         ran.logs.push(Log {
             events: done.events,

@@ -1,74 +1,18 @@
 //! Programs that are ended while they run: by signals to them or to the tool, and by themselves. What
 //! was found by then is reported, and the program ends as it would have.
 
-#[path = "../../../host/shim/interposer/tests/common/mod.rs"]
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
 
-use common::Place;
+use common::{WAYS, Way, built, command};
 use driver::signals;
 use serde_json::Value;
 
 const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
-
-/// The tool's libraries, and the program.
-struct Built {
-    place: Place,
-    program: PathBuf,
-}
-
-fn built() -> &'static Built {
-    static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let place = Place::new();
-        let library = place.simulated();
-        place.audit();
-        let lines = include_str!("c/ends.ptx").lines();
-        let quoted = lines.map(|line| format!("{:?}\n", format!("{line}\n")));
-        let header = format!(
-            "static const char ptx[] =\n{};\n",
-            quoted.collect::<String>()
-        );
-        std::fs::write(place.path("ends.h"), header).expect("a writable folder");
-        let include = format!("-I{}", place.path("").display());
-        let library = library.display().to_string();
-        let program = place.compile("tests/c/ends.c", "ends", &[&include, &library, "-pthread"]);
-        Built { place, program }
-    })
-}
-
-/// Where kernels run.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    /// On the simulated device.
-    Simulated,
-    /// Through the interposer, with the simulated driver as the real one.
-    Interposed,
-}
-
-const WAYS: [Way; 2] = [Way::Simulated, Way::Interposed];
-
-/// The tool, with flags for a way.
-fn tool(way: Way, folder: &Path) -> Command {
-    let built = built();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
-    command.env("CUDARUN_CHECK_LIB", built.place.path(""));
-    command.args(["--format", "text", "--format"]);
-    command.arg(format!("json:{}", folder.join("report.json").display()));
-    match way {
-        Way::Simulated => command.args(["--device", "sim"]),
-        Way::Interposed => command
-            .args(["--device", "gpu"])
-            .env("CUDARUN_CHECK_DRIVER", built.place.path("libcuda.so.1"))
-            .env("CUDARUN_CHECK_DRIVER_SIMULATED", "1"),
-    };
-    command
-}
 
 /// A program under the tool.
 struct Running {
@@ -90,7 +34,7 @@ struct Ended {
 impl Running {
     fn new(way: Way, flags: &[&str], arguments: &[&str]) -> Running {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut command = tool(way, folder.path());
+        let mut command = command(way, folder.path());
         command.args(flags).arg(&built().program).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut tool = command.stderr(Stdio::piped()).spawn().expect("it starts");
@@ -313,9 +257,18 @@ fn a_program_that_ends_itself_keeps_what_was_found_before() {
 fn a_kernel_of_a_file_that_is_interrupted_tells_what_it_has_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/ends.ptx");
-    let mut command = tool(Way::Simulated, folder.path());
+    let mut command = command(Way::Simulated, folder.path());
     command.arg(file).args(["--kernel", "spin", "--grid", "3"]);
-    command.args(["--block", "1", "--arg", "u32[1]", "--schedules", "3"]);
+    command.args([
+        "--block",
+        "1",
+        "--arg",
+        "u32[1]",
+        "--arg",
+        "u32[1]",
+        "--schedules",
+        "3",
+    ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut line = String::new();

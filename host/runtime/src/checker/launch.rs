@@ -95,6 +95,11 @@ pub struct Begun {
 pub struct Busy;
 
 impl Begun {
+    /// The launch's number in the process, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.launch.launch
+    }
+
     /// Whether the launch is checked.
     pub fn is_checked(&self) -> bool {
         self.launch.checked
@@ -242,6 +247,15 @@ impl Checker {
     /// The hidden parameter of launches that are not checked, if the device has memory for it.
     pub fn idle(&mut self, device: &mut dyn Device) -> Option<u64> {
         self.shadow(device).idle(device).ok()
+    }
+
+    /// Races of a launch that may still run, as far as they lie in memory of the host.
+    pub(crate) fn found_so_far(&mut self, device: &dyn Device, begun: &Begun) -> u64 {
+        let shadow = self.shadow(device);
+        let found = begun.place.map(|place| shadow.look(device, place));
+        found.map_or(0, |found| {
+            found.map_or(0, |found| found.records.len() as u64)
+        })
     }
 
     /// What a launch finds cannot be read; its place stays taken, because it may still run.

@@ -18,7 +18,7 @@ pub mod source;
 pub mod text;
 mod time;
 mod value;
-mod words;
+pub(crate) mod words;
 
 pub use build::{Context, Log};
 pub use model::Report;

@@ -24,7 +24,7 @@ pub(super) fn listed(all: &[String]) -> String {
 }
 
 /// `1 race`, `2 races`, `1,204 launches`.
-pub(super) fn counted(count: u64, noun: &str) -> String {
+pub(crate) fn counted(count: u64, noun: &str) -> String {
     let ending = match (count, noun.ends_with("ch")) {
         (1, _) => "",
         (_, true) => "es",
@@ -34,7 +34,7 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
 }
 
 /// With commas between thousands.
-pub(super) fn number(value: u64) -> String {
+pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {

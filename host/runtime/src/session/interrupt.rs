@@ -1,9 +1,10 @@
-//! The end of a process whose launches have not ended.
+//! Launches that take long: how far they are, and the end of a process while they run.
 
 use std::time::Duration;
 
 use super::Session;
 use crate::checker::Outcome;
+use crate::progress;
 
 impl Session {
     /// The process is about to end by a signal: writes down what launches have found, also those that
@@ -29,5 +30,30 @@ impl Session {
                 self.checker.end(gpu, begun, outcome, None);
             }
         }
+    }
+
+    /// Shows the launch that has been in flight for longest, if it takes long.
+    pub fn show_progress(&mut self) {
+        let mut all = self.flights.iter().chain(&self.asked);
+        let oldest = all.next().and_then(|flight| {
+            let (kernel, begun) = flight.launches.first()?;
+            Some((
+                flight.number,
+                self.gpus.get(&flight.context)?,
+                kernel,
+                begun,
+            ))
+        });
+        let Some((number, gpu, kernel, begun)) = oldest else {
+            self.shown = None;
+            progress::end();
+            return;
+        };
+        if self.shown != Some(number) {
+            self.shown = Some(number);
+            progress::end();
+            progress::begin(&kernel.name, begun.number(), self.checker.races());
+        }
+        progress::show(|| self.checker.found_so_far(gpu, begun));
     }
 }

@@ -34,6 +34,7 @@ impl Engine {
         };
         let checker = match asked {
             Some((options, folder)) => {
+                progress::enable(options.progress, Some(&folder));
                 let log = Writer::create(&folder).map_err(|_| CUresult::SYSTEM_NOT_READY)?;
                 Some(Checker::new(options, log))
             }
@@ -43,7 +44,10 @@ impl Engine {
         Ok(Engine {
             device,
             kernels: HashMap::new(),
-            printf: Sink::new(output::write),
+            printf: Sink::new(|text| {
+                progress::erase();
+                output::write(text);
+            }),
         })
     }
 

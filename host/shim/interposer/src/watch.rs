@@ -15,7 +15,7 @@ use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult};
 use runtime::log::Writer;
 use runtime::session::Session;
-use runtime::{Checker, Mode, ModuleKey, options};
+use runtime::{Checker, Mode, ModuleKey, options, progress};
 
 use crate::{note, resolve};
 
@@ -178,6 +178,7 @@ fn start() -> Option<Mutex<Watch>> {
         }
     };
     let (wake, woken) = channel();
+    progress::enable(options.progress, Some(&folder));
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the function may be called at any time, and never unwinds.
     let _ = unsafe { libc::atexit(at_exit) };
@@ -232,6 +233,9 @@ fn drain(woken: &Receiver<()>) {
                 if !watch.session.is_asking() {
                     watch.session.poll();
                 }
+                if progress::is_enabled() {
+                    watch.session.show_progress();
+                }
                 let idle = watch.session.is_idle();
                 if idle {
                     watch.held = None;
@@ -253,6 +257,7 @@ fn end_by_signal() {
     let write = || with_soon(SHORT, |watch| watch.session.interrupt(SHORT));
     // What it has not written by then is missing.
     let _ = std::panic::catch_unwind(write);
+    progress::erase();
     if let Some(signal) = interrupts::caught() {
         interrupts::end(signal);
     }

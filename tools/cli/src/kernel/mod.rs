@@ -125,7 +125,10 @@ impl<'a> Job<'a> {
         launch.dynamic_shared = self.flags.shared.unwrap_or(0);
         launch.cooperative = self.flags.cooperative;
         // A closed standard output is the reader's choice.
-        launch.printf = Sink::new(|text| drop(std::io::stdout().write_all(text)));
+        launch.printf = Sink::new(|text| {
+            progress::erase();
+            drop(std::io::stdout().write_all(text));
+        });
         launch.limits.go_on = Some(progress::go_on);
         let held = interrupts::hold();
         let result = sim.launch(id, &self.kernel, &launch);

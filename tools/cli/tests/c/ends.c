@@ -1,11 +1,11 @@
 /* A program of the driver API that is ended in several ways.
 
-   ends [in-launch|on-host] [default|own|ignore|abort|exit|fault]
+   ends [in-launch|on-host] [default|own|ignore|abort|exit|fault|go-on]
 
    It says "pid N", launches a kernel that races and ends, and then either waits on the host ("waiting") or
    launches a kernel whose third block runs for ever ("spinning", which that kernel prints when the first
-   two have raced). The second word says what becomes of SIGINT, or how a thread of the program ends the
-   process while the kernel runs. */
+   two have raced). The second word says what becomes of SIGINT, or what a thread of the program does about
+   the kernel when it reads a line: it ends the process, or lets the kernel go on and end. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ typedef void *H;
 typedef uint64_t P;
 CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void),
     cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *),
-    cuMemAlloc_v2(P *, size_t), cuMemcpyDtoH_v2(void *, P, size_t),
+    cuMemAlloc_v2(P *, size_t), cuMemAllocHost_v2(void **, size_t),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H,
                    void **, void **);
 
@@ -42,12 +42,16 @@ static void own(int signal) {
 }
 
 static const char *how;
+static volatile uint32_t *end;
 
-/* Ends the process once the kernel runs, which a line on standard input says. */
 static void *other(void *unused) {
     char line[16];
     if (!fgets(line, sizeof line, stdin))
         _exit(9);
+    if (!strcmp(how, "go-on")) {
+        *end = 1;
+        return unused;
+    }
     if (!strcmp(how, "abort"))
         abort();
     if (!strcmp(how, "fault"))
@@ -61,7 +65,7 @@ int main(int argc, char **argv) {
     int in_launch = argc > 1 && !strcmp(argv[1], "in-launch");
     H context, module, count, spin;
     P word;
-    void *params[] = {&word};
+    void *params[] = {&word, &end};
     struct sigaction now;
     how = argc > 2 ? argv[2] : "default";
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -76,6 +80,8 @@ int main(int argc, char **argv) {
     CHECK(cuModuleGetFunction(&count, module, "count"));
     CHECK(cuModuleGetFunction(&spin, module, "spin"));
     CHECK(cuMemAlloc_v2(&word, 4));
+    CHECK(cuMemAllocHost_v2((void **)&end, 4));
+    *end = 0;
     CHECK(cuLaunchKernel(count, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     CHECK(cuCtxSynchronize());
     sigaction(SIGINT, NULL, &now);
@@ -88,7 +94,7 @@ int main(int argc, char **argv) {
         for (;;)
             pause();
     }
-    if (!strcmp(how, "abort") || !strcmp(how, "exit") || !strcmp(how, "fault"))
+    if (strcmp(how, "default") && strcmp(how, "own") && strcmp(how, "ignore"))
         pthread_create(&thread, NULL, other, NULL);
     CHECK(cuLaunchKernel(spin, 3, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     CHECK(cuCtxSynchronize());

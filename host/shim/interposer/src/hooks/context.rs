@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use driver::sys::*;
+use runtime::progress;
 use runtime::session::PATIENCE;
 
 use crate::watch::{with, with_begun};
@@ -10,6 +11,7 @@ use crate::watch::{with, with_begun};
 /// Drains what has ended, after the program has waited for it.
 fn waited(result: CUresult) -> CUresult {
     with_begun(|watch| watch.session.poll());
+    progress::erase();
     result
 }
 

@@ -386,6 +386,7 @@ pub(crate) unsafe fn cuGraphLaunch(
             watch.session.launched(ticket, error);
             watch.wake();
         });
+        runtime::progress::erase();
     }
     result
 }

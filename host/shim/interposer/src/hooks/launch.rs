@@ -8,6 +8,7 @@ use driver::pointer::Ptr;
 use driver::steps::Block;
 use driver::sys::*;
 use runtime::Extent;
+use runtime::progress;
 use runtime::session::{Kernel, Ticket};
 
 use crate::resolve;
@@ -223,6 +224,7 @@ pub(super) unsafe fn launch(
             watch.session.launched(ticket, error);
             watch.wake();
         });
+        progress::erase();
     }
     result
 }

@@ -1,0 +1,79 @@
+//! A program that is ended, and the tool with its libraries.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+#[path = "../../../../host/shim/interposer/tests/common/mod.rs"]
+mod libraries;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use libraries::Place;
+pub(crate) use libraries::text;
+
+/// The tool's libraries, and the program.
+pub(crate) struct Built {
+    place: Place,
+    pub(crate) program: PathBuf,
+}
+
+pub(crate) fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let place = Place::new();
+        let library = place.simulated();
+        place.audit();
+        let lines = include_str!("../c/ends.ptx").lines();
+        let quoted = lines.map(|line| format!("{:?}\n", format!("{line}\n")));
+        let header = format!(
+            "static const char ptx[] =\n{};\n",
+            quoted.collect::<String>()
+        );
+        std::fs::write(place.path("ends.h"), header).expect("a writable folder");
+        let include = format!("-I{}", place.path("").display());
+        let library = library.display().to_string();
+        let program = place.compile("tests/c/ends.c", "ends", &[&include, &library, "-pthread"]);
+        Built { place, program }
+    })
+}
+
+/// Where kernels run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// On the simulated device.
+    Simulated,
+    /// Through the interposer, with the simulated driver as the real one.
+    Interposed,
+}
+
+pub(crate) const WAYS: [Way; 2] = [Way::Simulated, Way::Interposed];
+
+/// Variables and first arguments of the tool for a way; `folder` takes the report as JSON.
+pub(crate) fn tool(way: Way, folder: &Path) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
+    let place = &built().place;
+    let json = format!("json:{}", folder.join("report.json").display());
+    let mut arguments = vec![
+        "--format".to_owned(),
+        "text".to_owned(),
+        "--format".to_owned(),
+        json,
+    ];
+    let mut variables = vec![("CUDARUN_CHECK_LIB", place.path(""))];
+    match way {
+        Way::Simulated => arguments.extend(["--device".to_owned(), "sim".to_owned()]),
+        Way::Interposed => {
+            arguments.extend(["--device".to_owned(), "gpu".to_owned()]);
+            variables.push(("CUDARUN_CHECK_DRIVER", place.path("libcuda.so.1")));
+            variables.push(("CUDARUN_CHECK_DRIVER_SIMULATED", "1".into()));
+        }
+    }
+    (variables, arguments)
+}
+
+/// The tool as a command.
+pub(crate) fn command(way: Way, folder: &Path) -> Command {
+    let (variables, arguments) = tool(way, folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+    command.envs(variables).args(arguments);
+    command
+}
