@@ -102,6 +102,7 @@ fn ctas_that_wait_for_each_other() {
         limits: Limits {
             max_warp_instructions: Some(10_000_000),
             timeout: None,
+            ..Limits::default()
         },
         ..Launch::new([200, 1, 1], [1, 1, 1], params)
     };

@@ -54,6 +54,7 @@ fn limited(grid: u32, block: u32, schedule: Schedule, params: Vec<u8>) -> Launch
         limits: Limits {
             max_warp_instructions: Some(3_000_000),
             timeout: None,
+            ..Limits::default()
         },
         ..Launch::new([grid, 1, 1], [block, 1, 1], params)
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
+use driver::interrupts;
 use runtime::report::model::ExitStatus;
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
@@ -243,6 +244,8 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
         timed_out: false,
     };
     let start = Instant::now();
+    // What the schedules before have found is to be reported too.
+    let _held = interrupts::hold();
     for schedule in 0..args.schedules {
         let mut options = options(args, schedule);
         options.timeout = args.timeout.map(|limit| limit.as_secs_f64());

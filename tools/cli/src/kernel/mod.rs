@@ -83,7 +83,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Runs it once; prints the dumped buffers when `show`.
+    /// Runs it once, for somebody who [holds](interrupts::hold) signals; prints the dumped buffers when `show`.
     pub(crate) fn run(&self, options: Options, show: bool) -> Result<Done, Stop> {
         let internal = |what: String| Stop::new(INTERNAL, what);
         let device =
@@ -130,9 +130,7 @@ impl<'a> Job<'a> {
             drop(std::io::stdout().write_all(text));
         });
         launch.limits.go_on = Some(progress::go_on);
-        let held = interrupts::hold();
         let result = sim.launch(id, &self.kernel, &launch);
-        drop(held);
         for (number, at, values) in buffers {
             if show && self.flags.dump.contains(&number) {
                 let mut bytes = vec![0; values.bytes.len()];
