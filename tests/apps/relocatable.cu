@@ -5,7 +5,6 @@
 //@ expect(racy): race
 //@ nvcc: -rdc=true
 //@ with: relocatable_shapes.inc.cu relocatable_table.inc.cu
-//@ not-as-on-gpu: relocatable device code is not checked on a GPU yet
 #include "app.h"
 #include "relocatable.h"
 

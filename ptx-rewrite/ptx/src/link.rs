@@ -18,6 +18,13 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::ast::{Function, Item, Linkage, Module, Space, Span, Statement};
 use crate::lexer::{Kind, Token, tokens};
 
+/// Functions that every device has and no unit defines. Source: CUDA's PTX Writer's Guide to
+/// Interoperability, "System Calls".
+pub const SYSTEM_CALLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+
+/// In the names of the functions of NVIDIA's `libcudadevrt.a`, which is machine code only.
+const DEVICE_RUNTIME: [&str; 3] = ["GetParameterBuffer", "LaunchDevice", "__cudaCDP2"];
+
 /// A translation unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<'a> {
@@ -89,6 +96,16 @@ impl std::fmt::Display for LinkError {
 }
 
 impl std::error::Error for LinkError {}
+
+impl LinkError {
+    /// Whether a kernel that launches kernels is what needs the missing name.
+    pub fn is_nested_launch(&self) -> bool {
+        match self {
+            Self::Missing { symbol, .. } => DEVICE_RUNTIME.iter().any(|part| symbol.contains(part)),
+            Self::Duplicate { .. } | Self::Different { .. } => false,
+        }
+    }
+}
 
 /// What a name at module scope is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

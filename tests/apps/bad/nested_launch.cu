@@ -1,10 +1,10 @@
-// A kernel that launches a kernel: the simulated device says that it cannot, and the program gets an error.
+// A kernel that launches a kernel: the simulated device says that it cannot, and the program gets an error; as on
+// a GPU, it says that it does not check it.
 //@ expect: not-checked
 //@ exit: 75
 //@ variants: clean
 //@ nvcc: -rdc=true
-//@ not-as-on-gpu: it is told of relocatable code in general there
-//@ says: kernels that launch kernels do not run on the simulated device
+//@ says: kernels that launch kernels
 #include <cstdio>
 
 __global__ void inner(int *data) { data[threadIdx.x] = threadIdx.x; }

@@ -6,6 +6,7 @@ use driver::image::Refusal;
 use driver::interrupts;
 use driver::sys::CUresult;
 use ptx::ast::Item;
+use ptx::link::SYSTEM_CALLS;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, options, progress};
@@ -168,9 +169,6 @@ impl Engine {
     }
 }
 
-/// Functions that the device has itself.
-pub(crate) const PROVIDED: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
-
 /// External names in `text` that another module would have to define.
 ///
 /// What the device itself provides does not count.
@@ -192,7 +190,7 @@ pub(crate) fn unresolved(text: &str) -> Vec<String> {
         _ => None,
     });
     external
-        .filter(|name| !PROVIDED.contains(&name.as_str()) && !defined(name))
+        .filter(|name| !SYSTEM_CALLS.contains(&name.as_str()) && !defined(name))
         .map(|name| name.to_string())
         .collect()
 }

@@ -7,10 +7,10 @@ use driver::image::{self, Image as Found};
 pub(crate) use driver::image::{Refusal, Source};
 use driver::sys::{CUresult, jit_option};
 use ptx::ast::{Item, Span};
-use ptx::link::{LinkError, Unit};
+use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use simt::ModuleId;
 
-use crate::engine::{PROVIDED, unresolved};
+use crate::engine::unresolved;
 use crate::pointer::Ptr;
 
 /// The architecture the device compiles for.
@@ -57,14 +57,9 @@ fn linked(units: &[Source]) -> Result<Source, Refusal> {
             text: &unit.text,
         })
         .collect();
-    let text = ptx::link::link(&named, &PROVIDED).map_err(|errors| {
+    let text = ptx::link::link(&named, &SYSTEM_CALLS).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
-        // Kernels that launch kernels call functions that only the device has.
-        const NESTED: [&str; 3] = ["GetParameterBuffer", "LaunchDevice", "__cudaCDP2"];
-        let nested = errors.iter().any(|error| match error {
-            LinkError::Missing { symbol, .. } => NESTED.iter().any(|part| symbol.contains(part)),
-            _ => false,
-        });
+        let nested = errors.iter().any(LinkError::is_nested_launch);
         Refusal {
             code: match nested {
                 true => CUresult::NOT_SUPPORTED,

@@ -8,6 +8,7 @@ use driver::image::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::ast::Space;
+use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
 use crate::watch::{Module, Watch, with};
@@ -95,19 +96,47 @@ impl Watch {
 /// Reads an image and puts checks in, if that is possible and this process is checked.
 fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
     let source = match found {
-        Ok(Image::Text(source) | Image::Module(source)) => source,
-        Ok(Image::Units(units)) => {
-            let origin = units.first().map_or("a module", |unit| &unit.origin);
-            let why = "relocatable device code (-rdc=true) is not checked on a GPU";
-            with(|watch| watch.session.checker().note(format!("{origin}: {why}")));
-            return None;
+        Ok(Image::Text(source) | Image::Module(source)) => Ok(source),
+        Ok(Image::Units(units)) => linked(&units),
+        Err(refusal) => Err(refusal.message),
+    };
+    match source {
+        Ok(source) => with(|watch| watch.prepare(source, library)),
+        Err(why) => {
+            with(|watch| watch.session.checker().note(why));
+            None
         }
-        Err(refusal) => {
-            with(|watch| watch.session.checker().note(refusal.message));
-            return None;
+    }
+}
+
+/// The PTX of translation units of relocatable device code as one module, which the driver gets in place
+/// of the machine code that was linked of them; or why they run unchecked.
+fn linked(units: &[Source]) -> Result<Source, String> {
+    let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
+    let origin = names.join(" + ");
+    let units = units.iter().map(|unit| Unit {
+        name: &unit.origin,
+        text: &unit.text,
+    });
+    match ptx::link::link(&units.collect::<Vec<_>>(), &SYSTEM_CALLS) {
+        Ok(text) => Ok(Source {
+            text: text.into(),
+            origin,
+        }),
+        Err(errors) => Err(unlinked(&origin, &errors)),
+    }
+}
+
+/// One line about units that cannot be linked.
+fn unlinked(origin: &str, errors: &[LinkError]) -> String {
+    let why = match errors.iter().any(LinkError::is_nested_launch) {
+        true => "kernels that launch kernels are not checked".to_owned(),
+        false => {
+            let all: Vec<String> = errors.iter().map(LinkError::to_string).collect();
+            all.join("; ")
         }
     };
-    with(|watch| watch.prepare(source, library))
+    format!("{origin}: relocatable device code that runs unchecked: {why}")
 }
 
 /// Registers with which a block of the largest size still fits a multiprocessor.

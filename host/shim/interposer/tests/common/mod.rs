@@ -1,6 +1,8 @@
 //! Libraries and C programs that the tests of this folder make.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod program;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,0 +1,115 @@
+//! Programs that are checked, and what their logs say.
+
+use std::path::{Path, PathBuf};
+
+use runtime::Options;
+use runtime::log::{Event, Launch, Race};
+
+use super::{Place, text};
+
+/// A program under the interposer, with the simulated driver as the real one.
+pub(crate) struct Program {
+    pub(crate) place: Place,
+    pub(crate) driver: PathBuf,
+    pub(crate) program: PathBuf,
+}
+
+/// What a run has printed, and what the log says.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) launches: Vec<Launch>,
+    pub(crate) races: Vec<Race>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Ran {
+    /// Whether each launch was checked, by kernel.
+    pub(crate) fn checked(&self, kernel: &str) -> Vec<bool> {
+        let of = self
+            .launches
+            .iter()
+            .filter(|launch| launch.kernel == kernel);
+        of.map(|launch| launch.checked).collect()
+    }
+
+    /// Kernels of the launches that raced, each once.
+    pub(crate) fn racing(&self) -> Vec<String> {
+        let kernel = |race: &Race| {
+            let mut of = self.launches.iter();
+            let launch = of.find(|launch| launch.launch == race.launch);
+            launch.expect("a race is in a launch").kernel.clone()
+        };
+        let mut all: Vec<String> = self.races.iter().map(kernel).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl Program {
+    pub(crate) fn new() -> Program {
+        Program::of("tests/c/launches.c")
+    }
+
+    pub(crate) fn of(source: &str) -> Program {
+        let place = Place::new();
+        let driver = place.simulated();
+        let library = place.interposer().display().to_string();
+        let program = place.compile(source, "program", &[&library, "-pthread"]);
+        Program {
+            place,
+            driver,
+            program,
+        }
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str], options: &Options, fail: &str) -> Ran {
+        match fail.is_empty() {
+            true => self.run_with(arguments, options, &[]),
+            false => self.run_with(arguments, options, &[("CUDARUN_SIM_FAIL", fail)]),
+        }
+    }
+
+    pub(crate) fn run_with(
+        &self,
+        arguments: &[&str],
+        options: &Options,
+        more: &[(&str, &str)],
+    ) -> Ran {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let mut command = self.place.command(&self.program, &self.driver);
+        command.args(arguments);
+        command.env(runtime::options::DIRECTORY_VARIABLE, logs.path());
+        let options = serde_json::to_string(options).expect("options are JSON");
+        command.env(runtime::options::OPTIONS_VARIABLE, options);
+        command.envs(more.iter().copied());
+        let output = command.output().expect("it can be started");
+        let mut ran = Ran {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+            launches: Vec::new(),
+            races: Vec::new(),
+            notes: Vec::new(),
+        };
+        for event in read(logs.path()) {
+            match event {
+                Event::Launch(launch) => ran.launches.push(*launch),
+                Event::Race(race) => ran.races.push(*race),
+                Event::Note { text } => ran.notes.push(text),
+                _ => {}
+            }
+        }
+        ran
+    }
+}
+
+fn read(logs: &Path) -> Vec<Event> {
+    let files = std::fs::read_dir(logs).expect("a folder");
+    let paths = files.map(|file| file.expect("a file").path());
+    paths
+        .flat_map(|path| runtime::log::read(&path).expect("a log"))
+        .collect()
+}
