@@ -106,6 +106,34 @@ pub fn read_bytes(bytes: &[u8], origin: &str, sm: u32) -> Result<Image, Refusal>
     from_text(text, origin).map(Image::Text)
 }
 
+/// The bytes of a cubin or of a text, which say themselves where they end.
+pub fn contents(image: Ptr<c_void>) -> Option<Vec<u8>> {
+    let bytes = image.cast::<u8>();
+    if !starts_with(bytes, b"\x7fELF").ok()? {
+        let fat = [fatbin::WRAPPER_MAGIC, fatbin::MAGIC];
+        let fat = fat.map(|magic| starts_with(bytes, &magic.to_le_bytes()));
+        return match fat {
+            [Ok(false), Ok(false)] => Some(image.cast::<c_char>().text().ok()?.into_bytes()),
+            _ => None,
+        };
+    }
+    let mut head = [0; 64];
+    bytes.read(&mut head).ok()?;
+    bytes.bytes(usize::try_from(elf::length(&head)?).ok()?).ok()
+}
+
+/// The same of an image whose length is known, such as a file.
+pub fn contents_of(bytes: &[u8]) -> Option<&[u8]> {
+    let end = match bytes.starts_with(b"\x7fELF") {
+        true => usize::try_from(elf::length(bytes.first_chunk()?)?).ok()?,
+        false => bytes
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(bytes.len()),
+    };
+    bytes.get(..end)
+}
+
 fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
     if !text.contains(".version") {
         return Err(refuse(

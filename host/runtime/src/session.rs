@@ -35,6 +35,9 @@ pub struct Kernel {
     pub name: String,
     /// How it is launched.
     pub extent: Extent,
+    /// Values of its parameters, as its PTX lays them out: as many bytes as are known. Of a value that is
+    /// not known, all loads are checked.
+    pub parameters: Vec<u8>,
 }
 
 /// A launch that the driver has not been asked for yet.
@@ -430,10 +433,10 @@ impl Session {
         let mut polled = false;
         loop {
             let gpu = self.gpus.get_mut(&context)?;
-            let (name, extent) = (&kernel.name, kernel.extent);
+            let given = (kernel.extent, kernel.parameters.as_slice());
             match self
                 .checker
-                .try_begin(gpu, kernel.key, name, (extent, &[]), kept)
+                .try_begin(gpu, kernel.key, &kernel.name, given, kept)
             {
                 Ok(begun) => return Some(begun),
                 Err(_) if !polled => {

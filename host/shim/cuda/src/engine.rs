@@ -14,6 +14,8 @@ use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
 
+use crate::calls;
+
 /// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
     device: CheckedSim,
@@ -140,8 +142,12 @@ impl Engine {
                 result
             }
         };
-        let Err(error) = result else {
-            return Ok(());
+        let error = match result {
+            Ok(stats) => {
+                calls::launched(kernel, stats.warp_instructions);
+                return Ok(());
+            }
+            Err(error) => error,
         };
         output::report(&error);
         Err(Box::new(error))

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use driver::gpu::Gpu;
+use driver::image::Source;
 use driver::interrupts::{self, Held};
 use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult};
@@ -40,8 +41,11 @@ pub(crate) struct Watch {
     pub(crate) steps: HashMap<u64, Steps>,
     /// Primary contexts by device.
     pub(crate) primary: HashMap<i32, u64>,
-    /// Links of PTX with checks, by handle.
+    /// Links in progress, by handle.
     pub(crate) links: HashMap<u64, Link>,
+    /// What images were linked of, by their fingerprints: programs copy images, and load them when the link
+    /// is gone.
+    pub(crate) linked: HashMap<u64, Link>,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
     wake: Sender<()>,
@@ -55,8 +59,8 @@ pub(crate) struct Watch {
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) key: ModuleKey,
-    /// Number of parameters of each kernel, without the hidden one.
-    pub(crate) kernels: HashMap<String, usize>,
+    /// Offset and length in bytes of the parameters of each kernel, without the hidden one.
+    pub(crate) kernels: HashMap<String, Vec<(u32, u32)>>,
     /// Kernels that do not say how large a block may be.
     pub(crate) unlimited: Vec<String>,
     /// Variables that a kernel may write.
@@ -67,13 +71,13 @@ pub(crate) struct Module {
     pub(crate) told: HashSet<u64>,
 }
 
-/// A link in progress.
-#[derive(Clone, Debug)]
+/// What a program has given to the driver's linker.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Link {
-    /// Its one input with checks.
-    pub(crate) module: Module,
-    /// Address of the finished image.
-    pub(crate) image: Option<u64>,
+    /// PTX, in the order in which it came.
+    pub(crate) units: Vec<Source>,
+    /// The name of something that is machine code only, if there is any.
+    pub(crate) other: Option<String>,
 }
 
 /// A function or kernel that can be launched.
@@ -87,8 +91,39 @@ pub(crate) struct Function {
     pub(crate) params: usize,
     /// Offset of the hidden parameter in bytes, if it has one.
     pub(crate) hidden: Option<u32>,
+    /// The 64-bit values in its parameters that say which loads need no check.
+    pub(crate) values: Vec<Value>,
     /// The handle is that of a kernel of a library.
     pub(crate) kernel: bool,
+}
+
+/// A 64-bit value among the parameters of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value {
+    /// Which parameter it is in.
+    pub(crate) param: usize,
+    /// Where in that one, in bytes.
+    pub(crate) within: u32,
+    /// Where in all parameters, in bytes.
+    pub(crate) offset: u32,
+}
+
+/// Where in parameters with these offsets and lengths the 64-bit values at `wanted` are; none unless all
+/// of them are found.
+fn values(params: &[(u32, u32)], wanted: &[u32]) -> Vec<Value> {
+    let place = |&offset: &u32| {
+        let after = params.partition_point(|&(start, _)| start <= offset);
+        let param = after.checked_sub(1)?;
+        let (start, bytes) = params[param];
+        let within = offset - start;
+        (bytes >= 8 && within <= bytes - 8).then_some(Value {
+            param,
+            within,
+            offset,
+        })
+    };
+    let found: Option<Vec<Value>> = wanted.iter().map(place).collect();
+    found.unwrap_or_default()
 }
 
 static WATCH: OnceLock<Option<Mutex<Watch>>> = OnceLock::new();
@@ -192,6 +227,7 @@ fn start() -> Option<Mutex<Watch>> {
         steps: HashMap::new(),
         primary: HashMap::new(),
         links: HashMap::new(),
+        linked: HashMap::new(),
         bodies: HashSet::new(),
         wake,
         ends,
@@ -332,17 +368,21 @@ impl Watch {
         let Some(found) = self.modules.get(&module) else {
             return;
         };
-        let Some(&params) = found.kernels.get(name) else {
+        let Some(params) = found.kernels.get(name) else {
             return;
         };
         let key = found.key;
-        let hidden = self.session.checker().hidden_parameter(key, name);
+        let checker = self.session.checker();
+        let hidden = checker.hidden_parameter(key, name);
+        let values = values(params, checker.pointers(key, name));
+        let params = params.len();
         let function = Function {
             module,
             key,
             name: name.to_owned(),
             params,
             hidden,
+            values,
             kernel,
         };
         self.functions.insert(handle, function);

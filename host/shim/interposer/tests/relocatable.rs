@@ -13,7 +13,7 @@ const SUM: &str = "1280\n";
 #[test]
 fn units_are_linked_and_checked() {
     let program = Program::of("tests/c/units.c");
-    for form in ["module", "library"] {
+    for form in ["module", "library", "link"] {
         for mode in [Mode::Precise, Mode::Fast] {
             let options = Options {
                 mode,
@@ -26,6 +26,12 @@ fn units_are_linked_and_checked() {
             for kernel in ["racy", "fine"] {
                 assert_eq!(ran.checked(kernel), [true; 3], "{form} {mode:?} {kernel}");
             }
+            // Not the text that the simulated driver has made of both.
+            let origin = match form {
+                "link" => "kernels + functions",
+                _ => "embedded compute_70 code + embedded compute_70 code",
+            };
+            assert_eq!(ran.origins, [origin], "{form} {mode:?}");
             // The race is on a variable of another unit, in a function of another unit.
             let variable = |of: &runtime::log::Race| {
                 let made = of.allocation.as_ref().map(|of| of.api.as_str());

@@ -237,6 +237,7 @@ impl Machine {
                 block: launch.block,
                 shared: Extent::shared_bytes(fixed, launch.shared),
             },
+            parameters: params.clone(),
         };
         let ticket = session.begin(self.client.context(), 0, kernel, false);
         if let Some(offset) = loaded.hidden {

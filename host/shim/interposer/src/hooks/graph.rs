@@ -9,7 +9,7 @@ use driver::gpu;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
-use super::launch::Params;
+use super::launch::{Params, UNKNOWN};
 use super::nodes::{self, Places};
 use crate::watch::{Watch, with_begun};
 
@@ -81,7 +81,9 @@ pub(super) unsafe fn with_hidden(
 ) -> CUresult {
     let asked = nodes::asked(node, [0; 3]);
     let found = with_begun(|watch| {
-        let (context, function, _) = watch.kernel(real, &asked)?;
+        // What the kernel is given is looked at when its graph is made executable.
+        // SAFETY: no parameters are named.
+        let (context, function, _) = unsafe { watch.kernel(real, &asked, UNKNOWN) }?;
         function.hidden?;
         Some((function, place(watch, context)))
     });

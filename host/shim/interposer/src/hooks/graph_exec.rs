@@ -201,8 +201,10 @@ unsafe fn set_kernel<T>(
     let result = set(&mut place, given);
     if let (CUresult::SUCCESS, Some(params)) = (result, params) {
         let asked = nodes::asked(&params, nodes::cluster(real, node));
+        let given = nodes::given(real, node, &params);
         with_begun(|watch| {
-            let kernel = watch.kernel(real, &asked);
+            // SAFETY: by the contract.
+            let kernel = unsafe { watch.kernel(real, &asked, given) };
             watch.session.change_exec(exec, |nodes| {
                 let Some((context, _, kernel)) = kernel else {
                     return nodes.retain(|of| !is(of, node));

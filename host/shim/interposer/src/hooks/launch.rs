@@ -85,6 +85,44 @@ impl Params {
     }
 }
 
+/// The arguments of a launch that say its parameters: one pointer for each, or a block of all.
+pub(super) type Given = (*mut *mut c_void, *mut *mut c_void);
+
+/// Parameters that are not known.
+pub(super) const UNKNOWN: Given = (std::ptr::null_mut(), std::ptr::null_mut());
+
+/// The values that say which loads need no check, at their places among the parameters; as many bytes as
+/// can be read.
+///
+/// # Safety
+/// `params` and `extra` are what a launch of the function takes.
+unsafe fn values(function: &Function, (params, extra): Given) -> Vec<u8> {
+    let ends = function
+        .values
+        .iter()
+        .map(|value| value.offset as usize + 8);
+    let Some(end) = ends.max() else {
+        return Vec::new();
+    };
+    // SAFETY: by the contract.
+    let (params, extra) = unsafe { (Ptr::new(params), Ptr::new(extra)) };
+    if params.is_null() && !extra.is_null() {
+        return extra.launch_buffer().unwrap_or_default();
+    }
+    let mut block = vec![0; end];
+    for value in &function.values {
+        let from = params.at(value.param).follow().map(Ptr::cast::<u8>);
+        let place = block.get_mut(value.offset as usize..);
+        let (Ok(from), Some(place)) = (from, place.and_then(|place| place.get_mut(..8))) else {
+            return Vec::new();
+        };
+        if from.is_null() || from.at(value.within as usize).read(place).is_err() {
+            return Vec::new();
+        }
+    }
+    block
+}
+
 /// The handle of a stream for calls that know no default stream per thread.
 pub(super) fn number(real: &Api, stream: CUstream) -> usize {
     let per_thread = resolve::real().is_some_and(|of| std::ptr::eq(real, &of.per_thread));
@@ -103,8 +141,16 @@ pub(super) const ATTRIBUTES: [CUfunction_attribute; 4] = [
 ];
 
 impl Watch {
-    /// The kernel and the size of a launch, and the current context.
-    pub(super) fn kernel(&mut self, real: &Api, asked: &Asked) -> Option<(u64, Function, Kernel)> {
+    /// The kernel, the size and the parameters of a launch, and the current context.
+    ///
+    /// # Safety
+    /// `given` is what a launch of the function takes; null where its parameters are not known.
+    pub(super) unsafe fn kernel(
+        &mut self,
+        real: &Api,
+        asked: &Asked,
+        given: Given,
+    ) -> Option<(u64, Function, Kernel)> {
         let function = self.functions.get(&asked.function)?.clone();
         let context = self.context()?;
         self.tell_variables(real, function.module, context);
@@ -128,6 +174,8 @@ impl Watch {
                 block: asked.block,
                 shared: Extent::shared_bytes(fixed, asked.shared),
             },
+            // SAFETY: by the contract.
+            parameters: unsafe { values(&function, given) },
         };
         Some((context, function, kernel))
     }
@@ -175,13 +223,15 @@ pub(super) unsafe fn launch(
     real: &'static Api,
     asked: &Asked,
     stream: CUstream,
-    (params, extra): (*mut *mut c_void, *mut *mut c_void),
+    given: Given,
     go: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> CUresult,
 ) -> CUresult {
     let stream = number(real, stream);
+    let (params, extra) = given;
     let mut current = None;
     let plan = with_begun(|watch| {
-        let (context, function, kernel) = watch.kernel(real, asked)?;
+        // SAFETY: by the contract.
+        let (context, function, kernel) = unsafe { watch.kernel(real, asked, given) }?;
         current = Some(gpu::here(context));
         Some(match super::graph::capture(real, stream) {
             Some(capture) => {

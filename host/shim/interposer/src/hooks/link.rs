@@ -1,55 +1,44 @@
-//! The driver's linker. Of what it is given, the first PTX that needs nothing from the rest gets its
-//! checks: those of two inputs would clash, and a function that is called from outside cannot take
-//! parameters of ours.
+//! The driver's linker. What it is given it links as the program asked; a copy of the PTX is kept, and
+//! whoever loads the image gets that, linked by us and with checks ([`super::load`]).
 
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 
-use driver::image::Source;
+use driver::image::{self, Image, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
-use ptx::ast::{Item, Linkage};
 
+use super::load::{architecture, fingerprint};
 use crate::watch::{Link, with, with_begun};
 
 /// `CU_JIT_INPUT_PTX`
 const PTX: CUjitInputType = 1;
+/// `CU_JIT_INPUT_FATBINARY`
+const FATBINARY: CUjitInputType = 2;
+/// `CU_JIT_INPUT_LIBRARY`
+const LIBRARY: CUjitInputType = 4;
 
-/// Whether no other input can refer to this one, but for its kernels, nor this one to another.
-fn stands_alone(text: &str) -> bool {
-    let (module, _) = ptx::parse(text);
-    module.items.iter().all(|item| match item {
-        Item::Function(function) => {
-            function.entry || (function.body.is_some() && function.linkage == Linkage::Local)
-        }
-        Item::Variable(variable) => variable.linkage != Linkage::Extern,
-        _ => true,
-    })
-}
-
-/// The PTX with its checks, if this input of the link is to have any.
-fn check(link: u64, text: String, origin: &str) -> Option<CString> {
-    if with(|watch| watch.links.contains_key(&link))? || !stands_alone(&text) {
-        let why = "linked device code is checked in part only";
-        with(|watch| watch.session.checker().note(format!("{origin}: {why}")));
-        return None;
-    }
-    let source = Source {
-        text: text.into(),
-        origin: origin.to_owned(),
+/// Remembers an input that the driver has taken.
+fn remember(real: &Api, link: u64, kind: CUjitInputType, name: String, bytes: Option<Vec<u8>>) {
+    let unit = match (kind, bytes) {
+        (PTX, Some(bytes)) => text(&bytes).map(|text| Source {
+            text: text.into(),
+            origin: name.clone(),
+        }),
+        (FATBINARY, Some(bytes)) => match image::read_bytes(&bytes, &name, architecture(real)) {
+            Ok(Image::Text(source) | Image::Module(source)) => Some(source),
+            _ => None,
+        },
+        // What of it is needed shows when the others are linked without it.
+        (LIBRARY, _) => return,
+        _ => None,
     };
     with(|watch| {
-        let checked = watch.prepare(source, false);
-        let text = checked.text();
-        let module = checked.module;
-        watch.links.insert(
-            link,
-            Link {
-                module,
-                image: None,
-            },
-        );
-        text
-    })?
+        let link = watch.links.entry(link).or_default();
+        match unit {
+            Some(unit) => link.units.push(unit),
+            None => link.other = Some(name),
+        }
+    });
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
@@ -64,41 +53,27 @@ pub(crate) unsafe fn cuLinkAddData(
     options: *mut CUjit_option,
     option_values: *mut *mut c_void,
 ) -> CUresult {
-    let link = state.expose_provenance() as u64;
-    let add = |kind, data, size| {
-        // SAFETY: the caller keeps the conditions of the C function.
-        unsafe {
-            real.cuLinkAddData(
-                state,
-                kind,
-                data,
-                size,
-                name,
-                num_options,
-                options,
-                option_values,
-            )
-        }
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe {
+        real.cuLinkAddData(
+            state,
+            kind,
+            data,
+            size,
+            name,
+            num_options,
+            options,
+            option_values,
+        )
     };
-    // SAFETY: as above.
-    let bytes = unsafe { Ptr::new(data) }.bytes(size);
-    let text = match (kind, bytes) {
-        (PTX, Ok(bytes)) => text(&bytes),
-        _ => None,
-    };
-    // SAFETY: as above.
-    let origin = unsafe { Ptr::new(name) }.text();
-    let origin = origin.unwrap_or_else(|_| "linked ptx".to_owned());
-    let Some(checked) = text.and_then(|text| check(link, text, &origin)) else {
-        return add(kind, data, size);
-    };
-    let bytes = checked.as_bytes_with_nul();
-    let result = add(PTX, bytes.as_ptr().cast_mut().cast(), bytes.len());
     if result == CUresult::SUCCESS {
-        return result;
+        // SAFETY: as above.
+        let (bytes, name) = unsafe { (Ptr::new(data).cast::<u8>().bytes(size), Ptr::new(name)) };
+        let name = name.text().unwrap_or_else(|_| "linked code".to_owned());
+        let link = state.expose_provenance() as u64;
+        remember(real, link, kind, name, bytes.ok());
     }
-    with_begun(|watch| watch.links.remove(&link));
-    add(kind, data, size)
+    result
 }
 
 pub(crate) unsafe fn cuLinkAddFile(
@@ -111,29 +86,15 @@ pub(crate) unsafe fn cuLinkAddFile(
     option_values: *mut *mut c_void,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let file = unsafe { Ptr::new(path) }.text().ok();
-    let bytes = file.filter(|_| kind == PTX).map(std::fs::read);
-    // SAFETY: as above; a text in memory is as good as a file.
-    unsafe {
-        match bytes {
-            Some(Ok(mut bytes)) => {
-                bytes.push(0);
-                let (data, size) = (bytes.as_mut_ptr().cast(), bytes.len());
-                cuLinkAddData(
-                    real,
-                    state,
-                    kind,
-                    data,
-                    size,
-                    path,
-                    num_options,
-                    options,
-                    option_values,
-                )
-            }
-            _ => real.cuLinkAddFile(state, kind, path, num_options, options, option_values),
-        }
+    let result =
+        unsafe { real.cuLinkAddFile(state, kind, path, num_options, options, option_values) };
+    if result == CUresult::SUCCESS {
+        // SAFETY: as above.
+        let name = unsafe { Ptr::new(path) }.text().unwrap_or_default();
+        let bytes = std::fs::read(&name).ok();
+        remember(real, state.expose_provenance() as u64, kind, name, bytes);
     }
+    result
 }
 
 /// Text up to its zero byte, if it is text.
@@ -152,11 +113,13 @@ pub(crate) unsafe fn cuLinkComplete(
     // SAFETY: the caller keeps the conditions of the C function.
     let result = unsafe { real.cuLinkComplete(state, cubin_out, size_out) };
     if result == CUresult::SUCCESS {
-        // SAFETY: the driver has written the address.
-        let image = unsafe { *cubin_out }.addr() as u64;
+        // SAFETY: the driver has written the address of an image.
+        let contents = unsafe { image::contents(Ptr::new(*cubin_out)) };
         with_begun(|watch| {
-            if let Some(link) = watch.links.get_mut(&(state.expose_provenance() as u64)) {
-                link.image = Some(image);
+            let link = watch.links.get(&(state.expose_provenance() as u64));
+            if let (Some(link), Some(contents)) = (link, contents) {
+                let link: Link = link.clone();
+                watch.linked.insert(fingerprint(&contents), link);
             }
         });
     }

@@ -2,7 +2,9 @@
 //! program's image where that does not work.
 
 use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::hash::{Hash, Hasher};
 
 use driver::image::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
@@ -14,7 +16,7 @@ use runtime::Prepared;
 use crate::watch::{Module, Watch, with};
 
 /// Two digits of an architecture: major and minor.
-fn architecture(real: &Api) -> u32 {
+pub(super) fn architecture(real: &Api) -> u32 {
     let (mut device, mut major, mut minor) = (0, 0, 0);
     // SAFETY: there is room for all results. Without a context it is the first device, 0.
     let known = unsafe {
@@ -43,24 +45,17 @@ fn architecture(real: &Api) -> u32 {
 pub(super) struct Checked {
     prepared: Prepared,
     original: Source,
-    pub(super) module: Module,
+    module: Module,
 }
 
 impl Checked {
     /// What to load. A text that has got no checks is not worth compiling anew.
-    pub(super) fn text(&self) -> Option<CString> {
+    fn text(&self) -> Option<CString> {
         match self.prepared.text == *self.original.text {
             true => None,
             false => CString::new(self.prepared.text.as_str()).ok(),
         }
     }
-}
-
-/// What is known of an image before it is loaded.
-pub(super) enum Found {
-    Checked(Checked),
-    /// The driver has compiled it of PTX with checks.
-    Linked(Module),
 }
 
 impl Watch {
@@ -69,7 +64,11 @@ impl Watch {
         let prepared = self.session.checker().prepare(&source.text, &source.origin);
         let (parsed, _) = ptx::parse(&source.text);
         let entries = || parsed.functions().filter(|function| function.entry);
-        let kernels = entries().map(|entry| (entry.name.to_string(), entry.params.len()));
+        let kernels = entries().map(|entry| {
+            let (layout, _) = ptx::param_layout(&entry.params);
+            let params = layout.iter().map(|of| (of.offset, of.bytes)).collect();
+            (entry.name.to_string(), params)
+        });
         let limits = ["maxntid", "reqntid"];
         let unlimited = entries().filter(|entry| {
             let limited = limits.iter().any(|name| entry.directive(name).is_some());
@@ -158,20 +157,12 @@ pub(super) enum Ask<'a> {
 /// `load` asks the driver and gives the handle, `unload` gives it back.
 pub(super) fn load(
     real: &'static Api,
-    found: Option<Found>,
+    checked: Option<Checked>,
     load: impl Fn(Ask) -> (CUresult, u64),
     unload: impl FnOnce(u64),
 ) -> CUresult {
-    let checked = match found {
-        Some(Found::Checked(checked)) => checked,
-        Some(Found::Linked(module)) => {
-            let (result, handle) = load(Ask::Original);
-            if result == CUresult::SUCCESS {
-                with(|watch| watch.modules.insert(handle, module));
-            }
-            return result;
-        }
-        None => return load(Ask::Original).0,
+    let Some(checked) = checked else {
+        return load(Ask::Original).0;
     };
     let mut text = checked.text();
     let mut why = String::new();
@@ -302,42 +293,61 @@ pub(super) unsafe fn written<T>(result: CUresult, out: *mut *mut T) -> (CUresult
     (result, handle)
 }
 
+/// A number by which an image is known again.
+pub(super) fn fingerprint(contents: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    contents.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The PTX that an image was linked of by the driver's linker; none if it was not.
+fn of_link(contents: Option<&[u8]>) -> Option<Result<Image, Refusal>> {
+    let contents = contents?;
+    let link = with(|watch| watch.linked.get(&fingerprint(contents)).cloned())??;
+    Some(match (link.other, link.units.len()) {
+        (Some(name), _) => Err(Refusal {
+            code: CUresult::NO_BINARY_FOR_GPU,
+            message: format!(
+                "linked device code that runs unchecked: {name} is in it, which has no PTX"
+            ),
+        }),
+        (None, 1) => Ok(Image::Text(link.units.into_iter().next()?)),
+        (None, _) => Ok(Image::Units(link.units)),
+    })
+}
+
+/// Whether this process is checked and has linked something; none if it is not checked.
+fn has_linked() -> Option<bool> {
+    with(|watch| !watch.linked.is_empty())
+}
+
 /// An image in memory, as a program passes it.
 ///
 /// # Safety
 /// `image` is what a load of the driver API takes.
-pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) -> Option<Found> {
-    let address = image.addr() as u64;
-    let linked = with(|watch| {
-        let mut links = watch.links.values();
-        links.find(|link| link.image == Some(address)).cloned()
-    })?;
-    if let Some(link) = linked {
-        // A linker has made it of PTX that has its checks.
-        let module = Module {
-            library,
-            ..link.module
-        };
-        return Some(Found::Linked(module));
-    }
+pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) -> Option<Checked> {
     // SAFETY: by the contract.
-    let found = image::read(unsafe { Ptr::new(image) }, architecture(real));
-    check(found, library).map(Found::Checked)
+    let image = unsafe { Ptr::new(image) };
+    let contents = match has_linked()? {
+        true => image::contents(image),
+        false => None,
+    };
+    let found = of_link(contents.as_deref());
+    let found = found.unwrap_or_else(|| image::read(image, architecture(real)));
+    check(found, library)
 }
 
 /// The image in a file.
 ///
 /// # Safety
 /// `name` is null or a C string.
-pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Option<Found> {
+pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Option<Checked> {
     // SAFETY: by the contract.
     let name = unsafe { Ptr::new(name) }.text().ok()?;
-    let bytes = std::fs::read(&name).ok()?;
     // Read it only where somebody asks.
-    with(|_| ())?;
-    check(
-        image::read_bytes(&bytes, &name, architecture(real)),
-        library,
-    )
-    .map(Found::Checked)
+    let linked = has_linked()?;
+    let bytes = std::fs::read(&name).ok()?;
+    let found = of_link(image::contents_of(&bytes).filter(|_| linked));
+    let found = found.unwrap_or_else(|| image::read_bytes(&bytes, &name, architecture(real)));
+    check(found, library)
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use driver::sys::*;
 
-use super::load::{Ask, Found, JitOptions, in_file, in_memory, load, written};
+use super::load::{Ask, Checked, JitOptions, in_file, in_memory, load, written};
 
 /// Loads into a context: `original` loads what the program has given.
 ///
@@ -13,7 +13,7 @@ use super::load::{Ask, Found, JitOptions, in_file, in_memory, load, written};
 unsafe fn load_module(
     real: &'static Api,
     module: *mut CUmodule,
-    found: Option<Found>,
+    checked: Option<Checked>,
     (count, options, values): (c_uint, *mut CUjit_option, *mut *mut c_void),
     original: impl Fn() -> CUresult,
 ) -> CUresult {
@@ -36,7 +36,7 @@ unsafe fn load_module(
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuModuleUnload(handle);
     };
-    load(real, found, ask, unload)
+    load(real, checked, ask, unload)
 }
 
 /// No options.
@@ -118,7 +118,7 @@ struct LibraryOptions {
 unsafe fn load_library(
     real: &'static Api,
     library: *mut CUlibrary,
-    found: Option<Found>,
+    checked: Option<Checked>,
     given: &LibraryOptions,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
@@ -143,7 +143,7 @@ unsafe fn load_library(
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuLibraryUnload(handle);
     };
-    load(real, found, ask, unload)
+    load(real, checked, ask, unload)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]

@@ -8,7 +8,7 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 use runtime::session::Node;
 
-use super::launch::{Asked, Params};
+use super::launch::{Asked, Given, Params, UNKNOWN};
 use crate::watch::{Function, Watch};
 
 /// What becomes of the hidden parameters of a graph's nodes.
@@ -103,7 +103,9 @@ impl Watch {
     ) -> Option<Node> {
         let params = params(real, node)?;
         let asked = asked(&params, cluster(real, node));
-        let (context, function, kernel) = self.kernel(real, &asked)?;
+        let given = given(real, node, &params);
+        // SAFETY: the driver has told of its own copies.
+        let (context, function, kernel) = unsafe { self.kernel(real, &asked, given) }?;
         let mut parameter = hidden(&function, &params);
         if let Some(now) = parameter {
             let kept = self.session.is_kept(context, now);
@@ -193,6 +195,19 @@ pub(super) fn cluster(real: &Api, node: u64) -> [u32; 3] {
     match found {
         CUresult::SUCCESS => [first as u32, (first >> 32) as u32, second as u32],
         _ => [0; 3],
+    }
+}
+
+/// The parameters of a node, unless kernels on the device may change them between two launches.
+pub(super) fn given(real: &Api, node: u64, params: &CUDA_KERNEL_NODE_PARAMS) -> Given {
+    let mut value = CUstreamAttrValue::default();
+    let attribute = launch_attribute::DEVICE_UPDATABLE_KERNEL_NODE;
+    // SAFETY: as above.
+    let found = unsafe { real.cuGraphKernelNodeGetAttribute(handle(node), attribute, &mut value) };
+    match found {
+        CUresult::SUCCESS if value.value[0] as u32 != 0 => UNKNOWN,
+        // A driver that does not know the attribute has no such nodes.
+        _ => (params.kernel_params, params.extra),
     }
 }
 

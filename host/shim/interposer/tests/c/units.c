@@ -10,7 +10,9 @@ CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned
     cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryGetKernel(H *, H, const char *), cuLibraryGetGlobal(P *, size_t *, H, const char *), cuLibraryUnload(H),
     cuMemAlloc_v2(P *, size_t), cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t),
-    cuMemcpyDtoH_v2(void *, P, size_t),
+    cuMemcpyDtoH_v2(void *, P, size_t), cuLinkCreate_v2(unsigned, int *, void **, H *),
+    cuLinkAddData_v2(H, int, void *, size_t, const char *, unsigned, int *, void **),
+    cuLinkComplete(H, void **, size_t *), cuLinkDestroy(H),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
 
 enum { BLOCKS = 2, THREADS = 64, WORDS = BLOCKS * THREADS, PTX = 1, ELF = 2 };
@@ -73,6 +75,22 @@ static struct {
     void **units;
 } wrapper = {0x466243b1, 2, 0, 0};
 
+/* What the driver's linker makes of both texts, in memory of our own. */
+static void *link_both(void) {
+    void *image, *copy;
+    size_t size;
+    H link;
+    CHECK(cuLinkCreate_v2(0, 0, 0, &link));
+    CHECK(cuLinkAddData_v2(link, PTX, (void *)kernels, sizeof kernels, "kernels", 0, 0, 0));
+    CHECK(cuLinkAddData_v2(link, PTX, (void *)functions, sizeof functions, "functions", 0, 0, 0));
+    CHECK(cuLinkComplete(link, &image, &size));
+    if (!(copy = malloc(size)))
+        exit(2);
+    memcpy(copy, image, size);
+    CHECK(cuLinkDestroy(link));
+    return copy;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
@@ -98,7 +116,7 @@ int main(int argc, char **argv) {
         CHECK(cuLibraryGetKernel(&fine, loaded, "fine"));
         CHECK(cuLibraryGetGlobal(&word, &bytes, loaded, "word"));
     } else {
-        CHECK(cuModuleLoadData(&loaded, &wrapper));
+        CHECK(cuModuleLoadData(&loaded, strcmp(argv[1], "link") ? &wrapper : link_both()));
         CHECK(cuModuleGetFunction(&racy, loaded, "racy"));
         CHECK(cuModuleGetFunction(&fine, loaded, "fine"));
         CHECK(cuModuleGetGlobal_v2(&word, &bytes, loaded, "word"));

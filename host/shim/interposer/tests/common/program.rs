@@ -22,6 +22,8 @@ pub(crate) struct Ran {
     pub(crate) launches: Vec<Launch>,
     pub(crate) races: Vec<Race>,
     pub(crate) notes: Vec<String>,
+    /// What the modules are called that were to get checks.
+    pub(crate) origins: Vec<String>,
 }
 
 impl Ran {
@@ -93,12 +95,14 @@ impl Program {
             launches: Vec::new(),
             races: Vec::new(),
             notes: Vec::new(),
+            origins: Vec::new(),
         };
         for event in read(logs.path()) {
             match event {
                 Event::Launch(launch) => ran.launches.push(*launch),
                 Event::Race(race) => ran.races.push(*race),
                 Event::Note { text } => ran.notes.push(text),
+                Event::Module(module) => ran.origins.push(module.origin),
                 _ => {}
             }
         }
