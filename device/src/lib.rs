@@ -89,6 +89,12 @@ pub fn functions(journal: bool, clusters: bool) -> String {
     text
 }
 
+/// Called functions for modules below PTX 6.3, which lack `nanosleep`: those who wait do not sleep.
+pub fn without_sleep(functions: &str) -> String {
+    let lines = functions.split_inclusive('\n');
+    lines.filter(|line| !line.contains("nanosleep")).collect()
+}
+
 /// The word that tells the device what kind of access it checks.
 ///
 /// `bytes` is what one thread accesses, 1 to 128; `granule_log2` is 0, 1 or 2. For shared memory
@@ -230,6 +236,17 @@ mod tests {
             assert!(text.contains(&format!("__cudarun_{name}(")), "{name}");
         }
         assert!(!text.contains("__cudarun_fast") && !text.contains(".visible"));
+    }
+
+    #[test]
+    fn who_waits_sleeps_where_there_is_an_instruction_for_it() {
+        let text = functions(true, false);
+        let without = without_sleep(&text);
+        let lines = |text: &str| text.lines().count();
+        // At a lock, and at a fence.
+        assert_eq!(text.matches("nanosleep.u32").count(), 2);
+        assert_eq!(lines(&without) + 2, lines(&text));
+        assert!(!without.contains("nanosleep"));
     }
 
     /// `cargo xtask device` brings the file up to date.

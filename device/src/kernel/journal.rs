@@ -39,6 +39,11 @@ const STRONG: u32 = 2;
 /// weak stores.
 const PIECE_LOG2: u32 = 4;
 
+/// log2 of the nanoseconds that a turn takes at least.
+const SLEEP_LOG2: u32 = 7;
+/// Longest sleep in nanoseconds.
+const SLEEP_MOST: u64 = 1 << 13;
+
 /// A witness of a load of read-only data.
 const READ_ONLY: u64 = 1 << 63;
 
@@ -129,7 +134,9 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
             turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
             store_local(state + TURN, turn);
         }
-        if load_cell(&raw const (*lock).done as u64) + 1 != turn {
+        let done = load_cell(&raw const (*lock).done as u64);
+        if done + 1 != turn {
+            wait(done, turn);
             return 0;
         }
         if access.is(JOURNAL_FORCED) {
@@ -244,8 +251,21 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
         let lock = fences(launch);
         let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
         store_local(state + TURN, turn);
-        while load_cell(&raw const (*lock).done as u64) + 1 != turn {}
+        let mut done = load_cell(&raw const (*lock).done as u64);
+        while done + 1 != turn {
+            wait(done, turn);
+            done = load_cell(&raw const (*lock).done as u64);
+        }
     }
+}
+
+/// Leaves the time to others: the longer, the more turns there are before this one. Whoever is next
+/// does not sleep.
+fn wait(done: u64, turn: u64) {
+    let before = turn - done - 2;
+    let most = SLEEP_MOST >> SLEEP_LOG2;
+    let turns = if before > most { most } else { before };
+    sleep((turns << SLEEP_LOG2) as u32);
 }
 
 /// After `fence.sc`: tells it, and lets the next ones have their turn.

@@ -92,8 +92,8 @@ pub(crate) enum Kind {
     Fence,
     /// Ends a group of copies, or waits for some.
     Copies,
-    /// `nanosleep`: lets others go first.
-    Yield,
+    /// `nanosleep`: lets others go first, the longer the more nanoseconds.
+    Sleep(u32),
     Nop,
     /// Not understood; a launch that would run it is refused, or fails when it gets here.
     Unsupported(Box<str>),

@@ -172,3 +172,32 @@ fn the_same_seed_gives_the_same_run() {
         "all seeds gave the same order"
     );
 }
+
+/// One warp counts while the lanes of another one look for the end of that now and then.
+#[test]
+fn whoever_sleeps_leaves_out_turns() {
+    let polls = |nanoseconds: [u32; 2]| {
+        let [even, odd] = nanoseconds;
+        let text = format!(
+            "mov.u32 %r0, 0;
+             setp.ge.u32 %p0, %t, 32;
+             @%p0 bra other;
+             count: add.u32 %r0, %r0, 1; setp.lt.u32 %p1, %r0, 100000;
+             @%p1 bra count;
+             st.volatile.global.u32 [%out], 1;
+             ret;
+             other: and.b32 %r2, %t, 1; setp.eq.u32 %p2, %r2, 0; selp.u32 %r2, {even}, {odd}, %p2;
+             wait: add.u32 %r0, %r0, 1; nanosleep.u32 %r2;
+             ld.volatile.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0;
+             @%p1 bra wait;
+             cvt.u64.u32 %d0, %r0; st.global.u64 [%mine], %d0; ret;"
+        );
+        run(64, &text)[63]
+    };
+    // The count takes 37 turns.
+    assert!(polls([0, 0]) > 30);
+    assert_eq!(polls([6400, 6400]), 1);
+    // Lanes that sleep together wake together.
+    assert_eq!(polls([0, 6400]), 1);
+    assert_eq!(polls([0, u32::MAX]), 1);
+}

@@ -91,7 +91,11 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
     if inserted && let Some(at) = first_definition(module) {
         let journal = !plan.journaled.is_empty();
         let clusters = plan.instrumented.values().any(|of| of.clusters);
-        edits.insert(at, device::functions(journal, clusters) + calls::NO_LAUNCH);
+        let mut functions = device::functions(journal, clusters);
+        if module.version.is_none_or(|version| version < (6, 3)) {
+            functions = device::without_sleep(&functions);
+        }
+        edits.insert(at, functions + calls::NO_LAUNCH);
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

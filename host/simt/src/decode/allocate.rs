@@ -379,7 +379,7 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(d, true);
         }
         Kind::StackSave(d) => f(d, true),
-        Kind::StackRestore(a) => f(a, false),
+        Kind::StackRestore(a) | Kind::Sleep(a) => f(a, false),
         Kind::Branch(_)
         | Kind::Return
         | Kind::Exit
@@ -387,7 +387,6 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
         | Kind::ClusterBarrier { .. }
         | Kind::Fence
         | Kind::Copies
-        | Kind::Yield
         | Kind::Nop
         | Kind::Unsupported(_) => {}
     }

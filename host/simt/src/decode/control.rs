@@ -130,6 +130,12 @@ fn argument(cx: &mut Decoder<'_, '_>, operand: &Operand, result: bool) -> Result
     Ok(Argument::Row(row))
 }
 
+/// `nanosleep.u32 time;`
+pub(super) fn sleep(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
+    let time = cx.src(operand(i, 0)?, Type::U32)?;
+    cx.push(Kind::Sleep(time))
+}
+
 /// `alloca.type p, bytes{, align};`, `stacksave.type d;` and `stackrestore.type a;`
 pub(super) fn stack(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let first = operand(i, 0)?;

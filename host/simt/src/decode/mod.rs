@@ -91,7 +91,7 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::exchange(cx, i),
         "activemask" => warp::activemask(cx, i),
         "membar" | "fence" => cx.push(Kind::Fence),
-        "nanosleep" => cx.push(Kind::Yield),
+        "nanosleep" => control::sleep(cx, i),
         // Where in the caches data should stay says nothing here.
         "createpolicy" => moves::policy(cx, i),
         // Nothing to do: one launch at a time, caches that cannot be seen, no debugger.

@@ -4,8 +4,9 @@
 //! runs until it reaches the place of another one. Since compilers lay out code in topological
 //! order, that is where the lanes meet again. A split that keeps the others waiting runs out of
 //! patience, sooner when it does what spin loops do; then the others get a turn, so that a lock
-//! that a waiting lane holds is released.
+//! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp.
 
+use super::address::lanes;
 use super::barriers::{Arrival, Barriers};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
@@ -24,6 +25,11 @@ const TURN: u64 = 512;
 const SPIN: u64 = 512;
 /// The same among warps: a warp that waits for another one should not use up whole turns.
 const SPIN_FUEL: u64 = 128;
+
+/// As how many nanoseconds a turn of a warp counts for those that sleep.
+const SLEEP_TURN: u64 = 128;
+/// Turns that are slept on, at most.
+const MOST_SLEEP: u64 = 64;
 
 /// What a warp's time was spent on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,9 +63,15 @@ impl<O: Observer> Machine<'_, O> {
         random: &mut Option<Random>,
     ) -> Result<Ran, Box<LaunchError>> {
         let mut ran = Ran::default();
+        for split in &mut warp.splits {
+            split.asleep = split.asleep.saturating_sub(1);
+        }
         while fuel > 0 {
             let Some(index) = self.pick(cta, barriers, warp, random) else {
-                warp.blocked = true;
+                // Time goes by for those that sleep.
+                let sleeps = warp.splits.iter().any(|split| split.asleep > 0);
+                warp.blocked = !sleeps;
+                ran.ops += u64::from(sleeps);
                 break;
             };
             let mut split = warp.splits.swap_remove(index);
@@ -110,18 +122,15 @@ impl<O: Observer> Machine<'_, O> {
             warp.join();
         }
         let first = warp.splits.first()?;
-        if warp.splits.len() == 1 && first.state == State::Ready {
+        if warp.splits.len() == 1 && first.is_ready() {
             return Some(0);
         }
         if warp.splits.iter().any(|split| split.state == State::Warp) {
             self.exchange_waiting(cta, warp);
         }
-        let ready = |split: &&Split| split.state == State::Ready;
         let candidates = || {
-            warp.splits
-                .iter()
-                .enumerate()
-                .filter(|(_, split)| ready(split))
+            let all = warp.splits.iter().enumerate();
+            all.filter(|(_, split)| split.is_ready())
         };
         let count = candidates().count();
         let drawn = random.as_mut().filter(|_| count > 1).and_then(|random| {
@@ -314,11 +323,12 @@ impl<O: Observer> Machine<'_, O> {
                     self.observer.copies(who);
                 }
                 Kind::Nop => {}
-                Kind::Yield => {
+                Kind::Sleep(time) => {
+                    let times = warp.read(&split.frame, *time, &program.consts);
+                    let longest = lanes(exec).map(|lane| times[lane]).max();
+                    let turns = longest.unwrap_or(0) / SLEEP_TURN;
+                    split.asleep = turns.min(MOST_SLEEP) as u32 + 1;
                     split.pc += 1;
-                    // The rest of the time is for others, in the warp and outside.
-                    *spent += PATIENCE;
-                    *fuel = 0;
                     return Ok(Stop::Pause);
                 }
                 // What follows acts on whole splits: lanes whose guard fails go their own way.
@@ -535,11 +545,7 @@ impl Contest {
             next: u32::MAX,
             patience: u64::MAX,
         };
-        for other in warp
-            .splits
-            .iter()
-            .filter(|other| other.state == State::Ready)
-        {
+        for other in warp.splits.iter().filter(|other| other.is_ready()) {
             contest.contested = true;
             let left = (other.turn + PATIENCE).saturating_sub(warp.clock);
             contest.patience = contest.patience.min(left);
@@ -564,9 +570,7 @@ impl Contest {
             return split.pc >= self.next;
         }
         let joins = |other: &Split| {
-            other.state == State::Ready
-                && other.frame == split.frame
-                && other.callers == split.callers
+            other.is_ready() && other.frame == split.frame && other.callers == split.callers
         };
         warp.splits
             .iter()

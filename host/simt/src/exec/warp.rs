@@ -48,6 +48,8 @@ pub(crate) struct Split {
     pub(crate) state: State,
     /// The warp's clock when it last ran, or became ready.
     pub(crate) turn: u64,
+    /// Turns of the warp that it sleeps on, the current one included.
+    pub(crate) asleep: u32,
 }
 
 /// Where the registers and the local memory of a function's execution start.
@@ -80,6 +82,11 @@ pub(crate) enum State {
 }
 
 impl Split {
+    /// True when it can run.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready && self.asleep == 0
+    }
+
     /// True when both are at the same place and wait for the same.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         self.pc == other.pc
@@ -113,6 +120,7 @@ impl Warp {
             callers: Vec::new(),
             state: State::Ready,
             turn: 0,
+            asleep: 0,
         });
     }
 
@@ -215,7 +223,9 @@ impl Warp {
             while other < self.splits.len() {
                 if self.splits[index].meets(&self.splits[other]) {
                     let gone = self.splits.swap_remove(other);
-                    self.splits[index].mask |= gone.mask;
+                    let split = &mut self.splits[index];
+                    split.mask |= gone.mask;
+                    split.asleep = split.asleep.min(gone.asleep);
                 } else {
                     other += 1;
                 }
