@@ -19,6 +19,7 @@ pub mod demo;
 pub mod device;
 pub mod dist;
 pub mod gpu_kit;
+pub mod headers;
 pub mod names;
 pub mod oracles;
 pub mod registers;

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command;
+use crate::{command, headers};
 
 /// The version in the name of the cached folder.
 const VERSION: &str = "13.0";
@@ -82,8 +82,16 @@ pub fn find() -> Option<Toolkit> {
         .or_else(|| cached(&cache_folder()?))
 }
 
-/// An nvcc, fetched when there is none.
+/// An nvcc, fetched when there is none; one that we have fetched gets the headers of libraries too.
 pub fn ensure() -> Result<Toolkit> {
+    let toolkit = compiler()?;
+    if let Some(place) = cache_folder().filter(|place| toolkit.root.starts_with(place)) {
+        headers::ensure(&place, &toolkit.root);
+    }
+    Ok(toolkit)
+}
+
+fn compiler() -> Result<Toolkit> {
     if let Some(toolkit) = find() {
         return Ok(toolkit);
     }
@@ -191,11 +199,15 @@ fn python_version() -> Result<String> {
 }
 
 fn pip_install(folder: &Path) -> Result<()> {
+    let mut install = pip("install");
+    install.arg("--target").arg(folder).args(WHEELS);
+    run_pip(&mut install)
+}
+
+/// `pip VERB` for exactly the wheels that are named.
+pub(crate) fn pip(verb: &str) -> Command {
     let mut pip = Command::new("python3");
-    pip.args([
-        "-m",
-        "pip",
-        "install",
+    pip.args(["-m", "pip", verb]).args([
         "--quiet",
         "--no-deps",
         "--no-input",
@@ -205,7 +217,11 @@ fn pip_install(folder: &Path) -> Result<()> {
     ]);
     // A user's own pip settings must not send the files elsewhere.
     pip.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0");
-    pip.arg("--target").arg(folder).args(WHEELS);
+    pip
+}
+
+/// Runs pip and says in few words why it failed.
+pub(crate) fn run_pip(pip: &mut Command) -> Result<()> {
     let output = pip.output().context("cannot start python3")?;
     if output.status.success() {
         return Ok(());
