@@ -275,24 +275,24 @@ const SET: u32 = 2;
 const SUBTRACT: u32 = 4;
 const HIGH: u32 = 8;
 
-/// `a + b + carry`, or `a - b - borrow`, in 32 or 64 bits.
+/// `a + b + carry`, or `a + !b + carry` for a difference, in 32 or 64 bits.
+///
+/// A difference that borrows leaves no carry.
+/// The ISA calls the flag a borrow there, which is the same as long as only differences follow; but the division of
+/// 128-bit integers that nvcc brings reads the flag of a `sub.cc` by an `addc`, and so it is the adder's.
 fn add_carry(rows: &mut Rows<'_>, args: &Args, mask: u32, bits: u32) {
     let keep = u64::MAX >> (64 - bits);
-    let flag = if args.imm & USE != 0 {
-        rows.preds[CARRY as usize]
-    } else {
-        0
+    let subtract = args.imm & SUBTRACT != 0;
+    let flag = match args.imm & USE != 0 {
+        true => rows.preds[CARRY as usize],
+        false if subtract => u32::MAX,
+        false => 0,
     };
     let (mut out, mut carry) = ([0; WARP], 0);
     let (a, b) = (rows.src(args.a), rows.src(args.b));
     for lane in 0..WARP {
-        let (x, y) = (u128::from(a[lane] & keep), u128::from(b[lane] & keep));
-        let f = u128::from(flag >> lane & 1);
-        let value = if args.imm & SUBTRACT != 0 {
-            x.wrapping_sub(y).wrapping_sub(f)
-        } else {
-            x + y + f
-        };
+        let y = if subtract { !b[lane] } else { b[lane] } & keep;
+        let value = u128::from(a[lane] & keep) + u128::from(y) + u128::from(flag >> lane & 1);
         out[lane] = value as u64 & keep;
         carry |= u32::from(value >> bits & 1 != 0) << lane;
     }
