@@ -8,7 +8,7 @@ use ptx::ast::{Instruction, Type};
 use super::context::{Decoder, Unsupported, last_type};
 use super::{Result, half};
 use crate::lanes::{AluFn, alu, has_fma};
-use crate::values::approx::{Function, canonical, double, flush, single};
+use crate::values::approx::{Function, canonical, double, fine_rsqrt, flush, single};
 use crate::values::mods::{self, Arith, FTZ, arith, extreme};
 use crate::values::soft::{F32, F64};
 
@@ -254,10 +254,12 @@ fn approximate(opcode: &str, wide: bool) -> Result<AluFn> {
         ("lg2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Lg2, m, a) }),
         ("ex2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Ex2, m, a) }),
         ("tanh", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Tanh, m, a) }),
-        // In double precision only the upper half of the result is significant; programs refine
-        // it, so it must not be better than that for the lower half to be zero.
+        // In double precision and with `.ftz` only the upper half of the result is significant;
+        // programs refine it, so it must not be better than that for the lower half to be zero.
         ("rcp", true) => alu!(|a: f64| -> u64 { coarse(double(Function::Rcp, a)) }),
-        ("rsqrt", true) => alu!(|a: f64| -> u64 { coarse(double(Function::Rsqrt, a)) }),
+        ("rsqrt", true) => alu!(imm m, |a: f64| -> u64 {
+            if m & FTZ != 0 { coarse(double(Function::Rsqrt, a)) } else { fine_rsqrt(a).to_bits() }
+        }),
         _ => return Unsupported::because("this instruction"),
     })
 }

@@ -41,6 +41,19 @@ pub(crate) fn single(f: Function, mods: u32, x: f32) -> f32 {
     if value.is_nan() { canonical() } else { value }
 }
 
+/// `rsqrt.approx.f64`, which CUDA's `rsqrt()` is and which may be one unit of the last place off.
+pub(crate) fn fine_rsqrt(x: f64) -> f64 {
+    let guess = double(Function::Rsqrt, x);
+    if !guess.is_finite() || guess == 0.0 {
+        return guess;
+    }
+    // One step of Newton's method; `1 - x * guess^2` keeps all its digits.
+    let product = x * guess;
+    let rest = x.mul_add(guess, -product);
+    let error = (-product).mul_add(guess, 1.0) - rest * guess;
+    guess + 0.5 * guess * error
+}
+
 /// The NaN that single-precision operations produce.
 pub(crate) fn canonical() -> f32 {
     f32::from_bits(0x7fff_ffff)
@@ -59,6 +72,23 @@ pub(crate) fn flush(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reciprocal_roots_are_right_to_the_last_place() {
+        for n in 1..10_000u32 {
+            let x = f64::from(n) * 0.37;
+            let y = fine_rsqrt(x);
+            // 1 / y^2 moves by twice what y does.
+            let error = (x * y).mul_add(y, -1.0) / 2.0 + x.mul_add(y, -(x * y)) * y / 2.0;
+            assert!(
+                error.abs() < 1.2 * f64::EPSILON / 2.0,
+                "rsqrt({x}) = {y}: {error:e}"
+            );
+        }
+        assert_eq!(fine_rsqrt(-0.0), f64::NEG_INFINITY);
+        assert_eq!(fine_rsqrt(f64::INFINITY), 0.0);
+        assert!(fine_rsqrt(-1.0).is_nan());
+    }
 
     #[test]
     fn zeros_and_subnormals() {

@@ -212,7 +212,8 @@ fn approximate(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<Expected> {
         "rcp" if ty == "f64" => (1.0 / arg(0), 2.0_f64.powi(-20), 0.0),
         "rcp" => (1.0 / arg(0), 2.0_f64.powi(-23), 0.0),
         "sqrt" => (arg(0).sqrt(), 2.0_f64.powi(-23), 0.0),
-        // The ISA states no bound for f64; it is at least as good as the reciprocal's.
+        // The ISA states no bound for f64: with .ftz the reciprocal's, and without it that of CUDA's rsqrt().
+        "rsqrt" if ty == "f64" && !op.has("ftz") => (1.0 / arg(0).sqrt(), 2.0_f64.powi(-51), 0.0),
         "rsqrt" if ty == "f64" => (1.0 / arg(0).sqrt(), 2.0_f64.powi(-20), 0.0),
         "rsqrt" => (1.0 / arg(0).sqrt(), 2.0_f64.powf(-22.9), 0.0),
         "ex2" => (arg(0).exp2(), two_ulp, 0.0),
