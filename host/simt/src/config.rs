@@ -33,7 +33,7 @@ impl Default for DeviceConfig {
             sm_count: 132,
             shared_per_cta: 232_448,
             shared_per_sm: 233_472,
-            malloc_heap: 64 << 20,
+            malloc_heap: 8 << 20,
             local_per_thread: 512 << 10,
             name: "simulated sm_90".to_owned(),
         }

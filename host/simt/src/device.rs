@@ -53,6 +53,11 @@ impl Device {
         &self.config
     }
 
+    /// Changes the bytes that a device-side `malloc` may hand out in all, of later launches.
+    pub fn limit_heap(&mut self, bytes: u64) {
+        self.config.malloc_heap = bytes;
+    }
+
     /// Its memory.
     pub fn memory(&self) -> &Memory {
         &self.memory

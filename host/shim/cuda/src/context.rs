@@ -317,7 +317,8 @@ fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {
         .ok_or(CUresult::UNSUPPORTED_LIMIT)
 }
 
-/// Limits are kept and told, but only the stack and the heap of a real device feel them.
+/// Limits are kept and told. The heap's holds for kernels from now on; the stack and the buffer of `printf` have
+/// what they need whatever is asked for.
 pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
     let index = limit_index(limit)?;
     if limit == limit::DEV_RUNTIME_SYNC_DEPTH {
@@ -325,6 +326,9 @@ pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
     }
     with_context(|state, context| {
         state.contexts.get_mut(context)?.limits[index] = value;
+        if limit == limit::MALLOC_HEAP_SIZE {
+            state.engine.limit_heap(value as u64);
+        }
         Ok(())
     })
 }

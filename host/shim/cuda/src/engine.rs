@@ -66,6 +66,11 @@ impl Engine {
         self.device.device_mut().textures_mut()
     }
 
+    /// Lets the device's own malloc hand out so many bytes in all.
+    pub(crate) fn limit_heap(&mut self, bytes: u64) {
+        self.device.device_mut().limit_heap(bytes);
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.device.device().config().name
     }
