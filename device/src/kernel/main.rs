@@ -426,8 +426,8 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                 witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine)
             };
             let write = kind > rule::STRONG_LOAD_CTA;
-            let over = rule::is_over(cell, me, shifts) | rule::is_covered(cell, me, kind, shifts);
-            if over | (outcome.verdict != rule::OK) {
+            // A cell that is not decided on may still stand for what other CTAs can conflict with.
+            if outcome.next == me | rule::classes(kind) {
                 witness::remember_alone(witnesses, write, by.mine, by.stamp);
             } else {
                 witness::remember(witnesses, shifts, cell, outcome.next, write, by.mine, by.stamp);
