@@ -16,9 +16,10 @@ const LAUNCHES: &str = "CUDARUN_SIM_LAUNCHES";
 /// Writes a call down, if somebody wants to know.
 pub(crate) fn note(symbol: &str) {
     static LIST: OnceLock<Option<File>> = OnceLock::new();
-    // SAFETY: the call has no conditions.
     append(&LIST, CALLS, || {
-        format!("{} {symbol}", unsafe { libc::gettid() })
+        // SAFETY: the call has no conditions.
+        let thread = unsafe { libc::gettid() };
+        format!("{thread} {symbol}")
     });
 }
 
