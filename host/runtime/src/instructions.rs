@@ -140,7 +140,7 @@ pub(crate) fn scope(scope: isa::Scope) -> Scope {
     }
 }
 
-/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a matrix and a
+/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a surface, a matrix and a
 /// bulk reduction the bytes are not known before it is made, and given as 0.
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
@@ -157,8 +157,8 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         MemoryKind::Store => Kind::Store,
         MemoryKind::Rmw => Kind::Rmw,
         MemoryKind::Reduction => Kind::Reduction,
-        MemoryKind::MatrixLoad => Kind::Load,
-        MemoryKind::MatrixStore => Kind::Store,
+        MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => Kind::Load,
+        MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
         // What it changes in device memory is told as accesses, each element's of its own.
         MemoryKind::BulkCopy if op.op.is_some() => Kind::Reduction,
         _ => return None,
@@ -178,7 +178,8 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         kind,
         order,
         bytes: if told { 0 } else { op.bytes_per_element },
-        elements: u32::from(op.vector.max(1)),
+        // What is told is told whole.
+        elements: if told { 1 } else { u32::from(op.vector.max(1)) },
         site,
     })
 }

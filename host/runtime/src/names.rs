@@ -66,8 +66,14 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
     };
     log::Site {
         op: match op.kind {
-            MemoryKind::Load | MemoryKind::MatrixLoad | MemoryKind::Texture => "load",
-            MemoryKind::Store | MemoryKind::MatrixStore | MemoryKind::AsyncStore => "store",
+            MemoryKind::Load
+            | MemoryKind::MatrixLoad
+            | MemoryKind::Texture
+            | MemoryKind::SurfaceLoad => "load",
+            MemoryKind::Store
+            | MemoryKind::MatrixStore
+            | MemoryKind::AsyncStore
+            | MemoryKind::SurfaceStore => "store",
             MemoryKind::AsyncCopy | MemoryKind::BulkCopy => "copy",
             _ => "atomic",
         }
@@ -75,6 +81,9 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
         bytes: match op.kind {
             // Of a matrix the size of an element.
             MemoryKind::MatrixLoad | MemoryKind::MatrixStore => op.ty.bytes(),
+            MemoryKind::SurfaceLoad | MemoryKind::SurfaceStore => {
+                op.ty.bytes() * u32::from(op.vector.max(1))
+            }
             _ => op.bytes(),
         },
         ty: op.ty.suffix().to_owned(),

@@ -49,6 +49,8 @@ pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Op
         | LaunchError::Misaligned { at, .. }
         | LaunchError::InvalidProgramCounter { at, .. }
         | LaunchError::InvalidTexture { at, .. }
+        | LaunchError::InvalidSurface { at, .. }
+        | LaunchError::OutsideSurface { at, .. }
         | LaunchError::StackOverflow { at }
         | LaunchError::Trap { at }
         | LaunchError::Assert { at, .. } => vec![&mut at.line],

@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     Copy(Box<Copy>),
     AsyncStore(Box<AsyncStore>),
     Texture(Box<Texture>),
+    Surface(Box<Surface>),
     Matrix(Box<Matrix>),
     Mbarrier(Box<Mbarrier>),
     Branch(u32),
@@ -293,7 +294,37 @@ pub(crate) struct AsyncStore {
     pub(crate) complete: Address,
 }
 
-/// `tex`
+/// `suld.b` and `sust.b`
+#[derive(Clone, Debug)]
+pub(crate) struct Surface {
+    /// Row of the handle.
+    pub(crate) handle: u32,
+    /// Rows of the coordinates, as far as the geometry has them; x counts bytes.
+    pub(crate) at: Vec<u32>,
+    /// Row of the layer, of a layered geometry.
+    pub(crate) layer: Option<u32>,
+    /// Bytes of an element.
+    pub(crate) bytes: u32,
+    /// Rows of the elements.
+    pub(crate) rows: Vec<u32>,
+    /// True for a store.
+    pub(crate) store: bool,
+    /// What to do outside.
+    pub(crate) beyond: Beyond,
+}
+
+/// What an access outside of a surface does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// It ends the launch.
+    Trap,
+    /// It goes to the nearest place inside.
+    Clamp,
+    /// It reads 0, and writes nothing.
+    Zero,
+}
+
+/// `tex` and `tld4`
 #[derive(Clone, Debug)]
 pub(crate) struct Texture {
     /// Row of the handle.
@@ -304,6 +335,8 @@ pub(crate) struct Texture {
     pub(crate) layer: Option<u32>,
     /// True when the coordinates are integers.
     pub(crate) texels: bool,
+    /// The channel that a gather returns of four texels.
+    pub(crate) gather: Option<u8>,
     /// Rows of the four channels.
     pub(crate) rows: [u32; 4],
     /// Predicate that says that the texels are in memory, as they always are.

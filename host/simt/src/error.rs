@@ -121,6 +121,20 @@ pub enum LaunchError {
         /// The handle.
         handle: u64,
     },
+    /// A load or store through what is no surface object, or no longer one.
+    InvalidSurface {
+        /// The instruction and thread.
+        at: Place,
+        /// The handle.
+        handle: u64,
+    },
+    /// A load or store outside of a surface that was to trap there.
+    OutsideSurface {
+        /// The instruction and thread.
+        at: Place,
+        /// x in bytes, y, and z or the layer.
+        place: [i32; 3],
+    },
     /// Calls nested deeper than local memory allows.
     StackOverflow {
         /// The instruction and thread.
@@ -226,6 +240,19 @@ impl fmt::Display for LaunchError {
                     "fetch from {handle:#x}, which is no texture object, in {at}"
                 )
             }
+            Self::InvalidSurface { at, handle } => {
+                write!(
+                    f,
+                    "access through {handle:#x}, which is no surface object, in {at}"
+                )
+            }
+            Self::OutsideSurface {
+                at,
+                place: [x, y, z],
+            } => write!(
+                f,
+                "access outside of a surface, at byte {x} of row {y} of slice {z}, in {at}"
+            ),
             Self::StackOverflow { at } => write!(f, "stack overflow in {at}"),
             Self::Trap { at } => write!(f, "trap in {at}"),
             Self::Assert {

@@ -7,7 +7,7 @@
 //! It is a device, so it has a device's error behaviour: a stray pointer ends the launch with a
 //! [`LaunchError`] that names kernel, PTX line, CTA and thread.
 //!
-//! Texture objects are made through [`Device::textures_mut`], and read from the device's memory.
+//! Texture and surface objects are made through [`Device::textures_mut`], and read from the device's memory.
 //!
 //! Source: PTX ISA 9.0. Departures: bounds of allocations are exact to the byte; asynchronous copies
 //! are done when issued; approximate functions are more exact than a GPU's; products of matrices are

@@ -264,10 +264,12 @@ fn declared(function: &Function, facts: &mut Facts) {
 fn observable(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
         use MemoryKind::{AsyncCopy, AsyncStore, BulkCopy, MatrixLoad, MatrixStore};
+        use MemoryKind::{SurfaceLoad, SurfaceStore, Texture};
         let copies = matches!(op.kind, AsyncCopy | AsyncStore | BulkCopy);
         let matrix = matches!(op.kind, MatrixLoad | MatrixStore);
         let told = (copies && !instruction.has("tensor")) || matrix;
-        op.is_plain() || instruction.opcode == "tex" || told
+        let image = matches!(op.kind, SurfaceLoad | SurfaceStore | Texture);
+        op.is_plain() || image || told
     })
 }
 

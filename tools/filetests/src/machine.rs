@@ -86,8 +86,8 @@ pub struct Outcome {
 /// A failed launch.
 #[derive(Debug)]
 pub struct Failure {
-    /// What it may be: `illegal-address`, `invalid-texture`, `misaligned`, `trap`, `assert`,
-    /// `deadlock`, `timeout` or `other`. A driver has one code for several of them.
+    /// What it may be: `illegal-address`, `invalid-texture`, `invalid-surface`, `outside-surface`,
+    /// `misaligned`, `trap`, `assert`, `deadlock`, `timeout` or `other`. A driver has one code for several of them.
     pub kinds: &'static [&'static str],
     /// What the device says.
     pub message: String,
@@ -237,6 +237,8 @@ fn failure(error: LaunchError) -> Failure {
     let kinds: &[&str] = match &error {
         LaunchError::IllegalAddress { .. } => &["illegal-address"],
         LaunchError::InvalidTexture { .. } => &["invalid-texture"],
+        LaunchError::InvalidSurface { .. } => &["invalid-surface"],
+        LaunchError::OutsideSurface { .. } => &["outside-surface"],
         LaunchError::Misaligned { .. } => &["misaligned"],
         LaunchError::Trap { .. } => &["trap"],
         LaunchError::Assert { .. } => &["assert"],

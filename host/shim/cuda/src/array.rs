@@ -1,8 +1,7 @@
 //! CUDA arrays: boxes of texels that a program reaches by copies and textures only.
 //!
 //! Source: `cuArray3DCreate` and the table of texture limits in the CUDA C++ Programming Guide.
-//! Departures: rows lie without gaps, so that a run of bytes may go over the end of a row; an array
-//! that surfaces were asked for is made, although there are no surfaces.
+//! Departure: rows lie without gaps, so that a run of bytes may go over the end of a row.
 
 use std::ffi::c_uint;
 

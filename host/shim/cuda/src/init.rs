@@ -53,7 +53,7 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         captures: Table::new(12, bad),
         arrays: Table::new(16, bad),
         textures: Default::default(),
-        surfaces: Table::new(17, CUresult::INVALID_VALUE),
+        surfaces: Default::default(),
         graphs: Table::new(13, CUresult::INVALID_VALUE),
         nodes: Table::new(15, CUresult::INVALID_VALUE),
         execs: Table::new(14, CUresult::INVALID_VALUE),

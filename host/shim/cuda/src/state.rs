@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use driver::sys::{CUDA_RESOURCE_DESC, CUresult};
+use driver::sys::CUresult;
 
 use crate::array::Array;
 use crate::context::Context;
@@ -26,7 +26,7 @@ use crate::node::Node;
 use crate::pool::Pool;
 use crate::stream::{Capture, Stream};
 use crate::table::Table;
-use crate::texture::TextureObject;
+use crate::texture::{SurfaceObject, TextureObject};
 use crate::user_object::UserObject;
 use crate::virtual_memory::VirtualMemory;
 use crate::work::Call;
@@ -61,8 +61,8 @@ pub(crate) struct State {
     pub(crate) arrays: Table<Array>,
     /// Texture objects by their handles, which are the device's.
     pub(crate) textures: BTreeMap<u64, TextureObject>,
-    /// Surface objects as the program described them.
-    pub(crate) surfaces: Table<CUDA_RESOURCE_DESC>,
+    /// Surface objects likewise.
+    pub(crate) surfaces: BTreeMap<u64, SurfaceObject>,
     /// Graphs under construction, and instantiated ones.
     pub(crate) graphs: Table<Graph>,
     pub(crate) nodes: Table<Node>,

@@ -1,7 +1,7 @@
-//! Texture objects: what a program says about one, made into what the device reads.
+//! Texture and surface objects: what a program says about one, made into what the device reads.
 //!
-//! Source: `cuTexObjectCreate`. Mipmapped arrays, resource views and sRGB conversion are
-//! `CUDA_ERROR_NOT_SUPPORTED`; surface objects can be made, and no kernel can use them. Departure: the limits on anisotropy and on levels of detail are kept
+//! Source: `cuTexObjectCreate`, `cuSurfObjectCreate`. Mipmapped arrays, resource views and sRGB conversion are
+//! `CUDA_ERROR_NOT_SUPPORTED`. Departure: the limits on anisotropy and on levels of detail are kept
 //! and told, but with one level there is nothing for them to limit.
 
 use driver::sys::device_attribute as a;
@@ -10,7 +10,7 @@ use driver::sys::{
     CUtexObject, address_mode, array_flag, filter_mode, resource_type, texture_flag,
 };
 use simt::Texture;
-use simt::texture::{AddressMode, Filter, Image, Sampler};
+use simt::texture::{AddressMode, Filter, Image, Sampler, Surface};
 
 use crate::Answer;
 use crate::array::Texel;
@@ -25,6 +25,13 @@ pub(crate) struct TextureObject {
     context: u64,
     resource: CUDA_RESOURCE_DESC,
     texture: CUDA_TEXTURE_DESC,
+}
+
+/// A surface object as the program described it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SurfaceObject {
+    context: u64,
+    resource: CUDA_RESOURCE_DESC,
 }
 
 fn limit(id: i32) -> u64 {
@@ -162,24 +169,36 @@ impl State {
         self.textures.get(&handle).ok_or(CUresult::INVALID_VALUE)
     }
 
-    /// Lets no kernel read through the texture objects over an array, whose memory may become another
-    /// one's. The program still has to destroy them.
+    /// Lets no kernel read or write through the texture and surface objects over an array, whose memory may become
+    /// another one's. The program still has to destroy them.
     pub(crate) fn close_textures(&mut self, array: u64) {
+        let over = |of: &CUDA_RESOURCE_DESC| of.kind == resource_type::ARRAY && of.res[0] == array;
         for (&handle, object) in &self.textures {
-            let of = &object.resource;
-            if of.kind == resource_type::ARRAY && of.res[0] == array {
+            if over(&object.resource) {
                 self.engine.textures_mut().remove(handle);
+            }
+        }
+        for (&handle, object) in &self.surfaces {
+            if over(&object.resource) {
+                self.engine.textures_mut().remove_surface(handle);
             }
         }
     }
 
-    /// Destroys the texture objects of a context.
+    /// Destroys the texture and surface objects of a context.
     pub(crate) fn clear_textures(&mut self, context: u64) {
         let device = self.engine.textures_mut();
         self.textures.retain(|&handle, object| {
             let stays = object.context != context;
             if !stays {
                 device.remove(handle);
+            }
+            stays
+        });
+        self.surfaces.retain(|&handle, object| {
+            let stays = object.context != context;
+            if !stays {
+                device.remove_surface(handle);
             }
             stays
         });
@@ -239,26 +258,41 @@ pub(crate) fn cuTexObjectGetTextureDesc(
     })?)
 }
 
-/// Makes a surface object; a kernel that uses one is refused.
+/// Makes a surface object.
 pub(crate) fn cuSurfObjectCreate(
     out: Ptr<CUsurfObject>,
     resource: Ptr<CUDA_RESOURCE_DESC>,
 ) -> Answer {
     let resource = resource.get()?;
-    out.set(with_context(|state, _| {
+    if out.is_null() {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    out.set(with_context(|state, context| {
         if resource.kind != resource_type::ARRAY || resource.flags != 0 {
             return Err(CUresult::INVALID_VALUE);
         }
-        let array = state.arrays.get(resource.res[0])?;
-        match array.descriptor.flags & array_flag::SURFACE_LDST {
-            0 => Err(CUresult::INVALID_VALUE),
-            _ => Ok(state.surfaces.insert(resource)),
+        let array = *state.arrays.get(resource.res[0])?;
+        if array.descriptor.flags & array_flag::SURFACE_LDST == 0 {
+            return Err(CUresult::INVALID_VALUE);
         }
+        let handle = state.engine.textures_mut().insert_surface(Surface {
+            image: array.image,
+            texel_bytes: array.texel.bytes() as u32,
+        });
+        state
+            .surfaces
+            .insert(handle, SurfaceObject { context, resource });
+        Ok(handle)
     })?)
 }
 
 pub(crate) fn cuSurfObjectDestroy(surface: CUsurfObject) -> Answer {
-    with_context(|state, _| state.surfaces.remove(surface).map(drop))
+    with_context(|state, _| {
+        let known = state.surfaces.remove(&surface);
+        known.ok_or(CUresult::INVALID_VALUE)?;
+        state.engine.textures_mut().remove_surface(surface);
+        Ok(())
+    })
 }
 
 pub(crate) fn cuSurfObjectGetResourceDesc(
@@ -266,6 +300,7 @@ pub(crate) fn cuSurfObjectGetResourceDesc(
     surface: CUsurfObject,
 ) -> Answer {
     out.set(with_context(|state, _| {
-        state.surfaces.get(surface).copied()
+        let object = state.surfaces.get(&surface);
+        Ok(object.ok_or(CUresult::INVALID_VALUE)?.resource)
     })?)
 }

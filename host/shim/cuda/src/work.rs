@@ -116,9 +116,10 @@ impl State {
 /// The code of a failed launch, and whether it ends the context.
 fn verdict(error: &LaunchError) -> (CUresult, bool) {
     match error {
-        LaunchError::IllegalAddress { .. } | LaunchError::InvalidTexture { .. } => {
-            (CUresult::ILLEGAL_ADDRESS, true)
-        }
+        LaunchError::IllegalAddress { .. }
+        | LaunchError::InvalidTexture { .. }
+        | LaunchError::InvalidSurface { .. } => (CUresult::ILLEGAL_ADDRESS, true),
+        LaunchError::OutsideSurface { .. } => (CUresult::LAUNCH_FAILED, true),
         LaunchError::Misaligned { .. } => (CUresult::MISALIGNED_ADDRESS, true),
         LaunchError::InvalidProgramCounter { .. } => (CUresult::INVALID_PC, true),
         LaunchError::StackOverflow { .. } => (CUresult::HARDWARE_STACK_ERROR, true),

@@ -297,6 +297,13 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             texture.layer.iter_mut().for_each(|row| f(row, false));
             texture.rows.iter_mut().for_each(|row| f(row, true));
         }
+        Kind::Surface(surface) => {
+            f(&mut surface.handle, false);
+            surface.at.iter_mut().for_each(|row| f(row, false));
+            surface.layer.iter_mut().for_each(|row| f(row, false));
+            let load = !surface.store;
+            surface.rows.iter_mut().for_each(|row| f(row, load));
+        }
         Kind::Matrix(matrix) => matrix.visit(f),
         Kind::Mbarrier(mbarrier) => {
             let Mbarrier {

@@ -25,6 +25,7 @@ mod operand;
 mod pairs;
 mod program;
 mod special;
+mod surface;
 mod texture;
 mod video;
 mod warp;
@@ -79,7 +80,8 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "cp" => copy::decode(cx, i),
         "st" | "red" if first == "async" => copy::store(cx, i),
         "mbarrier" => copy::mbarrier(cx, i),
-        "tex" => texture::decode(cx, i),
+        "tex" | "tld4" => texture::decode(cx, i),
+        "suld" | "sust" => surface::decode(cx, i),
         "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode(cx, i),
         "bra" => control::branch(cx, i),
         "brx" => control::branch_indexed(cx, i),

@@ -1,6 +1,6 @@
-//! `tex` from texture objects.
+//! `tex` and `tld4` from texture objects.
 //!
-//! Mipmaps there are none, so that the level of detail, where one is given, says nothing.
+//! Mipmaps there are none, so that the level of detail and gradients, where they are given, say nothing.
 
 use ptx::ast::{Instruction, Operand, Type};
 
@@ -9,18 +9,26 @@ use super::context::{Decoder, Unsupported, operand};
 use crate::code::{Kind, Texture};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
-    let level = i.has("level");
+    let gather = match i.opcode.as_str() {
+        "tld4" => ["r", "g", "b", "a"].iter().position(|name| i.has(name)),
+        _ => None,
+    };
+    let details = match () {
+        () if i.has("level") => 1,
+        () if i.has("grad") => 2,
+        () => 0,
+    };
     let shape: Vec<&str> = i
         .suffixes
         .iter()
         .map(|suffix| suffix.as_str())
-        .filter(|&suffix| !matches!(suffix, "base" | "level"))
+        .filter(|&suffix| !matches!(suffix, "base" | "level" | "grad" | "r" | "g" | "b" | "a"))
         .collect();
     let (layered, dimensions) = match shape.first() {
-        Some(&"1d") => (false, 1),
+        Some(&"1d") if gather.is_none() => (false, 1),
         Some(&"2d") => (false, 2),
-        Some(&"3d") => (false, 3),
-        Some(&"a1d") => (true, 1),
+        Some(&"3d") if gather.is_none() => (false, 3),
+        Some(&"a1d") if gather.is_none() => (true, 1),
         Some(&"a2d") => (true, 2),
         _ => return Unsupported::because("this instruction"),
     };
@@ -35,7 +43,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         ) => *ty,
         _ => return Unsupported::because("this instruction"),
     };
-    if i.operands.len() != if level { 3 } else { 2 } {
+    if i.operands.len() != 2 + details {
         return Unsupported::because("offsets or depth comparison");
     }
     let (to, resident) = match operand(i, 0)? {
@@ -81,6 +89,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         at: rows_at,
         layer,
         texels: coordinate == Type::S32,
+        gather: gather.map(|channel| channel as u8),
         rows,
         resident,
     })))

@@ -25,6 +25,12 @@ pub(crate) enum FaultKind {
     BadTexture {
         handle: u64,
     },
+    BadSurface {
+        handle: u64,
+    },
+    BeyondSurface {
+        place: [i32; 3],
+    },
     StackOverflow,
     Trap,
     Assert {
@@ -88,6 +94,8 @@ pub(crate) fn error(fault: Fault, at: Place) -> LaunchError {
         FaultKind::Misaligned { address, bytes } => LaunchError::Misaligned { at, address, bytes },
         FaultKind::BadCall { address } => LaunchError::InvalidProgramCounter { at, address },
         FaultKind::BadTexture { handle } => LaunchError::InvalidTexture { at, handle },
+        FaultKind::BadSurface { handle } => LaunchError::InvalidSurface { at, handle },
+        FaultKind::BeyondSurface { place } => LaunchError::OutsideSurface { at, place },
         FaultKind::StackOverflow => LaunchError::StackOverflow { at },
         FaultKind::Trap => LaunchError::Trap { at },
         FaultKind::Assert {

@@ -19,6 +19,7 @@ mod random;
 mod special;
 mod stack;
 mod step;
+mod surface;
 mod texture;
 mod warp;
 

@@ -288,6 +288,7 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
                 Kind::AsyncStore(store) => self.async_store(cta, warp, split, store, exec)?,
                 Kind::Texture(texture) => self.texture(cta, warp, split, texture, exec)?,
+                Kind::Surface(surface) => self.surface(cta, warp, split, surface, exec)?,
                 Kind::Matrix(matrix) => self.matrix(cta, warp, split, matrix, exec)?,
                 Kind::Mbarrier(mbarrier) => {
                     *spent += SPIN;

@@ -12,7 +12,7 @@ use super::warp::{Split, Warp};
 use crate::code;
 use crate::lanes::WARP;
 use crate::observer::{AccessKind, Executing, Observer};
-use crate::texture::{Coordinate, Fetch, Texture, sample};
+use crate::texture::{Coordinate, Fetch, Texture, gather, sample};
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn texture(
@@ -45,9 +45,11 @@ impl<O: Observer> Machine<'_, O> {
                 layer: layers.map(|row| row[lane] as u32),
             };
             let who = self.who(cta, warp.index, split.pc, 1 << lane);
-            let texel = sample(&texture, &place, |address| {
-                self.texel(who, &texture, address)
-            })?;
+            let load = |address| self.texel(who, &texture, address);
+            let texel = match op.gather {
+                None => sample(&texture, &place, load)?,
+                Some(channel) => gather(&texture, &place, channel, load)?,
+            };
             for (row, bits) in out.iter_mut().zip(texel) {
                 row[lane] = u64::from(bits);
             }

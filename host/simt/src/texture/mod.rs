@@ -1,4 +1,4 @@
-//! Texture objects: what they describe, and the table of those a device has.
+//! Texture and surface objects: what they describe, and the table of those a device has.
 //!
 //! A texture is a box of texels in device memory and a way to read it. One-dimensional textures are
 //! boxes of height and depth 1; the layers of a layered texture are the slices of its box. Buffers,
@@ -13,7 +13,7 @@ mod sample;
 
 use std::collections::BTreeMap;
 
-pub(crate) use sample::{Coordinate, Fetch, sample};
+pub(crate) use sample::{Coordinate, Fetch, gather, sample};
 
 /// A texture object: where its texels are and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,23 +139,55 @@ pub enum Filter {
     Linear,
 }
 
+/// A surface object: a box of texels that kernels load from and store to by bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surface {
+    /// Where the texels are.
+    pub image: Image,
+    /// Bytes of a texel.
+    pub texel_bytes: u32,
+}
+
 /// First handle that is given out: no address of a device, and nothing a program has by accident.
 const FIRST: u64 = 0x7e78_0000_0000_0001;
 
-/// The texture objects of a device by their handles. A handle is never used twice.
+/// The texture and surface objects of a device by their handles. A handle is never used twice.
 #[derive(Clone, Debug, Default)]
 pub struct Textures {
     made: u64,
     items: BTreeMap<u64, Texture>,
+    surfaces: BTreeMap<u64, Surface>,
 }
 
 impl Textures {
     /// Adds a texture object and returns its handle, which is never 0.
     pub fn insert(&mut self, texture: Texture) -> u64 {
-        let handle = FIRST + self.made;
-        self.made += 1;
+        let handle = self.handle();
         self.items.insert(handle, texture);
         handle
+    }
+
+    /// Adds a surface object and returns its handle, which is never 0.
+    pub fn insert_surface(&mut self, surface: Surface) -> u64 {
+        let handle = self.handle();
+        self.surfaces.insert(handle, surface);
+        handle
+    }
+
+    fn handle(&mut self) -> u64 {
+        self.made += 1;
+        FIRST + self.made - 1
+    }
+
+    /// The surface object of a handle.
+    pub fn surface(&self, handle: u64) -> Option<&Surface> {
+        self.surfaces.get(&handle)
+    }
+
+    /// Removes a surface object; none when there was none. A later access through it is an error
+    /// of the launch.
+    pub fn remove_surface(&mut self, handle: u64) -> Option<Surface> {
+        self.surfaces.remove(&handle)
     }
 
     /// The texture object of a handle.

@@ -73,18 +73,7 @@ pub(crate) fn sample<E>(
     if outside {
         return Ok([0; 4]);
     }
-    let image = &texture.image;
-    let texel_bytes = u64::from(texture.texel_bytes());
-    let mut read = |at: [Option<u32>; 3]| match at {
-        [Some(x), Some(y), Some(z)] => {
-            let row = u64::from(y).wrapping_mul(image.pitch);
-            let slice = u64::from(z).wrapping_mul(image.slice);
-            let offset = (u64::from(x) * texel_bytes).wrapping_add(row);
-            let address = image.address.wrapping_add(offset).wrapping_add(slice);
-            Ok(load(address)?.map(|raw| value(texture, raw)))
-        }
-        _ => Ok(texture.sampler.border),
-    };
+    let mut read = |at| texel(texture, at, &mut load);
     // One texel is returned as it is, whatever its bits mean.
     if [x, y, z].iter().all(|taps| taps[0].1 == ONE) {
         let mut bits = read([x[0].0, y[0].0, z[0].0])?;
@@ -112,17 +101,56 @@ pub(crate) fn sample<E>(
     Ok(bits)
 }
 
-/// The texels along an axis, and false when an integer coordinate names none.
-fn taps(texture: &Texture, axis: usize, extent: u32, at: Coordinate) -> (Taps, bool) {
-    let sampler = &texture.sampler;
-    let x = match at {
-        Coordinate::Missing => return (single(Some(0)), true),
-        Coordinate::Texel(at) => {
-            let texel = u32::try_from(at).ok().filter(|&at| at < extent);
-            return (single(texel), texel.is_some());
+/// What a gather returns: one channel of the four texels around a point that linear filtering would mix, in the order
+/// that the ISA gives them in.
+pub(crate) fn gather<E>(
+    texture: &Texture,
+    fetch: &Fetch,
+    channel: u8,
+    mut load: impl FnMut(u64) -> Result<[u32; 4], E>,
+) -> Result<[u32; 4], E> {
+    let [width, height, depth] = texture.image.extent;
+    let pair = |axis: usize, extent: u32| match fetch.at[axis] {
+        Coordinate::Point(x) => {
+            let (mode, x) = place(texture, axis, extent, x);
+            let low = (x - 0.5).floor() as i64;
+            [low, low + 1].map(|at| resolve(mode, at, extent))
         }
-        Coordinate::Point(x) => f64::from(x),
+        _ => [Some(0); 2],
     };
+    let (x, y) = (pair(0, width), pair(1, height));
+    let layer = fetch.layer.unwrap_or(0).min(depth.saturating_sub(1));
+    let mut result = [0; 4];
+    if channel >= texture.channels {
+        return Ok(result);
+    }
+    for (result, (right, down)) in result.iter_mut().zip([(0, 1), (1, 1), (1, 0), (0, 0)]) {
+        let bits = texel(texture, [x[right], y[down], Some(layer)], &mut load)?;
+        *result = bits[usize::from(channel)];
+    }
+    Ok(result)
+}
+
+/// The channels of a texel, or of the border.
+fn texel<E>(
+    texture: &Texture,
+    at: [Option<u32>; 3],
+    load: &mut impl FnMut(u64) -> Result<[u32; 4], E>,
+) -> Result<[u32; 4], E> {
+    let image = &texture.image;
+    let [Some(x), Some(y), Some(z)] = at else {
+        return Ok(texture.sampler.border);
+    };
+    let row = u64::from(y).wrapping_mul(image.pitch);
+    let slice = u64::from(z).wrapping_mul(image.slice);
+    let offset = (u64::from(x) * u64::from(texture.texel_bytes())).wrapping_add(row);
+    let address = image.address.wrapping_add(offset).wrapping_add(slice);
+    Ok(load(address)?.map(|raw| value(texture, raw)))
+}
+
+/// A point along an axis in texels, and what it means outside.
+fn place(texture: &Texture, axis: usize, extent: u32, x: f32) -> (AddressMode, f64) {
+    let sampler = &texture.sampler;
     let mode = match sampler.address[axis] {
         AddressMode::Wrap | AddressMode::Mirror if !sampler.normalized => AddressMode::Clamp,
         mode => mode,
@@ -134,9 +162,21 @@ fn taps(texture: &Texture, axis: usize, extent: u32, at: Coordinate) -> (Taps, b
     };
     // Far outside is as good as infinitely far; what is no number becomes texel 0.
     let far = 2f64.powi(62);
-    let x = (x * scale).clamp(-far, far);
+    (mode, (f64::from(x) * scale).clamp(-far, far))
+}
+
+/// The texels along an axis, and false when an integer coordinate names none.
+fn taps(texture: &Texture, axis: usize, extent: u32, at: Coordinate) -> (Taps, bool) {
+    let (mode, x) = match at {
+        Coordinate::Missing => return (single(Some(0)), true),
+        Coordinate::Texel(at) => {
+            let texel = u32::try_from(at).ok().filter(|&at| at < extent);
+            return (single(texel), texel.is_some());
+        }
+        Coordinate::Point(x) => place(texture, axis, extent, x),
+    };
     let mixes = texture.reads_floats();
-    let taps = if sampler.filter == Filter::Linear && mixes {
+    let taps = if texture.sampler.filter == Filter::Linear && mixes {
         let low = (x - 0.5).floor();
         let weight = ((x - 0.5 - low) * f64::from(ONE)).round() as u32;
         let first = resolve(mode, low as i64, extent);

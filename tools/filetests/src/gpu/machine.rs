@@ -296,11 +296,11 @@ fn session((checks, model): How, client: &Client) -> Result<Session> {
 /// What a launch's code may mean.
 fn failure(code: CUresult) -> Failure {
     let kinds: &[&str] = match code {
-        CUresult::ILLEGAL_ADDRESS => &["illegal-address", "invalid-texture"],
+        CUresult::ILLEGAL_ADDRESS => &["illegal-address", "invalid-texture", "invalid-surface"],
         CUresult::MISALIGNED_ADDRESS => &["misaligned"],
         CUresult::ASSERT => &["assert"],
         CUresult::LAUNCH_TIMEOUT => &["deadlock", "timeout"],
-        CUresult::LAUNCH_FAILED | CUresult::ILLEGAL_INSTRUCTION => &["trap"],
+        CUresult::LAUNCH_FAILED | CUresult::ILLEGAL_INSTRUCTION => &["trap", "outside-surface"],
         _ => &["other"],
     };
     Failure {
