@@ -1,4 +1,5 @@
-//! Thread-instructions per second of the simulated device, unobserved, on one core.
+//! Thread-instructions per second of the simulated device, unobserved, on one thread of the host and
+//! on two.
 //!
 //! `cargo bench -p simt --bench throughput [-- KERNEL]`. An item is an instruction executed by one
 //! thread.
@@ -15,8 +16,17 @@ macro_rules! benches {
     ($($name:ident: $sizes:expr;)*) => {
         $(#[divan::bench(args = $sizes, sample_count = 5, sample_size = 1)]
         fn $name(bencher: Bencher<'_, '_>, n: u32) {
-            measure(bencher, Work::$name(n));
+            measure(bencher, Work::$name(n), 1);
         })*
+
+        mod two_threads {
+            use super::*;
+
+            $(#[divan::bench(args = $sizes, sample_count = 5, sample_size = 1)]
+            fn $name(bencher: Bencher<'_, '_>, n: u32) {
+                measure(bencher, Work::$name(n), 2);
+            })*
+        }
     };
 }
 
@@ -37,7 +47,10 @@ struct Work {
     initial: Vec<(u64, Vec<u8>)>,
 }
 
-fn measure(bencher: Bencher<'_, '_>, mut work: Work) {
+fn measure(bencher: Bencher<'_, '_>, mut work: Work, threads: u32) {
+    for (_, launch) in &mut work.launches {
+        launch.threads.most = threads;
+    }
     let instructions = work.run();
     bencher
         .counter(ItemsCount::new(instructions))

@@ -505,6 +505,18 @@ pub(crate) struct Func {
     pub(crate) returns: Vec<Formal>,
 }
 
+/// How much the order means in which the CTAs of a kernel run, whose accesses do not race.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Order {
+    /// Nothing: they may run at the same time.
+    #[default]
+    Free,
+    /// They tell each other something, by atomics or strong accesses.
+    Told,
+    /// They ask where or when they run, print, allocate, or do what is not done while others run.
+    Fixed,
+}
+
 /// A kernel with everything it reaches. Function 0 is the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
@@ -523,6 +535,8 @@ pub(crate) struct Program {
     /// True when its CTAs may tell each other something: it has atomic or ordered accesses, fences,
     /// mbarriers, or barriers of the cluster.
     pub(crate) communicates: bool,
+    /// What keeps its CTAs on one thread of the host.
+    pub(crate) order: Order,
     pub(crate) info: KernelInfo,
     /// What directly reached code the device does not know: (what, offset).
     pub(crate) unsupported: Option<(String, u32)>,

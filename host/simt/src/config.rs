@@ -61,6 +61,8 @@ pub struct Launch {
     pub limits: Limits,
     /// Where `printf` goes.
     pub printf: Sink,
+    /// Host threads that run it.
+    pub threads: Threads,
 }
 
 impl Launch {
@@ -76,6 +78,35 @@ impl Launch {
             schedule: Schedule::RoundRobin,
             limits: Limits::default(),
             printf: Sink::default(),
+            threads: Threads::default(),
+        }
+    }
+}
+
+/// How many threads of the host run the CTAs of a launch.
+///
+/// Several do only where results do not depend on it: under [`Schedule::RoundRobin`], unobserved,
+/// without clusters, cooperation or a limit of instructions, and if CTAs of the kernel neither tell
+/// each other anything nor ask where or when they run. Only what a racy program computes, and what
+/// a launch that fails leaves in memory, depends on the number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// At most so many; 0 counts as 1.
+    pub most: u32,
+    /// What the CTAs tell each other by atomics and strong accesses decides nothing that counts, so
+    /// it is no reason against several threads.
+    pub unordered: bool,
+    /// Warp instructions that one thread executes before others join it.
+    pub after: u64,
+}
+
+impl Default for Threads {
+    /// One thread.
+    fn default() -> Self {
+        Self {
+            most: 1,
+            unordered: false,
+            after: 1 << 14,
         }
     }
 }

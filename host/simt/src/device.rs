@@ -10,7 +10,7 @@ use crate::error::{LaunchError, LoadError};
 use crate::exec::{self, Setup};
 use crate::memory::Memory;
 use crate::module::Loaded;
-use crate::observer::{Observer, Unobserved};
+use crate::observer::Observer;
 use crate::texture::Textures;
 
 /// Identity of a loaded module.
@@ -118,7 +118,7 @@ impl Device {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.launch_observed(module, kernel, launch, &mut Unobserved)
+        self.start(module, kernel, launch, exec::run_unobserved)
     }
 
     /// Runs a kernel to its end and tells `observer` what its lanes do.
@@ -131,6 +131,18 @@ impl Device {
         kernel: &str,
         launch: &Launch,
         observer: &mut O,
+    ) -> Result<LaunchStats, LaunchError> {
+        self.start(module, kernel, launch, |setup, memory| {
+            exec::run(setup, memory, observer)
+        })
+    }
+
+    fn start(
+        &mut self,
+        module: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+        run: impl FnOnce(Setup<'_>, &mut Memory) -> Result<LaunchStats, LaunchError>,
     ) -> Result<LaunchStats, LaunchError> {
         let loaded = self
             .modules
@@ -166,7 +178,7 @@ impl Device {
             grid_barrier,
             number: self.launches,
         };
-        let outcome = exec::run(setup, &mut self.memory, observer);
+        let outcome = run(setup, &mut self.memory);
         if grid_barrier != 0 {
             // It was ours from its allocation on; nobody can have freed it.
             let _ = self.memory.free(grid_barrier);

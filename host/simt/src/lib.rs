@@ -32,6 +32,7 @@ mod windows;
 
 pub use config::{
     DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Progress, Schedule, Sink,
+    Threads,
 };
 pub use device::{Device, ModuleId};
 pub use error::{LaunchError, LoadError, Place, Waiting};

@@ -22,6 +22,7 @@ mod memory;
 mod moves;
 mod narrow;
 mod operand;
+mod order;
 mod pairs;
 mod program;
 mod special;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ptx::ast::{Function, Linkage, Module, Space, Variable};
 use smol_str::SmolStr;
 
-use super::function;
+use super::{function, order};
 use crate::code::{Callee, Func, Kind, Op, Program, Special};
 use crate::config::KernelInfo;
 use crate::lanes::{CONSTANT, WARP};
@@ -95,6 +95,7 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         Kind::Atomic(_) | Kind::Fence | Kind::Mbarrier(_) | Kind::ClusterBarrier { .. } => true,
         _ => false,
     });
+    program.order = order::of(&program.ops);
     program.info = info(function, symbols, &program);
     Some(program)
 }

@@ -13,6 +13,7 @@ use super::address::{Group, Pattern, aligned, deposit, fetch, illegal, lanes, lo
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
+use super::sharing;
 use super::warp::{Split, Warp};
 use crate::code::Access;
 use crate::lanes::{ALL, Lanes, WARP, splat};
@@ -22,7 +23,8 @@ use crate::windows;
 /// A word of memory, atomic or not.
 trait Word {
     fn get(&self) -> u32;
-    fn set(&self, value: u32);
+    /// Replaces the bits in a mask; `several` when other threads of the host may change the others.
+    fn set(&self, several: bool, keep: u32, bits: u32);
 }
 
 impl Word for Cell<u32> {
@@ -32,8 +34,10 @@ impl Word for Cell<u32> {
     }
 
     #[inline(always)]
-    fn set(&self, value: u32) {
-        self.set(value);
+    fn set(&self, _: bool, keep: u32, bits: u32) {
+        // The old value need not be known when all of it goes.
+        let old = if keep == u32::MAX { 0 } else { self.get() };
+        self.set(old & !keep | bits & keep);
     }
 }
 
@@ -44,8 +48,8 @@ impl Word for AtomicU32 {
     }
 
     #[inline(always)]
-    fn set(&self, value: u32) {
-        self.store(value, Relaxed);
+    fn set(&self, several: bool, keep: u32, bits: u32) {
+        sharing::set(self, several, keep, bits);
     }
 }
 
@@ -54,6 +58,8 @@ struct Inside<'a, W> {
     words: &'a [W],
     /// Address of its first byte.
     origin: u64,
+    /// Other threads of the host use it too.
+    several: bool,
 }
 
 impl<W: Word> Inside<'_, W> {
@@ -75,10 +81,7 @@ impl<W: Word> Inside<'_, W> {
             for lane in lanes(mask) {
                 let offset = at[lane].wrapping_sub(origin);
                 deposit(size, offset, value[lane], |word, keep, bits| {
-                    let word = &self.words[word];
-                    // The old value need not be known when all of it goes.
-                    let old = if keep == u32::MAX { 0 } else { word.get() };
-                    word.set(old & !keep | bits & keep);
+                    self.words[word].set(self.several, keep, bits);
                 });
             }
         }
@@ -152,7 +155,11 @@ impl<O: Observer> Machine<'_, O> {
             return None;
         }
         let words = Cell::from_mut(&mut *self.shared[cta.slot as usize]).as_slice_of_cells();
-        Some(Inside { words, origin: 0 })
+        Some(Inside {
+            words,
+            origin: 0,
+            several: false,
+        })
     }
 
     /// The region of global memory that all accesses of a group lie in, if they do.
@@ -173,6 +180,7 @@ impl<O: Observer> Machine<'_, O> {
         group.lies_in(at, bytes, region).then(|| Inside {
             words: self.memory.words(window.mapping),
             origin: window.origin,
+            several: self.memory.locks().is_some(),
         })
     }
 
@@ -213,6 +221,12 @@ impl<O: Observer> Machine<'_, O> {
             .access(who, AccessKind::Load, space, at, access.bytes);
         let first = split.frame.rows as usize;
         let (bytes, width) = (access.bytes, access.width);
+        if access.strong
+            && space == Space::Global
+            && let Some(locks) = self.memory.locks()
+        {
+            return self.load_strong(locks, (warp, split), access, group, at);
+        }
         let write = if mask == warp.live { ALL } else { mask };
         if let Some(inside) = self.own_shared(cta, group, at, bytes) {
             inside.load(at, group, access, &mut warp.regs[first..], write);
@@ -328,6 +342,11 @@ impl<O: Observer> Machine<'_, O> {
         let size = access.element();
         if space == Space::Global {
             self.stats.global_sectors += sectors(at, group, bytes);
+            if access.strong
+                && let Some(locks) = self.memory.locks()
+            {
+                return self.store_strong(locks, (warp, split), access, group, at);
+            }
         }
         let consts = &self.setup.program.consts;
         // Nobody asks what was there?
@@ -379,6 +398,7 @@ impl<O: Observer> Machine<'_, O> {
                         let lane = left.trailing_zeros();
                         let window = self.locate(lane, at[lane as usize], bytes, true)?;
                         let words = self.memory.words(window.mapping);
+                        let several = self.memory.locks().is_some();
                         let last = window.end - u64::from(bytes);
                         while left != 0 {
                             let lane = left.trailing_zeros() as usize;
@@ -389,14 +409,13 @@ impl<O: Observer> Machine<'_, O> {
                             let offset = address - window.origin + step;
                             deposit(size, offset, value[lane], |index, keep, bits| {
                                 let word = &words[index];
-                                let old = if keep == u32::MAX && !follows {
-                                    0
-                                } else {
-                                    word.load(Relaxed)
-                                };
+                                if !follows {
+                                    return sharing::set(word, several, keep, bits);
+                                }
+                                let old = word.load(Relaxed);
                                 let new = old & !keep | bits & keep;
                                 word.store(new, Relaxed);
-                                if follows && new != old {
+                                if new != old {
                                     let place = (space, window.origin + 4 * index as u64);
                                     self.observer.changes(who, lane as u32, place, old);
                                 }

@@ -200,7 +200,7 @@ impl Group {
 
     /// The highest lane.
     #[inline(always)]
-    fn last(&self) -> usize {
+    pub(crate) fn last(&self) -> usize {
         31 - (self.mask.leading_zeros() as usize & 31)
     }
 }

@@ -8,6 +8,7 @@ use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, s
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
+use super::sharing::set;
 use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
 use crate::lanes::{Lanes, WARP};
@@ -92,9 +93,9 @@ impl<O: Observer> Machine<'_, O> {
         match spot {
             Spot::Global { mapping, offset } => {
                 let words = self.memory.words(mapping);
+                let several = self.memory.locks().is_some();
                 deposit(bytes, offset, value, |word, keep, bits| {
-                    let word = &words[word];
-                    word.store(word.load(Relaxed) & !keep | bits & keep, Relaxed);
+                    set(&words[word], several, keep, bits);
                 });
             }
             Spot::Shared { slot, offset } => {
@@ -204,9 +205,7 @@ impl<O: Observer> Machine<'_, O> {
             }
             for (index, &operand) in operands.iter().enumerate() {
                 let spot = spot.plus(step(index));
-                let old = self.peek(warp, spot, size);
-                before[lane] = old;
-                let new = match second.get(index) {
+                let new = |old| match second.get(index) {
                     Some(&second) if wide => {
                         if swap {
                             second
@@ -218,9 +217,19 @@ impl<O: Observer> Machine<'_, O> {
                     Some(_) => old,
                     None => update(atomic.op, size, old, operand),
                 };
-                let place = (group.space, at[lane] + step(index));
-                self.changes((who, warp, lane), place, spot, (size, new));
-                self.poke(warp, spot, size, new);
+                let old = match (self.memory.locks(), spot) {
+                    (Some(locks), Spot::Global { mapping, offset }) => {
+                        locks.replace(self.memory.words(mapping), (size, offset), new)
+                    }
+                    _ => {
+                        let old = self.peek(warp, spot, size);
+                        let place = (group.space, at[lane] + step(index));
+                        self.changes((who, warp, lane), place, spot, (size, new(old)));
+                        self.poke(warp, spot, size, new(old));
+                        old
+                    }
+                };
+                before[lane] = old;
                 if let Some(&row) = atomic.results.get(index) {
                     warp.regs[first + row as usize][lane] = old;
                 }

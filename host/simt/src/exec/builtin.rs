@@ -80,7 +80,8 @@ impl<O: Observer> Machine<'_, O> {
             Callee::Free => {
                 for lane in lanes(split.mask).filter(|&lane| first[lane] != 0) {
                     let address = first[lane];
-                    if self.memory.free_heap(address).is_none() {
+                    let heap = self.memory.alone();
+                    if heap.and_then(|heap| heap.free_heap(address)).is_none() {
                         return Err(illegal(lane, address, 0, ptx::ast::Space::Global, true));
                     }
                     self.window = Window::NONE;
@@ -114,14 +115,17 @@ impl<O: Observer> Machine<'_, O> {
 
     /// Memory for the device's own malloc; null when the heap is used up.
     fn device_malloc(&mut self, bytes: u64) -> u64 {
-        let used = self.memory.heap_used();
+        let Some(heap) = self.memory.alone() else {
+            return 0;
+        };
+        let used = heap.heap_used();
         if used
             .checked_add(bytes)
             .is_none_or(|used| used > self.setup.config.malloc_heap)
         {
             return 0;
         }
-        self.memory.alloc_heap(bytes).unwrap_or(0)
+        heap.alloc_heap(bytes).unwrap_or(0)
     }
 
     /// Reads a value at a generic address.

@@ -1,6 +1,8 @@
 //! A resident CTA.
 
 use super::barriers::Barriers;
+use super::grid::TURNS_ALONE;
+use super::threads::Rank;
 use super::warp::Warp;
 use crate::code::Func;
 
@@ -28,6 +30,8 @@ pub(crate) struct Cta {
     pub(crate) barriers: Barriers,
     /// False for an empty slot.
     pub(crate) active: bool,
+    /// Turns that it has had, where CTAs do not keep pace.
+    pub(crate) turns: u64,
 }
 
 impl Cta {
@@ -37,6 +41,7 @@ impl Cta {
         let warps = threads.div_ceil(32);
         self.id = id;
         self.active = true;
+        self.turns = 0;
         self.warps.resize_with(warps as usize, Warp::default);
         let mut live = Vec::with_capacity(self.warps.len());
         for (index, warp) in self.warps.iter_mut().enumerate() {
@@ -50,6 +55,14 @@ impl Cta {
             live.push(mask);
         }
         self.barriers.start(&live);
+    }
+
+    /// How early one thread alone would come to what it does now.
+    pub(crate) fn rank(&self) -> Rank {
+        Rank {
+            round: self.turns / TURNS_ALONE,
+            cta: self.id.linear,
+        }
     }
 
     /// Lets every warp look again at what it waits for.

@@ -1,12 +1,15 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::cta::{Cta, CtaId};
 use super::fault;
 use super::machine::{ClusterBarrier, Machine, Setup};
 use super::random::Random;
+use super::sharing::Held;
 use super::step::Ran;
+use super::threads::{Failed, Rank};
 use super::warp::State;
 use crate::code::{Kind, Program};
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
@@ -17,7 +20,7 @@ use crate::observer::Observer;
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;
 /// Turns that the warps of a CTA have before it is the next one's, where CTAs do not keep pace.
-const TURNS_ALONE: usize = 256;
+pub(crate) const TURNS_ALONE: u64 = 256;
 /// Longest random turn, as a power of two.
 const RANDOM_QUANTUM_LOG2: usize = 10;
 /// Threads, CTAs and registers of a multiprocessor.
@@ -28,46 +31,42 @@ const SM_REGISTERS: u32 = 65536;
 /// be resident.
 const REGISTER_BUDGET: u64 = 512 << 20;
 /// Waiting groups that a deadlock names.
-const MAX_WAITING: usize = 64;
+pub(crate) const MAX_WAITING: usize = 64;
 
-/// Runs a launch to its end.
+/// Runs a launch to its end, on one thread.
 pub(crate) fn run<O: Observer>(
     setup: Setup<'_>,
     memory: &mut Memory,
     observer: &mut O,
 ) -> Result<LaunchStats, LaunchError> {
     let launch = setup.launch;
-    let total: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
-    let cluster: u32 = setup.cluster.iter().product();
-    let slots = resident(&setup, total, cluster);
+    let total = total(launch);
+    let slots = resident(&setup);
     let cooperative_limit = occupancy(setup.config, setup.program, launch);
     if launch.cooperative && total > cooperative_limit {
         return Err(LaunchError::CooperativeTooLarge(format!(
             "a cooperative launch of {total} blocks, of which {cooperative_limit} fit on the device"
         )));
     }
-    let machine = Machine::new(setup, memory, observer, slots as usize);
-    let mut grid = Grid {
-        machine,
-        ctas: Vec::new(),
-        next: 0,
-        total,
-        left: total,
-        random: match launch.schedule {
-            Schedule::RoundRobin => None,
-            Schedule::Seeded(seed) => Some(Random::new(seed)),
-        },
-        started: Instant::now(),
-    };
-    grid.ctas.resize_with(slots as usize, Cta::default);
-    grid.machine.stats.resident_ctas = slots;
+    let queue = Queue::new(total);
+    let mut grid = Grid::new(setup, Held::Alone(memory), observer, slots, &queue);
     if grid.keeps_pace() {
+        let cluster: u32 = setup.cluster.iter().product();
         for first in (0..slots as usize).step_by(cluster as usize) {
             grid.admit(first);
         }
     }
     grid.run().map_err(|error| *error)?;
-    Ok(grid.machine.stats)
+    let resident_ctas = slots;
+    Ok(LaunchStats {
+        resident_ctas,
+        ..grid.machine.stats
+    })
+}
+
+/// CTAs of a launch.
+pub(crate) fn total(launch: &Launch) -> u64 {
+    launch.grid.iter().map(|&n| u64::from(n)).product()
 }
 
 /// CTAs of a kernel that a real device could hold at once.
@@ -95,7 +94,8 @@ pub(crate) fn occupancy(config: &DeviceConfig, program: &Program, launch: &Launc
 }
 
 /// How many CTAs are resident, a whole number of clusters.
-fn resident(setup: &Setup<'_>, total: u64, cluster: u32) -> u64 {
+pub(crate) fn resident(setup: &Setup<'_>) -> u64 {
+    let total = total(setup.launch);
     if setup.launch.cooperative {
         return total;
     }
@@ -110,26 +110,90 @@ fn resident(setup: &Setup<'_>, total: u64, cluster: u32) -> u64 {
     let slots = occupancy(setup.config, setup.program, setup.launch)
         .min(affordable)
         .min(total);
-    let cluster = u64::from(cluster);
+    let cluster: u64 = setup.cluster.iter().map(|&n| u64::from(n)).product();
     (slots / cluster).max(1) * cluster
 }
 
-struct Grid<'a, O> {
-    machine: Machine<'a, O>,
-    /// Resident CTAs; a slot is empty when the grid is running out.
-    ctas: Vec<Cta>,
-    /// Next CTA to start, in the order of starting.
-    next: u64,
-    total: u64,
-    /// CTAs that have not ended.
-    left: u64,
-    random: Option<Random>,
-    started: Instant,
+/// The CTAs of a launch that have not been started, in the order of starting.
+pub(crate) struct Queue {
+    next: AtomicU64,
+    /// Where to stop.
+    end: AtomicU64,
 }
 
-type Outcome<T> = Result<T, Box<LaunchError>>;
+impl Queue {
+    pub(crate) fn new(total: u64) -> Self {
+        Self {
+            next: AtomicU64::new(0),
+            end: AtomicU64::new(total),
+        }
+    }
 
-impl<O: Observer> Grid<'_, O> {
+    /// The first of the next `count` CTAs, which are the caller's.
+    fn take(&self, count: u64) -> Option<u64> {
+        let first = self.next.fetch_add(count, Relaxed);
+        (first < self.end.load(Relaxed)).then_some(first)
+    }
+
+    /// CTAs that are left.
+    pub(crate) fn left(&self) -> u64 {
+        let end = self.end.load(Relaxed);
+        end.saturating_sub(self.next.load(Relaxed))
+    }
+
+    /// Starts no CTA from `end` on.
+    pub(crate) fn cut(&self, end: u64) {
+        self.end.fetch_min(end, Relaxed);
+    }
+}
+
+/// The resident CTAs of a launch, or those that one of several threads runs.
+pub(crate) struct Grid<'a, O> {
+    pub(crate) machine: Machine<'a, O>,
+    /// Resident CTAs; a slot is empty when the grid is running out.
+    ctas: Vec<Cta>,
+    queue: &'a Queue,
+    /// CTAs that have been started and have not ended.
+    active: u64,
+    /// The slot that had the last turn.
+    slot: usize,
+    random: Option<Random>,
+    started: Instant,
+    /// Where several threads run the launch: says which CTAs need not go on.
+    pub(crate) failed: Option<&'a Failed>,
+    /// Warp instructions after which to come back.
+    pub(crate) pause_after: u64,
+}
+
+pub(crate) type Outcome<T> = Result<T, Box<LaunchError>>;
+
+impl<'a, O: Observer> Grid<'a, O> {
+    pub(crate) fn new(
+        setup: Setup<'a>,
+        memory: Held<'a>,
+        observer: &'a mut O,
+        slots: u64,
+        queue: &'a Queue,
+    ) -> Self {
+        let random = match setup.launch.schedule {
+            Schedule::RoundRobin => None,
+            Schedule::Seeded(seed) => Some(Random::new(seed)),
+        };
+        let mut ctas = Vec::new();
+        ctas.resize_with(slots as usize, Cta::default);
+        Self {
+            machine: Machine::new(setup, memory, observer, slots as usize),
+            ctas,
+            queue,
+            active: 0,
+            slot: 0,
+            random,
+            started: Instant::now(),
+            failed: None,
+            pause_after: u64::MAX,
+        }
+    }
+
     fn cluster_size(&self) -> u64 {
         self.machine
             .setup
@@ -140,25 +204,28 @@ impl<O: Observer> Grid<'_, O> {
     }
 
     /// True when all resident CTAs are there from the start, and take turns. CTAs that tell each other
-    /// nothing run on while they can, and one starts when it is its slot's turn: their warps meet at
-    /// barriers all the time, and the registers of the CTA before are at hand.
+    /// nothing, or nothing that counts, run on while they can, and one starts when it is its slot's turn:
+    /// their warps meet at barriers all the time, and the registers of the CTA before are at hand.
     fn keeps_pace(&self) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
         let communicate = self.machine.setup.program.communicates;
         communicate || self.random.is_some() || self.cluster_size() > 1
     }
 
-    /// Starts the CTAs of the next cluster in the slots from `first` on.
+    /// Starts the CTAs of the next cluster in the slots from `first` on, if there are any left.
     fn admit(&mut self, first: usize) {
         let size = self.cluster_size();
         let setup = &self.machine.setup;
         let threads: u32 = setup.launch.block.iter().product();
         let kernel = &setup.program.functions[0];
-        if self.next >= self.total {
+        let Some(next) = self.queue.take(size) else {
             return;
-        }
+        };
         let words = self.machine.shared_bytes.div_ceil(4) as usize + 1;
         for rank in 0..size as u32 {
-            let id = self.identity(first as u32, rank);
+            let id = self.identity(next / size, first as u32, rank);
             let slot = id.slot as usize;
             let block = self.machine.setup.launch.block;
             self.ctas[slot].start(id, block, kernel);
@@ -171,16 +238,15 @@ impl<O: Observer> Grid<'_, O> {
             phase: 0,
             live: threads * size as u32,
         };
-        self.next += size;
+        self.active += size;
     }
 
-    /// Which CTA of the grid has a rank in the next cluster.
-    fn identity(&self, first_slot: u32, rank: u32) -> CtaId {
+    /// Which CTA of the grid has a rank in a cluster.
+    fn identity(&self, number: u64, first_slot: u32, rank: u32) -> CtaId {
         let setup = &self.machine.setup;
         let [gx, gy, _] = setup.launch.grid;
         let cluster = setup.cluster;
-        let size = self.cluster_size();
-        let (number, clusters_x) = (self.next / size, u64::from(gx / cluster[0]));
+        let clusters_x = u64::from(gx / cluster[0]);
         let clusters_y = u64::from(gy / cluster[1]);
         let of = [
             (number % clusters_x) as u32,
@@ -205,43 +271,90 @@ impl<O: Observer> Grid<'_, O> {
         }
     }
 
-    fn run(&mut self) -> Outcome<()> {
-        while self.left > 0 {
-            let ops = if self.random.is_some() {
-                self.random_turns()?
-            } else {
-                self.round()?
+    /// True when all CTAs have ended that were started, and none is left.
+    pub(crate) fn is_done(&self) -> bool {
+        self.active == 0 && self.queue.left() == 0
+    }
+
+    /// Runs to the end, or until it is time for a pause.
+    pub(crate) fn run(&mut self) -> Outcome<()> {
+        while !self.is_done() && !self.pauses() {
+            let ops = match self.random {
+                Some(_) => self.random_turns()?,
+                None => self.round()?,
             };
-            if ops == 0 && self.left > 0 {
+            if ops == 0 && self.active > 0 {
                 return Err(self.deadlock());
             }
         }
         Ok(())
     }
 
+    fn pauses(&self) -> bool {
+        self.machine.stats.warp_instructions >= self.pause_after
+    }
+
     /// Gives every CTA a turn. Returns the ops executed.
     fn round(&mut self) -> Outcome<u64> {
         let alone = !self.keeps_pace();
-        let turns = if alone { TURNS_ALONE } else { 1 };
         let mut ops = 0;
         for slot in 0..self.ctas.len() {
-            if alone && !self.ctas[slot].active {
+            ops += match alone {
+                true => self.turns_alone(slot)?,
+                false => self.turn_of_each(slot)?,
+            };
+        }
+        Ok(ops)
+    }
+
+    /// Gives each warp of a CTA a turn. A CTA that takes its place begins with its first warp, so that
+    /// nobody can tell which was there before.
+    fn turn_of_each(&mut self, slot: usize) -> Outcome<u64> {
+        let mut ops = 0;
+        let cta = self.ctas[slot].id.linear;
+        for warp in 0..self.ctas[slot].warps.len() {
+            let now = &self.ctas[slot];
+            if !now.active || now.id.linear != cta {
+                break;
+            }
+            ops += self.turn(slot, warp, QUANTUM)?;
+        }
+        Ok(ops)
+    }
+
+    /// Runs CTAs in a slot, one after the other, until one has to wait or has had its share. What a
+    /// CTA does depends on none of those before it.
+    fn turns_alone(&mut self, slot: usize) -> Outcome<u64> {
+        let mut ops = 0;
+        while !self.pauses() {
+            if !self.ctas[slot].active {
                 self.admit(slot);
             }
-            for _ in 0..turns {
-                let before = ops;
-                // Each warp has a turn.
-                for warp in 0..self.ctas[slot].warps.len() {
-                    if self.ctas[slot].active {
-                        ops += self.turn(slot, warp, QUANTUM)?;
-                    }
-                }
-                if ops == before {
-                    break;
-                }
+            let cta = &mut self.ctas[slot];
+            if cta.active
+                && let Some(failed) = self.failed
+                && failed.is_before(cta.rank())
+            {
+                cta.active = false;
+                self.active -= 1;
+            }
+            if !self.ctas[slot].active {
+                break;
+            }
+            let ran = self.turn_of_each(slot)?;
+            ops += ran;
+            let cta = &mut self.ctas[slot];
+            cta.turns += 1;
+            if cta.active && (ran == 0 || cta.turns.is_multiple_of(TURNS_ALONE)) {
+                break;
             }
         }
         Ok(ops)
+    }
+
+    /// The rank of the CTA that had the last turn.
+    pub(crate) fn rank(&self) -> Rank {
+        self.ctas[self.slot].rank()
     }
 
     /// Gives warps turns at random, as many as there are CTAs. Returns the ops executed; zero only
@@ -276,6 +389,7 @@ impl<O: Observer> Grid<'_, O> {
 
     /// Runs a warp for a while.
     fn turn(&mut self, slot: usize, warp: usize, quantum: u64) -> Outcome<u64> {
+        self.slot = slot;
         let cta = &mut self.ctas[slot];
         let runner = &mut cta.warps[warp];
         if runner.blocked || runner.live == 0 {
@@ -329,10 +443,11 @@ impl<O: Observer> Grid<'_, O> {
             return;
         }
         cta.active = false;
-        self.left -= 1;
+        self.active -= 1;
         let first = cta.id.first_slot as usize;
         let size = self.cluster_size() as usize;
-        if self.ctas[first..first + size].iter().all(|cta| !cta.active) {
+        let ended = self.ctas[first..first + size].iter().all(|cta| !cta.active);
+        if ended && self.keeps_pace() {
             self.admit(first);
         }
     }
@@ -343,7 +458,7 @@ impl<O: Observer> Grid<'_, O> {
         Box::new(LaunchError::Timeout {
             kernel: self.machine.setup.kernel.to_owned(),
             warp_instructions: self.machine.stats.warp_instructions,
-            running: running.into_iter().map(|group| group.at).collect(),
+            running: running.into_iter().map(|(_, group)| group.at).collect(),
         })
     }
 
@@ -360,15 +475,23 @@ impl<O: Observer> Grid<'_, O> {
     fn deadlock(&self) -> Box<LaunchError> {
         Box::new(LaunchError::Deadlock {
             kernel: self.machine.setup.kernel.to_owned(),
-            waiting: self.groups(MAX_WAITING, |state| state != State::Ready),
+            waiting: self.waiting().into_iter().map(|(_, group)| group).collect(),
         })
     }
 
-    /// Groups of lanes in some state, with what they wait for.
-    fn groups(&self, most: usize, wanted: impl Fn(State) -> bool) -> Vec<Waiting> {
+    /// Groups of lanes that wait, with the linear index of their CTA.
+    pub(crate) fn waiting(&self) -> Vec<(u64, Waiting)> {
+        self.groups(MAX_WAITING, |state| state != State::Ready)
+    }
+
+    /// Groups of lanes in some state, with what they wait for and the linear index of their CTA, in
+    /// its order.
+    fn groups(&self, most: usize, wanted: impl Fn(State) -> bool) -> Vec<(u64, Waiting)> {
         let setup = &self.machine.setup;
         let mut found = Vec::new();
-        let active = self.ctas.iter().filter(|cta| cta.active);
+        let mut active: Vec<_> = self.ctas.iter().filter(|cta| cta.active).collect();
+        active.sort_by_key(|cta| cta.id.linear);
+        let active = active.into_iter();
         for (cta, warp) in active.flat_map(|cta| cta.warps.iter().map(move |warp| (cta, warp))) {
             for split in warp.splits.iter().filter(|split| wanted(split.state)) {
                 if found.len() == most {
@@ -377,12 +500,13 @@ impl<O: Observer> Grid<'_, O> {
                 let lane = split.mask.trailing_zeros();
                 let (module, program) = (setup.module, setup.program);
                 let at = fault::place(module, program, setup.kernel, split.pc, &cta.id, warp, lane);
-                found.push(Waiting {
+                let group = Waiting {
                     at,
                     warp: warp.index,
                     lanes: split.mask,
                     what: self.what(split.state, split.pc),
-                });
+                };
+                found.push((cta.id.linear, group));
             }
         }
         found

@@ -4,9 +4,10 @@ use ptx::ast::{Module, Space};
 
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::sharing::Held;
 use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats};
-use crate::memory::{Memory, Window};
+use crate::memory::Window;
 use crate::observer::{Executing, Observer};
 use crate::texture::Textures;
 
@@ -14,6 +15,7 @@ use crate::texture::Textures;
 pub(crate) const RESERVED_SHARED: u32 = 1024;
 
 /// What a launch runs on.
+#[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) config: &'a DeviceConfig,
     pub(crate) textures: &'a Textures,
@@ -29,10 +31,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) number: u64,
 }
 
-/// The state of a launch that all its threads share.
+/// The state of a launch that all its threads share, or all that run on one thread of the host.
 pub(crate) struct Machine<'a, O> {
     pub(crate) setup: Setup<'a>,
-    pub(crate) memory: &'a mut Memory,
+    pub(crate) memory: Held<'a>,
     pub(crate) observer: &'a mut O,
     pub(crate) stats: LaunchStats,
     /// The region that was accessed last.
@@ -69,7 +71,7 @@ impl ClusterBarrier {
 impl<'a, O: Observer> Machine<'a, O> {
     pub(crate) fn new(
         setup: Setup<'a>,
-        memory: &'a mut Memory,
+        memory: Held<'a>,
         observer: &'a mut O,
         slots: usize,
     ) -> Self {

@@ -16,12 +16,16 @@ mod matrix;
 mod mbarrier;
 mod printf;
 mod random;
+mod sharing;
 mod special;
 mod stack;
 mod step;
+mod strong;
 mod surface;
 mod texture;
+mod threads;
 mod warp;
 
 pub(crate) use grid::{occupancy, run};
 pub(crate) use machine::Setup;
+pub(crate) use threads::run_unobserved;

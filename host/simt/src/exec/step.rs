@@ -316,6 +316,9 @@ impl<O: Observer> Machine<'_, O> {
                         .splat(*d, exec, u64::from(exec));
                 }
                 Kind::Fence => {
+                    if self.memory.locks().is_some() {
+                        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+                    }
                     let who = self.who(cta, warp.index, split.pc, exec);
                     self.observer.fence(who);
                 }

@@ -1,0 +1,217 @@
+//! The CTAs of a launch on several threads of the host.
+//!
+//! Each thread has a machine of its own, with its own resident CTAs and their shared memory, and takes
+//! CTAs in their order from a queue. What a CTA does depends on no other CTA then, so neither does it
+//! depend on the number of threads. They share the device's memory ([`super::sharing`]).
+//!
+//! The first thread runs alone until it is known that others are worth their start.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::grid::{self, Grid, MAX_WAITING, Queue};
+use super::machine::Setup;
+use super::sharing::{Held, Locks};
+use crate::code::Order;
+use crate::config::{LaunchStats, Schedule};
+use crate::error::{LaunchError, Waiting};
+use crate::memory::Memory;
+use crate::observer::Unobserved;
+
+/// How early one thread alone would come to something: CTAs run to their ends one after the other,
+/// but have shares of time, which are counted in rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(crate) round: u64,
+    pub(crate) cta: u64,
+}
+
+impl Rank {
+    /// Before everything else.
+    const FIRST: Self = Self { round: 0, cta: 0 };
+}
+
+/// The failure that one thread alone would have come to first.
+#[derive(Default)]
+pub(crate) struct Failed {
+    any: AtomicBool,
+    first: Mutex<Option<(Rank, Box<LaunchError>)>>,
+}
+
+impl Failed {
+    /// Whether the launch has ended before something of that rank.
+    #[inline(always)]
+    pub(crate) fn is_before(&self, rank: Rank) -> bool {
+        self.any.load(Relaxed) && self.ended_before(rank)
+    }
+
+    #[cold]
+    fn ended_before(&self, rank: Rank) -> bool {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().is_some_and(|(first, _)| *first <= rank)
+    }
+
+    fn add(&self, rank: Rank, error: Box<LaunchError>) {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(first, _)| rank < *first) {
+            *first = Some((rank, error));
+        }
+        self.any.store(true, Relaxed);
+    }
+}
+
+/// Runs a launch that nobody observes to its end, on several threads where it may.
+pub(crate) fn run_unobserved(
+    setup: Setup<'_>,
+    memory: &mut Memory,
+) -> Result<LaunchStats, LaunchError> {
+    match may_run(&setup) {
+        true => run(setup, memory),
+        false => grid::run(setup, memory, &mut Unobserved),
+    }
+}
+
+/// Whether several threads come to the same as one.
+fn may_run(setup: &Setup<'_>) -> bool {
+    let launch = setup.launch;
+    let ordered = match setup.program.order {
+        Order::Free => false,
+        Order::Told => !launch.threads.unordered,
+        Order::Fixed => true,
+    };
+    launch.threads.most > 1
+        && !ordered
+        && !launch.cooperative
+        && setup.cluster == [1; 3]
+        && launch.schedule == Schedule::RoundRobin
+        // Which CTA a limit of instructions stops depends on what all have run before.
+        && launch.limits.max_warp_instructions.is_none()
+}
+
+/// What all threads of a launch share.
+struct Team<'a> {
+    setup: Setup<'a>,
+    memory: &'a Memory,
+    locks: Locks,
+    queue: Queue,
+    failed: Failed,
+    /// Resident CTAs, of all threads together.
+    resident: u64,
+}
+
+/// What a thread leaves: what it has run, and whose lanes wait forever.
+type Left = (LaunchStats, Vec<(u64, Waiting)>);
+
+fn run(setup: Setup<'_>, memory: &Memory) -> Result<LaunchStats, LaunchError> {
+    let team = Team {
+        setup,
+        memory,
+        locks: Locks::new(),
+        queue: Queue::new(grid::total(setup.launch)),
+        failed: Failed::default(),
+        resident: grid::resident(&setup),
+    };
+    let left = team.run();
+    let mut stats = LaunchStats {
+        resident_ctas: team.resident,
+        ..LaunchStats::default()
+    };
+    let mut waiting = Vec::new();
+    for (part, groups) in left {
+        stats.warp_instructions += part.warp_instructions;
+        stats.thread_instructions += part.thread_instructions;
+        stats.global_sectors += part.global_sectors;
+        waiting.extend(groups);
+    }
+    let failed = team.failed.first.into_inner();
+    if let Some((_, mut error)) = failed.unwrap_or_else(PoisonError::into_inner) {
+        if let LaunchError::Timeout {
+            warp_instructions, ..
+        } = &mut *error
+        {
+            *warp_instructions = stats.warp_instructions;
+        }
+        return Err(*error);
+    }
+    if waiting.is_empty() {
+        return Ok(stats);
+    }
+    waiting.sort_by_key(|&(cta, _)| cta);
+    waiting.truncate(MAX_WAITING);
+    Err(LaunchError::Deadlock {
+        kernel: setup.kernel.to_owned(),
+        waiting: waiting.into_iter().map(|(_, group)| group).collect(),
+    })
+}
+
+impl Team<'_> {
+    fn run(&self) -> Vec<Left> {
+        let threads = self.setup.launch.threads;
+        let mut observer = Unobserved;
+        let mut first = self.grid(&mut observer);
+        first.pause_after = threads.after;
+        let waiting = self.work(&mut first);
+        first.pause_after = u64::MAX;
+        // Others for what is left, this thread for what it has begun.
+        let others = u64::from(threads.most - 1).min(self.queue.left());
+        if waiting.is_some() || others == 0 {
+            let waiting = waiting.or_else(|| self.work(&mut first));
+            return vec![(first.machine.stats, waiting.unwrap_or_default())];
+        }
+        thread::scope(|scope| {
+            let start = |number| {
+                let name = format!("simt {number}");
+                let thread = thread::Builder::new().name(name);
+                // Where the system has no more threads, fewer do it.
+                thread.spawn_scoped(scope, || {
+                    let mut observer = Unobserved;
+                    let mut grid = self.grid(&mut observer);
+                    let waiting = self.work(&mut grid).unwrap_or_default();
+                    (grid.machine.stats, waiting)
+                })
+            };
+            let others: Vec<_> = (1..=others)
+                .map_while(|number| start(number).ok())
+                .collect();
+            let waiting = self.work(&mut first).unwrap_or_default();
+            let mut left = vec![(first.machine.stats, waiting)];
+            for other in others {
+                match other.join() {
+                    Ok(part) => left.push(part),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            left
+        })
+    }
+
+    fn grid<'a>(&'a self, observer: &'a mut Unobserved) -> Grid<'a, Unobserved> {
+        let memory = Held::Shared(self.memory, &self.locks);
+        let slots = (self.resident / u64::from(self.setup.launch.threads.most)).max(1);
+        let mut grid = Grid::new(self.setup, memory, observer, slots, &self.queue);
+        grid.failed = Some(&self.failed);
+        grid
+    }
+
+    /// Runs CTAs until none is left, or until it is time for a pause. Returns lanes that wait forever,
+    /// if that is why.
+    fn work(&self, grid: &mut Grid<'_, Unobserved>) -> Option<Vec<(u64, Waiting)>> {
+        while let Err(error) = grid.run() {
+            let rank = match *error {
+                LaunchError::Deadlock { .. } => return Some(grid.waiting()),
+                // Not of this CTA, and nobody shall go on.
+                LaunchError::Timeout { .. } => Rank::FIRST,
+                _ => grid.rank(),
+            };
+            // Who comes behind it need not start: of those not started, only the resident ones would
+            // have come to any round before it.
+            self.queue.cut(match rank.round {
+                0 => rank.cta,
+                _ => self.resident,
+            });
+            self.failed.add(rank, error);
+        }
+        None
+    }
+}
