@@ -39,6 +39,8 @@ pub struct Options {
     pub timeout: Option<f64>,
     /// Whether long launches show how far they are.
     pub progress: Show,
+    /// Host threads that the simulated device runs a launch on, at most.
+    pub sim_threads: u32,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             sample: 1,
             timeout: None,
             progress: Show::default(),
+            sim_threads: 1,
         }
     }
 }

@@ -188,6 +188,10 @@ impl CheckedSim {
         if let Some(seconds) = checker.options().timeout {
             launch.limits.timeout = Duration::try_from_secs_f64(seconds).ok();
         }
+        launch.threads.unordered = checker.is_order_free(key, kernel);
+        if checker.options().sim_threads > 1 {
+            launch.threads.most = checker.options().sim_threads;
+        }
         if let (Some(offset), Some(parameter)) = (hidden, begun.parameter) {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());

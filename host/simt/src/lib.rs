@@ -3,7 +3,8 @@
 //! A kernel is decoded once, together with all it calls, into ops over rows of 32 lanes
 //! (`decode`, `code`); a launch interprets them warp by warp (`exec`).
 //! Lanes of a warp may part and meet again, every one of them makes progress, and so do all
-//! resident CTAs. Memory is sequentially consistent: one thread of the host runs one launch.
+//! resident CTAs. Memory is sequentially consistent: one thread of the host runs a launch, or several
+//! do that cannot tell ([`Threads`]).
 //! It is a device, so it has a device's error behaviour: a stray pointer ends the launch with a
 //! [`LaunchError`] that names kernel, PTX line, CTA and thread.
 //!

@@ -9,7 +9,7 @@ use simt::{Launch, LaunchError, LaunchStats, Limits, Schedule, Sink, Threads};
 const WORDS: usize = 1 << 12;
 
 /// Bodies whose results do not depend on the order of CTAs, each with what stands in front of it.
-const FREE: [(&str, &str); 9] = [
+const FREE: [(&str, &str); 10] = [
     // Loads and stores of 8 bytes, and a loop whose length is the CTA's.
     (
         "",
@@ -60,6 +60,11 @@ const FREE: [(&str, &str); 9] = [
         "rem.u32 %r1, %g, 5; again: { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1;
          call.uni (b), twice, (a); ld.param.b32 %r1, [b]; } setp.lt.u32 %p0, %r1, %t; @%p0 bra more;
          st.global.u32 [%mine], %r1; ret; more: add.u32 %r1, %r1, 7; bra again;",
+    ),
+    // A sum as compilers write it, with a result that nobody reads.
+    (
+        "",
+        "and.b32 %r0, %g, 3; mad.wide.u32 %d0, %r0, 4, %out; atom.global.add.u32 %r1, [%d0], %t; ret;",
     ),
     // A fence alone tells nobody anything.
     ("", "st.global.u64 [%mine], %mine; membar.gl; ld.global.u32 %r0, [%mine]; st.global.u32 [%mine+4], %r0; ret;"),
@@ -260,7 +265,7 @@ fn schedules_and_limits_stay_on_one_thread() {
             threads: threads(most),
             limits: Limits {
                 max_warp_instructions: Some(1000),
-                timeout: None,
+                ..Limits::default()
             },
             ..Launch::new([20, 1, 1], [70, 1, 1], params)
         }

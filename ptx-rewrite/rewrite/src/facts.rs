@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ptx::ast::{Function, Instruction, Module, Space, Statement};
-use ptx::isa::{self, MemoryKind, MemoryOp, SyncOp};
+use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
 
 use crate::access::{self, Checked, Place};
 use crate::epoch::{self, Counted};
@@ -70,6 +70,10 @@ pub(crate) struct Special {
     pub strong_sizes: u32,
     /// Copies that complete later; in shared memory as well.
     pub asynchronous: bool,
+    /// Writes of which the last counts, or that round what they add up.
+    pub last_counts: bool,
+    /// What reductions compute, one bit each.
+    pub reductions: u32,
 }
 
 impl Special {
@@ -79,6 +83,13 @@ impl Special {
         if op.is_strong() {
             self.observes |= matches!(op.kind, MemoryKind::Load | MemoryKind::Rmw);
             self.strong_sizes |= op.bytes_per_element;
+            match op.op {
+                Some(computes) if commutes(computes) && !op.ty.is_float() => {
+                    let signed = 16 * u32::from(op.ty.is_signed());
+                    self.reductions |= 1 << (computes as u32 + signed);
+                }
+                _ => self.last_counts |= op.is_write(),
+            }
         }
     }
 
@@ -89,6 +100,14 @@ impl Special {
         self.observes |= other.observes;
         self.strong_sizes |= other.strong_sizes;
         self.asynchronous |= other.asynchronous;
+        self.last_counts |= other.last_counts;
+        self.reductions |= other.reductions;
+    }
+
+    /// True when such accesses leave the same, and read the same, in whatever order they come, unless
+    /// they race.
+    pub(crate) fn commute(self) -> bool {
+        !self.observes && !self.last_counts && self.reductions.count_ones() <= 1
     }
 
     /// True when a cell cannot tell all races of such accesses from what is none: writes to
@@ -99,6 +118,15 @@ impl Special {
             || self.observes
             || self.strong_sizes.count_ones() > 1
             || self.asynchronous
+    }
+}
+
+/// Whether values that are put in by this operation, and no other, leave the same in any order.
+fn commutes(op: AtomicOp) -> bool {
+    match op {
+        AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Add => true,
+        AtomicOp::Min | AtomicOp::Max => true,
+        AtomicOp::Cas | AtomicOp::Exch | AtomicOp::Inc | AtomicOp::Dec => false,
     }
 }
 

@@ -70,6 +70,40 @@ fn whatever_may_order_threads_makes_candidates() {
 }
 
 #[test]
+fn the_order_of_ctas_may_mean_nothing() {
+    for (free, body) in [
+        (
+            true,
+            "ld.global.u32 %v, [%a]; st.global.u32 [%a], %v; bar.sync 0; membar.gl;",
+        ),
+        (
+            true,
+            "red.global.add.u32 [%a], 1; red.global.add.u32 [%a], %v;",
+        ),
+        (
+            true,
+            "atom.shared.add.u32 %v, [%a], 1; st.volatile.shared.u32 [%a], %v;",
+        ),
+        (
+            false,
+            "red.global.add.u32 [%a], 1; red.global.max.u32 [%a], %v;",
+        ),
+        (
+            false,
+            "red.global.max.s32 [%a], 1; red.global.max.u32 [%a], %v;",
+        ),
+        (false, "red.global.add.f32 [%a], %v;"),
+        (false, "red.global.inc.u32 [%a], %v;"),
+        (false, "atom.global.add.u32 %v, [%a], 1;"),
+        (false, "ld.relaxed.gpu.global.u32 %v, [%a];"),
+        (false, "st.volatile.u32 [%a], %v;"),
+        (false, "invented.instruction %v;"),
+    ] {
+        assert_eq!(kernel(body).order_free, free, "{body}");
+    }
+}
+
+#[test]
 fn accesses_are_counted_by_what_becomes_of_them() {
     let info = kernel(
         ".shared .u32 s; .local .u32 l; ld.param.u64 %a, [a]; ld.u32 %v, [%a]; ld.shared.u32 %v, [s]; ld.u32 %v, [s]; st.local.u32 [l], %v; red.global.add.u32 [%a], 1;",

@@ -53,6 +53,12 @@ pub(crate) struct RunArgs {
     /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) schedules: u32,
+    /// Run blocks of a launch on up to N threads, on the simulated device, where their order means
+    /// nothing: in --mode fast, with --journal or --check off, in kernels without atomics that return
+    /// a value, flags, clocks or printf. Results depend on N where they race only; which of several
+    /// racing threads a report names, and how often, may then differ from run to run
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) sim_threads: u32,
     /// Check only kernels with this in their name (kne=NAME for the whole name); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel_name: Vec<String>,

@@ -54,6 +54,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
         (args.seed != 0, "--seed"),
         (args.journal, "--journal"),
         (args.mode == ModeChoice::Full, "--mode full"),
+        (args.sim_threads > 1, "--sim-threads"),
     ];
     let flag = simulated
         .iter()
@@ -96,6 +97,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             (false, true) => Show::Never,
             (false, false) => Show::Terminal,
         },
+        sim_threads: args.sim_threads,
         ..Options::default()
     }
 }

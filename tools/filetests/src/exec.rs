@@ -1,7 +1,8 @@
 //! `tests/exec/`: what a kernel computes.
 //!
-//! Every case runs as written, and rewritten with the race checks, with cells and with a journal:
-//! all must give the expected result, which also shows that rewriting changes nothing.
+//! Every case runs as written, and rewritten with the race checks, with cells and with a journal, on
+//! one thread of the host and on several: all must give the expected result, which also shows that
+//! rewriting changes nothing.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -12,6 +13,9 @@ use crate::header::{Case, bits};
 use crate::inputs;
 use crate::machine::{Checks, Launch, Machine, Outcome};
 use crate::reference;
+
+/// Threads of the host.
+const THREADS: [u32; 3] = [1, 2, 4];
 
 /// Runs one case on the original and on the rewritten text.
 pub fn run(case: &Case) -> Result<()> {
@@ -30,11 +34,13 @@ pub fn run(case: &Case) -> Result<()> {
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }
-        let machine = Machine::new(checks, 0)?;
-        judge(case, |launch, arguments| {
-            machine.run(&case.text, launch, arguments)
-        })
-        .with_context(|| which)?;
+        for threads in THREADS {
+            let machine = Machine::new(checks, 0)?.on_threads(threads);
+            judge(case, |launch, arguments| {
+                machine.run(&case.text, launch, arguments)
+            })
+            .with_context(|| format!("{which}, on {threads} threads"))?;
+        }
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use driver::Device as _;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Model, Options, ShadowSize};
-use simt::{Device, DeviceConfig, LaunchError, Limits};
+use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 
 use crate::args::Arg;
 use crate::events;
@@ -136,6 +136,7 @@ impl Checks {
 /// A fresh device.
 pub struct Machine {
     sim: CheckedSim,
+    threads: Threads,
 }
 
 impl Machine {
@@ -163,7 +164,18 @@ impl Machine {
         let checker = checks.map(|_| Checker::new(options, Writer::Memory(Vec::new())));
         Ok(Self {
             sim: CheckedSim::new(device, checker),
+            threads: Threads::default(),
         })
+    }
+
+    /// Runs launches on several threads of the host from their start, where that is possible.
+    pub fn on_threads(mut self, most: u32) -> Self {
+        self.threads = Threads {
+            most,
+            after: 0,
+            ..Threads::default()
+        };
+        self
     }
 
     /// Loads `text`, runs the launch and reads everything back.
@@ -175,6 +187,7 @@ impl Machine {
         let mut request = simt::Launch::new(launch.grid, launch.block, params);
         request.dynamic_shared = launch.shared;
         request.cooperative = launch.cooperative;
+        request.threads = self.threads;
         request.limits = Limits {
             timeout: Some(TIMEOUT),
             ..Limits::default()

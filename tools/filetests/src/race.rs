@@ -1,6 +1,6 @@
 //! `tests/race/`: which accesses race, judged by every oracle that can run.
 //!
-//! A file is run round robin and under seeds. Whatever is reported must be a marked pair, every run
+//! A file is run round robin and under seeds, and on several threads of the host. Whatever is reported must be a marked pair, every run
 //! of a racy case must report something, and all runs together every label.
 //! Warnings, `strong` and `luck`, must be marked in the same way, and are no races.
 //! `expect` is the truth by the memory model. An oracle that gives another verdict fails, unless the
@@ -27,6 +27,24 @@ pub struct Oracle {
     /// What a header calls it.
     pub name: &'static str,
     checks: Checks,
+}
+
+/// Who runs when, and where.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    /// 0 for round robin.
+    seed: u64,
+    /// Threads of the host.
+    threads: u32,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.threads {
+            1 => write!(f, "seed {}", self.seed),
+            threads => write!(f, "on {threads} threads"),
+        }
+    }
 }
 
 /// Every oracle: happens-before over all accesses, and the ways of checking on the device.
@@ -59,6 +77,14 @@ impl Oracle {
         } else {
             SEEDS
         }
+    }
+
+    /// Round robin and seeds, and several threads of the host for those who do not listen.
+    fn schedules(&self) -> impl Iterator<Item = Schedule> {
+        let alone = (0..=self.seeds()).map(|seed| Schedule { seed, threads: 1 });
+        let together = [2, 4].map(|threads| Schedule { seed: 0, threads });
+        let listens = !self.is_lenient();
+        alone.chain(together.into_iter().filter(move |_| !listens))
     }
 
     /// What it does not decide it may leave open.
@@ -153,13 +179,13 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
     let mut ever_hidden = false;
-    for seed in 0..=oracle.seeds() {
-        let outcome = once(case, oracle.checks, seed)?;
+    for schedule in oracle.schedules() {
+        let outcome = once(case, oracle.checks, schedule)?;
         if let Err(error) = &outcome.error {
-            bail!("seed {seed}: the launch failed: {error}");
+            bail!("{schedule}: the launch failed: {error}");
         }
         if !oracle.is_lenient() {
-            misuses(case, &outcome).with_context(|| format!("seed {seed}"))?;
+            misuses(case, &outcome).with_context(|| schedule.to_string())?;
         }
         if outcome.unchecked.is_some() {
             return Ok(Verdict::NotChecked);
@@ -178,7 +204,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
                 Some(label) => drop(seen.insert((race.class, label.name.clone()))),
                 None if (race.decided || !is_race) && !wrong => {
                     let (class, lines) = (race.class, race.lines);
-                    bail!("seed {seed}: false alarm: {class:?} in lines {lines:?}")
+                    bail!("{schedule}: false alarm: {class:?} in lines {lines:?}")
                 }
                 None => {}
             }
@@ -190,7 +216,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         let found = races.any(|class| class == Class::Race);
         let silent = truth == Verdict::Race && !found && !wrong && !hidden;
         ever_hidden |= hidden;
-        ensure!(!silent, "seed {seed}: no race was reported");
+        ensure!(!silent, "{schedule}: no race was reported");
     }
     if !oracle.is_lenient() {
         values(&labels, &same)?;
@@ -214,8 +240,9 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     Ok(verdict)
 }
 
-fn once(case: &Case, checks: Checks, seed: u64) -> Result<Outcome> {
-    let machine = Machine::under(model(case)?, Some(checks), seed)?;
+fn once(case: &Case, checks: Checks, schedule: Schedule) -> Result<Outcome> {
+    let machine = Machine::under(model(case)?, Some(checks), schedule.seed)?;
+    let machine = machine.on_threads(schedule.threads);
     machine.run(&case.text, &Launch::of(case)?, &arguments(case)?)
 }
 

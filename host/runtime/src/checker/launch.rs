@@ -277,6 +277,14 @@ impl Checker {
         })));
     }
 
+    /// Whether the CTAs of a kernel may run in any order, and at once, checks and all: what those tell
+    /// each other they tell in any order, but for a journal.
+    pub(crate) fn is_order_free(&self, key: ModuleKey, kernel: &str) -> bool {
+        let module = self.modules.get(&key.0);
+        let known = module.and_then(|module| module.kernels.get(kernel));
+        known.is_some_and(|info| info.order_free && !info.journaled)
+    }
+
     fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {
         Begun {
             parameter: None,

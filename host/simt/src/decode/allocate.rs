@@ -19,6 +19,7 @@ use crate::lanes::{CONSTANT, Shape};
 
 /// Renumbers the rows of `function`, whose ops are `ops`; the first of them has number `first`.
 pub(super) fn allocate(ops: &mut [Op], first: u32, function: &mut Func) {
+    forget_unread(ops, function);
     let ranges = Ranges::of(ops, first, function);
     let map = assign(&ranges);
     let rename = |row: &mut u32| *row = map[*row as usize];
@@ -31,6 +32,26 @@ pub(super) fn allocate(ops: &mut [Op], first: u32, function: &mut Func) {
         }
     }
     function.rows = map.iter().max().map_or(1, |&most| most + 1);
+}
+
+/// Makes reductions of the atomics whose results nobody reads, as compilers leave them.
+fn forget_unread(ops: &mut [Op], function: &Func) {
+    let mut read = Set::new(function.rows as usize);
+    formal_rows(&function.returns).for_each(|row| read.insert(row));
+    for op in ops.iter_mut() {
+        visit(&mut op.kind, &mut |row, write| {
+            if !write {
+                read.insert(*row);
+            }
+        });
+    }
+    for op in ops {
+        if let Kind::Atomic(atomic) = &mut op.kind
+            && atomic.results.iter().all(|&row| !read.contains(row))
+        {
+            atomic.results.clear();
+        }
+    }
 }
 
 /// First and last place where each row matters. Op n reads at 2n and writes at 2n + 1.

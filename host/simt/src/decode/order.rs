@@ -77,3 +77,53 @@ fn of_special(special: Special) -> Order {
         _ => Order::Free,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Symbols, program};
+    use super::*;
+
+    fn order(body: &str) -> Order {
+        let text = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64
+             .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+             .visible .entry k(.param .u64 out) {{
+                .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .shared .b32 word;
+                ld.param.u64 %d0, [out]; {body} ret;
+             }}"
+        );
+        let (module, diagnostics) = ptx::parse(&text);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        program(&module, &Symbols::default(), "k").unwrap().order
+    }
+
+    #[test]
+    fn what_keeps_ctas_apart() {
+        for (expected, body) in [
+            (Order::Free, "st.global.u32 [%d0], %r0; membar.gl; bar.sync 0;"),
+            (Order::Free, "red.global.add.u32 [%d0], 1; red.global.add.u64 [%d0], 1;"),
+            (Order::Free, "atom.global.add.u32 %r0, [%d0], 1;"),
+            (Order::Free, "atom.global.min.s32 %r0, [%d0], 1; mov.u32 %r0, 1; st.global.u32 [%d0], 1;"),
+            (Order::Free, "atom.shared.exch.b32 %r0, [word], 1; ld.volatile.shared.u32 %r1, [word]; st.global.u32 [%d0], %r0;"),
+            (Order::Free, "mov.u32 %r0, %warpid; mov.u32 %r1, %nsmid;"),
+            (Order::Told, "atom.global.add.u32 %r0, [%d0], 1; st.global.u32 [%d0], %r0;"),
+            (Order::Told, "atom.shared.exch.b32 %r0, [%d0], 1; atom.exch.b32 %r0, [%d0], 1;"),
+            (Order::Told, "atom.global.cas.b32 %r0, [%d0], 1, 2;"),
+            (Order::Told, "red.global.add.f32 [%d0], %f0;"),
+            (Order::Told, "red.global.add.u32 [%d0], 1; red.global.or.b32 [%d0], 1;"),
+            (Order::Told, "red.global.inc.u32 [%d0], 1;"),
+            (Order::Told, "ld.volatile.global.u32 %r0, [%d0];"),
+            (Order::Told, "st.relaxed.gpu.u32 [%d0], %r0;"),
+            (Order::Fixed, "mov.u32 %r0, %smid;"),
+            (Order::Fixed, "mov.u64 %d1, %clock64; ld.volatile.global.u32 %r0, [%d0];"),
+            (Order::Fixed, "mov.u64 %d1, %globaltimer;"),
+            (
+                Order::Fixed,
+                "{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d0; st.param.b64 [a], %d0;
+                 call.uni (r), vprintf, (f, a); }",
+            ),
+        ] {
+            assert_eq!(order(body), expected, "{body}");
+        }
+    }
+}

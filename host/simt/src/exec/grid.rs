@@ -119,6 +119,9 @@ pub(crate) struct Queue {
     next: AtomicU64,
     /// Where to stop.
     end: AtomicU64,
+    total: u64,
+    /// CTAs that have ended.
+    ended: AtomicU64,
 }
 
 impl Queue {
@@ -126,6 +129,8 @@ impl Queue {
         Self {
             next: AtomicU64::new(0),
             end: AtomicU64::new(total),
+            total,
+            ended: AtomicU64::new(0),
         }
     }
 
@@ -133,6 +138,14 @@ impl Queue {
     fn take(&self, count: u64) -> Option<u64> {
         let first = self.next.fetch_add(count, Relaxed);
         (first < self.end.load(Relaxed)).then_some(first)
+    }
+
+    /// How far the launch is.
+    fn progress(&self) -> Progress {
+        Progress {
+            done: self.ended.load(Relaxed),
+            ctas: self.total,
+        }
     }
 
     /// CTAs that are left.
@@ -155,8 +168,8 @@ pub(crate) struct Grid<'a, O> {
     queue: &'a Queue,
     /// CTAs that have been started and have not ended.
     active: u64,
-    /// The slot that had the last turn.
-    slot: usize,
+    /// The CTA that failed last.
+    faulted: Option<Rank>,
     random: Option<Random>,
     started: Instant,
     /// Where several threads run the launch: says which CTAs need not go on.
@@ -186,7 +199,7 @@ impl<'a, O: Observer> Grid<'a, O> {
             ctas,
             queue,
             active: 0,
-            slot: 0,
+            faulted: None,
             random,
             started: Instant::now(),
             failed: None,
@@ -352,9 +365,9 @@ impl<'a, O: Observer> Grid<'a, O> {
         Ok(ops)
     }
 
-    /// The rank of the CTA that had the last turn.
-    pub(crate) fn rank(&self) -> Rank {
-        self.ctas[self.slot].rank()
+    /// The CTA whose failure has just ended [`Self::run`], if it was one's and not all's.
+    pub(crate) fn faulted(&mut self) -> Option<Rank> {
+        self.faulted.take()
     }
 
     /// Gives warps turns at random, as many as there are CTAs. Returns the ops executed; zero only
@@ -389,7 +402,6 @@ impl<'a, O: Observer> Grid<'a, O> {
 
     /// Runs a warp for a while.
     fn turn(&mut self, slot: usize, warp: usize, quantum: u64) -> Outcome<u64> {
-        self.slot = slot;
         let cta = &mut self.ctas[slot];
         let runner = &mut cta.warps[warp];
         if runner.blocked || runner.live == 0 {
@@ -410,16 +422,20 @@ impl<'a, O: Observer> Grid<'a, O> {
         {
             return Err(self.timeout());
         }
-        let progress = Progress {
-            done: self.total - self.left,
-            ctas: self.total,
-        };
+        let progress = self.queue.progress();
         if limits.go_on.is_some_and(|go_on| !go_on(progress)) {
             return Err(self.interrupted(progress));
         }
-        let ran: Ran =
-            self.machine
-                .run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random)?;
+        let ran = self
+            .machine
+            .run_warp(&cta.id, &mut cta.barriers, runner, fuel, &mut self.random);
+        let ran: Ran = match ran {
+            Ok(ran) => ran,
+            Err(error) => {
+                self.faulted = Some(cta.rank());
+                return Err(error);
+            }
+        };
         if ran.wake {
             cta.wake();
         }
@@ -444,6 +460,7 @@ impl<'a, O: Observer> Grid<'a, O> {
         }
         cta.active = false;
         self.active -= 1;
+        self.queue.ended.fetch_add(1, Relaxed);
         let first = cta.id.first_slot as usize;
         let size = self.cluster_size() as usize;
         let ended = self.ctas[first..first + size].iter().all(|cta| !cta.active);

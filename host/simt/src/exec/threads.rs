@@ -198,12 +198,11 @@ impl Team<'_> {
     /// if that is why.
     fn work(&self, grid: &mut Grid<'_, Unobserved>) -> Option<Vec<(u64, Waiting)>> {
         while let Err(error) = grid.run() {
-            let rank = match *error {
-                LaunchError::Deadlock { .. } => return Some(grid.waiting()),
-                // Not of this CTA, and nobody shall go on.
-                LaunchError::Timeout { .. } => Rank::FIRST,
-                _ => grid.rank(),
-            };
+            if let LaunchError::Deadlock { .. } = *error {
+                return Some(grid.waiting());
+            }
+            // What no CTA has done, such as running out of time, ends it for all.
+            let rank = grid.faulted().unwrap_or(Rank::FIRST);
             // Who comes behind it need not start: of those not started, only the resident ones would
             // have come to any round before it.
             self.queue.cut(match rank.round {

@@ -1,0 +1,78 @@
+//! `--sim-threads`: blocks on several threads of the host, and what stays the same.
+
+use std::process::{Command, Output, Stdio};
+
+/// Every thread adds to one word, by `{op}`.
+const KERNEL: &str = "\
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry count(.param .u64 word, .param .u32 step)
+{
+    .reg .u64 %word;
+    .reg .u32 %old, %step;
+    ld.param.u64 %word, [word];
+    ld.param.u32 %step, [step];
+    {op}
+    ret;
+}
+";
+const ATOMIC: &str = "red.global.add.u32 [%word], %step;";
+
+/// Enough blocks for several threads to start: each executes six instructions at least.
+const BLOCKS: &str = "4000";
+
+fn tool(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+    command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
+    command.args(arguments).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn count(op: &str, more: &[&str]) -> (i32, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("count.ptx");
+    std::fs::write(&file, KERNEL.replace("{op}", op)).unwrap();
+    let launch = [
+        "--grid", BLOCKS, "--block", "32", "--arg", "u32[1]", "--arg", "u32:5", "--dump", "0",
+    ];
+    let output = tool(&[&[file.to_str().unwrap()], &launch[..], more].concat());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().expect("the tool is not killed");
+    (code, text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn sums_are_whole() {
+    for how in [
+        &["--check", "off"][..],
+        &["--mode", "fast"],
+        &["--journal"],
+        &[],
+    ] {
+        for threads in ["1", "2", "5"] {
+            let more = [how, &["--sim-threads", threads]].concat();
+            let (code, out, err) = count(ATOMIC, &more);
+            // Without checks that is what the exit code says.
+            let expected = if how.contains(&"off") { 75 } else { 0 };
+            assert_eq!(code, expected, "{more:?}: {err}");
+            assert_eq!(out, "arg 0: u32[1] = 640000\n", "{more:?}");
+        }
+    }
+}
+
+#[test]
+fn only_the_simulated_device_has_them() {
+    let usage = |arguments: &[&str], words: &str| {
+        let output = tool(&[arguments, &["true"]].concat());
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(64), "{err}");
+        assert!(err.contains(words), "{err}");
+    };
+    usage(&["--sim-threads", "0"], "--sim-threads");
+    usage(
+        &["--device", "gpu", "--sim-threads", "2"],
+        "--sim-threads is for the simulated device",
+    );
+}
