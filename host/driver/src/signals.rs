@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+const HELD: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+
 /// The last signal that [`hold`] caught, with [`TERMINAL`]; 0 when there was none.
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 /// Set for a signal that the kernel sent by itself.
@@ -32,7 +34,7 @@ extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
 /// Programs it starts have the default again: a caught signal does not stay caught over `exec`, as
 /// an ignored one would stay ignored.
 pub fn hold() {
-    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in HELD {
         // SAFETY: an action of zeros is valid, and filled in below; the first call only reads the
         // current action; the handler only stores to an atomic, which is safe at any moment.
         unsafe {
@@ -58,6 +60,15 @@ pub fn take() -> Option<Caught> {
         signal: caught & !TERMINAL,
         from_terminal: caught & TERMINAL != 0,
     })
+}
+
+/// Gives this process, and what it starts, the default for the signals of [`hold`], also where it was
+/// started to ignore them, as CI systems and shells do with jobs in the background.
+pub fn reset() {
+    for signal in HELD {
+        // SAFETY: the default is a valid disposition.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 /// Sends a signal to a process. One that is gone already is nobody's error.

@@ -20,6 +20,8 @@ pub(crate) struct Built {
 pub(crate) fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
+        // The signals of the tests are to arrive.
+        driver::signals::reset();
         let place = Place::new();
         let library = place.simulated();
         place.audit();
