@@ -489,10 +489,6 @@ fn other_forms_are_refused_by_name() {
             "tex.cube",
         ),
         (
-            "tex.grad.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f4, %f5}], {%f6, %f6}, {%f6, %f6};",
-            "tex.grad.2d",
-        ),
-        (
             "tex.2d.v4.f16.f32 {%h0, %h1, %h2, %h3}, [%d0, {%f4, %f5}];",
             "tex.2d.v4.f16.f32",
         ),
@@ -513,10 +509,13 @@ fn other_forms_are_refused_by_name() {
             "fewer coordinates",
         ),
         (
-            "tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f4, %f5}];",
-            "tld4.r.2d",
+            "tld4.r.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f4, %f5, %f6, %f6}];",
+            "tld4.r.cube",
         ),
-        ("suld.b.2d.b32.trap %r0, [%d0, {%r1, %r2}];", "suld.b.2d"),
+        (
+            "sured.b.add.2d.u32.trap [%d0, {%r1, %r2}], %r0;",
+            "sured.b.add.2d",
+        ),
     ] {
         match fail(1, instruction) {
             LaunchError::Unsupported { what, line, .. } => {
