@@ -238,38 +238,24 @@ pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
 }
 
 /// Whether a weak store leaves nothing else to remember of `cell`: its owner is the one that stores, in
-/// the same epochs, or is of the same CTA before its last barrier. Whatever conflicts with what the
-/// owner did before conflicts with the store.
-pub const fn is_covered(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
-    let own = (cell ^ me) & !classes(WEAK_STORE) == 0;
-    kind == WEAK_STORE && (own || is_before_barrier(cell, me, shifts))
+/// the same epochs. Whatever conflicts with what the owner did before conflicts with the store.
+pub const fn is_covered(cell: u64, me: u64, kind: u32) -> bool {
+    kind == WEAK_STORE && (cell ^ me) & !classes(WEAK_STORE) == 0
 }
 
-/// The bits that a cell of which [`is_before_barrier`] is true has in common with the thread.
-const BEFORE_BARRIER: u64 = GENERATION_MASK | BUSY | GRID_MULTI;
-
-/// Whether nobody is changing a cell, and what it stands for was done by the thread's own CTA alone,
-/// before its last barrier: all of it is ordered before what the thread does. Not where grid epochs
-/// may be lost.
-const fn is_before_barrier(cell: u64, me: u64, shifts: &Shifts) -> bool {
-    let differs = cell ^ me;
-    let own = differs & BEFORE_BARRIER == 0 && above(differs, shifts.cta) == 0;
-    own && above(differs, shifts.barrier) != 0 && shifts.grid == 64
-}
-
-/// The bits of a cell that decide, beside its epochs, on [`claimed_before_barrier`].
+/// The bits of a cell that decide on [`claimed_before_barrier`], beside its epochs and what is above.
 pub const fn compared_before_barrier(kind: u32) -> u64 {
-    let grid = if kind == WEAK_LOAD {
-        GRID_CLASS_MASK
+    let one_cta = GENERATION_MASK | BUSY | GRID_MULTI;
+    if kind == WEAK_LOAD {
+        one_cta | GRID_CLASS_MASK
     } else {
-        0
-    };
-    BEFORE_BARRIER | grid
+        one_cta
+    }
 }
 
 /// How a cell of the thread's own CTA from before its last barrier differs from the thread when an
 /// access of `kind` leaves nothing else to remember: a weak store, or a weak load where the CTA has
-/// done nothing but load. Such an access claims the cell for itself.
+/// done nothing but load. Such an access claims the cell for itself; not where grid epochs may be lost.
 pub const fn claimed_before_barrier(kind: u32) -> u64 {
     if kind == WEAK_STORE {
         0

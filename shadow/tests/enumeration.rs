@@ -105,7 +105,7 @@ impl Walk<'_> {
                         let next = rule::join_loads(cell, me_here, &self.shifts);
                         assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
                     }
-                    if rule::is_covered(cell, me_here, kind, &self.shifts)
+                    if rule::is_covered(cell, me_here, kind)
                         || claims_before_barrier(cell, me_here, kind, &self.shifts)
                     {
                         let alone = me_here | rule::classes(kind);

@@ -297,12 +297,8 @@ pub(crate) struct AsyncStore {
 /// `suld.b` and `sust.b`
 #[derive(Clone, Debug)]
 pub(crate) struct Surface {
-    /// Row of the handle.
-    pub(crate) handle: u32,
-    /// Rows of the coordinates, as far as the geometry has them; x counts bytes.
-    pub(crate) at: Vec<u32>,
-    /// Row of the layer, of a layered geometry.
-    pub(crate) layer: Option<u32>,
+    /// Where; x counts bytes.
+    pub(crate) place: ImagePlace,
     /// Bytes of an element.
     pub(crate) bytes: u32,
     /// Rows of the elements.
@@ -311,6 +307,25 @@ pub(crate) struct Surface {
     pub(crate) store: bool,
     /// What to do outside.
     pub(crate) beyond: Beyond,
+}
+
+/// Where a texture or a surface is accessed.
+#[derive(Clone, Debug)]
+pub(crate) struct ImagePlace {
+    /// Row of the object's handle.
+    pub(crate) handle: u32,
+    /// Rows of the coordinates in x, y and z, as far as the geometry has them.
+    pub(crate) at: Vec<u32>,
+    /// Row of the layer, of a layered geometry.
+    pub(crate) layer: Option<u32>,
+}
+
+impl ImagePlace {
+    /// The rows that are read.
+    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut u32> {
+        let first = std::iter::once(&mut self.handle);
+        first.chain(&mut self.at).chain(&mut self.layer)
+    }
 }
 
 /// What an access outside of a surface does.
@@ -327,12 +342,8 @@ pub(crate) enum Beyond {
 /// `tex` and `tld4`
 #[derive(Clone, Debug)]
 pub(crate) struct Texture {
-    /// Row of the handle.
-    pub(crate) handle: u32,
-    /// Rows of the coordinates in x, y and z, as far as the geometry has them.
-    pub(crate) at: Vec<u32>,
-    /// Row of the layer, of a layered geometry.
-    pub(crate) layer: Option<u32>,
+    /// Where.
+    pub(crate) place: ImagePlace,
     /// True when the coordinates are integers.
     pub(crate) texels: bool,
     /// The channel that a gather returns of four texels.

@@ -9,21 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Block 0 and block 1 increment a word; `{op}` makes it racy or not.
-const KERNEL: &str = "\
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry count(.param .u64 word, .param .u32 step)
-{
-    .reg .u64 %word;
-    .reg .u32 %old, %step;
-    ld.param.u64 %word, [word];
-    ld.param.u32 %step, [step];
-    {op}
-    ret;
-}
-";
+const KERNEL: &str = include_str!("c/count.ptx");
 const PLAIN: &str =
     "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
 const ATOMIC: &str = "atom.global.add.u32 %old, [%word], %step;";

@@ -3,21 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 /// Every thread adds to one word, by `{op}`.
-const KERNEL: &str = "\
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry count(.param .u64 word, .param .u32 step)
-{
-    .reg .u64 %word;
-    .reg .u32 %old, %step;
-    ld.param.u64 %word, [word];
-    ld.param.u32 %step, [step];
-    {op}
-    ret;
-}
-";
+const KERNEL: &str = include_str!("c/count.ptx");
 const ATOMIC: &str = "red.global.add.u32 [%word], %step;";
 
 /// Enough blocks for several threads to start: each executes six instructions at least.

@@ -313,15 +313,11 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             store.rows.iter_mut().for_each(|row| f(row, false));
         }
         Kind::Texture(texture) => {
-            f(&mut texture.handle, false);
-            texture.at.iter_mut().for_each(|row| f(row, false));
-            texture.layer.iter_mut().for_each(|row| f(row, false));
+            texture.place.rows_mut().for_each(|row| f(row, false));
             texture.rows.iter_mut().for_each(|row| f(row, true));
         }
         Kind::Surface(surface) => {
-            f(&mut surface.handle, false);
-            surface.at.iter_mut().for_each(|row| f(row, false));
-            surface.layer.iter_mut().for_each(|row| f(row, false));
+            surface.place.rows_mut().for_each(|row| f(row, false));
             let load = !surface.store;
             surface.rows.iter_mut().for_each(|row| f(row, load));
         }

@@ -2,8 +2,8 @@
 
 use ptx::ast::{Instruction, Operand, Type};
 
-use super::Result;
 use super::context::{Decoder, Unsupported, operand};
+use super::{Result, texture};
 use crate::code::{Beyond, Kind, Surface};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -53,34 +53,9 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     if rows.len() != usize::from(i.vector().max(1)) {
         return Unsupported::because("a value of this form");
     }
-    let (object, coordinates) = match place {
-        Operand::Bracket(parts) => match parts.as_slice() {
-            [Operand::Name { name, .. }, _] if cx.register(name).is_none() => {
-                return Unsupported::because(format!("the surface reference {name}"));
-            }
-            [object, Operand::Vector(coordinates)] => (object, coordinates.as_slice()),
-            [object, coordinate] => (object, std::slice::from_ref(coordinate)),
-            _ => return Unsupported::because("an operand of this form"),
-        },
-        _ => return Unsupported::because("an operand of this form"),
-    };
-    let handle = cx.src(object, Type::B64)?;
-    let (layer, at) = match (layered, coordinates) {
-        (true, [layer, at @ ..]) => (Some(cx.src(layer, Type::U32)?), at),
-        (_, at) => (None, at),
-    };
-    // Three coordinates are written as four; the last one means nothing.
-    if at.len() < dimensions {
-        return Unsupported::because("fewer coordinates than the geometry has");
-    }
-    let mut rows_at = Vec::new();
-    for at in &at[..dimensions] {
-        rows_at.push(cx.src(at, Type::S32)?);
-    }
+    let place = texture::place(cx, place, ("surface", layered, dimensions), Type::S32)?;
     cx.push(Kind::Surface(Box::new(Surface {
-        handle,
-        at: rows_at,
-        layer,
+        place,
         bytes,
         rows,
         store,

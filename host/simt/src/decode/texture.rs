@@ -6,7 +6,7 @@ use ptx::ast::{Instruction, Operand, Type};
 
 use super::Result;
 use super::context::{Decoder, Unsupported, operand};
-use crate::code::{Kind, Texture};
+use crate::code::{ImagePlace, Kind, Texture};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let gather = match i.opcode.as_str() {
@@ -60,10 +60,33 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let Ok(rows) = <[u32; 4]>::try_from(rows) else {
         return Unsupported::because("a result of this form");
     };
-    let (object, coordinates) = match operand(i, 1)? {
+    let place = place(
+        cx,
+        operand(i, 1)?,
+        ("texture", layered, dimensions),
+        coordinate,
+    )?;
+    cx.push(Kind::Texture(Box::new(Texture {
+        place,
+        texels: coordinate == Type::S32,
+        gather: gather.map(|channel| channel as u8),
+        rows,
+        resident,
+    })))
+}
+
+/// Where a `texture` or a `surface` is accessed, of a geometry that is layered or not, and has so many
+/// coordinates of a type.
+pub(super) fn place(
+    cx: &mut Decoder<'_, '_>,
+    operand: &Operand,
+    (image, layered, dimensions): (&str, bool, usize),
+    coordinate: Type,
+) -> Result<ImagePlace> {
+    let (object, coordinates) = match operand {
         Operand::Bracket(parts) => match parts.as_slice() {
             [Operand::Name { name, .. }, _] if cx.register(name).is_none() => {
-                return Unsupported::because(format!("the texture reference {name}"));
+                return Unsupported::because(format!("the {image} reference {name}"));
             }
             [object, Operand::Vector(coordinates)] => (object, coordinates.as_slice()),
             [object, coordinate] => (object, std::slice::from_ref(coordinate)),
@@ -72,25 +95,17 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         _ => return Unsupported::because("an operand of this form"),
     };
     let handle = cx.src(object, Type::B64)?;
-    let (layer, at) = match (layered, coordinates) {
-        (true, [layer, at @ ..]) => (Some(cx.src(layer, Type::U32)?), at),
-        (_, at) => (None, at),
+    let (layer, coordinates) = match (layered, coordinates) {
+        (true, [layer, rest @ ..]) => (Some(cx.src(layer, Type::U32)?), rest),
+        (_, all) => (None, all),
     };
     // Three coordinates are written as four; the last one means nothing.
-    if at.len() < dimensions {
+    if coordinates.len() < dimensions {
         return Unsupported::because("fewer coordinates than the geometry has");
     }
-    let mut rows_at = Vec::new();
-    for at in &at[..dimensions] {
-        rows_at.push(cx.src(at, coordinate)?);
+    let mut at = Vec::new();
+    for value in &coordinates[..dimensions] {
+        at.push(cx.src(value, coordinate)?);
     }
-    cx.push(Kind::Texture(Box::new(Texture {
-        handle,
-        at: rows_at,
-        layer,
-        texels: coordinate == Type::S32,
-        gather: gather.map(|channel| channel as u8),
-        rows,
-        resident,
-    })))
+    Ok(ImagePlace { handle, at, layer })
 }

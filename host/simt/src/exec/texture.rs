@@ -24,10 +24,9 @@ impl<O: Observer> Machine<'_, O> {
         exec: u32,
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
-        let handles = warp.read(&split.frame, op.handle, consts);
-        let layers = op.layer.map(|row| warp.read(&split.frame, row, consts));
         let read = |row: &u32| warp.read(&split.frame, *row, consts);
-        let at: Vec<_> = op.at.iter().map(read).collect();
+        let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
+        let at: Vec<_> = op.place.at.iter().map(read).collect();
         let mut out = [[0; WARP]; 4];
         for lane in lanes(exec) {
             let handle = handles[lane];

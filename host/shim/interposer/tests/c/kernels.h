@@ -8,6 +8,13 @@
 typedef int CUresult;
 typedef void *H;
 typedef uint64_t P;
+/* What cuLaunchKernelEx wants to know. */
+typedef struct {
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    H stream;
+    void *attrs;
+    unsigned count;
+} Config;
 /* A kernel node. */
 typedef struct {
     H func;

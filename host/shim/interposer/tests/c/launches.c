@@ -7,12 +7,6 @@
 #include <unistd.h>
 
 typedef struct {
-    unsigned gx, gy, gz, bx, by, bz, shared;
-    H stream;
-    void *attrs;
-    unsigned count;
-} Config;
-typedef struct {
     H func;
     unsigned gx, gy, gz, bx, by, bz, shared;
     H stream;

@@ -3,12 +3,6 @@
    launch, and says where the two ranges are. Prints the sum of all words. */
 #include "kernels.h"
 
-typedef struct {
-    unsigned gx, gy, gz, bx, by, bz, shared;
-    H stream;
-    void *attrs;
-    unsigned count;
-} Config;
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuCtxSynchronize(void), cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *),
     cuMemAlloc_v2(P *, size_t), cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t),
