@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Block 0 and block 1 increment a word; `{op}` makes it racy or not.
+/// Block 0 and block 1 increment a word; `${op}` makes it racy or not.
 const KERNEL: &str = include_str!("c/count.ptx");
 const PLAIN: &str =
     "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
@@ -36,7 +36,7 @@ impl Place {
     }
 
     fn kernel(&self, op: &str) -> String {
-        self.file("count.ptx", &KERNEL.replace("{op}", op))
+        self.file("count.ptx", &KERNEL.replace("${op}", op))
     }
 
     fn command(&self) -> Command {

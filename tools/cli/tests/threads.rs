@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-/// Every thread adds to one word, by `{op}`.
+/// Every thread adds to one word, by `${op}`.
 const KERNEL: &str = include_str!("c/count.ptx");
 const ATOMIC: &str = "red.global.add.u32 [%word], %step;";
 
@@ -19,7 +19,7 @@ fn tool(arguments: &[&str]) -> Output {
 fn count(op: &str, more: &[&str]) -> (i32, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("count.ptx");
-    std::fs::write(&file, KERNEL.replace("{op}", op)).unwrap();
+    std::fs::write(&file, KERNEL.replace("${op}", op)).unwrap();
     let launch = [
         "--grid", BLOCKS, "--block", "32", "--arg", "u32[1]", "--arg", "u32:5", "--dump", "0",
     ];
