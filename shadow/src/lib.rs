@@ -2,7 +2,8 @@
 //!
 //! Pure, `no_std`, without `unsafe`, and without any knowledge of PTX.
 //! [`rule`] is the decision, [`layout`] the bytes that host and device share, [`plan`] how a launch
-//! divides the bits of a cell; [`hb`] decides without cells, from everything that happens.
+//! divides the bits of a cell; [`hb`] decides without cells, from everything that happens; [`streams`]
+//! says which launches may run at the same time, and where those race.
 //!
 //! What a cell can miss (tests/enumeration.rs counts it, and the device counts it at run time):
 //! 1. after the first race on a granule, later races on it may go unreported;
@@ -32,3 +33,4 @@ pub mod layout;
 pub mod order;
 pub mod plan;
 pub mod rule;
+pub mod streams;

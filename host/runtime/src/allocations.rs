@@ -29,9 +29,9 @@ impl Allocations {
         self.live.insert(base, allocation);
     }
 
-    /// Forgets the allocation at `base`.
-    pub fn remove(&mut self, base: u64) {
-        self.live.remove(&base);
+    /// Forgets the allocation at `base`, and gives what was known of it.
+    pub fn remove(&mut self, base: u64) -> Option<Allocation> {
+        self.live.remove(&base)
     }
 
     /// Forgets the allocations that start in a range.

@@ -158,6 +158,10 @@ impl Observer for Both<'_> {
         self.each(|to| to.copies(who));
     }
 
+    fn dependency(&mut self, who: Executing) {
+        self.each(|to| to.dependency(who));
+    }
+
     fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
         self.each(|oracle| oracle.copy(who, from, to, mbarrier));
     }

@@ -3,6 +3,7 @@
 
 mod judge;
 mod launch;
+mod streams;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::Scrutiny;
 use crate::shadow_memory::{Drained, ShadowMemory};
+use crate::streams::Streams;
 use crate::told;
 
 use self::launch::is_for_host;
@@ -68,6 +70,11 @@ pub struct Checker {
     /// By the memory that they lie in.
     shadows: BTreeMap<u64, ShadowMemory>,
     started: bool,
+    streams: Streams,
+    /// Sites in the log of calls on the host.
+    calls: HashMap<u32, u32>,
+    /// The user knows that work of different streams was not compared.
+    told_uncompared: bool,
 }
 
 impl Checker {
@@ -83,6 +90,9 @@ impl Checker {
             allocations: Allocations::default(),
             shadows: BTreeMap::new(),
             started: false,
+            streams: Streams::default(),
+            calls: HashMap::new(),
+            told_uncompared: false,
         }
     }
 
@@ -253,7 +263,7 @@ impl Checker {
         device: &dyn Device,
         begun: Begun,
         outcome: Outcome,
-        judged: Option<Judged>,
+        mut judged: Option<Judged>,
     ) {
         let mut launch = begun.launch.clone();
         launch.seconds = outcome
@@ -300,6 +310,11 @@ impl Checker {
             }
             self.write(Event::Race(Box::new(race)));
         }
+        let (instructions, touched) = match &mut judged {
+            Some(judged) => (Some(judged.instructions.clone()), judged.touched.take()),
+            None => (None, None),
+        };
+        self.launch_over(&begun, instructions, touched);
         if let Some(judged) = judged {
             launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
@@ -319,12 +334,15 @@ impl Checker {
 
     /// Tells that the memory at `base` was freed.
     pub fn freed(&mut self, base: u64) {
-        self.allocations.remove(base);
+        if let Some(gone) = self.allocations.remove(base) {
+            self.streams.forget(base, gone.bytes);
+        }
     }
 
     /// Tells that all memory in a range was freed.
     pub fn freed_within(&mut self, base: u64, bytes: u64) {
         self.allocations.remove_within(base, bytes);
+        self.streams.forget(base, bytes);
     }
 
     /// Writes one line for the user.

@@ -16,6 +16,8 @@ pub(crate) struct Instructions {
     sites: Vec<log::Site>,
     /// What each does, where it is one scalar or vector per lane.
     accesses: Vec<Option<Access>>,
+    /// Some instruction lets dependent launches begin (`griddepcontrol.launch_dependents`).
+    pub(crate) lets_others_begin: bool,
 }
 
 /// What one instruction means.
@@ -55,6 +57,7 @@ impl Instructions {
                 let sync = isa::sync(instruction);
                 // Shuffles, votes and the like can be misused.
                 let exchange = instruction.has("sync");
+                all.lets_others_begin |= sync == Some(SyncOp::GridDependency { wait: false });
                 if memory.is_none() && sync.is_none() && !exchange {
                     continue;
                 }

@@ -9,6 +9,7 @@ use crate::instructions::Instructions;
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::pairs::Found;
+use crate::streams::Touched;
 
 /// Sites of weak stores of which it is not known whether they came before strong accesses to the same
 /// bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
@@ -45,6 +46,8 @@ pub(crate) struct Judged {
     pub(crate) overtaken: Overtaken,
     /// What the engine has counted.
     pub(crate) stats: Option<Stats>,
+    /// What the launch has done for those that may run beside it, if that was followed.
+    pub(crate) touched: Option<Touched>,
 }
 
 impl Judged {

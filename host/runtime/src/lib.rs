@@ -7,6 +7,7 @@
 pub mod allocations;
 pub mod audit;
 pub mod checker;
+mod follower;
 mod grid;
 mod instructions;
 mod judged;
@@ -25,6 +26,7 @@ pub mod session;
 pub mod shadow_memory;
 mod sides;
 pub mod sim;
+pub mod streams;
 mod told;
 mod values;
 

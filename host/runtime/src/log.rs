@@ -280,6 +280,23 @@ pub struct Race {
     /// What the earlier access read or wrote, as far as it is known.
     #[serde(default)]
     pub previous_value: Value,
+    /// What the earlier and the later access belong to, for a race between pieces of work of
+    /// different streams ([`Why::Streams`]); else empty. The race's launch is then that of the later
+    /// one, of the earlier one if that is a launch and the later is none, or 0.
+    #[serde(default)]
+    pub work: Vec<Work>,
+}
+
+/// What a person calls the stream that is there without having been made.
+pub const DEFAULT_STREAM: &str = "the default stream";
+
+/// A piece of work of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The launch; none for a copy or a fill.
+    pub launch: Option<u64>,
+    /// The stream, as a person calls it.
+    pub stream: String,
 }
 
 /// What an access found, and what it left: bits of the element that the other side accesses too.
@@ -317,6 +334,8 @@ pub enum Why {
     Asynchronous,
     /// A bulk copy reads what was written without a fence between the proxies.
     Proxy,
+    /// They belong to work of different streams, which nothing orders.
+    Streams,
     /// No data race: both are strong, in each other's scope, and not ordered although the program
     /// means them to be.
     Strong,

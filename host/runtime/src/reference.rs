@@ -9,9 +9,10 @@ use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Scope,
     Shape, Swap, Thread, Time, Warp,
 };
-use simt::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP};
+use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
 use crate::audit::Conflict;
+use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::instructions::{Instructions, Meaning, scope};
 use crate::judged::{Judged, Overtaken};
@@ -19,7 +20,8 @@ use crate::locking;
 use crate::log::Misuse;
 use crate::options::Model;
 use crate::pairs::{Class, Open, Pairs, is_shared};
-use crate::sides::{self, Sides};
+use crate::sides::{self, Sides, at, in_shared};
+use crate::streams::At;
 use crate::told;
 use crate::values::Values;
 
@@ -52,27 +54,9 @@ pub(crate) struct Reference {
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     overtaken: Overtaken,
     grid: Arrivals,
+    follower: Option<Follower>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
-}
-
-/// Where an address of a space is, as a thread of `cta` sees it.
-fn at(shape: &Shape, cta: u64, space: Space, address: u64) -> Place {
-    match space {
-        Space::Global => Place::Global(address),
-        _ => shared(shape, cta, address),
-    }
-}
-
-/// Where an address in shared memory is, as a thread of `cta` sees it.
-fn shared(shape: &Shape, cta: u64, address: u64) -> Place {
-    Place::Shared {
-        cta: match address / SHARED_STEP {
-            0 => cta,
-            rank => shape.peer(cta, rank as u32 - 1),
-        },
-        offset: (address % SHARED_STEP) as u32,
-    }
 }
 
 impl Reference {
@@ -96,6 +80,7 @@ impl Reference {
             misuses: BTreeMap::new(),
             overtaken: Overtaken::default(),
             grid: Arrivals::default(),
+            follower: None,
             granules: [4; 2],
         }
     }
@@ -103,6 +88,14 @@ impl Reference {
     /// Keeps every race instead of the first of each pair of sites.
     pub(crate) fn keep_all(mut self) -> Self {
         self.pairs.every = Some(Vec::new());
+        self
+    }
+
+    /// Keeps what the launch does at its place among the work of all streams, if others may care.
+    pub(crate) fn at_place(mut self, at: &At) -> Self {
+        if at.may_overlap || self.instructions.lets_others_begin {
+            self.follower = Some(Follower::new(at.is_early()));
+        }
         self
     }
 
@@ -144,6 +137,7 @@ impl Reference {
             dropped: dropped_shared + if everything { dropped } else { 0 },
             misuses: self.misuses,
             overtaken: self.overtaken,
+            touched: self.follower.map(Follower::finish),
         }
     }
 
@@ -275,7 +269,7 @@ impl Reference {
     }
 
     fn shared(&self, who: Executing, address: u64) -> Place {
-        shared(&self.shape, who.cta, address)
+        in_shared(&self.shape, who.cta, address)
     }
 
     fn place(&self, who: Executing, at: Bytes) -> Option<Place> {
@@ -316,6 +310,9 @@ impl Observer for Reference {
         let Some(access) = access else {
             return;
         };
+        if let (Some(follower), None) = (&mut self.follower, meaning.grid) {
+            follower.access(who, space, &access, addresses);
+        }
         let shape = self.shape;
         let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
         let place = |lane: u32| {
@@ -486,6 +483,9 @@ impl Observer for Reference {
         let Some(meaning) = self.meaning(who) else {
             return;
         };
+        if let Some(follower) = &mut self.follower {
+            follower.copy(who, meaning.site, from, to);
+        }
         let ends = match mbarrier {
             Some(address) => Completion::Mbarrier(self.shared(who, address)),
             None => Completion::Group,
@@ -509,6 +509,14 @@ impl Observer for Reference {
         pairs.explain(engine, &self.luck);
         self.luck
             .tell(|engine| engine.copy(me, from, to, issue, |_| ()));
+    }
+
+    fn dependency(&mut self, who: Executing) {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        if let (Some(follower), Some(SyncOp::GridDependency { wait })) = (&mut self.follower, sync)
+        {
+            follower.dependency(who, wait);
+        }
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
@@ -567,6 +575,9 @@ impl Observer for Reference {
     }
 
     fn allocated(&mut self, address: u64, bytes: u64) {
+        if let Some(follower) = &mut self.follower {
+            follower.allocated(address, bytes);
+        }
         self.with(|engine| engine.allocated(address, bytes));
     }
 
@@ -575,15 +586,7 @@ impl Observer for Reference {
         let Some(here) = site(who.offset) else {
             return;
         };
-        let misuse = match misuse {
-            simt::Misuse::Divergent => Misuse::Divergent,
-            simt::Misuse::Counts => Misuse::Counts,
-            simt::Misuse::PartOfWarp => Misuse::PartOfWarp,
-            simt::Misuse::Again => Misuse::Again,
-            simt::Misuse::Exited => Misuse::Exited,
-            simt::Misuse::NotMember => Misuse::NotMember,
-        };
-        let key = (misuse, site(offset).unwrap_or(here), here);
+        let key = (told::kind(misuse), site(offset).unwrap_or(here), here);
         let me = warp(who).lane(who.lanes.trailing_zeros());
         self.misuses.entry(key).or_insert((me, 0)).1 += 1;
     }

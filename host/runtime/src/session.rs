@@ -103,6 +103,8 @@ pub struct Session {
     retired: Vec<Retired>,
     /// Number of the next flight.
     next: u64,
+    /// The last stream that was given a launch; a note tells of the first launch into another one.
+    last_stream: Option<(u64, usize)>,
     /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
     execs: HashMap<u64, Vec<Node>>,
 }
@@ -120,6 +122,7 @@ impl Session {
             places: HashMap::new(),
             retired: Vec::new(),
             next: 0,
+            last_stream: None,
             execs: HashMap::new(),
         }
     }
@@ -225,6 +228,10 @@ impl Session {
         let gpu = self.gpus.get(&context);
         if gpu.is_some_and(|gpu| !self.checker.has_place(gpu)) {
             self.poll();
+        }
+        let last = self.last_stream.replace((context, stream));
+        if last.is_some_and(|last| last != (context, stream)) {
+            self.checker.note_uncompared();
         }
         if let Some(gpu) = self.gpus.get_mut(&context) {
             gpu.queue(stream);

@@ -164,9 +164,9 @@ impl Sides<'_> {
         let shared = offset(race.place) + u64::from(race.bytes.trailing_zeros());
         let start = shared - shared % bytes;
         let first = start - start % 4;
-        let low = self.word(at(race.place, first), when.0, when.1)?;
+        let low = self.word(moved(race.place, first), when.0, when.1)?;
         let high = match bytes {
-            8 => self.word(at(race.place, first + 4), when.0, when.1)?,
+            8 => self.word(moved(race.place, first + 4), when.0, when.1)?,
             _ => 0,
         };
         let value = (u64::from(low) | u64::from(high) << 32) >> (8 * (start % 4));
@@ -175,6 +175,25 @@ impl Sides<'_> {
 
     fn word(&self, word: Place, when: Moment, several: bool) -> Option<u32> {
         self.values.after(word, when, several, (self.read)(word))
+    }
+}
+
+/// Where an address of a space is, as a thread of `cta` sees it.
+pub(crate) fn at(shape: &Shape, cta: u64, space: Space, address: u64) -> Place {
+    match space {
+        Space::Global => Place::Global(address),
+        _ => in_shared(shape, cta, address),
+    }
+}
+
+/// Where an address in shared memory is, as a thread of `cta` sees it.
+pub(crate) fn in_shared(shape: &Shape, cta: u64, address: u64) -> Place {
+    Place::Shared {
+        cta: match address / SHARED_STEP {
+            0 => cta,
+            rank => shape.peer(cta, rank as u32 - 1),
+        },
+        offset: (address % SHARED_STEP) as u32,
     }
 }
 
@@ -203,7 +222,7 @@ fn offset(place: Place) -> u64 {
 }
 
 /// The place with another address in the same memory.
-fn at(place: Place, address: u64) -> Place {
+fn moved(place: Place, address: u64) -> Place {
     match place {
         Place::Global(_) => Place::Global(address),
         Place::Shared { cta, .. } => Place::Shared {

@@ -11,6 +11,7 @@ use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
 use crate::progress;
 use crate::reference::{Reference, Scrutiny};
+use crate::streams::At;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -137,7 +138,22 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, None)
+        self.run(id, kernel, launch, None, None)
+    }
+
+    /// Runs a kernel at a place among the work of all streams; races with what nothing orders with it
+    /// are told where happens-before judges launches, which is in `precise` and `full` mode.
+    ///
+    /// # Errors
+    /// As the device says.
+    pub fn launch_at(
+        &mut self,
+        at: At,
+        id: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+    ) -> Result<LaunchStats, LaunchError> {
+        self.run(id, kernel, launch, Some(at), None)
     }
 
     /// Runs a kernel and tells what the cells and happens-before say of this very run, whoever of
@@ -152,7 +168,7 @@ impl CheckedSim {
         launch: &Launch,
         audit: &mut Audit,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, Some(audit))
+        self.run(id, kernel, launch, None, Some(audit))
     }
 
     fn run(
@@ -160,6 +176,7 @@ impl CheckedSim {
         id: ModuleId,
         kernel: &str,
         launch: &Launch,
+        at: Option<At>,
         audit: Option<&mut Audit>,
     ) -> Result<LaunchStats, LaunchError> {
         let hidden = self.hidden(id, kernel);
@@ -179,7 +196,8 @@ impl CheckedSim {
             shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
         };
         let device = &mut Reserved(&mut self.device);
-        let begun = checker.begin(device, key, kernel, extent, &launch.params);
+        let mut begun = checker.begin(device, key, kernel, extent, &launch.params);
+        begun.at = at;
         progress::begin(kernel, begun.number(), checker.races());
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
@@ -197,6 +215,9 @@ impl CheckedSim {
             launch.params.extend(parameter.to_le_bytes());
         }
         let mut reference = checker.reference(key, &begun, extent);
+        if let Some(at) = &begun.at {
+            reference = reference.map(|reference| reference.at_place(at));
+        }
         let everything = || checker.oracle(key, Scrutiny::Everything, extent);
         let mut watched = audit.is_some().then(everything).flatten();
         watched = watched.map(Reference::keep_all);

@@ -65,6 +65,7 @@ pub(crate) fn race(
         same_value: found.compared.same_value(count),
         value,
         previous_value,
+        work: Vec::new(),
     }
 }
 
@@ -125,6 +126,18 @@ pub(crate) fn values(
             site: sites[1],
             ..told
         };
+    }
+}
+
+/// A kind of misuse in the log's terms.
+pub(crate) fn kind(misuse: simt::Misuse) -> Misuse {
+    match misuse {
+        simt::Misuse::Divergent => Misuse::Divergent,
+        simt::Misuse::Counts => Misuse::Counts,
+        simt::Misuse::PartOfWarp => Misuse::PartOfWarp,
+        simt::Misuse::Again => Misuse::Again,
+        simt::Misuse::Exited => Misuse::Exited,
+        simt::Misuse::NotMember => Misuse::NotMember,
     }
 }
 

@@ -93,6 +93,8 @@ pub(crate) enum Kind {
     Fence,
     /// Ends a group of copies, or waits for some.
     Copies,
+    /// `griddepcontrol`: one launch runs at a time, so there is nothing to wait for.
+    Dependency,
     /// `nanosleep`: lets others go first, the longer the more nanoseconds.
     Sleep(u32),
     Nop,

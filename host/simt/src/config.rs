@@ -55,6 +55,9 @@ pub struct Launch {
     pub params: Vec<u8>,
     /// All CTAs must be resident at once, and may use grid-wide barriers.
     pub cooperative: bool,
+    /// It may begin before what is ahead of it in its stream has ended
+    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`). Here it never does.
+    pub programmatic: bool,
     /// Who runs when.
     pub schedule: Schedule,
     /// When to give up.
@@ -75,6 +78,7 @@ impl Launch {
             dynamic_shared: 0,
             params,
             cooperative: false,
+            programmatic: false,
             schedule: Schedule::RoundRobin,
             limits: Limits::default(),
             printf: Sink::default(),

@@ -140,6 +140,12 @@ pub trait Observer {
         let _ = who;
     }
 
+    /// Lanes let dependent launches begin, or wait for the launches that theirs depends on:
+    /// `griddepcontrol`.
+    fn dependency(&mut self, who: Executing) {
+        let _ = who;
+    }
+
     /// A lane issues an asynchronous copy of bytes: read from, and written to. `mbarrier` is the
     /// address in shared memory of the barrier that learns when it is complete, if one does.
     ///

@@ -83,19 +83,11 @@ impl Checker {
 
     /// Writes down what the oracle has found.
     pub(super) fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
-        let Some(module) = self.modules.get_mut(&launch.module) else {
+        self.name_sites(launch.module, judged.sites());
+        let Some(module) = self.modules.get(&launch.module) else {
             return;
         };
-        let (next, named) = (&mut self.next_site, &mut module.named);
-        let mut sites = Vec::new();
-        for (number, site) in judged.sites() {
-            named.entry(number).or_insert_with(|| {
-                let id = *next;
-                *next += 1;
-                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
-                id
-            });
-        }
+        let named = &module.named;
         let races = judged.found.iter().map(|found| {
             let race = told::race(launch, found, named, &self.allocations);
             log::Race {
@@ -108,12 +100,32 @@ impl Checker {
             .iter()
             .map(|(&kind, &by)| told::misuse(launch, kind, by, named));
         let races: Vec<log::Race> = races.chain(misuses).collect();
-        if !sites.is_empty() {
-            let module = launch.module;
-            self.write(Event::Sites { module, sites });
-        }
         for race in races {
             self.write(Event::Race(Box::new(race)));
+        }
+    }
+
+    /// Gives sites of a module numbers of the log, and writes down those that had none.
+    pub(super) fn name_sites<'a>(
+        &mut self,
+        key: u32,
+        all: impl Iterator<Item = (u32, Option<&'a log::Site>)>,
+    ) {
+        let Some(module) = self.modules.get_mut(&key) else {
+            return;
+        };
+        let (next, named) = (&mut self.next_site, &mut module.named);
+        let mut sites = Vec::new();
+        for (number, site) in all {
+            named.entry(number).or_insert_with(|| {
+                let id = *next;
+                *next += 1;
+                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
+                id
+            });
+        }
+        if !sites.is_empty() {
+            self.write(Event::Sites { module: key, sites });
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::names;
 use crate::options::{Mode, Model};
 use crate::reference::Scrutiny;
 use crate::shadow_memory::{Order, Refused, SharedShape};
+use crate::streams::At;
 
 /// Bytes of a CTA's window of shared memory that a device may keep for itself.
 const SYSTEM_SHARED: u32 = 1024;
@@ -79,6 +80,8 @@ pub struct Begun {
     pub(super) place: Option<usize>,
     /// Where addresses in shared memory say whose it is, behind the offset.
     owner_shift: Option<u32>,
+    /// Its place among the work of all streams, where that is known.
+    pub(crate) at: Option<At>,
     pub(super) launch: log::Launch,
     release_capable: bool,
     /// The kernel keeps a journal, for happens-before to decide.
@@ -290,6 +293,7 @@ impl Checker {
             parameter: None,
             place: None,
             owner_shift: None,
+            at: None,
             launch: log::Launch {
                 launch: self.launches + 1,
                 module: key.0,

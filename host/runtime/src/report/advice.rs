@@ -3,7 +3,7 @@
 use super::model::Access;
 use super::source::{Sources, extent};
 use super::words;
-use super::{locks, misuse};
+use super::{locks, misuse, streams};
 use crate::log::{self, Cause, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
@@ -17,8 +17,10 @@ pub(super) struct Advice {
 
 /// Describes a race between two accesses.
 pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
-    if let Why::Misuse(misuse) = race.why {
-        return misuse::describe(misuse);
+    match race.why {
+        Why::Misuse(misuse) => return misuse::describe(misuse),
+        Why::Streams => return streams::describe(race, accesses),
+        _ => {}
     }
     let [first, second] = accesses;
     let (level, why) = (race.level, race.why);
@@ -32,7 +34,8 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::ReadOnly, _) => "CR009",
         (Why::Asynchronous, _) => "CR010",
         (Why::Proxy, _) => "CR013",
-        (Why::Misuse(_), _) => misuse::RULE,
+        // Described above.
+        (Why::Misuse(_) | Why::Streams, _) => "",
         (Why::Strong, _) => locks::STRONG,
         (Why::Luck, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
@@ -66,7 +69,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         Why::Proxy => {
             "a bulk copy reads what was written without a fence between the proxies".to_owned()
         }
-        Why::Misuse(_) => String::new(),
+        Why::Misuse(_) | Why::Streams => String::new(),
         Why::Strong => format!("nothing orders {one} and {other} that are meant to be ordered"),
         Why::Luck => locks::luck(accesses),
         Why::Unordered if strong => {
@@ -92,10 +95,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             "possible {reach} race on {memory}, not decided: {what} by what the checks can follow"
         ),
     };
-    let kind = format!("{}-{}", noun(first), noun(second));
     Advice {
         rule,
-        kind,
+        kind: kind(accesses),
         message,
         help: match fault {
             Some(fault) => fault.help,
@@ -150,7 +152,12 @@ fn completion(cause: &Cause) -> &'static str {
     }
 }
 
-fn verb(access: &Access) -> &'static str {
+/// What the two sides do, in the order of this run.
+pub(super) fn kind([first, second]: &[Access; 2]) -> String {
+    format!("{}-{}", noun(first), noun(second))
+}
+
+pub(super) fn verb(access: &Access) -> &'static str {
     match (access.atomic, access.op.as_str()) {
         (true, _) => "an atomic",
         (_, "st") => "a write",
@@ -188,7 +195,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     };
     match race.why {
         Why::Luck => return locks::remedy(accesses),
-        Why::Unordered | Why::Strong | Why::Misuse(_) => {
+        Why::Unordered | Why::Strong | Why::Misuse(_) | Why::Streams => {
             if let Some(cause) = &race.cause {
                 return completion(cause).to_owned();
             }

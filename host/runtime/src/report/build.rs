@@ -11,7 +11,7 @@ use super::model::{
 };
 use super::side::{Side, access, frames, side};
 use super::source::Sources;
-use super::{fingerprint, locks, misuse, time};
+use super::{fingerprint, locks, misuse, streams, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -362,8 +362,10 @@ impl<'a> Builder<'a> {
             log::Level::Grid => race.previous_block,
             log::Level::Cta | log::Level::Warp => Some(race.thread.block),
         });
-        accesses[1].thread = Some(race.thread.thread);
-        accesses[1].block = Some(race.thread.block);
+        if !accesses[1].is_call() {
+            accesses[1].thread = Some(race.thread.thread);
+            accesses[1].block = Some(race.thread.block);
+        }
         for (access, held) in accesses.iter_mut().zip(&race.locks) {
             let held = held.iter();
             let place = |id| said.place(id, self.sources);
@@ -381,6 +383,9 @@ impl<'a> Builder<'a> {
         if lockstep {
             advice.message += ", but by the lockstep that --assume-lockstep assumes";
         }
+        let work = streams::work(race, &accesses, |number| {
+            said.launches.get(&number).copied()
+        });
         let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
         let release_sites = launch
             .and_then(|l| said.modules.get(&l.module))
@@ -411,12 +416,14 @@ impl<'a> Builder<'a> {
             count: 0,
             launches: Vec::new(),
             seeds: Vec::new(),
-            kernel: KernelLaunch {
-                name: demangle(&kernel),
-                mangled: kernel,
-                launch: race.launch,
-                grid: launch.map_or([0; 3], |l| l.grid),
-                block: launch.map_or([0; 3], |l| l.block),
+            kernel: match launch {
+                Some(launch) => streams::launched(launch),
+                None => KernelLaunch {
+                    name: demangle(&kernel),
+                    mangled: kernel,
+                    launch: race.launch,
+                    ..KernelLaunch::default()
+                },
             },
             accesses,
             address: address(race.address, race.allocation.as_ref()),
@@ -424,6 +431,7 @@ impl<'a> Builder<'a> {
                 true => Vec::new(),
                 false => release_sites.unwrap_or_default(),
             },
+            work,
         }
     }
 

@@ -3,7 +3,7 @@
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
 use super::function;
-use super::model::{Access, Address, FrameAt, Level, Race, Report};
+use super::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
 use super::source::{Sources, extent};
 use super::value;
 use super::words::{counted, number, put_in, scope};
@@ -75,7 +75,8 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
         });
         return found;
     }
-    for (n, place) in places.into_iter().enumerate() {
+    let sides = places.into_iter().zip(&race.accesses).enumerate();
+    for (n, (place, _)) in sides.filter(|(_, (_, access))| !access.is_call()) {
         let snippet = Snippet::source(place.text)
             .path(place.path)
             .line_start(place.line);
@@ -161,24 +162,40 @@ fn who(access: &Access, race: &Race) -> String {
 /// The lines behind the excerpts.
 fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let kernel = &race.kernel;
     let device = report
         .run
         .devices
         .first()
         .map_or("the device", |device| &device.name);
-    let mut lines = vec![(
-        "kernel",
+    let launched = |kernel: &KernelLaunch| {
         format!(
-            "{}  launch #{}, grid {} block {}, {device}",
+            "{}  launch #{}, grid {} block {}",
             kernel.name,
             kernel.launch,
             index(kernel.grid),
             index(kernel.block)
-        ),
-    )];
+        )
+    };
+    let mut lines = Vec::new();
+    if race.work.is_empty() {
+        lines.push(("kernel", format!("{}, {device}", launched(&race.kernel))));
+    }
+    for work in &race.work {
+        let what = match (&work.kernel, &work.call) {
+            (Some(kernel), _) => launched(kernel),
+            (None, Some(call)) => call.clone(),
+            (None, None) => "a launch".to_owned(),
+        };
+        let name = if work.role == "first" {
+            "first"
+        } else {
+            "second"
+        };
+        lines.push((name, format!("{what}, in {}, {device}", work.stream)));
+    }
     for access in &race.accesses {
         match &access.frames[..] {
+            [] if access.is_call() => {}
             [] => {
                 let module = &access.ptx.module;
                 let what = format!(

@@ -15,6 +15,7 @@ mod misuse;
 pub mod model;
 mod side;
 pub mod source;
+mod streams;
 pub mod text;
 mod time;
 mod value;

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.3";
+pub const SCHEMA_VERSION: &str = "1.4";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -279,7 +279,7 @@ pub struct Race {
     /// Stays the same when other code is edited.
     pub fingerprint: String,
     /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow,
-    /// `CR011` unordered strong conflict, `CR012` ordered by luck.
+    /// `CR011` unordered strong conflict, `CR012` ordered by luck, `CR014` between streams.
     pub rule: String,
     /// How bad.
     pub level: Level,
@@ -309,6 +309,21 @@ pub struct Race {
     pub address: Address,
     /// What may have ordered the accesses, when it is only possible.
     pub may_order: Vec<String>,
+    /// What the first and the second access belong to, when that is different work of streams.
+    pub work: Vec<Work>,
+}
+
+/// A piece of work of a stream, or of a graph launched into it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Work {
+    /// `first` or `second`.
+    pub role: String,
+    /// The launch, if it is one.
+    pub kernel: Option<KernelLaunch>,
+    /// The call on the host, if it is one.
+    pub call: Option<String>,
+    /// The stream.
+    pub stream: String,
 }
 
 /// The launch of the first witness.
@@ -377,6 +392,11 @@ pub struct HeldLock {
 }
 
 impl Access {
+    /// Whether it is a copy or a fill that the host has asked for, and no instruction.
+    pub(super) fn is_call(&self) -> bool {
+        self.ptx.module.is_empty() && self.frames.is_empty()
+    }
+
     /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
     /// inside `atomicAdd_block` would not tell the user which of his lines it is.
     pub fn shown(&self) -> Option<&FrameAt> {

@@ -14,6 +14,7 @@ use crate::memory::Kind;
 use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{self, State, current, with, with_context};
+use crate::stream::Capture;
 use crate::table::{pointer, set};
 
 /// Flags that a context may be made with: `CU_CTX_FLAGS_MASK`.
@@ -71,6 +72,13 @@ impl State {
 
     /// Frees all that belongs to a context and forgets its fault.
     fn clear(&mut self, context: u64) {
+        self.host_waits_for_all();
+        let streams = self.streams.iter();
+        let gone = streams.filter(|(_, stream)| stream.context == context);
+        let gone: Vec<u64> = gone.map(|(handle, _)| handle).collect();
+        for stream in gone {
+            self.stream_gone(stream);
+        }
         self.streams.take(|stream| stream.context == context);
         self.events.take(|event| event.context == context);
         self.captures.take(|capture| capture.context == context);
@@ -297,16 +305,13 @@ pub(crate) fn cuCtxGetId(ctx: Ptr<CUctx_st>, id: Ptr<u64>) -> Answer {
 
 /// Work is done when it is submitted, so there is only its outcome to report.
 pub(crate) fn cuCtxSynchronize() -> Answer {
-    with_context(|state, context| match state.captures.iter().next() {
-        Some(_)
-            if state
-                .captures
-                .iter()
-                .any(|(_, capture)| capture.context == context) =>
-        {
-            Err(CUresult::STREAM_CAPTURE_UNSUPPORTED)
+    with_context(|state, context| {
+        let captured = |(_, capture): (u64, &Capture)| capture.context == context;
+        if state.captures.iter().any(captured) {
+            return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED);
         }
-        _ => Ok(()),
+        state.host_waits_for_all();
+        Ok(())
     })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! An array is where its texels are: the handle becomes an address when the copy is asked for.
 
+mod touched;
+
 use std::ffi::{c_uint, c_void};
 
 use driver::sys::{
@@ -12,7 +14,7 @@ use driver::sys::{
 use crate::Answer;
 use crate::pointer::Ptr;
 use crate::state::{State, with_context};
-use crate::work::{Work, submit};
+use crate::work::{Work, submit, submit_and_wait};
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +192,7 @@ fn host(address: u64) -> Ptr<u8> {
 macro_rules! copies {
     ($($name:ident $asynchronous:ident: $to:ident $to_ty:ty, $from:ident $from_ty:ty;)*) => { $(
         pub(crate) fn $name(to: $to_ty, from: $from_ty, bytes: usize) -> Answer {
-            submit(0, Work::Copy(line((Place::$to, address(to)), (Place::$from, address(from)), bytes)))
+            submit_and_wait(line((Place::$to, address(to)), (Place::$from, address(from)), bytes))
         }
 
         pub(crate) fn $asynchronous(
@@ -248,7 +250,8 @@ pub(crate) fn cuMemcpyHtoA(
     from: Ptr<c_void>,
     bytes: usize,
 ) -> Answer {
-    cuMemcpyHtoAAsync(to, offset, from, bytes, Ptr::NULL)
+    let from = (Place::Host, from.address());
+    submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
 pub(crate) fn cuMemcpyHtoAAsync(
@@ -269,7 +272,8 @@ pub(crate) fn cuMemcpyAtoH(
     offset: usize,
     bytes: usize,
 ) -> Answer {
-    cuMemcpyAtoHAsync(to, from, offset, bytes, Ptr::NULL)
+    let to = (Place::Host, to.address());
+    submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 
 pub(crate) fn cuMemcpyAtoHAsync(
@@ -291,10 +295,7 @@ pub(crate) fn cuMemcpyDtoA(
     bytes: usize,
 ) -> Answer {
     let from = (Place::Device, from);
-    submit(
-        0,
-        Work::Copy(line(in_array(to, offset, bytes)?, from, bytes)),
-    )
+    submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
 pub(crate) fn cuMemcpyAtoD(
@@ -304,10 +305,7 @@ pub(crate) fn cuMemcpyAtoD(
     bytes: usize,
 ) -> Answer {
     let to = (Place::Device, to);
-    submit(
-        0,
-        Work::Copy(line(to, in_array(from, offset, bytes)?, bytes)),
-    )
+    submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 
 pub(crate) fn cuMemcpyAtoA(
@@ -318,10 +316,7 @@ pub(crate) fn cuMemcpyAtoA(
     bytes: usize,
 ) -> Answer {
     let to = in_array(to, to_offset, bytes)?;
-    submit(
-        0,
-        Work::Copy(line(to, in_array(from, from_offset, bytes)?, bytes)),
-    )
+    submit_and_wait(line(to, in_array(from, from_offset, bytes)?, bytes))
 }
 
 /// Fails unless there are such contexts.
@@ -484,7 +479,7 @@ impl Copy {
 }
 
 pub(crate) fn cuMemcpy2D(copy: Ptr<CUDA_MEMCPY2D>) -> Answer {
-    submit(0, Work::Copy(Copy::from_2d(&copy.get()?)?))
+    submit_and_wait(Copy::from_2d(&copy.get()?)?)
 }
 
 pub(crate) fn cuMemcpy2DUnaligned(copy: Ptr<CUDA_MEMCPY2D>) -> Answer {
@@ -496,7 +491,7 @@ pub(crate) fn cuMemcpy2DAsync(copy: Ptr<CUDA_MEMCPY2D>, stream: Ptr<CUstream_st>
 }
 
 pub(crate) fn cuMemcpy3D(copy: Ptr<CUDA_MEMCPY3D>) -> Answer {
-    submit(0, Work::Copy(Copy::from_3d(&copy.get()?)?))
+    submit_and_wait(Copy::from_3d(&copy.get()?)?)
 }
 
 pub(crate) fn cuMemcpy3DAsync(copy: Ptr<CUDA_MEMCPY3D>, stream: Ptr<CUstream_st>) -> Answer {

@@ -9,7 +9,8 @@ use ptx::ast::Item;
 use ptx::link::SYSTEM_CALLS;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
-use runtime::{Checker, options, progress};
+use runtime::streams::{At, Streams};
+use runtime::{Checker, options, progress, streams};
 use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
@@ -126,20 +127,21 @@ impl Engine {
         self.device.device().global(module, name)
     }
 
-    /// Runs a kernel to its end.
+    /// Runs a kernel to its end; `at` is its place among all work if the process is checked.
     pub(crate) fn launch(
         &mut self,
         module: ModuleId,
         kernel: &str,
         mut launch: Launch,
+        at: Option<At>,
     ) -> Result<(), Box<LaunchError>> {
         launch.printf = self.printf.clone();
-        let result = match self.device.checker() {
+        let result = match at {
             None => self.device.launch(module, kernel, &launch),
-            Some(_) => {
+            Some(at) => {
                 launch.limits.go_on = Some(progress::go_on);
                 let _held = interrupts::hold();
-                let result = self.device.launch(module, kernel, &launch);
+                let result = self.device.launch_at(at, module, kernel, &launch);
                 // What the launch has found is written down.
                 if let Some(signal) = interrupts::caught() {
                     interrupts::end(signal);
@@ -156,6 +158,22 @@ impl Engine {
         };
         output::report(&error);
         Err(Box::new(error))
+    }
+
+    /// What the checker knows of streams, if the process is checked.
+    pub(crate) fn streams(&mut self) -> Option<&mut Streams> {
+        self.device.checker_mut().map(Checker::streams)
+    }
+
+    /// Tells the checker what a call on the host has touched.
+    pub(crate) fn called(
+        &mut self,
+        at: Option<At>,
+        ranges: impl IntoIterator<Item = (u64, u64, streams::Call)>,
+    ) {
+        if let (Some(checker), Some(at)) = (self.device.checker_mut(), at) {
+            checker.called(at, streams::footprint(ranges));
+        }
     }
 
     /// Tells the checker of memory that the program has got by a call.

@@ -68,7 +68,7 @@ pub(crate) fn cuEventRecordWithFlags(
     flags: c_uint,
 ) -> Answer {
     let handle = event.address();
-    with_context(|state, _| {
+    with_context(|state, context| {
         let capture = state.capture_of(stream.address())?;
         let tail = match capture {
             Some(_) => state.streams.get(stream.address())?.tail.clone(),
@@ -83,6 +83,7 @@ pub(crate) fn cuEventRecordWithFlags(
             None => {
                 event.capture = None;
                 event.recorded = Some(Instant::now());
+                state.mark(context, handle, stream.address())?;
             }
         }
         Ok(())
@@ -91,7 +92,11 @@ pub(crate) fn cuEventRecordWithFlags(
 
 /// An event that was never recorded counts as reached.
 pub(crate) fn cuEventQuery(event: Ptr<CUevent_st>) -> Answer {
-    with_context(|state, _| state.real_event(event.address()).map(drop))
+    with_context(|state, _| {
+        state.real_event(event.address())?;
+        state.host_waits_for(event.address());
+        Ok(())
+    })
 }
 
 pub(crate) fn cuEventSynchronize(event: Ptr<CUevent_st>) -> Answer {
@@ -99,7 +104,11 @@ pub(crate) fn cuEventSynchronize(event: Ptr<CUevent_st>) -> Answer {
 }
 
 pub(crate) fn cuEventDestroy(event: Ptr<CUevent_st>) -> Answer {
-    with(|state| state.events.remove(event.address()).map(drop))
+    with(|state| {
+        state.events.remove(event.address())?;
+        state.event_gone(event.address());
+        Ok(())
+    })
 }
 
 pub(crate) fn cuEventElapsedTime(

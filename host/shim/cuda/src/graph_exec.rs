@@ -3,6 +3,7 @@
 //! Departure: an executable graph is updated whenever the kinds of its nodes are the same; a real
 //! driver compares dependencies too, and some parameters cannot be changed.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint};
 
 use driver::sys::{
@@ -15,6 +16,7 @@ use crate::Answer;
 use crate::missing::{ignored, missing};
 use crate::node::{Task, kernel_node, with_attributes_of};
 use crate::node_params::work_of;
+use crate::order::Launching;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
@@ -44,6 +46,8 @@ struct Step {
     path: Vec<u64>,
     work: Work,
     enabled: bool,
+    /// The steps that it waits for.
+    after: Vec<usize>,
 }
 
 impl Exec {
@@ -54,9 +58,15 @@ impl Exec {
     }
 
     /// What a launch does, in order.
-    fn work(&self) -> Vec<Work> {
+    fn work(&self) -> impl Iterator<Item = &Work> {
         let enabled = self.steps.iter().filter(|step| step.enabled);
-        enabled.map(|step| step.work.clone()).collect()
+        enabled.map(|step| &step.work)
+    }
+
+    /// Whether some steps may be done at the same time: not each waits for the one before it.
+    fn is_apart(&self) -> bool {
+        let mut later = self.steps.iter().zip(0..).skip(1);
+        later.any(|(step, at): (&Step, usize)| !step.after.contains(&(at - 1)))
     }
 
     fn step(&mut self, node: u64) -> Result<&mut Step, CUresult> {
@@ -84,18 +94,48 @@ impl State {
     /// All work of a graph, that of child graphs at the place of their nodes.
     fn steps_of(&self, graph: u64, path: &[u64]) -> Result<Vec<Step>, CUresult> {
         let mut steps = Vec::new();
+        self.add_steps(graph, path, &[], &mut steps)?;
+        Ok(steps)
+    }
+
+    /// Adds the work of a graph that waits for the steps `after`; gives the steps that whoever waits
+    /// for the graph has to wait for.
+    fn add_steps(
+        &self,
+        graph: u64,
+        path: &[u64],
+        after: &[usize],
+        steps: &mut Vec<Step>,
+    ) -> Result<Vec<usize>, CUresult> {
+        let mut ends: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for node in self.ordered(graph)? {
             let path = [path, &[node]].concat();
-            match &self.nodes.get(node)?.task {
-                Task::Child(child) => steps.extend(self.steps_of(*child, &path)?),
-                Task::Work(work) => steps.push(Step {
-                    path,
-                    work: work.clone(),
-                    enabled: true,
-                }),
-            }
+            let found = self.nodes.get(node)?;
+            let mut before = after.to_vec();
+            let dependencies = found.dependencies.iter();
+            before.extend(dependencies.filter_map(|of| ends.get(of)).flatten());
+            let end = match &found.task {
+                Task::Child(child) => self.add_steps(*child, &path, &before, steps)?,
+                Task::Work(work) => {
+                    steps.push(Step {
+                        path,
+                        work: work.clone(),
+                        enabled: true,
+                        after: before,
+                    });
+                    vec![steps.len() - 1]
+                }
+            };
+            ends.insert(node, end);
         }
-        Ok(steps)
+        let mut all: Vec<usize> = ends.into_values().flatten().collect();
+        // An empty graph passes on what it waits for.
+        if all.is_empty() {
+            all.extend(after);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
     }
 }
 
@@ -346,28 +386,41 @@ pub(crate) fn cuGraphNodeGetEnabled(
 }
 
 pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
-    let work = with_context(|state, _| {
-        let exec = state.execs.get(exec.address())?;
-        let (work, frees) = (exec.work(), exec.flags & AUTO_FREE != 0);
-        match state.capture_of(stream.address())? {
+    let (stream, exec) = (stream.address(), exec.address());
+    let exec = with_context(|state, _| {
+        let exec = state.execs.get(exec)?.clone();
+        match state.capture_of(stream)? {
             Some(capture) => {
-                for work in work {
-                    state.captured(stream.address(), capture, work)?;
+                for work in exec.work() {
+                    state.captured(stream, capture, work.clone())?;
                 }
-                Ok(Vec::new())
+                Ok(None)
             }
             None => {
-                for work in work.iter().filter(|_| frees) {
+                for work in exec.work().filter(|_| exec.flags & AUTO_FREE != 0) {
                     if let Work::Alloc(address) = work {
                         // The program may have freed it.
                         let _ = state.drop_graph_memory(*address);
                     }
                 }
-                Ok(work)
+                Ok(Some(exec))
             }
         }
     })?;
-    work.iter().try_for_each(run)
+    let Some(exec) = exec else {
+        return Ok(());
+    };
+    let mut launching = Launching::begin(stream, exec.is_apart())?;
+    let result = exec.steps.iter().try_for_each(|step| {
+        let work = if step.enabled {
+            &step.work
+        } else {
+            &Work::Empty
+        };
+        run(&mut launching, &step.after, work)
+    });
+    launching.end()?;
+    result
 }
 
 pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {

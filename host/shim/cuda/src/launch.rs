@@ -25,6 +25,8 @@ pub(crate) struct Shape {
     /// Dynamic shared memory in bytes.
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    /// It may begin before what is ahead of it in its stream has ended.
+    pub(crate) programmatic: bool,
 }
 
 /// Checks a launch and packs its parameters.
@@ -41,6 +43,7 @@ pub(crate) fn prepare(
         launch.cluster = shape.cluster;
         launch.dynamic_shared = shape.shared;
         launch.cooperative = shape.cooperative;
+        launch.programmatic = shape.programmatic;
         Ok(Work::Launch(function, Box::new(launch)))
     })
 }
@@ -145,6 +148,7 @@ pub(crate) fn cuLaunchKernel(
         cluster: [1; 3],
         shared,
         cooperative: false,
+        programmatic: false,
     };
     submit(
         stream.address(),
@@ -171,6 +175,7 @@ pub(crate) fn cuLaunchCooperativeKernel(
         cluster: [1; 3],
         shared,
         cooperative: true,
+        programmatic: false,
     };
     submit(
         stream.address(),
@@ -195,6 +200,7 @@ pub(crate) fn cuLaunchCooperativeKernelMultiDevice(
         cluster: [1; 3],
         shared: one.shared_mem_bytes,
         cooperative: true,
+        programmatic: false,
     };
     // SAFETY: the array is part of what the caller of the entry point promises.
     let params = unsafe { Ptr::new(one.kernel_params) };
@@ -210,6 +216,7 @@ pub(crate) fn shape(config: &CUlaunchConfig) -> Result<Shape, CUresult> {
         cluster: [1; 3],
         shared: config.shared_mem_bytes,
         cooperative: false,
+        programmatic: false,
     };
     // SAFETY: the attributes are part of what the caller of the entry point promises.
     let attributes = unsafe { Ptr::new(config.attrs) };
@@ -222,6 +229,7 @@ pub(crate) fn shape(config: &CUlaunchConfig) -> Result<Shape, CUresult> {
                 let high = (attribute.value[0] >> 32) as u32;
                 shape.cluster = [low, high, attribute.value[1] as u32];
             }
+            launch_attribute::PROGRAMMATIC_STREAM_SERIALIZATION => shape.programmatic = low != 0,
             launch_attribute::DEVICE_UPDATABLE_KERNEL_NODE if low != 0 => {
                 return Err(CUresult::NOT_SUPPORTED);
             }

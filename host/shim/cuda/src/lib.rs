@@ -47,6 +47,7 @@ mod module;
 mod node;
 mod node_params;
 mod occupancy;
+mod order;
 mod pointer_attribute;
 mod pool;
 mod proc_address;

@@ -222,7 +222,12 @@ pub(crate) fn cuMemAllocPitch(
 pub(crate) fn cuMemFree(dptr: CUdeviceptr) -> Answer {
     with_context(|state, _| match dptr {
         0 => Ok(()),
-        _ => state.release_if(dptr, &[Kind::Device, Kind::Managed]),
+        _ => {
+            state.release_if(dptr, &[Kind::Device, Kind::Managed])?;
+            // Not promised, but what drivers do, and programs rely on.
+            state.host_waits_for_all();
+            Ok(())
+        }
     })
 }
 
@@ -250,7 +255,11 @@ pub(crate) fn cuMemAllocHost(host: Ptr<*mut c_void>, bytes: usize) -> Answer {
 }
 
 pub(crate) fn cuMemFreeHost(host: Ptr<c_void>) -> Answer {
-    with_context(|state, _| state.release_if(host.address(), &[Kind::Host]))
+    with_context(|state, _| {
+        state.release_if(host.address(), &[Kind::Host])?;
+        state.host_waits_for_all();
+        Ok(())
+    })
 }
 
 pub(crate) fn cuMemHostAlloc(host: Ptr<*mut c_void>, bytes: usize, flags: c_uint) -> Answer {

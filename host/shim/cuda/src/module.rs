@@ -75,6 +75,7 @@ impl State {
     pub(crate) fn unload(&mut self, module: u64) -> Answer {
         let gone = self.modules.remove(module)?;
         self.functions.take(|function| function.module == module);
+        self.host_waits_for_all();
         gone.images.iter().for_each(|&image| self.drop_image(image));
         Ok(())
     }

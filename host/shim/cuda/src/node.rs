@@ -173,6 +173,7 @@ pub(crate) fn kernel_node(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult>
         cluster: [1; 3],
         shared: p.shared_mem_bytes,
         cooperative: false,
+        programmatic: false,
     };
     // SAFETY: both arrays are part of what the caller of the entry point promises.
     let (params, extra) = unsafe { (Ptr::new(p.kernel_params), Ptr::new(p.extra)) };

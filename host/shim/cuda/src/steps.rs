@@ -70,6 +70,7 @@ pub(crate) fn cuLaunchGridAsync(
         cluster: [1; 3],
         shared: steps.shared,
         cooperative: false,
+        programmatic: false,
     };
     let mut block = Block::new(steps.params());
     // SAFETY: the block is ours, and lives until the parameters have been read.

@@ -19,6 +19,8 @@ use crate::work::{Call, Work, submit};
 pub(crate) const GREATEST_PRIORITY: c_int = -5;
 /// `CU_EVENT_WAIT_EXTERNAL`: the wait itself becomes a node of a graph.
 const EXTERNAL: c_uint = 1;
+/// `CU_STREAM_PER_THREAD`
+pub(crate) const PER_THREAD: u64 = 2;
 /// `CU_STREAM_NON_BLOCKING`
 const NON_BLOCKING: c_uint = 1;
 
@@ -31,6 +33,13 @@ pub(crate) struct Stream {
     pub(crate) capture: Option<u64>,
     /// The nodes that the next captured work depends on.
     pub(crate) tail: Vec<u64>,
+}
+
+impl Stream {
+    /// Whether it goes with the legacy default stream.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.flags & NON_BLOCKING == 0
+    }
 }
 
 /// Work that is being captured instead of done: it becomes nodes of a graph at once.
@@ -49,7 +58,7 @@ pub(crate) struct Capture {
 
 /// The default streams: null, legacy and per-thread.
 fn is_default(stream: u64) -> bool {
-    stream <= 2
+    stream <= PER_THREAD
 }
 
 impl State {
@@ -92,13 +101,15 @@ pub(crate) fn cuStreamCreateWithPriority(
     }
     let priority = priority.clamp(GREATEST_PRIORITY, 0);
     let stream = with_context(|state, context| {
-        Ok(state.streams.insert(Stream {
+        let stream = state.streams.insert(Stream {
             context,
             flags,
             priority,
             capture: None,
             tail: Vec::new(),
-        }))
+        });
+        state.stream_made(context, stream)?;
+        Ok(stream)
     })?;
     set(out, stream)
 }
@@ -152,7 +163,7 @@ pub(crate) fn cuStreamWaitEvent(
     flags: c_uint,
 ) -> Answer {
     let stream = stream.address();
-    with_context(|state, _| {
+    with_context(|state, context| {
         let waits = state.capture_of(stream)?;
         let found = state.events.get(event.address())?;
         let (recorded, tail) = (found.capture, found.tail.clone());
@@ -161,7 +172,7 @@ pub(crate) fn cuStreamWaitEvent(
             return state.captured(stream, capture, Work::Wait(event.address()));
         }
         match (waits, recorded) {
-            (None, None) => Ok(()),
+            (None, None) => state.stream_waits(context, stream, event.address()),
             (None, Some(_)) if is_default(stream) => Err(CUresult::STREAM_CAPTURE_IMPLICIT),
             // A stream joins a capture by waiting for one of its events.
             (None, Some(capture)) => {
@@ -208,16 +219,20 @@ pub(crate) fn cuLaunchHostFunc(
 }
 
 pub(crate) fn cuStreamQuery(stream: Ptr<CUstream_st>) -> Answer {
-    with_context(|state, _| state.not_capturing(stream.address()))
+    cuStreamSynchronize(stream)
 }
 
 pub(crate) fn cuStreamSynchronize(stream: Ptr<CUstream_st>) -> Answer {
-    with_context(|state, _| state.not_capturing(stream.address()))
+    with_context(|state, context| {
+        state.not_capturing(stream.address())?;
+        state.host_waits(context, stream.address())
+    })
 }
 
 pub(crate) fn cuStreamDestroy(stream: Ptr<CUstream_st>) -> Answer {
     with(|state| {
         let gone = state.streams.remove(stream.address())?;
+        state.stream_gone(stream.address());
         if let Some(capture) = gone.capture {
             state.drop_capture(capture)?;
         }
@@ -256,8 +271,9 @@ pub(crate) fn cuStreamCopyAttributes(dst: Ptr<CUstream_st>, src: Ptr<CUstream_st
 
 /// Waits for nothing: the value is there already, or nobody is left to write it.
 fn wait_value(stream: u64, address: u64, bytes: usize, value: u64, flags: c_uint) -> Answer {
-    with_context(|state, _| {
+    with_context(|state, context| {
         state.not_capturing(stream)?;
+        state.stream_waits_for_memory(context, stream)?;
         let mut memory = [0; 8];
         let read = state.engine.memory().read(address, &mut memory[..bytes]);
         read.map_err(|_| CUresult::INVALID_VALUE)?;

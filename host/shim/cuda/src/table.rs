@@ -37,6 +37,11 @@ impl<T> Table<T> {
         handle
     }
 
+    /// Which of all that were made a handle is, from 1.
+    pub(crate) fn ordinal(&self, handle: u64) -> u64 {
+        handle.saturating_sub(self.base) / 16
+    }
+
     pub(crate) fn get(&self, handle: u64) -> Result<&T, CUresult> {
         self.items.get(&handle).ok_or(self.missing)
     }

@@ -4,10 +4,12 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use driver::sys::{CUresult, CUstream};
+use runtime::streams::At;
 use simt::{Launch, LaunchError};
 
 use crate::Answer;
 use crate::copy::{Copy, Fill};
+use crate::order::{self, Launching};
 use crate::state::{State, with_context};
 use crate::table::pointer;
 
@@ -66,26 +68,62 @@ pub(crate) fn submit(stream: u64, work: Work) -> Answer {
         }
         None => Ok(Some(work)),
     })?;
-    now.map_or(Ok(()), |work| run(&work))
-}
-
-/// Does work. Host functions run unlocked: they may call the driver.
-pub(crate) fn run(work: &Work) -> Answer {
-    match work {
-        Work::Host(call) => {
-            call.run();
-            Ok(())
-        }
-        work => with_context(|state, context| state.perform(context, work)),
+    match now {
+        // Whoever the function tells knows what came before it.
+        Some(Work::Host(call)) => order::wait(stream).map(|()| call.run()),
+        Some(work) => with_context(|state, context| {
+            let at = state.place(context, stream, &work)?;
+            state.perform(context, at, &work)?;
+            match &work {
+                Work::Copy(copy) if state.is_awaited(copy) => state.host_waits(context, stream),
+                _ => Ok(()),
+            }
+        }),
+        None => Ok(()),
     }
 }
 
+/// Hands work to the default stream and waits for it, as far as the driver does.
+pub(crate) fn submit_and_wait(copy: Copy) -> Answer {
+    submit(0, Work::Copy(copy))?;
+    with_context(|state, context| match state.is_within_device(&copy) {
+        true => Ok(()),
+        false => state.host_waits(context, 0),
+    })
+}
+
+/// Does the work of a graph's next node, which comes after some of those before it. Host functions run
+/// unlocked: they may call the driver.
+pub(crate) fn run(launching: &mut Launching, after: &[usize], work: &Work) -> Answer {
+    let at = launching.node(after)?;
+    match work {
+        Work::Host(call) => {
+            launching.calls()?;
+            call.run();
+            return Ok(());
+        }
+        Work::Record(event) => launching.records(*event)?,
+        Work::Wait(event) => launching.waits(*event)?,
+        _ => {}
+    }
+    with_context(|state, context| state.perform(context, at, work))
+}
+
 impl State {
-    fn perform(&mut self, context: u64, work: &Work) -> Answer {
+    fn perform(&mut self, context: u64, at: Option<At>, work: &Work) -> Answer {
         match work {
-            Work::Launch(function, launch) => self.run_kernel(context, *function, launch),
-            Work::Copy(copy) => self.copy(copy),
-            Work::Fill(fill) => self.fill(fill),
+            Work::Launch(function, launch) => self.run_kernel(context, at, *function, launch),
+            Work::Copy(copy) => {
+                self.copy(copy)?;
+                let touched = self.touched(copy);
+                self.engine.called(at, touched);
+                Ok(())
+            }
+            Work::Fill(fill) => {
+                self.fill(fill)?;
+                self.engine.called(at, fill.touched());
+                Ok(())
+            }
             Work::Record(event) => {
                 self.events.get_mut(*event)?.recorded = Some(Instant::now());
                 Ok(())
@@ -96,11 +134,17 @@ impl State {
         }
     }
 
-    fn run_kernel(&mut self, context: u64, function: u64, launch: &Launch) -> Answer {
+    fn run_kernel(
+        &mut self,
+        context: u64,
+        at: Option<At>,
+        function: u64,
+        launch: &Launch,
+    ) -> Answer {
         let found = self.functions.get(function)?;
         let (image, name) = (found.image, found.name.to_string_lossy().into_owned());
         let module = self.on_device(image)?;
-        let Err(error) = self.engine.launch(module, &name, launch.clone()) else {
+        let Err(error) = self.engine.launch(module, &name, launch.clone(), at) else {
             return Ok(());
         };
         let (code, fault) = verdict(&error);

@@ -411,6 +411,7 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
         | Kind::ClusterBarrier { .. }
         | Kind::Fence
         | Kind::Copies
+        | Kind::Dependency
         | Kind::Nop
         | Kind::Unsupported(_) => {}
     }

@@ -97,9 +97,10 @@ fn instruction(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "nanosleep" => control::sleep(cx, i),
         // Where in the caches data should stay says nothing here.
         "createpolicy" => moves::policy(cx, i),
-        // Nothing to do: one launch at a time, caches that cannot be seen, no debugger.
-        "griddepcontrol" | "prefetch" | "prefetchu" | "brkpt" | "pmevent" | "discard"
-        | "applypriority" | "setmaxnreg" => cx.push(Kind::Nop),
+        "griddepcontrol" => cx.push(Kind::Dependency),
+        // Nothing to do: caches that cannot be seen, no debugger.
+        "prefetch" | "prefetchu" | "brkpt" | "pmevent" | "discard" | "applypriority"
+        | "setmaxnreg" => cx.push(Kind::Nop),
         _ => Unsupported::because("this instruction"),
     }
 }

@@ -326,6 +326,10 @@ impl<O: Observer> Machine<'_, O> {
                     let who = self.who(cta, warp.index, split.pc, exec);
                     self.observer.copies(who);
                 }
+                Kind::Dependency => {
+                    let who = self.who(cta, warp.index, split.pc, exec);
+                    self.observer.dependency(who);
+                }
                 Kind::Nop => {}
                 Kind::Sleep(time) => {
                     let times = warp.read(&split.frame, *time, &program.consts);

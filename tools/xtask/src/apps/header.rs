@@ -277,6 +277,11 @@ enum Mark {
 /// One end of a race: its label, what is said of it, and where it is.
 type End = (String, Mark, Place);
 
+/// Where a call on the host is, which is no line of a kernel.
+pub(super) fn call() -> Place {
+    ("?".to_owned(), 0)
+}
+
 /// The marks of one file: `//~ race A, may B B`.
 fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
     let mut ends = Vec::new();
@@ -287,15 +292,21 @@ fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
         let number = u32::try_from(index + 1)?;
         for mark in marks.split(',') {
             let mut words = mark.split_whitespace();
-            let mark = match words.next() {
-                Some("race") => Mark::Race,
+            let kind = words.next();
+            let mark = match kind {
+                Some("race" | "race-with-call") => Mark::Race,
                 Some("may") => Mark::May,
                 Some("same-value") => Mark::SameValue,
                 _ => bail!(
-                    "{file}:{number}: a mark is `//~ race LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
+                    "{file}:{number}: a mark is `//~ race LABEL`, `//~ race-with-call LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
                 ),
             };
-            ends.extend(words.map(|label| (label.to_owned(), mark, (file.to_owned(), number))));
+            for label in words {
+                ends.push((label.to_owned(), mark, (file.to_owned(), number)));
+                if kind == Some("race-with-call") {
+                    ends.push((label.to_owned(), mark, call()));
+                }
+            }
         }
     }
     Ok(ends)
@@ -371,7 +382,7 @@ mod tests {
         );
         assert_eq!(
             wrong("race A A,", "rcae A A,"),
-            "x.cu:3: a mark is `//~ race LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
+            "x.cu:3: a mark is `//~ race LABEL`, `//~ race-with-call LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
         );
         assert_eq!(
             wrong("(racy): race", "(racy): no-race"),

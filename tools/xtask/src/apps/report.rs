@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::header::{Pair, Place};
+use super::header::{self, Pair, Place};
 
 /// The part of the report that tests look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,8 +80,10 @@ fn place(access: &Access, sources: &[String]) -> Place {
     let own = places
         .clone()
         .find(|(file, _)| sources.iter().any(|source| source == file));
-    let (file, line) = own.or(places.clone().next()).unwrap_or(("?", 0));
-    (file.to_owned(), line)
+    match own.or(places.clone().next()) {
+        Some((file, line)) => (file.to_owned(), line),
+        None => header::call(),
+    }
 }
 
 #[cfg(test)]

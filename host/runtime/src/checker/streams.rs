@@ -1,0 +1,142 @@
+//! What a checker does with work of different streams.
+
+use std::sync::Arc;
+
+use shadow::streams::{Footprint, Meeting};
+
+use super::{Begun, Checker, thread};
+use crate::follower::THREADS_LOG2;
+use crate::instructions::Instructions;
+use crate::log::{self, Event};
+use crate::streams::{At, Call, Maker, Piece, Streams, Touched, UNCOMPARED};
+
+impl Checker {
+    /// The streams of the process.
+    pub fn streams(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+
+    /// A call on the host has run at a place among the streams, and has left a footprint.
+    pub fn called(&mut self, at: At, footprint: Footprint) {
+        if self.options.check {
+            let touched = Touched {
+                all: footprint,
+                ..Touched::default()
+            };
+            self.compare(Piece::new(at, Maker::Call, Some(touched)));
+        }
+    }
+
+    /// A launch is over. If it is not known what it has touched, it cannot be compared.
+    pub(super) fn launch_over(
+        &mut self,
+        begun: &Begun,
+        instructions: Option<Arc<Instructions>>,
+        touched: Option<Touched>,
+    ) {
+        if let Some(at) = begun.at.clone() {
+            let (number, module) = (begun.launch.launch, begun.launch.module);
+            let launch = log::Launch {
+                launch: number,
+                module,
+                grid: begun.launch.grid,
+                block: begun.launch.block,
+                ..log::Launch::default()
+            };
+            let maker = Maker::Launch(Box::new(launch), instructions);
+            self.compare(Piece::new(at, maker, touched));
+        }
+    }
+
+    fn compare(&mut self, piece: Piece) {
+        let mut found = Vec::new();
+        let mut streams = std::mem::take(&mut self.streams);
+        streams.ran(piece, |earlier, later, meeting| {
+            found.push(self.between(earlier, later, &meeting));
+        });
+        self.streams = streams;
+        for race in found {
+            self.write(Event::Race(Box::new(race)));
+        }
+        if self.streams.uncompared {
+            self.note_uncompared();
+        }
+    }
+
+    /// Tells the user once that work of different streams was not compared.
+    pub(crate) fn note_uncompared(&mut self) {
+        if !std::mem::replace(&mut self.told_uncompared, true) {
+            self.note(UNCOMPARED);
+        }
+    }
+
+    /// A race of two pieces of work in the log's terms.
+    fn between(&mut self, earlier: &Piece, later: &Piece, meeting: &Meeting) -> log::Race {
+        let previous_site = self.site_of(earlier, meeting.one.site);
+        let site = self.site_of(later, meeting.other.site);
+        let number = |piece: &Piece| match &piece.maker {
+            Maker::Launch(launch, _) => Some(launch.launch),
+            Maker::Call => None,
+        };
+        let numbers = [earlier, later].map(number);
+        let who = |piece: &Piece, by: u64| match &piece.maker {
+            Maker::Launch(launch, _) => {
+                let cta = u32::try_from(by >> THREADS_LOG2).unwrap_or(u32::MAX);
+                Some(thread(launch, cta, by as u32 & ((1 << THREADS_LOG2) - 1)))
+            }
+            Maker::Call => None,
+        };
+        let smaller = meeting.one.bytes.min(meeting.other.bytes).max(1);
+        log::Race {
+            launch: numbers[1].or(numbers[0]).unwrap_or(0),
+            decided: true,
+            why: log::Why::Streams,
+            site,
+            previous_site,
+            count: meeting.bytes.div_ceil(u64::from(smaller)),
+            address: meeting.address,
+            allocation: self.allocations.find(meeting.address).cloned(),
+            thread: who(later, meeting.by_other).unwrap_or_default(),
+            previous_thread: who(earlier, meeting.by_one),
+            work: [earlier, later]
+                .map(|piece| log::Work {
+                    launch: number(piece),
+                    stream: piece.at.stream.clone(),
+                })
+                .to_vec(),
+            ..log::Race::default()
+        }
+    }
+
+    /// The log's number for the site of a piece of work; 0 where it has none.
+    fn site_of(&mut self, piece: &Piece, site: u32) -> u32 {
+        match &piece.maker {
+            Maker::Launch(launch, Some(instructions)) => {
+                let known = (site, instructions.site(site));
+                self.name_sites(launch.module, [known].into_iter());
+                let module = self.modules.get(&launch.module);
+                module.and_then(|of| of.named.get(&site).copied())
+            }
+            Maker::Launch(_, None) => None,
+            Maker::Call => {
+                let call = Call::ALL.get(site as usize).copied();
+                call.map(|call| self.site_of_call(call))
+            }
+        }
+        .unwrap_or(0)
+    }
+
+    fn site_of_call(&mut self, call: Call) -> u32 {
+        if let Some(&id) = self.calls.get(&(call as u32)) {
+            return id;
+        }
+        let id = self.next_site;
+        self.next_site += 1;
+        self.calls.insert(call as u32, id);
+        self.write(Event::Sites {
+            module: 0,
+            sites: vec![call.site(id)],
+        });
+        id
+    }
+}

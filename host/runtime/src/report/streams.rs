@@ -1,0 +1,76 @@
+//! Races between pieces of work of different streams.
+
+use super::advice::{Advice, kind, verb};
+use super::model::{Access, KernelLaunch, Work};
+use crate::log;
+use crate::names::demangle;
+
+const RULE: &str = "CR014";
+
+/// Describes such a race.
+pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
+    let [one, other] = accesses.each_ref().map(|access| match access.is_call() {
+        true => access.function.as_str(),
+        false => verb(access),
+    });
+    let what = match one == other {
+        true => format!("{one} and another"),
+        false => format!("{one} and {other}"),
+    };
+    let streams = race.work.iter().map(|work| work.stream.as_str());
+    let streams: Vec<&str> = streams.collect();
+    let order = match streams[..] {
+        [first, second] if first != second => format!(
+            "record an event in {first} behind the first (`cudaEventRecord`), let {second} wait for it before the second (`cudaStreamWaitEvent`), or give both to one stream"
+        ),
+        _ => {
+            "add an edge between their nodes to the graph, or capture them in one stream".to_owned()
+        }
+    };
+    let host = match accesses.iter().any(Access::is_call) {
+        true => "; or let the host wait in between (`cudaStreamSynchronize`)",
+        false => "",
+    };
+    let default = match streams.contains(&log::DEFAULT_STREAM) {
+        true => {
+            "; a stream made with `cudaStreamNonBlocking` does not wait for the default stream, nor that for it"
+        }
+        false => "",
+    };
+    Advice {
+        rule: RULE,
+        kind: kind(accesses),
+        message: format!(
+            "race between streams on global memory: {what} touch the same address in work that may run at the same time"
+        ),
+        help: format!("{order}{host}{default}"),
+    }
+}
+
+/// What the two sides belong to, with the launches' sizes; `launch` finds a launch by its number.
+pub(super) fn work<'a>(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    launch: impl Fn(u64) -> Option<&'a log::Launch>,
+) -> Vec<Work> {
+    let pairs = race.work.iter().zip(accesses);
+    pairs
+        .map(|(work, access)| Work {
+            role: access.role.clone(),
+            kernel: work.launch.and_then(&launch).map(launched),
+            call: access.is_call().then(|| access.ptx.text.clone()),
+            stream: work.stream.clone(),
+        })
+        .collect()
+}
+
+/// A launch as reports name it.
+pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
+    KernelLaunch {
+        name: demangle(&launch.kernel),
+        mangled: launch.kernel.clone(),
+        launch: launch.launch,
+        grid: launch.grid,
+        block: launch.block,
+    }
+}

@@ -1,0 +1,305 @@
+//! Work of different streams: what the tool remembers of it to compare it with what comes later.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+pub use shadow::streams::Footprint;
+pub use shadow::streams::{Fork, Kind, Order, Stream, Turn};
+use shadow::streams::{Meeting, Touch};
+
+use crate::instructions::Instructions;
+use crate::log;
+
+/// Pieces of work that are remembered.
+const PIECES: usize = 1024;
+/// How much of their footprints is, in all: 1 GiB.
+const RUNS: usize = 1 << 25;
+
+/// What the user should know where work was not compared.
+pub(crate) const UNCOMPARED: &str = "races between launches of different streams were not looked for everywhere; `precise` and `full` mode do so on the simulated device, as long as what was touched fits 1 GiB";
+
+/// The place of a piece of work among those of its and other streams.
+#[derive(Clone, Debug)]
+pub struct At {
+    pub(crate) turn: Turn,
+    /// What it has to follow before it waits for the launch ahead of it.
+    early: Option<Turn>,
+    /// What a person calls the stream.
+    pub(crate) stream: String,
+    /// There may be work that it is not ordered with.
+    pub(crate) may_overlap: bool,
+}
+
+impl At {
+    /// The place of a graph's node. `stream` is what a person calls the stream that the graph is launched
+    /// into; `may_overlap` tells whether there may be work that nothing orders with this.
+    pub fn of_node(turn: Turn, stream: &str, may_overlap: bool) -> Self {
+        Self {
+            turn,
+            early: None,
+            stream: format!("a graph in {stream}"),
+            may_overlap,
+        }
+    }
+
+    /// Whether the launch may begin before the one ahead of it has ended.
+    pub(crate) fn is_early(&self) -> bool {
+        self.early.is_some()
+    }
+}
+
+/// Who has made a footprint.
+#[derive(Clone, Debug)]
+pub(crate) enum Maker {
+    /// A launch of which number, module, grid and block are known, with what its instructions mean.
+    Launch(Box<log::Launch>, Option<Arc<Instructions>>),
+    /// A [`Call`] on the host.
+    Call,
+}
+
+/// A piece of work that has been given to a stream, and that the host has not waited for.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) at: At,
+    pub(crate) maker: Maker,
+    /// None where nobody has listened.
+    touched: Option<Touched>,
+}
+
+/// What a piece of work has done, for those that may run beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// All the global memory that it has touched.
+    pub(crate) all: Footprint,
+    /// That which it has touched before it has waited for the launch ahead of it, where it may begin
+    /// before that has ended.
+    pub(crate) early: Footprint,
+    /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
+    pub(crate) lets_others_begin: bool,
+}
+
+impl Touched {
+    fn len(&self) -> usize {
+        self.all.len() + self.early.len()
+    }
+}
+
+impl Piece {
+    pub(crate) fn new(at: At, maker: Maker, mut touched: Option<Touched>) -> Self {
+        if let Some(touched) = &mut touched {
+            touched.all.settle();
+            touched.early.settle();
+        }
+        Self { at, maker, touched }
+    }
+
+    /// Whether it may have let the launch behind it begin; nobody listens to a launch that cannot.
+    fn lets_others_begin(&self) -> bool {
+        match (&self.touched, &self.maker) {
+            (Some(touched), _) => touched.lets_others_begin,
+            (None, Maker::Launch(_, None)) => true,
+            (None, Maker::Launch(_, Some(_)) | Maker::Call) => false,
+        }
+    }
+
+    /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
+    fn beside(&self, later: &Piece) -> Beside {
+        if !later.at.turn.follows(&self.at.turn) {
+            return Beside::All;
+        }
+        let early = later.at.early.as_ref();
+        match early.is_some_and(|early| !early.follows(&self.at.turn)) && self.lets_others_begin() {
+            true => Beside::Early,
+            false => Beside::Nothing,
+        }
+    }
+}
+
+/// The part of a piece of work that nothing orders with an earlier one.
+enum Beside {
+    All,
+    Early,
+    Nothing,
+}
+
+/// The streams of a process, and their work that may not be over.
+#[derive(Debug, Default)]
+pub struct Streams {
+    order: Order,
+    pieces: VecDeque<Piece>,
+    /// Pieces that nothing orders were not compared.
+    pub(crate) uncompared: bool,
+}
+
+impl Streams {
+    /// What orders the streams. The calls by which the host waits are those of [`Streams`].
+    pub fn order(&mut self) -> &mut Order {
+        &mut self.order
+    }
+
+    /// The place of a launch that is given to a stream now. `name` is what a person calls the stream;
+    /// a `programmatic` launch may begin before the one ahead of it has ended.
+    pub fn launch(&mut self, stream: &Stream, name: &str, programmatic: bool) -> At {
+        let may_overlap = self.order.may_overlap(stream);
+        let (turn, early) = self.order.launch(stream, programmatic);
+        At {
+            may_overlap: may_overlap || early.is_some(),
+            turn,
+            early,
+            stream: name.to_owned(),
+        }
+    }
+
+    /// The place of a call on the host that is given to a stream now.
+    pub fn call(&mut self, stream: &Stream, name: &str) -> At {
+        At {
+            may_overlap: self.order.may_overlap(stream),
+            turn: self.order.enter(stream),
+            early: None,
+            stream: name.to_owned(),
+        }
+    }
+
+    /// The host waits for a stream.
+    pub fn host_waits(&mut self, stream: &Stream) {
+        self.order.host_waits(stream);
+        self.tidy();
+    }
+
+    /// The host waits for a point that has a name.
+    pub fn host_waits_for(&mut self, mark: u64) {
+        self.order.host_waits_for(mark);
+        self.tidy();
+    }
+
+    /// The host waits for everything.
+    pub fn host_waits_for_all(&mut self) {
+        self.order.host_waits_for_all();
+        self.tidy();
+    }
+
+    /// The host waits for the last node of a graph so far.
+    pub fn host_waits_for_node(&mut self, fork: &Fork) {
+        self.order.host_waits_for_node(fork);
+        self.tidy();
+    }
+
+    /// Memory is given back.
+    pub(crate) fn forget(&mut self, base: u64, bytes: u64) {
+        let touched = self.pieces.iter_mut().map(|piece| &mut piece.touched);
+        for touched in touched.flatten() {
+            touched.all.forget(base, bytes);
+            touched.early.forget(base, bytes);
+        }
+    }
+
+    /// Compares a piece of work that has just run with those before it, and remembers it. The race of
+    /// two pieces is told with the earlier one.
+    pub(crate) fn ran(&mut self, piece: Piece, mut found: impl FnMut(&Piece, &Piece, Meeting)) {
+        for earlier in &self.pieces {
+            let beside = earlier.beside(&piece);
+            let (Some(before), Some(now)) = (&earlier.touched, &piece.touched) else {
+                self.uncompared |= !matches!(beside, Beside::Nothing);
+                continue;
+            };
+            let now = match beside {
+                Beside::All => &now.all,
+                Beside::Early => &now.early,
+                Beside::Nothing => continue,
+            };
+            before
+                .all
+                .meet(now, |meeting| found(earlier, &piece, meeting));
+        }
+        self.pieces.push_back(piece);
+        self.limit();
+    }
+
+    /// Forgets what everything follows from now on.
+    fn tidy(&mut self) {
+        let order = &self.order;
+        self.pieces
+            .retain(|piece| !order.host_knows(&piece.at.turn));
+        self.keep_lanes();
+    }
+
+    fn keep_lanes(&mut self) {
+        let lanes: BTreeSet<u64> = self.pieces.iter().map(|of| of.at.turn.lane()).collect();
+        self.order.keep(&lanes);
+    }
+
+    /// Keeps the memory that this takes in bounds.
+    fn limit(&mut self) {
+        let runs = |piece: &Piece| piece.touched.as_ref().map_or(0, Touched::len);
+        let mut all: usize = self.pieces.iter().map(runs).sum();
+        if self.pieces.len() <= PIECES && all <= RUNS {
+            return;
+        }
+        // What follows only on streams that do not exist yet goes first.
+        let order = &self.order;
+        self.pieces
+            .retain(|piece| !order.streams_know(&piece.at.turn));
+        all = self.pieces.iter().map(runs).sum();
+        while self.pieces.len() > PIECES || all > RUNS {
+            let Some(gone) = self.pieces.pop_front() else {
+                break;
+            };
+            all -= runs(&gone);
+            self.uncompared = true;
+        }
+        self.keep_lanes();
+    }
+}
+
+/// What a call on the host does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It copies from there.
+    CopyFrom,
+    /// It copies to there.
+    CopyTo,
+    /// It fills it.
+    Fill,
+}
+
+impl Call {
+    /// Number of its site in a footprint.
+    pub(crate) const ALL: [Call; 3] = [Call::CopyFrom, Call::CopyTo, Call::Fill];
+
+    /// As the log knows it; `id` is the number of the site there.
+    pub(crate) fn site(self, id: u32) -> log::Site {
+        let (function, op) = match self {
+            Call::CopyFrom => ("a memory copy", "load"),
+            Call::CopyTo => ("a memory copy", "store"),
+            Call::Fill => ("a memory fill", "store"),
+        };
+        log::Site {
+            id,
+            function: function.to_owned(),
+            text: match self {
+                Call::CopyFrom | Call::CopyTo => "cudaMemcpy or its like",
+                Call::Fill => "cudaMemset or its like",
+            }
+            .to_owned(),
+            op: op.to_owned(),
+            sem: "weak".to_owned(),
+            ..log::Site::default()
+        }
+    }
+}
+
+/// The footprint of a call on the host that touches ranges of memory: first bytes, lengths, and how.
+pub fn footprint(ranges: impl IntoIterator<Item = (u64, u64, Call)>) -> Footprint {
+    let mut print = Footprint::default();
+    for (base, bytes, call) in ranges {
+        let touch = Touch {
+            writes: call != Call::CopyFrom,
+            wide: false,
+            // One thread, however far it gets.
+            bytes: u32::MAX,
+            site: call as u32,
+        };
+        print.touch(touch, 0, base, bytes);
+    }
+    print
+}

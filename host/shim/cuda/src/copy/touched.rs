@@ -1,0 +1,73 @@
+//! The memory that copies and fills touch, and for which of them the host waits.
+
+use runtime::streams::Call;
+
+use super::{Copy, Fill, Side};
+use crate::state::State;
+
+/// A range of memory: its first byte, its length, and what is done there.
+pub(crate) type Range = (u64, u64, Call);
+
+impl Copy {
+    /// Calls `row` with the first byte and the length of each row of a side.
+    fn rows(&self, side: &Side, mut row: impl FnMut(u64, u64)) {
+        // Rows that lie close are one, and so are slices.
+        let close = |step: u64, bytes: u64, count: u64| count == 1 || step == bytes;
+        let (mut width, mut height, mut depth) = (self.width, self.height, self.depth);
+        if close(side.pitch, width, height) {
+            (width, height) = (width.saturating_mul(height), 1);
+            if close(side.slice, width, depth) {
+                (width, depth) = (width.saturating_mul(depth), 1);
+            }
+        }
+        for slice in 0..depth {
+            let lines = (0..height).filter_map(|line| side.at(line, slice));
+            lines.for_each(|start| row(start, width));
+        }
+    }
+}
+
+impl Fill {
+    /// The memory that it changes.
+    pub(crate) fn touched(&self) -> Vec<Range> {
+        let bytes = self.width * self.element;
+        match self.height == 1 || self.pitch == bytes {
+            true => vec![(self.address, bytes * self.height, Call::Fill)],
+            false => (0..self.height)
+                .map(|row| (self.address + row * self.pitch, bytes, Call::Fill))
+                .collect(),
+        }
+    }
+}
+
+impl State {
+    /// The memory that a copy touches, but for the program's own that the driver does not know: the
+    /// host may give that to somebody else before the copy is over.
+    pub(crate) fn touched(&self, copy: &Copy) -> Vec<Range> {
+        let mut ranges = Vec::new();
+        for (side, call) in [(&copy.from, Call::CopyFrom), (&copy.to, Call::CopyTo)] {
+            if self.knows(side) {
+                copy.rows(side, |start, bytes| ranges.push((start, bytes, call)));
+            }
+        }
+        ranges
+    }
+
+    /// Whether an asynchronous copy is waited for even so: one to memory of the host that is not
+    /// page-locked is (CUDA Runtime API, "API synchronization behavior").
+    pub(crate) fn is_awaited(&self, copy: &Copy) -> bool {
+        !self.knows(&copy.to)
+    }
+
+    /// Whether both sides are in the device's own memory; for such a copy nobody waits.
+    pub(crate) fn is_within_device(&self, copy: &Copy) -> bool {
+        let memory = self.engine.memory();
+        memory.is_arena(copy.from.address) && memory.is_arena(copy.to.address)
+    }
+
+    /// Whether the driver knows the memory of a side: the device's, managed or page-locked.
+    fn knows(&self, side: &Side) -> bool {
+        let memory = self.engine.memory();
+        memory.is_arena(side.address) || memory.containing(side.address).is_some()
+    }
+}

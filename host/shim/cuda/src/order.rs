@@ -1,0 +1,239 @@
+//! What orders work: streams, events and the host, as the checker is told of them.
+//!
+//! Work runs when it is submitted, so that the program gets the results of one of the orders that it
+//! allows; the checker learns which others it allows too.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use driver::sys::CUresult;
+use runtime::log;
+use runtime::streams::{At, Fork, Kind, Stream, Streams};
+
+use crate::Answer;
+use crate::state::{State, with, with_context};
+use crate::stream::PER_THREAD;
+use crate::work::Work;
+
+/// Numbers of per-thread streams have this bit, which no handle has.
+const THREAD: u64 = 1 << 63;
+
+thread_local! {
+    // Constant and without destructor: the program may call us while its thread ends.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The calling thread's number, from 1.
+fn thread() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        number.get()
+    })
+}
+
+impl State {
+    /// A stream and what a person calls it.
+    fn known(&self, context: u64, stream: u64) -> Result<(Stream, String), CUresult> {
+        let (id, context, kind) = match stream {
+            PER_THREAD => {
+                let id = THREAD | thread() << 32 | (context & 0xffff_ffff);
+                (id, context, Kind::Blocking)
+            }
+            0..PER_THREAD => (context, context, Kind::Legacy),
+            _ => {
+                let found = self.streams.get(stream)?;
+                let kind = match found.is_blocking() {
+                    true => Kind::Blocking,
+                    false => Kind::NonBlocking,
+                };
+                (stream, found.context, kind)
+            }
+        };
+        let name = match stream {
+            PER_THREAD => "the thread's default stream".to_owned(),
+            0..PER_THREAD => log::DEFAULT_STREAM.to_owned(),
+            _ => format!("stream #{}", self.streams.ordinal(stream)),
+        };
+        Ok((Stream { id, context, kind }, name))
+    }
+
+    /// Does something with the checker's streams, if the process is checked.
+    fn with_streams<T>(
+        &mut self,
+        context: u64,
+        stream: u64,
+        f: impl FnOnce(&mut Streams, &Stream, &str) -> T,
+    ) -> Result<Option<T>, CUresult> {
+        let (known, name) = self.known(context, stream)?;
+        let streams = self.engine.streams();
+        Ok(streams.map(|streams| f(streams, &known, &name)))
+    }
+
+    /// A stream has been made.
+    pub(crate) fn stream_made(&mut self, context: u64, stream: u64) -> Answer {
+        let told = self.with_streams(context, stream, |streams, of, _| {
+            streams.order().created(*of)
+        });
+        told.map(drop)
+    }
+
+    /// A stream is gone.
+    pub(crate) fn stream_gone(&mut self, stream: u64) {
+        if let Some(streams) = self.engine.streams() {
+            streams.order().destroyed(stream);
+        }
+    }
+
+    /// An event is gone.
+    pub(crate) fn event_gone(&mut self, event: u64) {
+        if let Some(streams) = self.engine.streams() {
+            streams.order().unmark(event);
+        }
+    }
+
+    /// The place of work that is given to a stream now.
+    pub(crate) fn place(
+        &mut self,
+        context: u64,
+        stream: u64,
+        work: &Work,
+    ) -> Result<Option<At>, CUresult> {
+        self.with_streams(context, stream, |streams, of, name| match work {
+            Work::Launch(_, launch) => streams.launch(of, name, launch.programmatic),
+            _ => streams.call(of, name),
+        })
+    }
+
+    /// A point in a stream gets a name: an event, or an address that the stream writes.
+    pub(crate) fn mark(&mut self, context: u64, mark: u64, stream: u64) -> Answer {
+        let told = self.with_streams(context, stream, |streams, of, _| {
+            streams.order().mark(mark, of)
+        });
+        told.map(drop)
+    }
+
+    /// A stream waits for an event.
+    pub(crate) fn stream_waits(&mut self, context: u64, stream: u64, event: u64) -> Answer {
+        let told = self.with_streams(context, stream, |streams, of, _| {
+            streams.order().wait(of, event)
+        });
+        told.map(drop)
+    }
+
+    /// A stream waits for a value in memory, which anything may have written.
+    pub(crate) fn stream_waits_for_memory(&mut self, context: u64, stream: u64) -> Answer {
+        let told = self.with_streams(context, stream, |streams, of, _| {
+            streams.order().wait_for_all(of);
+        });
+        told.map(drop)
+    }
+
+    /// The host waits for a stream, or finds that there is nothing to wait for.
+    pub(crate) fn host_waits(&mut self, context: u64, stream: u64) -> Answer {
+        let told = self.with_streams(context, stream, |streams, of, _| streams.host_waits(of));
+        told.map(drop)
+    }
+
+    /// The host waits for an event, or finds that there is nothing to wait for.
+    pub(crate) fn host_waits_for(&mut self, event: u64) {
+        if let Some(streams) = self.engine.streams() {
+            streams.host_waits_for(event);
+        }
+    }
+
+    /// The host waits for all work.
+    pub(crate) fn host_waits_for_all(&mut self) {
+        if let Some(streams) = self.engine.streams() {
+            streams.host_waits_for_all();
+        }
+    }
+}
+
+/// The host waits for a stream of the current context.
+pub(crate) fn wait(stream: u64) -> Answer {
+    with_context(|state, context| state.host_waits(context, stream))
+}
+
+/// A graph that is being launched into a stream.
+pub(crate) struct Launching {
+    fork: Option<Fork>,
+    name: String,
+    may_overlap: bool,
+}
+
+impl Launching {
+    /// Begins. `apart`: some of its nodes may run beside others.
+    pub(crate) fn begin(stream: u64, apart: bool) -> Result<Self, CUresult> {
+        with_context(|state, context| {
+            let begun = state.with_streams(context, stream, |streams, of, name| {
+                let order = streams.order();
+                let may_overlap = apart || order.may_overlap(of);
+                (order.fork(of), name.to_owned(), may_overlap)
+            })?;
+            let (fork, name, may_overlap) = match begun {
+                Some((fork, name, may_overlap)) => (Some(fork), name, may_overlap),
+                None => (None, String::new(), false),
+            };
+            Ok(Self {
+                fork,
+                name,
+                may_overlap,
+            })
+        })
+    }
+
+    /// The place of the next node, behind some of those before it.
+    pub(crate) fn node(&mut self, after: &[usize]) -> Result<Option<At>, CUresult> {
+        let Some(fork) = &mut self.fork else {
+            return Ok(None);
+        };
+        let turn = with(|state| Ok(state.engine.streams().map(|s| s.order().node(fork, after))))?;
+        Ok(turn.map(|turn| At::of_node(turn, &self.name, self.may_overlap)))
+    }
+
+    /// The last node records an event.
+    pub(crate) fn records(&self, event: u64) -> Answer {
+        self.tell(|streams, fork| streams.order().mark_node(event, fork))
+    }
+
+    /// The last node waits for an event from outside.
+    pub(crate) fn waits(&mut self, event: u64) -> Answer {
+        let fork = &mut self.fork;
+        with(|state| {
+            if let (Some(streams), Some(fork)) = (state.engine.streams(), fork) {
+                streams.order().node_waits(fork, event);
+            }
+            Ok(())
+        })
+    }
+
+    /// The last node calls the host, which may then tell others what has been done.
+    pub(crate) fn calls(&self) -> Answer {
+        self.tell(|streams, fork| streams.host_waits_for_node(fork))
+    }
+
+    /// All nodes have been given.
+    pub(crate) fn end(self) -> Answer {
+        let Some(fork) = self.fork else {
+            return Ok(());
+        };
+        with(|state| {
+            if let Some(streams) = state.engine.streams() {
+                streams.order().join(fork);
+            }
+            Ok(())
+        })
+    }
+
+    fn tell(&self, f: impl FnOnce(&mut Streams, &Fork)) -> Answer {
+        with(|state| {
+            if let (Some(streams), Some(fork)) = (state.engine.streams(), &self.fork) {
+                f(streams, fork);
+            }
+            Ok(())
+        })
+    }
+}

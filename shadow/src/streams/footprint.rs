@@ -1,0 +1,265 @@
+//! The memory that a piece of work has touched.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// One way in which a piece of work touches memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Touch {
+    /// It writes.
+    pub writes: bool,
+    /// Strong, and its scope includes threads of other pieces of work on the device.
+    pub wide: bool,
+    /// Bytes of one element; those of strong accesses are aligned.
+    pub bytes: u32,
+    /// What does it.
+    pub site: u32,
+}
+
+impl Touch {
+    /// Whether accesses to the same bytes race when nothing orders them: one writes, and they are not
+    /// both strong, wide enough and of one size.
+    pub fn conflicts(&self, other: &Touch) -> bool {
+        let strong = self.wide && other.wide && self.bytes == other.bytes;
+        (self.writes || other.writes) && !strong
+    }
+}
+
+/// Adjoining bytes, touched by threads that follow one another.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: u64,
+    end: u64,
+    /// The first byte that `who` has touched: at `start`, or before it where that part has gone.
+    first: u64,
+    who: u64,
+}
+
+impl Run {
+    fn who(&self, address: u64, bytes: u32) -> u64 {
+        self.who + (address - self.first) / u64::from(bytes.max(1))
+    }
+}
+
+/// Runs by one touch.
+#[derive(Clone, Debug, Default)]
+struct Runs {
+    /// In order and apart, up to `sorted`.
+    runs: Vec<Run>,
+    sorted: usize,
+}
+
+/// Runs that are put in order at once.
+const BATCH: usize = 1 << 12;
+
+impl Runs {
+    fn push(&mut self, run: Run) {
+        self.runs.push(run);
+        if self.runs.len() >= BATCH.max(2 * self.sorted) {
+            self.sort();
+        }
+    }
+
+    /// Puts the runs in order, each byte in the first that has it.
+    fn sort(&mut self) {
+        if self.sorted == self.runs.len() {
+            return;
+        }
+        // Stable: of runs that start together, the first one's threads stay.
+        self.runs.sort_by_key(|run| run.start);
+        let mut end = 0;
+        self.runs.retain_mut(|run| {
+            run.start = run.start.max(end);
+            end = end.max(run.end);
+            run.start < run.end
+        });
+        self.sorted = self.runs.len();
+    }
+
+    /// The bytes that both have, as ranges, each with the two runs.
+    fn meet(&self, other: &Runs, mut found: impl FnMut(u64, u64, &Run, &Run)) {
+        let (mut mine, mut theirs) = (self.runs.iter().peekable(), other.runs.iter().peekable());
+        while let (Some(&a), Some(&b)) = (mine.peek(), theirs.peek()) {
+            let (start, end) = (a.start.max(b.start), a.end.min(b.end));
+            if start < end {
+                found(start, end, a, b);
+            }
+            match a.end <= b.end {
+                true => mine.next(),
+                false => theirs.next(),
+            };
+        }
+    }
+
+    /// First and last byte of all.
+    fn range(&self) -> Option<(u64, u64)> {
+        Some((self.runs.first()?.start, self.runs.last()?.end))
+    }
+}
+
+/// Two pieces of work have touched the same bytes, in ways that race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// What the one has done.
+    pub one: Touch,
+    /// What the other has done.
+    pub other: Touch,
+    /// The first such byte.
+    pub address: u64,
+    /// How many bytes there are.
+    pub bytes: u64,
+    /// Who of the one has touched that byte, as [`Footprint::touch`] was told.
+    pub by_one: u64,
+    /// Who of the other has.
+    pub by_other: u64,
+}
+
+/// The memory that a piece of work has touched, to the byte, by each of its accesses.
+#[derive(Clone, Debug, Default)]
+pub struct Footprint {
+    touches: BTreeMap<Touch, Runs>,
+    /// Memory that it has got while it ran.
+    fresh: Vec<(u64, u64)>,
+}
+
+impl Footprint {
+    /// Consecutive threads from `who` on touch consecutive elements, `bytes` bytes in all.
+    pub fn touch(&mut self, touch: Touch, who: u64, address: u64, bytes: u64) {
+        let run = Run {
+            start: address,
+            end: address.saturating_add(bytes),
+            first: address,
+            who,
+        };
+        if run.start < run.end {
+            self.touches.entry(touch).or_default().push(run);
+        }
+    }
+
+    /// Lanes touch memory, each one element at its address; `who` is lane 0.
+    pub fn touch_lanes(
+        &mut self,
+        touch: Touch,
+        who: u64,
+        lanes: u32,
+        address: impl Fn(u32) -> u64,
+    ) {
+        let bytes = u64::from(touch.bytes);
+        // The run so far: its first lane, and what it spans.
+        let mut open: Option<(u32, u64, u64)> = None;
+        for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
+            let at = address(lane);
+            open = match open {
+                // Lanes that are left out would leave the others' numbers wrong.
+                Some((first, start, end))
+                    if at == end && at == start + u64::from(lane - first) * bytes =>
+                {
+                    Some((first, start, end.saturating_add(bytes)))
+                }
+                Some((_, start, end)) if at >= start && at.saturating_add(bytes) <= end => open,
+                before => {
+                    if let Some((first, start, end)) = before {
+                        self.touch(touch, who + u64::from(first), start, end - start);
+                    }
+                    Some((lane, at, at.saturating_add(bytes)))
+                }
+            };
+        }
+        if let Some((first, start, end)) = open {
+            self.touch(touch, who + u64::from(first), start, end - start);
+        }
+    }
+
+    /// The work has got memory that others had before it: what it has to do with that is ordered.
+    pub fn got(&mut self, address: u64, bytes: u64) {
+        if bytes > 0 {
+            self.fresh.push((address, address.saturating_add(bytes)));
+        }
+    }
+
+    /// Memory is given back: nobody who gets it later has to do with this work.
+    pub fn forget(&mut self, address: u64, bytes: u64) {
+        let gone = (address, address.saturating_add(bytes));
+        for runs in self.touches.values_mut() {
+            runs.sort();
+            let mut kept = Vec::new();
+            for run in &runs.runs {
+                for (start, end) in [
+                    (run.start, run.end.min(gone.0)),
+                    (run.start.max(gone.1), run.end),
+                ] {
+                    if start < end {
+                        kept.push(Run { start, end, ..*run });
+                    }
+                }
+            }
+            runs.sorted = kept.len();
+            runs.runs = kept;
+        }
+        self.touches.retain(|_, runs| !runs.runs.is_empty());
+    }
+
+    /// How much there is to remember; one is 32 bytes.
+    pub fn len(&self) -> usize {
+        self.touches.values().map(|runs| runs.runs.len()).sum()
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_empty(&self) -> bool {
+        self.touches.is_empty()
+    }
+
+    /// Puts everything in order, to be compared.
+    pub fn settle(&mut self) {
+        self.touches.values_mut().for_each(Runs::sort);
+        self.fresh.sort_unstable();
+        self.fresh.dedup();
+    }
+
+    /// The parts of a range that the work has not got while it ran.
+    fn old(&self, start: u64, end: u64, mut part: impl FnMut(u64, u64)) {
+        let mut from = start;
+        for &(low, high) in self.fresh.iter().filter(|of| of.0 < end && start < of.1) {
+            if from < low {
+                part(from, low);
+            }
+            from = from.max(high);
+        }
+        if from < end {
+            part(from, end);
+        }
+    }
+
+    /// Where this work, which has run first, and work that nothing orders with it race: one meeting
+    /// for each pair of touches. Both are settled.
+    pub fn meet(&self, other: &Footprint, mut found: impl FnMut(Meeting)) {
+        for (one, mine) in &self.touches {
+            let Some((low, high)) = mine.range() else {
+                continue;
+            };
+            for (second, theirs) in &other.touches {
+                let apart = theirs
+                    .range()
+                    .is_none_or(|(start, end)| end <= low || high <= start);
+                if apart || !one.conflicts(second) {
+                    continue;
+                }
+                let mut meeting: Option<Meeting> = None;
+                mine.meet(theirs, |start, end, a, b| {
+                    other.old(start, end, |start, end| {
+                        let first = meeting.get_or_insert_with(|| Meeting {
+                            one: *one,
+                            other: *second,
+                            address: start,
+                            bytes: 0,
+                            by_one: a.who(start, one.bytes),
+                            by_other: b.who(start, second.bytes),
+                        });
+                        first.bytes += end - start;
+                    });
+                });
+                meeting.into_iter().for_each(&mut found);
+            }
+        }
+    }
+}

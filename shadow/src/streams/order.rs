@@ -1,0 +1,345 @@
+//! The order of a program's streams, by vector clocks.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// How a stream goes with the legacy default stream of its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is that stream: its work comes after all that was given to blocking streams before, and
+    /// before all that is given to them later.
+    Legacy,
+    /// As above, seen from the other side.
+    Blocking,
+    /// It does not care (`cudaStreamNonBlocking`).
+    NonBlocking,
+}
+
+/// A stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Which one: unique among all streams that there ever are.
+    pub id: u64,
+    /// The context whose default stream it goes with.
+    pub context: u64,
+    /// How it does.
+    pub kind: Kind,
+}
+
+impl Stream {
+    /// Whether their work is ordered as it is given: one is the legacy default stream of the other.
+    fn goes_with(&self, other: &Stream) -> bool {
+        let kinds = matches!(
+            (self.kind, other.kind),
+            (Kind::Legacy, Kind::Blocking) | (Kind::Blocking, Kind::Legacy)
+        );
+        kinds && self.context == other.context
+    }
+}
+
+/// What has come before a point: of each lane, that many pieces of work. A lane is a stream, or the
+/// node of a graph in one of its launches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clock(BTreeMap<u64, u64>);
+
+impl Clock {
+    fn join(&mut self, other: &Clock) {
+        for (&lane, &time) in &other.0 {
+            let mine = self.0.entry(lane).or_default();
+            *mine = time.max(*mine);
+        }
+    }
+
+    fn joined(mut self, other: &Clock) -> Clock {
+        self.join(other);
+        self
+    }
+
+    fn knows(&self, turn: &Turn) -> bool {
+        self.0
+            .get(&turn.lane)
+            .is_some_and(|&time| time >= turn.time)
+    }
+}
+
+/// The place of a piece of work in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    lane: u64,
+    time: u64,
+    after: Clock,
+}
+
+impl Turn {
+    /// Whether this piece starts when the other has ended. Of two pieces of which neither follows the
+    /// other, either may run first, or both at once.
+    pub fn follows(&self, other: &Turn) -> bool {
+        self.after.knows(other)
+    }
+
+    /// The lane that it is in.
+    pub fn lane(&self) -> u64 {
+        self.lane
+    }
+
+    /// What has come before when it has ended.
+    fn end(&self) -> Clock {
+        let mut end = self.after.clone();
+        end.0.insert(self.lane, self.time);
+        end
+    }
+}
+
+/// A graph being launched.
+#[derive(Debug)]
+pub struct Fork {
+    stream: Stream,
+    start: Clock,
+    /// What has come before when a node has ended.
+    ends: Vec<Clock>,
+}
+
+#[derive(Clone, Debug)]
+struct Lane {
+    stream: Stream,
+    lane: u64,
+    /// Pieces of work so far.
+    time: u64,
+    clock: Clock,
+    /// What had come before the last thing that it was given, if that is a launch.
+    launched_after: Option<Clock>,
+}
+
+impl Lane {
+    /// It has got to a point, by something that is no work.
+    fn passes(&mut self, point: &Clock) {
+        self.clock.join(point);
+        self.launched_after = None;
+    }
+}
+
+/// What orders the pieces of work of a process: stream order, events, the host and graphs.
+///
+/// The host is taken for one thread: what one of its threads has waited for, all have.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    streams: BTreeMap<u64, Lane>,
+    /// Points in streams, by name.
+    marks: BTreeMap<u64, Clock>,
+    /// What the host has waited for.
+    host: Clock,
+    /// Work of streams that are gone.
+    left: Clock,
+    lanes: u64,
+}
+
+impl Order {
+    /// A stream is there: it may be waited for by the legacy default stream.
+    pub fn created(&mut self, stream: Stream) {
+        self.lane(&stream);
+    }
+
+    /// A stream is gone; its work goes on.
+    pub fn destroyed(&mut self, stream: u64) {
+        if let Some(gone) = self.streams.remove(&stream) {
+            self.left.join(&gone.clock);
+        }
+    }
+
+    /// Whether work of a stream may run beside work of another: of one that is there, or, as streams
+    /// that do not care for the legacy default stream always may, beside that one's.
+    pub fn may_overlap(&self, stream: &Stream) -> bool {
+        let others = self.streams.values().map(|lane| &lane.stream);
+        stream.kind == Kind::NonBlocking
+            || others
+                .filter(|other| other.id != stream.id)
+                .any(|other| !stream.goes_with(other))
+    }
+
+    /// Work that is given to a stream now.
+    pub fn enter(&mut self, stream: &Stream) -> Turn {
+        let after = self.point(stream);
+        let lane = self.lane(stream);
+        lane.launched_after = None;
+        lane.time += 1;
+        let turn = Turn {
+            lane: lane.lane,
+            time: lane.time,
+            after,
+        };
+        lane.clock = turn.end();
+        turn
+    }
+
+    /// A launch that is given to a stream now, and what that has to follow before it waits for the launch
+    /// ahead of it, if it may begin before that has ended: `programmatic` (PTX ISA, `griddepcontrol`).
+    pub fn launch(&mut self, stream: &Stream, programmatic: bool) -> (Turn, Option<Turn>) {
+        let lane = self.lane(stream);
+        let before = lane.launched_after.clone().filter(|_| programmatic);
+        let early = before.map(|before| self.beside(stream).joined(&before));
+        let turn = self.enter(stream);
+        let lane = self.lane(stream);
+        lane.launched_after = Some(turn.after.clone());
+        let early = early.map(|after| Turn {
+            after,
+            ..turn.clone()
+        });
+        (turn, early)
+    }
+
+    /// Names the point that a stream has come to: an event is recorded.
+    pub fn mark(&mut self, mark: u64, stream: &Stream) {
+        let clock = self.point(stream);
+        self.lane(stream).passes(&clock);
+        self.marks.insert(mark, clock);
+    }
+
+    /// A point has no name any more.
+    pub fn unmark(&mut self, mark: u64) {
+        self.marks.remove(&mark);
+    }
+
+    /// A stream waits for a point; for one that has never been marked it does not wait.
+    pub fn wait(&mut self, stream: &Stream, mark: u64) {
+        if let Some(clock) = self.marks.get(&mark).cloned() {
+            let clock = self.point(stream).joined(&clock);
+            self.lane(stream).passes(&clock);
+        }
+    }
+
+    /// A stream waits for something that any stream may have done.
+    pub fn wait_for_all(&mut self, stream: &Stream) {
+        let clock = self.all();
+        self.lane(stream).passes(&clock);
+    }
+
+    /// The host waits for a stream: for what has been given to it, and where that is the legacy default
+    /// stream, to the blocking ones too.
+    pub fn host_waits(&mut self, stream: &Stream) {
+        let clock = match stream.kind {
+            Kind::Legacy => self.point(stream),
+            Kind::Blocking | Kind::NonBlocking => self.lane(stream).clock.clone(),
+        };
+        self.host.join(&clock);
+    }
+
+    /// The host waits for a point.
+    pub fn host_waits_for(&mut self, mark: u64) {
+        if let Some(clock) = self.marks.get(&mark) {
+            self.host.join(clock);
+        }
+    }
+
+    /// The host waits for everything.
+    pub fn host_waits_for_all(&mut self) {
+        let clock = self.all();
+        self.host.join(&clock);
+    }
+
+    /// A graph is launched into a stream.
+    pub fn fork(&mut self, stream: &Stream) -> Fork {
+        Fork {
+            stream: *stream,
+            start: self.point(stream),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The next node of a graph, which waits for some of those before it.
+    pub fn node(&mut self, fork: &mut Fork, dependencies: &[usize]) -> Turn {
+        let ends = dependencies.iter().filter_map(|&node| fork.ends.get(node));
+        let after = ends.fold(fork.start.clone(), Clock::joined);
+        self.lanes += 1;
+        let turn = Turn {
+            lane: self.lanes,
+            time: 1,
+            after,
+        };
+        fork.ends.push(turn.end());
+        turn
+    }
+
+    /// Names the point that the last node of a graph has come to: a node records an event.
+    pub fn mark_node(&mut self, mark: u64, fork: &Fork) {
+        if let Some(end) = fork.ends.last() {
+            self.marks.insert(mark, end.clone());
+        }
+    }
+
+    /// The host waits for the last node of a graph.
+    pub fn host_waits_for_node(&mut self, fork: &Fork) {
+        if let Some(end) = fork.ends.last() {
+            self.host.join(end);
+        }
+    }
+
+    /// The last node of a graph waits for a point that was named before.
+    pub fn node_waits(&self, fork: &mut Fork, mark: u64) {
+        if let (Some(end), Some(clock)) = (fork.ends.last_mut(), self.marks.get(&mark)) {
+            end.join(clock);
+        }
+    }
+
+    /// All nodes of a graph have been given.
+    pub fn join(&mut self, fork: Fork) {
+        let end = fork.ends.iter().fold(fork.start, Clock::joined);
+        self.lane(&fork.stream).passes(&end);
+    }
+
+    /// Whether the host has waited for a piece of work, so that all that is given from now on follows it.
+    pub fn host_knows(&self, turn: &Turn) -> bool {
+        self.host.knows(turn)
+    }
+
+    /// Whether all that is given to the streams that there are follows a piece of work.
+    pub fn streams_know(&self, turn: &Turn) -> bool {
+        let mut lanes = self.streams.values();
+        self.host.knows(turn) || lanes.all(|lane| lane.clock.knows(turn))
+    }
+
+    /// Forgets about lanes in which there is nothing that anybody still asks for.
+    pub fn keep(&mut self, lanes: &BTreeSet<u64>) {
+        let streams = self.streams.values_mut();
+        let streams = streams.flat_map(|lane| {
+            [&mut lane.clock]
+                .into_iter()
+                .chain(&mut lane.launched_after)
+        });
+        let all = streams.chain(self.marks.values_mut());
+        for clock in all.chain([&mut self.host, &mut self.left]) {
+            clock.0.retain(|lane, _| lanes.contains(lane));
+        }
+    }
+
+    /// What comes before work that is given to a stream now.
+    fn point(&mut self, stream: &Stream) -> Clock {
+        let own = self.lane(stream).clock.clone();
+        own.joined(&self.beside(stream))
+    }
+
+    /// What the host and other streams put before it.
+    fn beside(&self, stream: &Stream) -> Clock {
+        let others = self.streams.values();
+        let others = others.filter(|other| stream.goes_with(&other.stream));
+        others.fold(self.host.clone(), |all, other| all.joined(&other.clock))
+    }
+
+    fn all(&self) -> Clock {
+        let streams = self.streams.values();
+        streams.fold(self.left.clone(), |all, lane| all.joined(&lane.clock))
+    }
+
+    fn lane(&mut self, stream: &Stream) -> &mut Lane {
+        let lanes = &mut self.lanes;
+        self.streams.entry(stream.id).or_insert_with(|| {
+            *lanes += 1;
+            Lane {
+                stream: *stream,
+                lane: *lanes,
+                time: 0,
+                clock: Clock::default(),
+                launched_after: None,
+            }
+        })
+    }
+}

@@ -1,0 +1,77 @@
+// Programmatic dependent launch: the second kernel begins while the first still runs, prepares its own part, and
+// waits for the first before it reads what that has written.
+// Racy: it reads before it waits.
+//@ expect(clean): no-race
+//@ expect(racy): race
+//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+#include "app.h"
+
+__global__ void produce(int *data, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    cudaTriggerProgrammaticLaunchCompletion();
+    if (i < n) data[i] = 3 * i;  //~ race A
+}
+
+__global__ void consume(const int *data, int *result, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int value = 1;
+#ifdef RACY
+    if (i < n) value += data[i];  //~ race A
+#endif
+    if (i < n) result[i] = value;
+    cudaGridDependencySynchronize();
+#ifndef RACY
+    if (i < n) value += data[i];
+#endif
+    if (i < n) result[i] = value;
+}
+
+// Lets nobody begin early, so whoever comes next need not wait.
+__global__ void twice(int *result, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    cudaGridDependencySynchronize();
+    if (i < n) result[i] *= 2;
+}
+
+__global__ void plus_one(int *result, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) result[i] += 1;
+}
+
+template <typename Kernel, typename... Arguments>
+static void launch_early(cudaStream_t stream, int blocks, Kernel kernel, Arguments... arguments) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(128);
+    config.stream = stream;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+int main() {
+    const int n = 4096, blocks = n / 128;
+    int *data, *result, *host = new int[n];
+    cudaStream_t stream;
+    CHECK(cudaMalloc(&data, n * sizeof *data));
+    CHECK(cudaMalloc(&result, n * sizeof *result));
+    CHECK(cudaStreamCreate(&stream));
+    for (int round = 0; round < 2; round++) {
+        produce<<<blocks, 128, 0, stream>>>(data, n);
+        launch_early(stream, blocks, consume, (const int *)data, result, n);
+        twice<<<blocks, 128, 0, stream>>>(result, n);
+        launch_early(stream, blocks, plus_one, result, n);
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    CHECK(cudaMemcpy(host, result, n * sizeof *host, cudaMemcpyDeviceToHost));
+    bool right = true;
+    for (int i = 0; i < n; i++) right = right && host[i] == 2 * (3 * i + 1) + 1;
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFree(data));
+    CHECK(cudaFree(result));
+    delete[] host;
+    return verdict(right);
+}
