@@ -105,7 +105,7 @@ impl Case {
 /// Reads the header of `text` and gives one case per revision.
 pub fn cases(text: &str) -> Result<Vec<Case>> {
     let mut lines = Vec::new();
-    let mut revisions = Vec::new();
+    let mut revisions: Vec<String> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let Some(directive) = line.trim_start().strip_prefix("//@") else {
             continue;
@@ -123,7 +123,7 @@ pub fn cases(text: &str) -> Result<Vec<Case>> {
             );
         }
         if key == "revisions" {
-            revisions.extend(value.split_whitespace().map(str::to_owned));
+            revisions.extend(named(&value));
         } else {
             lines.push((number + 1, only.map(str::to_owned), key, value));
         }
@@ -131,9 +131,13 @@ pub fn cases(text: &str) -> Result<Vec<Case>> {
     if revisions.is_empty() {
         revisions.push(String::new());
     }
-    let known = |only: &Option<String>, line: usize| match only {
-        Some(name) if !revisions.contains(name) => bail!("line {line}: unknown revision `{name}`"),
-        _ => Ok(()),
+    let known = |only: &Option<String>, line: usize| {
+        for pattern in only.iter().flat_map(|only| only.split_whitespace()) {
+            if !revisions.iter().any(|revision| covers(pattern, revision)) {
+                bail!("line {line}: unknown revision `{pattern}`");
+            }
+        }
+        Ok(())
     };
     for (line, only, ..) in &lines {
         known(only, *line)?;
@@ -154,7 +158,10 @@ fn case(
     lines: &[(usize, Option<String>, String, String)],
     marks: &[(Option<String>, Mark)],
 ) -> Case {
-    let holds = |only: &Option<String>| only.as_deref().is_none_or(|only| only == revision);
+    let holds = |only: &Option<String>| {
+        let only = only.as_deref();
+        only.is_none_or(|only| only.split_whitespace().any(|one| covers(one, revision)))
+    };
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (_, only, key, value) in lines {
         if holds(only) {
@@ -171,6 +178,35 @@ fn case(
             .map(|(_, mark)| mark.clone())
             .collect(),
         text: substitute(text, revision),
+    }
+}
+
+/// The revisions that a header names: `a b` are two, and `a b + c d` all combinations of one of
+/// each list, which are `a+c`, `a+d`, `b+c` and `b+d`.
+fn named(lists: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    for list in lists.split(" + ") {
+        let joined = |name: &String, part: &str| match name.as_str() {
+            "" => part.to_owned(),
+            name => format!("{name}+{part}"),
+        };
+        names = names
+            .iter()
+            .flat_map(|name| list.split_whitespace().map(|part| joined(name, part)))
+            .collect();
+    }
+    names
+}
+
+/// Whether a revision is the one of that name, where a part may be `*` for any.
+fn covers(pattern: &str, revision: &str) -> bool {
+    let (mut wanted, mut parts) = (pattern.split('+'), revision.split('+'));
+    loop {
+        match (wanted.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(part)) if wanted == "*" || wanted == part => {}
+            _ => return false,
+        }
     }
 }
 
@@ -212,12 +248,15 @@ fn marks(text: &str) -> Result<Vec<(Option<String>, Mark)>> {
 
 /// Replaces the placeholders that a revision gives a value.
 ///
-/// `${revision}` is the whole name. When the name is an opcode with type suffixes, `${T}` is the
+/// `${revision}` is the whole name, `${1}`, `${2}` and so on the parts of a combination. When the name is an opcode with type suffixes, `${T}` is the
 /// last type, `${D}` the first, `${W}` the integer type twice as wide as `${T}`; with a leading `b`
 /// (`${bT}`, `${bD}`, `${bW}`) the untyped form of the same size.
 fn substitute(text: &str, revision: &str) -> String {
     let types: Vec<&str> = revision.split('.').filter(|s| bits(s).is_some()).collect();
     let mut text = text.replace("${revision}", revision);
+    for (number, part) in revision.split('+').enumerate() {
+        text = text.replace(&format!("${{{}}}", number + 1), part);
+    }
     if let (Some(first), Some(last)) = (types.first(), types.last()) {
         let width = |ty: &str| bits(ty).unwrap_or(32);
         let wide = format!("{}{}", &last[..1], width(last) * 2);
@@ -266,8 +305,27 @@ mod tests {
     }
 
     #[test]
+    fn combinations_are_selected_by_their_parts() {
+        let text = "//@ revisions: a b + c d\n//@ expect: race\n//@[a+c *+d] expect: no-race\n${2} ${1} //~[b+* a+d] race A\n";
+        let cases = cases(text).unwrap();
+        let names: Vec<_> = cases.iter().map(|case| case.revision.as_str()).collect();
+        assert_eq!(names, ["a+c", "a+d", "b+c", "b+d"]);
+        let said: Vec<_> = cases
+            .iter()
+            .map(|case| case.get("expect").unwrap())
+            .collect();
+        assert_eq!(said, ["no-race", "no-race", "race", "no-race"]);
+        let marks: Vec<_> = cases.iter().map(|case| case.marks.len()).collect();
+        assert_eq!(marks, [0, 1, 1, 1]);
+        assert!(cases[2].text.contains("\nc b //~"));
+    }
+
+    #[test]
     fn typos_are_errors() {
         for text in [
+            "//@ revisions: a + b\n//@[a+c] grid: 1\n",
+            "//@ revisions: a + b\n//@[a] grid: 1\n",
+            "//@ revisions: a b\n//@[a c] grid: 1\n",
             "//@ girds: 1\n",
             "//@[x] grid: 1\n",
             "a //~ rase A\n",
