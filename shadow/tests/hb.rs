@@ -6,6 +6,8 @@
 
 mod late;
 
+use std::collections::HashMap;
+
 use late::Late;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -69,9 +71,8 @@ struct Judge {
     observed: Vec<Vec<(u64, Vec<Head>)>>,
     sc: Vec<Head>,
     exited: Vec<bool>,
-    /// Writes that each thread has observed, and that all of a CTA have by its barriers.
-    seen: Vec<Vec<usize>>,
-    common: [Vec<usize>; 4],
+    /// By write: the threads whose loads have observed it, and when.
+    seen: HashMap<usize, Vec<(usize, u32)>>,
     /// Arrivals of the current phase, and of those before.
     arrivals: [Vec<Head>; 2],
 }
@@ -136,8 +137,7 @@ impl Judge {
             observed: vec![Vec::new(); THREADS],
             sc: Vec::new(),
             exited: vec![false; THREADS],
-            seen: vec![Vec::new(); THREADS],
-            common: Default::default(),
+            seen: HashMap::new(),
             arrivals: Default::default(),
         }
     }
@@ -166,7 +166,8 @@ impl Judge {
                 {
                     continue;
                 }
-                if self.seen[me].contains(&number) || self.common[me / PER_CTA].contains(&number) {
+                let mut seen = self.seen.get(&number).into_iter().flatten();
+                if seen.any(|&(by, time)| by == me || time <= self.clocks[me][by]) {
                     continue;
                 }
             }
@@ -183,7 +184,10 @@ impl Judge {
                 observed.extend(&self.done[write].observed);
             }
             if access.kind != Kind::Reduction {
-                self.seen[me].extend(&observed);
+                for &write in &observed {
+                    let seen = self.seen.entry(write).or_default();
+                    seen.push((me, self.clocks[me][me]));
+                }
             }
         }
         self.done.push(Done {
@@ -301,14 +305,6 @@ impl Judge {
         }
     }
 
-    /// A barrier of a whole CTA passes on what its threads have observed.
-    fn share(&mut self, cta: usize) {
-        for thread in cta * PER_CTA..(cta + 1) * PER_CTA {
-            let seen = std::mem::take(&mut self.seen[thread]);
-            self.common[cta].extend(seen);
-        }
-    }
-
     /// All of `from` is ordered before all of `to`.
     fn barrier(&mut self, from: &[usize], to: &[usize]) {
         let mut all = vec![0; THREADS];
@@ -415,7 +411,6 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 if !to.is_empty() {
                     let first = *cta as usize * PER_CTA;
                     judge.barrier(&(first..first + PER_CTA).collect::<Vec<_>>(), &to);
-                    judge.share(*cta as usize);
                 }
             }
             Event::Named(cta, waiting, passing) => {
@@ -436,9 +431,6 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 told(&mut late, &from, now);
                 engine.complete(*cta, 3);
                 judge.barrier(&from, &to);
-                if to.len() == PER_CTA {
-                    judge.share(*cta as usize);
-                }
             }
             Event::Mbarrier(warp, lanes, scope, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {

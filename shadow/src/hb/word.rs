@@ -180,7 +180,7 @@ impl Word {
             };
             let unseen = match entry.order.chain {
                 0 => others,
-                chain => entry.beyond(others, self.has_seen(me, who.times.cta, chain)),
+                chain => entry.beyond(others, self.has_seen(me, who, chain)),
             };
             if unseen != 0 {
                 found(Hit {
@@ -194,17 +194,17 @@ impl Word {
         }
     }
 
-    /// How far a thread has observed a chain of writes.
+    /// How far a thread has observed a chain of writes, or comes after a thread that has.
     ///
-    /// PTX ISA, "Causality Order": whatever comes after an operation that has observed a write comes
-    /// after that write. Barriers of the whole CTA pass that on, and nothing else does.
-    fn has_seen(&self, me: Thread, met: Time, chain: u32) -> u32 {
+    /// PTX ISA, "Causality Order": what comes, in base causality order, after an operation that has
+    /// observed a write comes after that write.
+    fn has_seen(&self, me: Thread, who: &Who<'_>, chain: u32) -> u32 {
         let seen = self.strong.iter().flat_map(|strong| &strong.seen);
-        let mine = seen.filter(|seen| {
-            seen.order.chain == chain
-                && seen.thread.cta == me.cta
-                && (seen.thread == me || seen.time <= met)
-        });
+        let before = |seen: &&Seen| {
+            let (warp, lane) = (seen.thread.warp(), 1 << seen.thread.lane);
+            seen.thread == me || who.times.unordered(who.warp, warp, lane, seen.time) == 0
+        };
+        let mine = seen.filter(|seen| seen.order.chain == chain).filter(before);
         mine.map(|seen| seen.order.index).max().unwrap_or(0)
     }
 
