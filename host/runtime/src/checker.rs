@@ -276,6 +276,7 @@ impl Checker {
         launch.sectors = outcome.sectors;
         launch.error = outcome.error;
         launch.unsupported = outcome.unsupported;
+        launch.deadlock = outcome.deadlock;
         launch.error_frames = outcome.error_frames;
         launch.interrupted = outcome.interrupted;
         launch.untold = outcome.running && begun.journaled;

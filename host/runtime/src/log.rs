@@ -177,6 +177,9 @@ pub struct Launch {
     /// It failed because the device lacks an instruction, which says nothing about the program.
     #[serde(default)]
     pub unsupported: bool,
+    /// It failed because all of its threads that had not ended waited for others.
+    #[serde(default)]
+    pub deadlock: bool,
     /// Source lines of the instruction it failed at, innermost inlined function first.
     #[serde(default)]
     pub error_frames: Vec<Frame>,

@@ -122,7 +122,9 @@ pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
 
 /// A name as a person wrote it; the mangled one when it cannot be demangled.
 pub fn demangle(name: &str) -> String {
-    if let Ok(symbol) = cpp_demangle::Symbol::new(name)
+    // Without the prefix a short name would pass for a type: `m` for `unsigned long`.
+    if name.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
         && let Ok(text) = symbol.demangle(&cpp_demangle::DemangleOptions::default())
     {
         return text;
@@ -171,5 +173,18 @@ mod tests {
             assert!(!wants(no), "{no}");
         }
         assert!(selected(&[], "anything"));
+    }
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        for (name, text) in [
+            ("_Z1kPi", "k(int*)"),
+            ("m", "m"),
+            ("Pi", "Pi"),
+            ("_RNvC1a1k", "a::k"),
+            ("_Zk", "_Zk"),
+        ] {
+            assert_eq!(demangle(name), text);
+        }
     }
 }

@@ -244,6 +244,7 @@ impl CheckedSim {
             sectors: stats.global_sectors,
             error: result.as_ref().err().map(ToString::to_string),
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
+            deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),
             interrupted: matches!(result, Err(LaunchError::Interrupted { .. })),
             ended: match &result {
                 Err(LaunchError::Interrupted { progress, .. }) => Some(progress.done),

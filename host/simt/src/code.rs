@@ -443,6 +443,33 @@ pub(crate) enum ExchangeKind {
     Elect,
 }
 
+impl ExchangeKind {
+    /// The opcode, without its type.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Barrier => "bar.warp.sync",
+            Self::Together => "an operation of the whole warp",
+            Self::ShflUp => "shfl.sync.up",
+            Self::ShflDown => "shfl.sync.down",
+            Self::ShflBfly => "shfl.sync.bfly",
+            Self::ShflIdx => "shfl.sync.idx",
+            Self::VoteAll => "vote.sync.all",
+            Self::VoteAny => "vote.sync.any",
+            Self::VoteUni => "vote.sync.uni",
+            Self::Ballot => "vote.sync.ballot",
+            Self::MatchAny { .. } => "match.any.sync",
+            Self::MatchAll { .. } => "match.all.sync",
+            Self::ReduxAdd => "redux.sync.add",
+            Self::ReduxMinU | Self::ReduxMinS => "redux.sync.min",
+            Self::ReduxMaxU | Self::ReduxMaxS => "redux.sync.max",
+            Self::ReduxAnd => "redux.sync.and",
+            Self::ReduxOr => "redux.sync.or",
+            Self::ReduxXor => "redux.sync.xor",
+            Self::Elect => "elect.sync",
+        }
+    }
+}
+
 /// An operation of several lanes of a warp together.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {

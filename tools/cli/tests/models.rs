@@ -28,6 +28,11 @@ impl Ran {
 
 /// Runs a kernel whose body is `body` in two CTAs of one thread; its report follows the schema.
 fn run(body: &str, options: &[&str]) -> Ran {
+    run_as("--grid 2 --block 1", body, options)
+}
+
+/// The same in the CTAs and threads that `launch` says.
+fn run_as(launch: &str, body: &str, options: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -37,7 +42,7 @@ fn run(body: &str, options: &[&str]) -> Ran {
          {body}\nret;\n}}\n"
     );
     std::fs::write(folder.path().join("k.ptx"), text).unwrap();
-    let launch = "k.ptx --grid 2 --block 1 --arg u32[2] --arg u32[2]";
+    let launch = format!("k.ptx {launch} --arg u32[2] --arg u32[2]");
     let output = Command::new(env!("CARGO_BIN_EXE_cudarun-check"))
         .current_dir(folder.path())
         .args(launch.split(' '))
@@ -188,4 +193,67 @@ fn a_journal_tells_a_missing_acquire_from_a_handover() {
     let racy = run(&handover("ld.relaxed"), &["--journal"]);
     racy.ends(66, &["CR006", "acquire"]);
     assert_eq!(racy.json["summary"]["races"], 1);
+}
+
+#[test]
+fn lockstep_orders_two_instructions_of_a_warp_and_nothing_else() {
+    let by_lane_0 = "mov.u32 %n, %tid.x; setp.eq.u32 %p, %n, 0;\n@%p st.global.u32 [%data], 1;";
+    let two = format!("{by_lane_0}\nld.global.u32 %v, [%data];");
+    let one = "mov.u32 %n, %tid.x;\nst.global.u32 [%data], %n;";
+    let (warp, warps) = ("--grid 1 --block 32", "--grid 1 --block 64");
+    for (launch, body, without, with) in [
+        (warp, two.as_str(), (66, "error[CR"), (0, "warning[CR")),
+        (warp, one, (66, "error[CR"), (66, "error[CR")),
+        (warps, two.as_str(), (66, "error[CR"), (66, "error[CR")),
+    ] {
+        for mode in ["precise", "fast"] {
+            let mode = ["--mode", mode];
+            run_as(launch, body, &mode).ends(without.0, &[without.1]);
+            let ran = run_as(launch, body, &[&mode[..], &["--assume-lockstep"]].concat());
+            ran.ends(with.0, &[with.1]);
+            assert_eq!(
+                ran.text.contains("by the lockstep"),
+                with.0 == 0,
+                "{}",
+                ran.text
+            );
+        }
+    }
+}
+
+#[test]
+fn a_deadlock_is_an_error_that_says_who_waits_where() {
+    let halves = "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 32; @%p bra low;\n\
+                  bar.sync 1; ret;\nlow:\nbar.sync 2;";
+    for mode in ["precise", "full", "fast"] {
+        let ran = run_as("--grid 1 --block 64", halves, &["--mode", mode]);
+        let first = "lanes 0xffffffff of warp 0 wait for barrier 2 in k at ptx line 11";
+        let second = "lanes 0xffffffff of warp 1 wait for barrier 1 in k at ptx line 9";
+        let summary = "0 races, 1 deadlock";
+        ran.ends(66, &["error[CR007]: a launch of k", first, second, summary]);
+        assert_eq!(ran.json["failures"][0]["deadlock"], true);
+        assert_eq!(ran.json["summary"]["outcome"], "races");
+    }
+}
+
+#[test]
+fn a_mask_may_name_lanes_that_have_exited_and_no_others_that_never_come() {
+    let low = |others: &str| {
+        format!(
+            "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 16; @%p bra low;\n{others}\nlow:\n\
+             shfl.sync.bfly.b32 %v, %n, 1, 31, -1;\nbar.sync 0;"
+        )
+    };
+    let warp = "--grid 1 --block 32";
+    run_as(warp, &low("ret;"), &[]).ends(0, &["0 errors"]);
+    let ran = run_as(warp, &low("bar.sync 0; ret;"), &[]);
+    let low = "lanes 0x0000ffff of warp 0 wait for the other lanes of shfl.sync.bfly";
+    ran.ends(
+        66,
+        &[
+            "error[CR007]",
+            low,
+            "lanes 0xffff0000 of warp 0 wait for barrier 0",
+        ],
+    );
 }

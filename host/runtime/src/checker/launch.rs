@@ -61,6 +61,8 @@ pub struct Outcome {
     pub refused: bool,
     /// It failed because the device lacks an instruction.
     pub unsupported: bool,
+    /// It failed because all threads left waited for others.
+    pub deadlock: bool,
     /// A signal has interrupted it.
     pub interrupted: bool,
     /// CTAs that had ended by then, where the device tells.

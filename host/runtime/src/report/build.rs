@@ -290,6 +290,7 @@ impl<'a> Builder<'a> {
             kernel: demangle(&launch.kernel),
             message: message.to_owned(),
             unsupported: launch.unsupported,
+            deadlock: launch.deadlock,
             frames: frames(&launch.error_frames, &launch.kernel),
             count: 1,
         };
@@ -484,11 +485,12 @@ impl<'a> Builder<'a> {
         } else {
             errors
         };
+        let deadlock = report.failures.iter().any(|failure| failure.deadlock);
         let ended_well = context.exit.code == Some(0);
         let incomplete = report.coverage.launches.checked == 0
             || report.failures.iter().any(|failure| failure.unsupported);
         summary.outcome = match () {
-            () if counting > 0 => Outcome::Races,
+            () if counting > 0 || deadlock => Outcome::Races,
             () if !ended_well => Outcome::AppFailed,
             () if incomplete => Outcome::Incomplete,
             () => Outcome::Clean,

@@ -17,6 +17,14 @@ pub(super) fn summary(report: &Report) -> String {
         let errors = counted(numbers.errors as u64, "error");
         put_in(&mut text, format_args!(" ({errors}{possible})"));
     }
+    let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
+    let deadlocks: u64 = deadlocks.map(|failure| failure.count).sum();
+    if deadlocks > 0 {
+        put_in(
+            &mut text,
+            format_args!(", {}", counted(deadlocks, "deadlock")),
+        );
+    }
     if report.tool.schedules > 1 {
         put_in(
             &mut text,

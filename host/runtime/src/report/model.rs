@@ -488,6 +488,9 @@ pub struct Failure {
     pub message: String,
     /// The device lacks something; nothing is wrong with the program.
     pub unsupported: bool,
+    /// All of its threads that had not ended waited for others: a synchronisation error, which
+    /// counts as a race does in the outcome.
+    pub deadlock: bool,
     /// Source, innermost inlined function first.
     pub frames: Vec<FrameAt>,
     /// How many launches failed like this.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::coverage::{self, coverage, summary};
 use super::excerpt;
+use super::misuse;
 use super::model::{Failure, Report};
 use super::source::Sources;
 use super::words::{counted, number};
@@ -67,10 +68,12 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 fn render_failure(failure: &Failure) -> String {
-    let level = if failure.unsupported {
-        "warning"
-    } else {
-        "note"
+    let level = match failure {
+        Failure { deadlock: true, .. } => &format!("error[{}]", misuse::RULE),
+        Failure {
+            unsupported: true, ..
+        } => "warning",
+        _ => "note",
     };
     let at = failure.frames.first().map_or(String::new(), |frame| {
         format!(" ({}:{})", frame.file, frame.line)

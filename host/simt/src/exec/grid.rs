@@ -535,7 +535,7 @@ impl<'a, O: Observer> Grid<'a, O> {
             State::Cta { id, .. } => format!("barrier {id}"),
             State::Cluster { .. } => "the cluster's barrier".to_owned(),
             State::Warp => match &self.machine.setup.program.ops[pc as usize].kind {
-                Kind::Exchange(exchange) => format!("the other lanes of a {:?}", exchange.kind),
+                Kind::Exchange(exchange) => format!("the other lanes of {}", exchange.kind.name()),
                 _ => "other lanes".to_owned(),
             },
         }
