@@ -1,4 +1,6 @@
 //! Whatever the text: no panic, and the tree gives the text back.
+//!
+//! `FUZZ_ROUNDS` says how many texts of each kind to try, 1500 without it.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -169,8 +171,15 @@ fn apply(text: &mut String, edit: &Edit) {
     }
 }
 
+fn rounds() -> u32 {
+    let rounds = std::env::var("FUZZ_ROUNDS").ok();
+    rounds
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(1500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(rounds()) })]
 
     #[test]
     fn damaged_samples(sample in prop::sample::select(&SAMPLES[..]), edits in edits()) {

@@ -1,4 +1,6 @@
 //! Damaged modules: rewriting never panics, and what it inserts comes out again.
+//!
+//! `FUZZ_ROUNDS` says how many modules to damage, 512 without it.
 
 use std::fs;
 use std::path::Path;
@@ -50,8 +52,13 @@ fn damage() -> impl Strategy<Value = (f64, usize, &'static str)> {
     (0.0..1.0, 0usize..12, pieces)
 }
 
+fn rounds() -> u32 {
+    let rounds = std::env::var("FUZZ_ROUNDS").ok();
+    rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(512)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rewriting_survives_damage(which in any::<prop::sample::Index>(), wounds in prop::collection::vec(damage(), 1..5)) {
