@@ -26,7 +26,10 @@ pub(crate) struct Seen {
 }
 
 /// Records that [`Seen::compact`] spares although hardly anybody needs them.
-const SPARED: usize = 256;
+const SPARED: usize = 64;
+
+/// In place of a thread and its time: a whole CTA.
+const COMMON: (u32, u32, Time) = (0, 0, 0);
 
 impl Seen {
     /// Drops what nobody can need any more: chains that are over. Of what all threads of a CTA know
@@ -38,33 +41,37 @@ impl Seen {
         alive: impl Fn(u32) -> bool,
         met: impl Fn(u64) -> Option<Time>,
     ) {
-        seen.retain(|of| alive(of.order.chain));
-        let who = |of: &Self| {
+        let (mut keyed, mut spared) = (Vec::with_capacity(seen.len()), Vec::new());
+        for of in seen.drain(..).filter(|of| alive(of.order.chain)) {
             let Thread { cta, warp, lane } = of.thread;
-            (of.order.chain, cta, warp, lane, of.time)
-        };
-        seen.sort_unstable_by_key(|of| (who(of), core::cmp::Reverse(of.order.index)));
-        seen.dedup_by_key(|of| who(of));
-        // What all of a CTA know is kept once, in the name of any thread. Somebody elsewhere may
-        // know of another thread only.
-        let common = |of: &Self| met(of.thread.cta).is_some_and(|met| of.time <= met);
-        seen.sort_by_key(|of| {
-            let (chain, cta, ..) = who(of);
-            (!common(of), chain, cta, core::cmp::Reverse(of.order.index))
-        });
+            let Some(met) = met(cta) else {
+                spared.push(of);
+                continue;
+            };
+            // What all of a CTA know is kept once, in the name of any thread. Somebody elsewhere
+            // may know of another thread only.
+            let one = match of.time <= met {
+                true => COMMON,
+                false => (warp + 1, lane, of.time),
+            };
+            let key = (of.order.chain, cta, one);
+            keyed.push(((key, core::cmp::Reverse(of.order.index)), of));
+        }
+        keyed.sort_unstable_by_key(|(key, _)| *key);
         let mut last = None;
-        let mut spared = Vec::new();
-        seen.retain(|of| {
-            let this = common(of).then_some((of.order.chain, of.thread.cta));
-            let kept = met(of.thread.cta).is_some() && (this.is_none() || this != last);
-            last = this;
-            if !kept {
-                spared.push(*of);
+        for ((key, _), of) in keyed {
+            match (last == Some(key), key.2) {
+                (false, _) => seen.push(of),
+                (true, COMMON) => spared.push(of),
+                (true, _) => {}
             }
-            kept
-        });
-        spared.sort_unstable_by_key(|of| core::cmp::Reverse(of.order));
-        spared.truncate(SPARED);
+            last = Some(key);
+        }
+        if spared.len() > SPARED {
+            let most = |of: &Self| core::cmp::Reverse(of.order);
+            spared.select_nth_unstable_by_key(SPARED, most);
+            spared.truncate(SPARED);
+        }
         seen.append(&mut spared);
     }
 }
