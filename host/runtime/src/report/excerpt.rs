@@ -137,12 +137,16 @@ fn labels(race: &Race) -> [String; 2] {
                 access.scope.as_deref().map_or("unknown", scope)
             ),
         };
-        let bytes = if access.width == 1 { "byte" } else { "bytes" };
+        let bytes = match access.width {
+            // A fetch through a texture, whose size its instruction does not say.
+            0 => String::new(),
+            1 => " 1 byte".to_owned(),
+            width => format!(" {width} bytes"),
+        };
         let value = access.value.as_ref().map(value::shown);
         format!(
-            "{} {did} {} {bytes}{how}{} ({})",
+            "{} {did}{bytes}{how}{} ({})",
             who(access, race),
-            access.width,
             value.map_or(String::new(), |value| format!(": {value}")),
             access.role
         )
