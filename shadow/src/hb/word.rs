@@ -236,7 +236,8 @@ impl Word {
             chains.sort_unstable();
             let alive = |chain: u32| chains.binary_search(&chain).is_ok();
             Seen::compact(&mut strong.seen, alive, who.met);
-            strong.crowd = 2 * strong.seen.len() as u32;
+            let left = strong.seen.len() as u32;
+            strong.crowd = left + left.max(2 * who.crowd);
         }
     }
 
