@@ -75,6 +75,10 @@ fn there_is_something_of_everything() {
         ".u8",
         ".u64",
         "@%got ",
+        "cp.async.bulk.shared::cluster.global.",
+        "cp.async.bulk.global.shared::cta.",
+        "cp.async.bulk.wait_group",
+        "fence.proxy.async",
     ] {
         assert!(all.contains(wanted), "no {wanted}");
     }

@@ -129,6 +129,25 @@ pub enum Act {
     Commit,
     /// `cp.async.wait_group`, until so many are left; none for `wait_all`.
     WaitGroup(Option<u32>),
+    /// `cp.async.bulk` between the memories: into shared memory, completing with the mbarrier that
+    /// it arrives at in front, or out of it in a bulk group.
+    Bulk {
+        /// Where it reads.
+        from: Place,
+        /// Where it writes.
+        to: Place,
+    },
+    /// `cp.async.bulk.commit_group`
+    BulkCommit,
+    /// `cp.async.bulk.wait_group`
+    BulkWait {
+        /// Until so many are left.
+        left: u32,
+        /// Only until they have read.
+        read: bool,
+    },
+    /// `fence.proxy.async`
+    ProxyFence,
     /// Arrives at the CTA's mbarrier.
     Arrive {
         /// When its copies are complete.
@@ -204,7 +223,7 @@ pub struct Place {
     pub generic: bool,
     /// First byte.
     pub offset: u32,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Bytes of an element: 1, 2, 4 or 8; 16 or 32 of a bulk copy.
     pub bytes: u32,
     /// Elements.
     pub vector: u32,
@@ -252,7 +271,7 @@ impl Act {
     /// The places that it accesses.
     pub fn places(&self) -> Vec<&Place> {
         match self {
-            Self::Copy { from, to } => vec![from, to],
+            Self::Copy { from, to } | Self::Bulk { from, to } => vec![from, to],
             _ => self
                 .access()
                 .map(|access| &access.place)
@@ -263,7 +282,11 @@ impl Act {
 
     /// Whether it uses the mbarrier.
     pub fn is_gate(&self) -> bool {
-        matches!(self, Self::Arrive { .. } | Self::Pass { .. })
+        match self {
+            Self::Arrive { .. } | Self::Pass { .. } => true,
+            Self::Bulk { to, .. } => to.shared,
+            _ => false,
+        }
     }
 
     /// Cannot be one predicated instruction.

@@ -32,6 +32,8 @@ struct Maker {
     clusters: bool,
     /// There are asynchronous copies and an mbarrier.
     copies: bool,
+    /// There are bulk copies and their mbarrier.
+    bulk: bool,
     named: u32,
 }
 
@@ -75,6 +77,8 @@ pub fn kernel(seed: u64) -> Kernel {
         clusters,
         // Drawn apart, so that other kernels stay as they were.
         copies: flavour != Flavour::Barriers && Random::new(!seed).percent(20),
+        bulk: flavour != Flavour::Barriers
+            && Random::new(seed.rotate_left(16) ^ 0x6275_6c6b).percent(15),
         named: 0,
     };
     let roles = (0..1 + maker.random.below(4))
@@ -221,6 +225,9 @@ impl Maker {
         if self.copies && self.random.percent(40) {
             return self.asynchronous();
         }
+        if self.bulk && self.random.percent(40) {
+            return self.bulk();
+        }
         match self.random.below(100) {
             0..12 => self.fence(),
             12..15 => Act::Poll {
@@ -256,6 +263,43 @@ impl Maker {
             65..75 => Act::WaitGroup(Some(self.random.below(2))),
             75..82 => Act::Arrive { copies: true },
             82..90 => Act::Arrive { copies: false },
+            _ => Act::Pass {
+                tries: 1 + self.random.below(20),
+            },
+        }
+    }
+
+    /// A bulk copy, what waits for one, or a fence between the proxies.
+    fn bulk(&mut self) -> Act {
+        match self.random.below(100) {
+            0..45 => {
+                let bytes = self.random.pick(&[16, 16, 32]);
+                let by_lane = bytes == 16 && self.random.percent(10);
+                let place = |shared, offset| Place {
+                    shared,
+                    far: false,
+                    generic: false,
+                    offset: if by_lane { 0 } else { offset },
+                    bytes,
+                    vector: 1,
+                    by_lane,
+                };
+                // Fixed places of other accesses lie in the first of these rows.
+                let offsets = [0; 2].map(|_| self.random.pick(&[0, 0, 0, 16]));
+                let (global, shared) = (place(false, offsets[0]), place(true, offsets[1]));
+                let (from, to) = match self.random.percent(60) {
+                    true => (global, shared),
+                    false => (shared, global),
+                };
+                Act::Bulk { from, to }
+            }
+            45..58 => Act::BulkCommit,
+            58..70 => Act::BulkWait {
+                left: self.random.below(2),
+                read: self.random.percent(30),
+            },
+            70..80 => Act::ProxyFence,
+            80..87 => Act::Arrive { copies: false },
             _ => Act::Pass {
                 tries: 1 + self.random.below(20),
             },

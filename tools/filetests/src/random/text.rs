@@ -46,10 +46,19 @@ impl Text {
 
     /// Whether a line is an asynchronous copy.
     pub fn is_copy(&self, line: u32) -> bool {
+        self.has(line, "cp.async.ca") || self.is_bulk(line)
+    }
+
+    /// Whether a line is a bulk copy.
+    pub fn is_bulk(&self, line: u32) -> bool {
+        self.has(line, "cp.async.bulk")
+    }
+
+    fn has(&self, line: u32, opcode: &str) -> bool {
         let line = line
             .checked_sub(1)
             .and_then(|at| self.lines.get(at as usize));
-        line.is_some_and(|line| line.contains("cp.async.ca"))
+        line.is_some_and(|line| line.contains(opcode))
     }
 
     /// All of it.
@@ -92,7 +101,9 @@ impl Writer {
         let places = || acts.iter().flat_map(|act| act.places()).copied();
         let shared = places().any(|place| place.shared);
         if shared {
-            self.line(format!(".shared .align 8 .b8 tile[{HOT}];"));
+            let bulk = acts.iter().any(|act| matches!(act, Act::Bulk { .. }));
+            let align = if bulk { 16 } else { 8 };
+            self.line(format!(".shared .align {align} .b8 tile[{HOT}];"));
         }
         self.line(".reg .pred %p, %q, %got, %role<8>;");
         self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
@@ -310,6 +321,13 @@ impl Writer {
             Act::WaitGroup(Some(left)) => {
                 self.line(format!("{guard}cp.async.wait_group {left};"));
             }
+            Act::Bulk { from, to } => self.bulk((from, to), guard),
+            Act::BulkCommit => self.line(format!("{guard}cp.async.bulk.commit_group;")),
+            Act::BulkWait { left, read } => {
+                let read = if *read { ".read" } else { "" };
+                self.line(format!("{guard}cp.async.bulk.wait_group{read} {left};"));
+            }
+            Act::ProxyFence => self.line(format!("{guard}fence.proxy.async;")),
             Act::Arrive { copies: true } => self.line(format!(
                 "{guard}cp.async.mbarrier.arrive.noinc.shared.b64 [gate];"
             )),
@@ -410,6 +428,31 @@ impl Writer {
     fn goes(&mut self, place: &Place) {
         let number = self.text.lines.len() as u32;
         self.text.places.insert((number, place.shared), *place);
+    }
+
+    /// Into shared memory it completes with the mbarrier, which is told of its bytes.
+    fn bulk(&mut self, (from, to): (&Place, &Place), guard: &str) {
+        let address = |place: &Place| {
+            let base = if place.shared { "shared" } else { "global" };
+            let row = if place.by_lane { place.bytes } else { 0 };
+            format!("[%{base}{row}+{}]", place.offset)
+        };
+        let (target, source, bytes) = (address(to), address(from), from.bytes);
+        match to.shared {
+            true => {
+                self.line(format!(
+                    "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"
+                ));
+                self.line(format!(
+                    "{guard}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes {target}, {source}, {bytes}, [gate];"
+                ));
+            }
+            false => self.line(format!(
+                "{guard}cp.async.bulk.global.shared::cta.bulk_group {target}, {source}, {bytes};"
+            )),
+        }
+        self.goes(from);
+        self.goes(to);
     }
 
     fn copy(&mut self, (from, to): (&Place, &Place), guard: &str) {
