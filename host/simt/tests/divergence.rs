@@ -201,3 +201,112 @@ fn whoever_sleeps_leaves_out_turns() {
     assert_eq!(polls([0, 6400]), 1);
     assert_eq!(polls([0, u32::MAX]), 1);
 }
+
+#[test]
+fn lanes_that_leave_a_function_earlier_wait_for_the_others() {
+    let text = format!(
+        ".func (.param .b32 steps) f(.param .b32 count) {{
+            .reg .b32 %n, %m; .reg .pred %p;
+            ld.param.b32 %n, [count]; mov.u32 %m, 0;
+            setp.lt.u32 %p, %n, 8; @%p bra few;
+            again: add.u32 %m, %m, 1; setp.lt.u32 %p, %m, %n; @%p bra again;
+            st.param.b32 [steps], %m; ret;
+            few: st.param.b32 [steps], %n; ret; }}
+         {}",
+        kernel(
+            "{ .param .b32 count, steps; st.param.b32 [count], %t;
+             call (steps), f, (count); ld.param.b32 %r0, [steps]; }
+             activemask.b32 %r1; mov.b64 %d0, {%r0, %r1}; st.global.u64 [%mine], %d0; ret;"
+        )
+    );
+    let out = load(&text).run(1, 32, 32).unwrap();
+    let all = (0..32).map(|lane| lane | 0xffff_ffff << 32);
+    assert_eq!(out, all.collect::<Vec<_>>());
+}
+
+/// One warp makes strong loads or atomics at ever other places while a word says that it is busy; how
+/// often another one looks at that word until it is free.
+#[test]
+fn ordered_loads_and_atomics_that_get_on_do_not_end_a_turn() {
+    for op in [
+        "ld.acquire.gpu.global.u64 %d2, [%d1]",
+        "atom.acquire.gpu.global.add.u64 %d2, [%d1], 1",
+        "atom.acquire.gpu.global.cas.b64 %d2, [%d1], 7, 8",
+    ] {
+        let text = format!(
+            "setp.ge.u32 %p0, %t, 32; mov.u32 %r0, 0; mov.u64 %d1, %out; @%p0 bra other;
+             st.relaxed.gpu.global.u32 [%out], 1;
+             work: add.u64 %d1, %d1, 8; {op}; add.u32 %r0, %r0, 1; setp.lt.u32 %p1, %r0, 200;
+             @%p1 bra work;
+             st.release.gpu.global.u32 [%out], 0; ret;
+             other: add.u32 %r0, %r0, 1; ld.acquire.gpu.global.u32 %r1, [%out];
+             setp.ne.u32 %p1, %r1, 0; @%p1 bra other;
+             cvt.u64.u32 %d0, %r0; st.global.u64 [%out+2048], %d0; ret;"
+        );
+        let out = load(&kernel(&text)).run(1, 64, 257).unwrap();
+        assert_eq!(out[256], 1, "{op}");
+    }
+}
+
+/// A warp waits for the next one, which has its turn after it.
+#[test]
+fn a_warp_that_spins_ends_its_turn_soon() {
+    let shared = ".reg .b64 %s; .shared .align 8 .b64 bar; mov.u32 %r2, bar;";
+    for (wait, more) in [
+        ("ld.volatile.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0", ""),
+        ("ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0", ""),
+        ("atom.global.add.u32 %r1, [%out], 0; setp.eq.u32 %p1, %r1, 0", ""),
+        ("atom.global.cas.b32 %r1, [%out], 7, 8; setp.eq.u32 %p1, %r1, 0", ""),
+        // One place after the other, by turns.
+        (
+            "and.b32 %r3, %r0, 1; mad.wide.u32 %d1, %r3, 8, %out; ld.volatile.global.u32 %r1, [%d1+16];
+             fence.acq_rel.gpu; setp.eq.u32 %p1, %r1, 0; ld.volatile.global.u32 %r1, [%out];
+             setp.eq.and.u32 %p1, %r1, 0, %p1",
+            "",
+        ),
+        (
+            "mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 0; not.pred %p1, %p1",
+            "mbarrier.arrive.shared.b64 %s, [%r2];",
+        ),
+    ] {
+        let text = format!(
+            "{shared} setp.ge.u32 %p0, %t, 32; mov.u32 %r0, 0; setp.eq.u32 %p3, %t, 0;
+             @%p3 mbarrier.init.shared.b64 [%r2], 32;
+             @%p0 bra other;
+             spin: add.u32 %r0, %r0, 1; {wait}; @%p1 bra spin;
+             cvt.u64.u32 %d0, %r0; st.global.u64 [%out+64], %d0; ret;
+             other: {more} st.volatile.global.u32 [%out], 1; ret;"
+        );
+        let out = load(&kernel(&text)).run(1, 64, 9).unwrap();
+        assert!((2..70).contains(&out[8]), "{} times: {wait}", out[8]);
+    }
+}
+
+/// Who comes first is drawn again at about every second atomic.
+#[test]
+fn seeds_interleave_atomics() {
+    let body = "mov.u32 %r0, 0; mov.u64 %d1, %out; mad.wide.u32 %d1, %g, 160, %d1;
+                again: atom.global.add.u32 %r1, [%out], 1; cvt.u64.u32 %d0, %r1; st.global.u64 [%d1+8], %d0;
+                add.u64 %d1, %d1, 8; add.u32 %r0, %r0, 1; setp.lt.u32 %p0, %r0, 20; @%p0 bra again; ret;";
+    let mut rig = load(&kernel(body));
+    // Who had each ticket; and how often the next one was another warp's.
+    let mut run = |seed| {
+        let launch = |params| Launch {
+            schedule: Schedule::Seeded(seed),
+            ..Launch::new([8, 1, 1], [1, 1, 1], params)
+        };
+        let (out, _) = rig.run_with(161, launch).unwrap();
+        let mut order = [0; 160];
+        for (at, ticket) in out[1..].iter().enumerate() {
+            order[*ticket as usize] = at / 20;
+        }
+        order
+    };
+    let orders: std::collections::BTreeSet<_> = (0..64).map(&mut run).collect();
+    let changes = orders
+        .iter()
+        .map(|order| order.windows(2).filter(|pair| pair[0] != pair[1]).count());
+    let changes = changes.sum::<usize>() / orders.len();
+    assert_eq!(orders.len(), 64);
+    assert!(changes > 60, "{changes} changes of warp in 160 atomics");
+}

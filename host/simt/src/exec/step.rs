@@ -3,25 +3,23 @@
 //! Policy: of the splits that can run, the one deepest in calls, then the one at the lowest op,
 //! runs until it reaches the place of another one. Since compilers lay out code in topological
 //! order, that is where the lanes meet again. A split that keeps the others waiting runs out of
-//! patience, sooner when it does what spin loops do; then the others get a turn, so that a lock
+//! patience, sooner when it spins ([`super::spin`]); then the others get a turn, so that a lock
 //! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp.
 
 use super::address::lanes;
 use super::barriers::{Arrival, Barriers};
+use super::contest::{Contest, PATIENCE};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
 use super::machine::Machine;
 use super::random::Random;
 use super::warp::{Split, State, Warp};
-use crate::code::{BarrierKind, Kind};
+use crate::code::{BarrierKind, Kind, MbarrierKind};
+use crate::config::Schedule;
 use crate::error::LaunchError;
 use crate::observer::{Misuse, Observer};
 
-/// Ops that a split which could run waits for others, before it gets a turn.
-const PATIENCE: u64 = 16384;
-/// Ops that such a turn lasts.
-const TURN: u64 = 512;
-/// As how many ops an atomic or ordered access counts among the splits of a warp.
+/// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;
 /// The same among warps: a warp that waits for another one should not use up whole turns.
 const SPIN_FUEL: u64 = 128;
@@ -208,6 +206,8 @@ impl<O: Observer> Machine<'_, O> {
         ran: &mut Ran,
     ) -> Result<Stop, Box<Fault>> {
         let program = self.setup.program;
+        // Under a seed all count as if they did, so that turns end between them, and orders vary.
+        let spins = self.setup.launch.schedule != Schedule::RoundRobin;
         // Recomputed whenever the other splits change.
         let mut contest = Contest::new(warp, split);
         loop {
@@ -243,13 +243,14 @@ impl<O: Observer> Machine<'_, O> {
                     let mask = if exec == warp.live { u32::MAX } else { exec };
                     f(&mut warp.rows(&split.frame, &program.consts), args, mask);
                 }
-                Kind::Load(access) => {
-                    if access.strong {
-                        *spent += SPIN;
-                        *fuel = fuel.saturating_sub(SPIN_FUEL);
-                    }
+                Kind::Load(access) if access.strong => {
+                    let at = warp.digest(split, access.address.base, &program.consts, exec);
                     self.load(cta, warp, split, access, exec)?;
+                    if warp.repeats(split, exec, at, &access.rows) || spins {
+                        charge(fuel, spent);
+                    }
                 }
+                Kind::Load(access) => self.load(cta, warp, split, access, exec)?,
                 Kind::Store(access) => self.store(cta, warp, split, access, exec)?,
                 Kind::Branch(target) => {
                     if exec == split.mask {
@@ -281,9 +282,12 @@ impl<O: Observer> Machine<'_, O> {
                         .splat(*d, exec, value);
                 }
                 Kind::Atomic(atomic) => {
-                    *spent += SPIN;
-                    *fuel = fuel.saturating_sub(SPIN_FUEL);
+                    let at = warp.digest(split, atomic.address.base, &program.consts, exec);
                     self.atomic(cta, warp, split, atomic, exec)?;
+                    let looks = !atomic.results.is_empty();
+                    if looks && warp.repeats(split, exec, at, &atomic.results) || spins {
+                        charge(fuel, spent);
+                    }
                 }
                 Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
                 Kind::AsyncStore(store) => self.async_store(cta, warp, split, store, exec)?,
@@ -291,9 +295,20 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Surface(surface) => self.surface(cta, warp, split, surface, exec)?,
                 Kind::Matrix(matrix) => self.matrix(cta, warp, split, matrix, exec)?,
                 Kind::Mbarrier(mbarrier) => {
-                    *spent += SPIN;
-                    *fuel = fuel.saturating_sub(SPIN_FUEL);
                     self.mbarrier(cta, warp, split, mbarrier, exec)?;
+                    let result = match mbarrier.kind {
+                        MbarrierKind::TestWait { .. } => mbarrier.d,
+                        _ => None,
+                    };
+                    let repeats = result.is_some_and(|d| {
+                        let row = mbarrier.address.base;
+                        let at = warp.digest(split, row, &program.consts, exec);
+                        let holds = warp.pred(&split.frame, 2 * d) & exec;
+                        holds != exec && warp.repeats(split, exec, at ^ u64::from(holds), &[])
+                    });
+                    if repeats || spins {
+                        charge(fuel, spent);
+                    }
                 }
                 Kind::IsSpace { d, address, space } => {
                     self.is_space(warp, split, *d, *address, *space, exec);
@@ -353,7 +368,7 @@ impl<O: Observer> Machine<'_, O> {
                         self.stats.warp_instructions -= 1;
                         self.stats.thread_instructions -= u64::from(exec.count_ones());
                     }
-                    contest = Contest::new(warp, split);
+                    contest = contest.again(warp, split);
                     continue;
                 }
                 Kind::Allocate { d, bytes, align } => {
@@ -363,17 +378,17 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::StackRestore(a) => self.restore_stack(warp, split, *a),
                 Kind::BranchIndexed { index, targets } => {
                     self.branch_indexed(warp, split, *index, targets)?;
-                    contest = Contest::new(warp, split);
+                    contest = contest.again(warp, split);
                     continue;
                 }
                 Kind::Call(call) => {
                     self.call(cta, warp, split, call)?;
-                    contest = Contest::new(warp, split);
+                    contest = contest.again(warp, split);
                     continue;
                 }
                 Kind::Return if !split.callers.is_empty() => {
                     self.return_from(warp, split);
-                    contest = Contest::new(warp, split);
+                    contest = contest.again(warp, split);
                     continue;
                 }
                 Kind::Return | Kind::Exit => {
@@ -399,7 +414,7 @@ impl<O: Observer> Machine<'_, O> {
                     if !self.arrive(cta, barriers, warp, split, barrier, ran)? {
                         return Ok(Stop::Blocked);
                     }
-                    contest = Contest::new(warp, split);
+                    contest = contest.again(warp, split);
                     continue;
                 }
                 Kind::ClusterBarrier { arrive } => {
@@ -427,7 +442,7 @@ impl<O: Observer> Machine<'_, O> {
                             other.turn = warp.clock + *spent;
                             split.mask &= !later;
                             warp.splits.push(other);
-                            contest = Contest::new(warp, split);
+                            contest = contest.again(warp, split);
                         }
                         if !over {
                             split.state = State::Cluster { phase };
@@ -534,54 +549,8 @@ impl<O: Observer> Machine<'_, O> {
     }
 }
 
-/// How the running split stands to the others of its warp that could run.
-struct Contest {
-    contested: bool,
-    /// True when the policy prefers the running split.
-    lowest: bool,
-    /// Lowest place of those it would join.
-    next: u32,
-    /// What it may spend before another one has waited too long.
-    patience: u64,
-}
-
-impl Contest {
-    fn new(warp: &Warp, split: &Split) -> Self {
-        let mut contest = Self {
-            contested: false,
-            lowest: true,
-            next: u32::MAX,
-            patience: u64::MAX,
-        };
-        for other in warp.splits.iter().filter(|other| other.is_ready()) {
-            contest.contested = true;
-            let left = (other.turn + PATIENCE).saturating_sub(warp.clock);
-            contest.patience = contest.patience.min(left);
-            if other.callers.len() > split.callers.len() {
-                contest.lowest = false;
-            } else if other.frame == split.frame && other.callers == split.callers {
-                contest.next = contest.next.min(other.pc);
-                contest.lowest &= split.pc < other.pc;
-            }
-        }
-        // One that runs out of the policy's order, or although another one has waited too long, is
-        // having its turn.
-        if contest.contested && (contest.patience == 0 || !contest.lowest) {
-            contest.patience = TURN;
-        }
-        contest
-    }
-
-    /// True when the split may have met another one, or should let it go first.
-    fn reached(&self, warp: &Warp, split: &Split) -> bool {
-        if self.lowest || split.pc < self.next {
-            return split.pc >= self.next;
-        }
-        let joins = |other: &Split| {
-            other.is_ready() && other.frame == split.frame && other.callers == split.callers
-        };
-        warp.splits
-            .iter()
-            .any(|other| other.pc == split.pc && joins(other))
-    }
+/// Counts an op that spins as several.
+fn charge(fuel: &mut u64, spent: &mut u64) {
+    *spent += SPIN;
+    *fuel = fuel.saturating_sub(SPIN_FUEL);
 }

@@ -7,6 +7,7 @@
 //!
 //! Registers are columns of the lanes, so the frames of different splits may overlap in rows.
 
+use super::spin::Spins;
 use crate::code::Func;
 use crate::lanes::{Lanes, Rows, WARP};
 
@@ -31,8 +32,10 @@ pub(crate) struct Warp {
     placed: Option<(u32, [u32; 3])>,
     /// True when nothing in it could run when it was last looked at.
     pub(crate) blocked: bool,
-    /// Ops its splits have run, more for those that spin loops are made of.
+    /// Ops its splits have run, more for those that repeat in spin loops.
     pub(crate) clock: u64,
+    /// What its strong loads and atomics have seen.
+    pub(crate) spins: Spins,
     /// Phase of the cluster's barrier in which each lane arrived last.
     pub(crate) cluster_phase: Box<[u64; WARP]>,
 }
@@ -103,6 +106,7 @@ impl Warp {
         self.live = live;
         self.blocked = false;
         self.clock = 0;
+        self.spins = Spins::default();
         self.cluster_phase.fill(0);
         self.regs.resize(kernel.rows as usize, [0; WARP]);
         self.preds.clear();
