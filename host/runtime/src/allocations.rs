@@ -13,6 +13,9 @@ pub struct Allocations {
     made: u64,
 }
 
+/// What has made the memory of a module's variable, before its name.
+pub const VARIABLE: &str = "variable ";
+
 /// Memory further apart than this is not covered by one window.
 const GAP: u64 = 1 << 40;
 
@@ -49,31 +52,58 @@ impl Allocations {
     /// Which loads of a kernel load what a launch with these parameters never writes: a bit for each of
     /// [`Pointers::loads`].
     ///
-    /// A value that is no address of an allocation is taken for a number.
+    /// A value that is no address of an allocation is taken for a number. Variables are known when their memory was
+    /// [inserted](Self::insert) as [`VARIABLE`] with their names; where several modules have one of a name, it is
+    /// each of them.
     pub fn unwritten(&self, pointers: &Pointers, parameters: &[u8]) -> u64 {
         let base = |offset: &u32| {
             let bytes = parameters.get(*offset as usize..)?.first_chunk::<8>()?;
             Some(self.find(u64::from_le_bytes(*bytes))?.base)
         };
         let bases: Vec<Option<u64>> = pointers.offsets.iter().map(base).collect();
+        let variables = self.variables(&pointers.variables);
+        // None where it is not known.
         let through = |set: u64| {
-            let all = bases.iter().enumerate();
-            all.filter_map(move |(n, base)| base.filter(|_| set >> n & 1 != 0))
+            let within = |n: usize| set >> n & 1 != 0;
+            let through = bases.iter().enumerate().filter(|(n, _)| within(*n));
+            let mut all: Vec<u64> = through.filter_map(|(_, base)| *base).collect();
+            for (n, bases) in variables.iter().enumerate() {
+                if within(Pointers::FIRST_VARIABLE as usize + n) {
+                    if bases.is_empty() {
+                        return None;
+                    }
+                    all.extend(bases);
+                }
+            }
+            Some(all).filter(|all| !all.is_empty())
         };
         let mut written = BTreeSet::new();
         for &set in &pointers.writes {
-            let bases: Vec<u64> = through(set).collect();
-            if bases.is_empty() {
+            let Some(bases) = through(set) else {
                 return 0;
-            }
+            };
             written.extend(bases);
         }
         let free = |set: &u64| {
-            let mut bases = through(*set).peekable();
-            bases.peek().is_some() && bases.all(|base| !written.contains(&base))
+            through(*set).is_some_and(|bases| bases.iter().all(|base| !written.contains(base)))
         };
         let loads = pointers.loads.iter().enumerate();
         loads.fold(0, |bits, (n, set)| bits | u64::from(free(set)) << n)
+    }
+
+    /// Where the variables of these names lie.
+    fn variables(&self, names: &[String]) -> Vec<Vec<u64>> {
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let mut bases = vec![Vec::new(); names.len()];
+        for allocation in self.live.values() {
+            let variable = allocation.api.strip_prefix(VARIABLE);
+            if let Some(index) = variable.and_then(|name| names.iter().position(|n| n == name)) {
+                bases[index].push(allocation.base);
+            }
+        }
+        bases
     }
 
     /// Bytes of everything that is live.
@@ -126,6 +156,7 @@ mod tests {
         // Two loads, through the first parameter, and through the first or the third; one write.
         let pointers = Pointers {
             offsets: vec![0, 8, 16],
+            variables: Vec::new(),
             loads: vec![0b001, 0b101],
             writes: vec![0b010],
         };
@@ -141,5 +172,33 @@ mod tests {
         assert_eq!(unwritten([0x1000, 0x3000, 7]), 0);
         assert_eq!(unwritten([0x3000, 0x2000, 7]), 0);
         assert_eq!(all.unwritten(&pointers, &[0; 12]), 0);
+    }
+
+    #[test]
+    fn variables_are_free_where_nothing_of_their_name_is_written() {
+        let mut all = Allocations::default();
+        all.insert(0x1000, 0x100, "cudaMalloc");
+        all.insert(0x2000, 0x100, "variable table");
+        let (table, count) = (1 << Pointers::FIRST_VARIABLE, 2 << Pointers::FIRST_VARIABLE);
+        let unwritten = |all: &Allocations, writes: &[u64], value: u64| {
+            let pointers = Pointers {
+                offsets: vec![0],
+                variables: vec!["table".to_owned(), "count".to_owned()],
+                loads: vec![table, count],
+                writes: writes.to_vec(),
+            };
+            all.unwritten(&pointers, &value.to_le_bytes())
+        };
+        // Of a variable that is not known nothing is known.
+        assert_eq!(unwritten(&all, &[1], 0x1000), 0b01);
+        assert_eq!(unwritten(&all, &[1, count], 0x1000), 0);
+        all.insert(0x3000, 4, "variable count");
+        assert_eq!(unwritten(&all, &[1], 0x1000), 0b11);
+        assert_eq!(unwritten(&all, &[1, count], 0x1000), 0b01);
+        // The parameter is the variable's address.
+        assert_eq!(unwritten(&all, &[1], 0x2010), 0b10);
+        // Another module's variable of that name may be the one.
+        all.insert(0x4000, 16, "variable table");
+        assert_eq!(unwritten(&all, &[1], 0x4000), 0b10);
     }
 }

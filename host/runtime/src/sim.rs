@@ -6,6 +6,7 @@ use std::time::Duration;
 use driver::DeviceError;
 use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule};
 
+use crate::allocations::VARIABLE;
 use crate::audit::{Audit, Both};
 use crate::checker::{Checker, Extent, ModuleKey, Outcome};
 use crate::place;
@@ -90,7 +91,7 @@ impl CheckedSim {
             let writable = variable.space == ptx::ast::Space::Global;
             if let Some((base, bytes)) = self.device.global(id, &variable.name).filter(|_| writable)
             {
-                checker.allocated(base, bytes, &format!("variable {}", variable.name));
+                checker.allocated(base, bytes, &format!("{VARIABLE}{}", variable.name));
                 variables.push(base);
             }
         }

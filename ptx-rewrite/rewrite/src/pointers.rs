@@ -1,9 +1,10 @@
-//! Which parameters of a kernel its accesses go through.
+//! Which parameters of a kernel, and which variables of its module, its accesses go through.
 //!
-//! A load through a parameter whose allocation the launch never writes cannot race within the launch.
+//! A load through a parameter whose allocation the launch never writes cannot race within the launch, and neither can
+//! one of a variable that it never writes, such as a table.
 //! Which allocation that is, is known at the launch; here we find out what may be known before.
 //!
-//! Every 64-bit register has the set of 64-bit parameter values that it may be computed from,
+//! Every 64-bit register has the set of 64-bit parameter values and variables that it may be computed from,
 //! whatever the flow of control: a fixed point over all instructions that write it. Integers of 32
 //! bits have none, and so do values computed from them; what comes from memory, and what instructions
 //! give that are not known to compute addresses, is unknown, and so is an address computed from no
@@ -18,22 +19,31 @@ use ptx::scope::{Register, Scopes};
 use crate::access::{self, Checked};
 use crate::names::{Meaning, Names};
 
-/// What the loads and writes of a kernel's global memory go through. Sets of parameters are masks
-/// over `offsets`.
+/// What the loads and writes of a kernel's global memory go through. Sets are masks over `offsets`, and from
+/// [`Pointers::FIRST_VARIABLE`] on over `variables`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pointers {
     /// Where in the kernel's parameters the 64-bit values lie, in bytes.
     pub offsets: Vec<u32>,
+    /// Variables of the module in global memory.
+    pub variables: Vec<String>,
     /// Each load goes through one of these sets, or is not in question.
     pub loads: Vec<u64>,
     /// Each write goes through one of these.
     pub writes: Vec<u64>,
 }
 
+impl Pointers {
+    /// The bit of the first variable in a set.
+    pub const FIRST_VARIABLE: u32 = 40;
+}
+
 /// Most sets of loads, one bit each in [`shadow::layout::LaunchBlock::unwritten`].
 const MOST_LOADS: usize = 16;
 /// Parameters that a set has room for.
-const MOST_OFFSETS: usize = 62;
+const MOST_OFFSETS: usize = Pointers::FIRST_VARIABLE as usize;
+/// Variables that a set has room for; those beyond are unknown.
+const MOST_VARIABLES: usize = 62 - MOST_OFFSETS;
 
 /// In a set: an address of shared or local memory.
 const PRIVATE: u64 = 1 << 62;
@@ -53,6 +63,7 @@ pub(crate) fn read(
         function,
         scopes: Scopes::new(body),
         offsets: Vec::new(),
+        variables: Vec::new(),
         of: HashMap::new(),
     };
     let mut accesses = Vec::new();
@@ -81,7 +92,7 @@ pub(crate) fn read(
             settled &= !values.note(at, instruction)?;
         }
     }
-    let through = |operand: Option<&Operand>, at| match operand {
+    let mut through = |operand: Option<&Operand>, at| match operand {
         Some(Operand::Address {
             base: AddressBase::Name(name),
             ..
@@ -90,6 +101,7 @@ pub(crate) fn read(
                 0 => UNKNOWN,
                 set => set,
             },
+            Meaning::Variable(Space::Global) => values.variable(name),
             _ => UNKNOWN,
         },
         _ => UNKNOWN,
@@ -120,7 +132,7 @@ pub(crate) fn read(
             loads.insert(at, place);
         }
     }
-    pointers.offsets = values.offsets;
+    (pointers.offsets, pointers.variables) = (values.offsets, values.variables);
     (!loads.is_empty()).then_some((pointers, loads))
 }
 
@@ -130,6 +142,7 @@ struct Values<'a> {
     function: &'a Function,
     scopes: Scopes<'a>,
     offsets: Vec<u32>,
+    variables: Vec<String>,
     of: HashMap<Register, u64>,
 }
 
@@ -181,12 +194,28 @@ impl Values<'_> {
             | "rem" => {}
             _ => return Some(UNKNOWN),
         }
-        let sources = isa::reads(instruction);
-        Some(sources.fold(0, |all, operand| all | self.read(at, operand)))
+        let mut set = 0;
+        for operand in isa::reads(instruction) {
+            set |= self.read(at, operand);
+        }
+        Some(set)
+    }
+
+    /// The set of a variable in global memory.
+    fn variable(&mut self, name: &str) -> u64 {
+        let known = self.variables.iter().position(|known| known == name);
+        let index = known.unwrap_or(self.variables.len());
+        if index >= MOST_VARIABLES {
+            return UNKNOWN;
+        }
+        if known.is_none() {
+            self.variables.push(name.to_owned());
+        }
+        1 << (Pointers::FIRST_VARIABLE as usize + index)
     }
 
     /// What an operand is computed from.
-    fn read(&self, at: usize, operand: &Operand) -> u64 {
+    fn read(&mut self, at: usize, operand: &Operand) -> u64 {
         let Operand::Name { name, .. } = operand else {
             return match operand {
                 Operand::Int(_) => 0,
@@ -197,6 +226,7 @@ impl Values<'_> {
             Meaning::Register(8) => self.of_register(at, name),
             Meaning::Register(..8) => 0,
             Meaning::Variable(Space::Shared | Space::Local) => PRIVATE,
+            Meaning::Variable(Space::Global) => self.variable(name),
             _ => UNKNOWN,
         }
     }

@@ -39,6 +39,11 @@ impl Rig {
         at
     }
 
+    /// The address of a variable of the module.
+    pub(crate) fn variable(&self, name: &str) -> u64 {
+        self.sim.device().global(self.module, name).unwrap().0
+    }
+
     /// What so many words of memory hold.
     pub(crate) fn words(&self, at: u64, count: usize) -> Vec<u32> {
         let mut bytes = vec![0; 4 * count];
