@@ -100,7 +100,8 @@ pub struct Threads {
     /// What the CTAs tell each other by atomics and strong accesses decides nothing that counts, so
     /// it is no reason against several threads.
     pub unordered: bool,
-    /// Warp instructions that one thread executes before others join it.
+    /// Warp instructions that one thread executes before others join it, so that launches that take
+    /// no longer than the start of a thread have one.
     pub after: u64,
 }
 
@@ -110,7 +111,7 @@ impl Default for Threads {
         Self {
             most: 1,
             unordered: false,
-            after: 1 << 14,
+            after: 1 << 12,
         }
     }
 }
