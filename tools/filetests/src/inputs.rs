@@ -82,13 +82,17 @@ fn mask(width: u32) -> u64 {
     u64::MAX >> (64 - width)
 }
 
-fn corners(operand: &str) -> Result<Vec<u64>> {
+/// The corners of an operand's type.
+pub(crate) fn corners(operand: &str) -> Result<Vec<u64>> {
     let ty = operand.trim_end_matches("!0");
     let mut values = match ty {
         "bit" => vec![0, 1],
         "shift" => vec![0, 1, 5, 8, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 200, 255],
         "f16" => vec![
             0, 0x8000, 1, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x0400, 0x3801,
+        ],
+        "bf16" => vec![
+            0, 0x8000, 1, 0x807f, 0x3f80, 0xbf80, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x3f01,
         ],
         "f32" => floats32(),
         "f64" => floats64(),

@@ -4,6 +4,7 @@
 //! to expect (docs/adding-a-test.md).
 //! * [`exec`]: what a kernel computes, against [`reference`] or an expression, on the original and
 //!   on the rewritten text.
+//! * [`arithmetic`]: every instruction that computes, on random operands, against [`reference`].
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
 //! * [`gpu`]: both of them on a driver, in processes of their own.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
@@ -11,6 +12,7 @@
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
 pub mod args;
+pub mod arithmetic;
 mod events;
 pub mod exec;
 pub mod expr;

@@ -155,8 +155,10 @@ fn slow(a: u64, m: u32) -> u64 {
     let (to, from) = (CODES[(m >> 8 & 15) as usize], CODES[(m & 15) as usize]);
     let (integral, m) = (m >> 31 == 1, m >> 16 & 0x7fff);
     let round = mods::round_of(m);
+    // `.ftz` is about single precision only.
+    let own = |ty| if ty == Type::F32 { m } else { m & !mods::FTZ };
     let number = match mods::format(from) {
-        Some(format) => format.unpack(mods::input(a, format, m)),
+        Some(format) => format.unpack(mods::input(a, format, own(from))),
         None => {
             let unused = 64 - 8 * from.bytes();
             let value = match from.is_signed() {
@@ -174,15 +176,11 @@ fn slow(a: u64, m: u32) -> u64 {
             };
             let round = if integral { Round::Nearest } else { round };
             let nan = matches!(number, Number::Nan);
-            // `.satfinite` keeps NaN, `.sat` makes it zero; conversions that shrink the range are
-            // the former.
-            let narrow = format.exponent + format.fraction < 31;
-            if m & mods::SAT != 0 && narrow {
-                let bits = format.pack(number, round);
-                let infinite = !nan && bits & format.infinity() == format.infinity();
-                return if infinite { bits - 1 } else { bits };
+            let mut bits = format.pack(number, round);
+            if m & mods::SATFINITE != 0 && !nan && bits & format.infinity() == format.infinity() {
+                bits -= 1;
             }
-            let bits = mods::output(format.pack(number, round), format, m);
+            let bits = mods::output(bits, format, own(to));
             // tf32 lives in the upper bits of a single.
             if to == Type::TF32 { bits << 13 } else { bits }
         }

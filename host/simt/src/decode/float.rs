@@ -8,7 +8,7 @@ use ptx::ast::{Instruction, Type};
 use super::context::{Decoder, Unsupported, last_type};
 use super::{Result, half};
 use crate::lanes::{AluFn, alu, has_fma};
-use crate::values::approx::{Function, canonical, double, fine_rsqrt, flush, single};
+use crate::values::approx::{self, Function, canonical, coarse, fine_rsqrt, flush, single};
 use crate::values::mods::{self, Arith, FTZ, arith, extreme};
 use crate::values::soft::{F32, F64};
 
@@ -17,6 +17,9 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let m = mods::of(i);
     if i.types().len() > 1 {
         return Unsupported::because("mixed precision");
+    }
+    if i.has("oob") {
+        return Unsupported::because("`.oob`, whose NaN the ISA does not give");
     }
     match ty {
         Type::F32 | Type::F64 => {}
@@ -235,7 +238,7 @@ fn exact(i: &Instruction, wide: bool, m: u32) -> AluFn {
     match (i.opcode == "rcp", wide, m) {
         (true, false, 0) => alu!(|a: f32| -> f32 { one_nan(1.0 / a) }),
         (true, true, 0) => alu!(|a: f64| -> f64 { 1.0 / a }),
-        (false, false, 0) => alu!(|a: f32| -> f32 { one_nan(a.sqrt()) }),
+        (false, false, 0) => alu!(|a: f32| -> f32 { approx::one_nan(a.sqrt()) }),
         (false, true, 0) => alu!(|a: f64| -> f64 { a.sqrt() }),
         (true, false, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Rcp, F32, m, a, 0, 0) }),
         (true, true, _) => alu!(imm m, |a: u64| -> u64 { arith(Arith::Rcp, F64, m, a, 0, 0) }),
@@ -254,18 +257,13 @@ fn approximate(opcode: &str, wide: bool) -> Result<AluFn> {
         ("lg2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Lg2, m, a) }),
         ("ex2", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Ex2, m, a) }),
         ("tanh", false) => alu!(imm m, |a: f32| -> f32 { single(Function::Tanh, m, a) }),
-        // In double precision and with `.ftz` only the upper half of the result is significant;
-        // programs refine it, so it must not be better than that for the lower half to be zero.
-        ("rcp", true) => alu!(|a: f64| -> u64 { coarse(double(Function::Rcp, a)) }),
+        // In double precision and with `.ftz` only the upper half is significant; programs refine it.
+        ("rcp", true) => alu!(|a: f64| -> u64 { coarse(Function::Rcp, a) }),
         ("rsqrt", true) => alu!(imm m, |a: f64| -> u64 {
-            if m & FTZ != 0 { coarse(double(Function::Rsqrt, a)) } else { fine_rsqrt(a).to_bits() }
+            if m & FTZ != 0 { coarse(Function::Rsqrt, a) } else { fine_rsqrt(a).to_bits() }
         }),
         _ => return Unsupported::because("this instruction"),
     })
-}
-
-fn coarse(x: f64) -> u64 {
-    x.to_bits() & 0xffff_ffff_0000_0000
 }
 
 /// `testp.class p, a;`
@@ -286,13 +284,14 @@ fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
         ("infinite", false) => class!(f32, |x| x.is_infinite()),
         ("number", false) => class!(f32, |x| !x.is_nan()),
         ("notanumber", false) => class!(f32, |x| x.is_nan()),
-        ("normal", false) => class!(f32, |x| x.is_normal()),
+        // Zeros count as normal.
+        ("normal", false) => class!(f32, |x| x.is_finite() && !x.is_subnormal()),
         ("subnormal", false) => class!(f32, |x| x.is_subnormal()),
         ("finite", true) => class!(f64, |x| x.is_finite()),
         ("infinite", true) => class!(f64, |x| x.is_infinite()),
         ("number", true) => class!(f64, |x| !x.is_nan()),
         ("notanumber", true) => class!(f64, |x| x.is_nan()),
-        ("normal", true) => class!(f64, |x| x.is_normal()),
+        ("normal", true) => class!(f64, |x| x.is_finite() && !x.is_subnormal()),
         ("subnormal", true) => class!(f64, |x| x.is_subnormal()),
         _ => return Unsupported::because("this class"),
     };

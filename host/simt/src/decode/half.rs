@@ -6,7 +6,7 @@ use super::Result;
 use super::context::{Decoder, Unsupported};
 use crate::lanes::{AluFn, alu};
 use crate::values::approx::{Function, double};
-use crate::values::mods::{Arith, arith, extreme};
+use crate::values::mods::{Arith, arith, extreme, input, output};
 use crate::values::soft::{BF16, F16, F64, Format, Round, convert};
 
 /// Modifiers above those of `mods`: the format, and whether values come in pairs.
@@ -39,8 +39,10 @@ macro_rules! function {
     ($f:expr) => {
         alu!(imm m, |a: u64| -> u64 {
             each(m, a, 0, 0, |a, _, _| {
+                let a = input(a, format(m), m);
                 let x = f64::from_bits(convert(a, format(m), F64, Round::Nearest));
-                convert(double($f, x).to_bits(), F64, format(m), Round::Nearest)
+                let value = convert(double($f, x).to_bits(), F64, format(m), Round::Nearest);
+                output(value, format(m), m)
             })
         })
     };
@@ -82,11 +84,11 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type, m: u32
         ),
         "abs" => (
             1,
-            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a & 0x7fff) }),
+            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| input(a, format(m), m) & 0x7fff) }),
         ),
         "neg" => (
             1,
-            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| a ^ 0x8000) }),
+            alu!(imm m, |a: u64| -> u64 { each(m, a, 0, 0, |a, _, _| input(a, format(m), m) ^ 0x8000) }),
         ),
         "ex2" => (1, function!(Function::Ex2)),
         "tanh" => (1, function!(Function::Tanh)),

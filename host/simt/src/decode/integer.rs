@@ -69,6 +69,12 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         }
         "min" | "max" if matches!(ty, Type::U16x2 | Type::S16x2) => {
             let f = match (i.opcode == "max", ty == Type::S16x2) {
+                (false, true) if i.has("relu") => alu!(|a: u32, b: u32| -> u32 {
+                    pairs(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16)
+                }),
+                (true, true) if i.has("relu") => alu!(|a: u32, b: u32| -> u32 {
+                    pairs(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16)
+                }),
                 (false, false) => alu!(|a: u32, b: u32| -> u32 { pairs(a, b, u16::min) }),
                 (true, false) => alu!(|a: u32, b: u32| -> u32 { pairs(a, b, u16::max) }),
                 (false, true) => alu!(|a: u32, b: u32| -> u32 {
@@ -125,7 +131,8 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "mul" | "mad" => multiply(cx, i, ty),
         "mul24" | "mad24" => multiply24(cx, i, ty),
         "div" => {
-            // Division by zero gives all ones, as GPUs do.
+            // Division by zero gives all ones, and so does the remainder: the code that ptxas makes
+            // of them does.
             let f = by_type!(ty, T, W => alu!(|a: T, b: T| -> T {
                 if b == 0 { !0 } else { a.wrapping_div(b) }
             }));
@@ -133,7 +140,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         }
         "rem" => {
             let f = by_type!(ty, T, W => alu!(|a: T, b: T| -> T {
-                if b == 0 { a } else { a.wrapping_rem(b) }
+                if b == 0 { !0 } else { a.wrapping_rem(b) }
             }));
             cx.compute(i, &[ty, ty], f, 0)
         }

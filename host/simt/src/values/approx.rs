@@ -37,8 +37,42 @@ pub(crate) fn double(f: Function, x: f64) -> f64 {
 /// The value of `f` for a single, with the modifiers of the instruction.
 pub(crate) fn single(f: Function, mods: u32, x: f32) -> f32 {
     let flush = |x: f32| if mods & FTZ != 0 { flush(x) } else { x };
-    let value = flush(double(f, f64::from(flush(x))) as f32);
-    if value.is_nan() { canonical() } else { value }
+    one_nan(flush(double(f, f64::from(flush(x))) as f32))
+}
+
+/// Single precision has one NaN.
+///
+/// By the bits, since of a root LLVM 21 knows when it is NaN, and then takes any NaN for the same.
+#[inline(always)]
+pub(crate) fn one_nan(x: f32) -> f32 {
+    let bits = x.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff_ffff
+    } else {
+        bits
+    })
+}
+
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: operand and result are the upper halves of doubles,
+/// subnormal ones zero, and there is one NaN.
+pub(crate) fn coarse(f: Function, x: f64) -> u64 {
+    const UPPER: u64 = 0xffff_ffff_0000_0000;
+    let flush = |x: f64| {
+        if x.is_subnormal() {
+            0.0_f64.copysign(x)
+        } else {
+            x
+        }
+    };
+    let value = flush(double(f, flush(f64::from_bits(x.to_bits() & UPPER))));
+    if value.is_nan() {
+        return 0x7fff_ffff_0000_0000;
+    }
+    if value.is_infinite() {
+        return value.to_bits();
+    }
+    // To nearest. The operand's own error is of the same size.
+    (value.to_bits() + (1 << 31)) & UPPER
 }
 
 /// `rsqrt.approx.f64`, which CUDA's `rsqrt()` is and which may be one unit of the last place off.

@@ -18,6 +18,8 @@ pub(crate) const NAN: u32 = 1 << 6;
 pub(crate) const XORSIGN: u32 = 1 << 7;
 /// min and max compare magnitudes.
 pub(crate) const ABS: u32 = 1 << 8;
+/// Infinite results become the largest finite value.
+pub(crate) const SATFINITE: u32 = 1 << 9;
 
 /// The modifiers an instruction names.
 pub(crate) fn of(instruction: &Instruction) -> u32 {
@@ -28,7 +30,8 @@ pub(crate) fn of(instruction: &Instruction) -> u32 {
         "rp" | "rpi" => 3,
         "rna" => 4,
         "ftz" => FTZ,
-        "sat" | "satfinite" => SAT,
+        "sat" => SAT,
+        "satfinite" => SATFINITE,
         "relu" => RELU,
         "NaN" => NAN,
         "xorsign" => XORSIGN,
@@ -108,8 +111,14 @@ pub(crate) enum Arith {
     Sqrt,
 }
 
-/// Any arithmetic in any format with any modifiers. `b` and `c` are ignored where not needed.
+/// Any arithmetic in any format with any modifiers. `b` and `c` are zero where not needed.
 pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64) -> u64 {
+    // Double precision keeps a NaN's payload.
+    if format == F64
+        && let Some(nan) = [a, b, c].into_iter().find(|&bits| F64.is_nan(bits))
+    {
+        return nan | 1 << 51;
+    }
     let round = round_of(mods);
     let get = |bits| format.unpack(input(bits, format, mods));
     let one = Number::Finite(soft::Exact::integer(1));
@@ -136,13 +145,6 @@ fn negate(bits: u64, format: Format) -> u64 {
 /// `min` or `max` in any format.
 pub(crate) fn extreme(max: bool, format: Format, mods: u32, a: u64, b: u64) -> u64 {
     let (a, b) = (input(a, format, mods), input(b, format, mods));
-    match (format.is_nan(a), format.is_nan(b)) {
-        (true, true) => return format.nan(),
-        (true, _) | (_, true) if mods & NAN != 0 => return format.nan(),
-        (true, false) => return b,
-        (false, true) => return a,
-        (false, false) => {}
-    }
     let sign = format.sign();
     let (x, y) = if mods & ABS != 0 {
         (a & !sign, b & !sign)
@@ -157,10 +159,13 @@ pub(crate) fn extreme(max: bool, format: Format, mods: u32, a: u64, b: u64) -> u
             bits as i128
         }
     };
-    let first = if max {
-        key(x) >= key(y)
-    } else {
-        key(x) <= key(y)
+    let first = match (format.is_nan(a), format.is_nan(b)) {
+        (true, true) => return format.nan(),
+        (true, _) | (_, true) if mods & NAN != 0 => return format.nan(),
+        (true, false) => false,
+        (false, true) => true,
+        (false, false) if max => key(x) >= key(y),
+        (false, false) => key(x) <= key(y),
     };
     let mut chosen = if first { x } else { y };
     if mods & XORSIGN != 0 {

@@ -1,16 +1,19 @@
-//! Floating-point instructions (PTX ISA 9.0, chapter 9.7.3) in every rounding mode.
+//! Floating-point instructions (PTX ISA 9.0, chapters 9.7.3 to 9.7.5) in every rounding mode.
 
 use anyhow::{Result, bail};
-use rustc_apfloat::ieee::{Double, Quad, Single};
+use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-use super::{Expected, Opcode, value};
+use super::approx::approximate;
+use super::{Expected, Opcode};
 
 pub(super) fn eval(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<Expected> {
     if op.has("approx") || op.has("full") {
         return approximate(op, ty, inputs);
     }
     match ty {
+        "f16" => exact::<Half>(op, inputs, 16),
+        "bf16" => exact::<BFloat>(op, inputs, 16),
         "f32" => exact::<Single>(op, inputs, 32),
         "f64" => exact::<Double>(op, inputs, 64),
         _ => bail!("no CPU reference for `{}.{ty}`", op.name),
@@ -60,23 +63,43 @@ fn exact<F: Float + FloatConvert<Quad>>(
         "neg" => -arg(0),
         "copysign" => return Ok(Expected::Exact(copysign(inputs, width))),
         "min" | "max" => minmax(op, arg(0), arg(1)),
-        "setp" => return Ok(Expected::Exact(u64::from(compare(op, arg(0), arg(1))?))),
-        "set" => {
-            let yes = compare(op, arg(0), arg(1))?;
-            return Ok(Expected::Exact(if yes { 0xffff_ffff } else { 0 }));
-        }
         "testp" => return Ok(Expected::Exact(u64::from(testp(op, arg(0))?))),
-        "selp" => F::from_bits(u128::from(if inputs[2] & 1 != 0 {
-            inputs[0]
-        } else {
-            inputs[1]
-        })),
         name => bail!("no CPU reference for floating-point `{name}`"),
     };
+    if result.is_nan() && !op.has("sat") {
+        return Ok(nan::<F>(op, inputs));
+    }
     Ok(finish(op, result))
 }
 
-/// Applies `.ftz` and `.sat` to a result; a NaN may have any payload, saturated it is +0.
+/// The NaN of an operation on these operands.
+fn nan<F: Float>(op: &Opcode<'_>, inputs: &[u64]) -> Expected {
+    // The ISA leaves these open in single and half precision; in double they move an operand.
+    let open = match op.name {
+        "abs" | "neg" => true,
+        "min" | "max" => F::BITS == 64,
+        _ => false,
+    };
+    let given = |bits: &&u64| F::from_bits(u128::from(**bits)).is_nan();
+    match inputs.iter().find(given) {
+        _ if F::BITS < 64 && !open => canonical::<F>(),
+        Some(&first) if !open => {
+            let quiet = |n: usize| inputs.get(n).filter(given).copied().unwrap_or(first);
+            Expected::Quiet([quiet(0), quiet(1), quiet(2)])
+        }
+        _ => Expected::Nan,
+    }
+}
+
+/// The NaN that operations produce: all ones but for the sign.
+pub(super) fn canonical<F: Float>() -> Expected {
+    match F::BITS {
+        64 => Expected::Nan,
+        bits => Expected::Exact((1 << (bits - 1)) - 1),
+    }
+}
+
+/// Applies `.ftz`, `.sat` and `.relu` to a result. A NaN is the canonical one, and saturated +0.
 pub(super) fn finish<F: Float>(op: &Opcode<'_>, result: F) -> Expected {
     let result = flush(op, result);
     if op.has("sat") {
@@ -87,7 +110,10 @@ pub(super) fn finish<F: Float>(op: &Opcode<'_>, result: F) -> Expected {
         return Expected::Exact(if result > one { one } else { result }.to_bits() as u64);
     }
     if result.is_nan() {
-        return Expected::Nan;
+        return canonical::<F>();
+    }
+    if op.has("relu") && result.is_negative() {
+        return Expected::Exact(0);
     }
     Expected::Exact(result.to_bits() as u64)
 }
@@ -98,20 +124,29 @@ fn copysign(inputs: &[u64], width: u32) -> u64 {
     inputs[0] & sign | inputs[1] & (sign - 1)
 }
 
-/// The other operand wins over a NaN unless `.NaN`; -0 is below +0.
+/// The other operand wins over a NaN unless `.NaN`; -0 is below +0. `.xorsign.abs` compares
+/// magnitudes and gives the result the product's sign.
 fn minmax<F: Float>(op: &Opcode<'_>, a: F, b: F) -> F {
-    if a.is_nan() || b.is_nan() {
-        let both = a.is_nan() && b.is_nan();
-        return if both || op.has("NaN") {
-            F::NAN
-        } else if a.is_nan() {
-            b
-        } else {
-            a
-        };
+    let negative = a.is_negative() != b.is_negative();
+    let (a, b) = match op.has("abs") {
+        true => (a.abs(), b.abs()),
+        false => (a, b),
+    };
+    let chosen = match (a.is_nan(), b.is_nan()) {
+        (true, true) => F::NAN,
+        (true, _) | (_, true) if op.has("NaN") => F::NAN,
+        (true, false) => b,
+        (false, true) => a,
+        (false, false) => {
+            let a_first = a < b || (a == b && a.is_negative());
+            if a_first == (op.name == "min") { a } else { b }
+        }
+    };
+    match op.has("xorsign") && !chosen.is_nan() {
+        true if negative => -chosen.abs(),
+        true => chosen.abs(),
+        false => chosen,
     }
-    let a_first = a < b || (a == b && a.is_negative());
-    if a_first == (op.name == "min") { a } else { b }
 }
 
 /// Square root by bracketing: apfloat has none.
@@ -154,117 +189,17 @@ fn sqrt<F: Float + FloatConvert<Quad>>(x: F, round: Round) -> F {
     if up { above } else { below }
 }
 
-fn compare<F: Float>(op: &Opcode<'_>, a: F, b: F) -> Result<bool> {
-    let unordered = a.is_nan() || b.is_nan();
-    Ok(match op.suffixes[0] {
-        "eq" => a == b,
-        "ne" => !unordered && a != b,
-        "lt" => a < b,
-        "le" => a <= b,
-        "gt" => a > b,
-        "ge" => a >= b,
-        "equ" => unordered || a == b,
-        "neu" => unordered || a != b,
-        "ltu" => unordered || a < b,
-        "leu" => unordered || a <= b,
-        "gtu" => unordered || a > b,
-        "geu" => unordered || a >= b,
-        "num" => !unordered,
-        "nan" => unordered,
-        other => bail!("unknown floating-point comparison `.{other}`"),
-    })
-}
-
 fn testp<F: Float>(op: &Opcode<'_>, a: F) -> Result<bool> {
     Ok(match op.suffixes[0] {
         "finite" => a.is_finite(),
         "infinite" => a.is_infinite(),
         "number" => !a.is_nan(),
         "notanumber" => a.is_nan(),
-        "normal" => a.is_finite() && !a.is_denormal() && !a.is_zero(),
+        // Zeros count as normal.
+        "normal" => a.is_finite() && !a.is_denormal(),
         "subnormal" => a.is_denormal(),
         other => bail!("unknown property `.{other}`"),
     })
-}
-
-/// The `.approx` and `.full` forms with the error bounds the ISA states for each.
-fn approximate(op: &Opcode<'_>, ty: &str, inputs: &[u64]) -> Result<Expected> {
-    let arg = |n: usize| {
-        let x = value(inputs[n], ty);
-        let tiny = ty == "f32" && x != 0.0 && x.abs() < f64::from(f32::MIN_POSITIVE);
-        if op.has("ftz") && tiny {
-            0.0_f64.copysign(x)
-        } else {
-            x
-        }
-    };
-    // Two ulps of a 24-bit significand, relative to the smallest significand of its binade.
-    let two_ulp = 2.0_f64.powi(-22);
-    let pi = std::f64::consts::PI;
-    let (value, relative, absolute) = match op.name {
-        "div" => {
-            let divisor = arg(1).abs();
-            if op.has("approx") && divisor > 2.0_f64.powi(126) {
-                return Ok(Expected::Open);
-            }
-            (arg(0) / arg(1), two_ulp, 0.0)
-        }
-        "rcp" if ty == "f64" => (1.0 / arg(0), 2.0_f64.powi(-20), 0.0),
-        "rcp" => (1.0 / arg(0), 2.0_f64.powi(-23), 0.0),
-        "sqrt" => (arg(0).sqrt(), 2.0_f64.powi(-23), 0.0),
-        // The ISA states no bound for f64: with .ftz the reciprocal's, and without it that of CUDA's rsqrt().
-        "rsqrt" if ty == "f64" && !op.has("ftz") => (1.0 / arg(0).sqrt(), 2.0_f64.powi(-51), 0.0),
-        "rsqrt" if ty == "f64" => (1.0 / arg(0).sqrt(), 2.0_f64.powi(-20), 0.0),
-        "rsqrt" => (1.0 / arg(0).sqrt(), 2.0_f64.powf(-22.9), 0.0),
-        "ex2" => (arg(0).exp2(), two_ulp, 0.0),
-        "lg2" if arg(0) > 0.5 && arg(0) < 2.0 => (arg(0).log2(), 0.0, 2.0_f64.powi(-22)),
-        "lg2" => (arg(0).log2(), 2.0_f64.powi(-22), 0.0),
-        "sin" | "cos" if arg(0).abs() > pi => return Ok(Expected::Open),
-        "sin" => (arg(0).sin(), 0.0, 2.0_f64.powf(-20.5)),
-        "cos" => (arg(0).cos(), 0.0, 2.0_f64.powf(-20.5)),
-        "tanh" => (arg(0).tanh(), 2.0_f64.powi(-11), 0.0),
-        name => bail!("no CPU reference for approximate `{name}`"),
-    };
-    Ok(near(op, ty, value, relative, absolute))
-}
-
-/// A result in the `ty` that may over- or underflow there.
-fn near(op: &Opcode<'_>, ty: &str, value: f64, relative: f64, absolute: f64) -> Expected {
-    if ty == "f64" {
-        return Expected::Near {
-            value,
-            relative,
-            absolute,
-        };
-    }
-    let largest = f64::from(f32::MAX);
-    let smallest = f64::from(f32::MIN_POSITIVE);
-    if value.abs() > largest * (1.0 - relative) {
-        // At the edge of the range either neighbour is right; beyond it only infinity.
-        let beyond = value.abs() > largest * (1.0 + 2.0 * relative);
-        return match beyond {
-            true => Expected::Near {
-                value: f64::INFINITY.copysign(value),
-                relative: 0.0,
-                absolute: 0.0,
-            },
-            false => Expected::Open,
-        };
-    }
-    if value.abs() < smallest {
-        // A subnormal result may be flushed or rounded to the subnormal grid.
-        let flushed = if op.has("ftz") { smallest } else { 0.0 };
-        return Expected::Near {
-            value,
-            relative,
-            absolute: absolute + flushed + 2.0_f64.powi(-148),
-        };
-    }
-    Expected::Near {
-        value,
-        relative,
-        absolute,
-    }
 }
 
 #[cfg(test)]
