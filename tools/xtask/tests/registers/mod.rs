@@ -1,12 +1,17 @@
-//! ptxas takes the PTX that every program carries, as each mode loads it.
+//! ptxas takes the PTX that every program carries, as each mode loads it, and the instructions that are run on
+//! random operands.
 //!
 //! For one target; `cargo xtask ptxas-table` asks for the others.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail, ensure};
 use bench_rodinia::registers::{Version, assemble, embedded, serves};
+use filetests::arithmetic;
 use libtest_mimic::Trial;
 use xtask::apps::{Program, Variant, build::Builder};
 use xtask::registers::ptxas;
+use xtask::toolkit::Toolkit;
 
 /// The architecture that programs are built for.
 const SM: u32 = 90;
@@ -33,7 +38,37 @@ pub(crate) fn trials<'a>(
     };
     // What ends badly may do so because its PTX is wrong.
     let good = programs.filter(|program| !program.ends_badly());
-    good.map(trial).collect()
+    good.map(trial).chain([forms(builder)]).collect()
+}
+
+/// The forms of instructions that are run on random operands are PTX.
+fn forms(builder: Option<&Builder>) -> Trial {
+    let toolkit = builder.map(|builder| builder.toolkit.clone());
+    let ignored = toolkit.is_none();
+    let run = move || match toolkit {
+        Some(toolkit) => Ok(assemble_forms(&toolkit).map_err(|error| format!("{error:#}"))?),
+        None => Ok(()),
+    };
+    Trial::test("ptxas::arithmetic", run).with_ignored_flag(ignored)
+}
+
+fn assemble_forms(toolkit: &Toolkit) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("forms.ptx");
+    std::fs::write(&file, arithmetic::module(&arithmetic::forms::all()))?;
+    let mut command = Command::new(ptxas(toolkit)?);
+    // Thousands of kernels, of which nobody looks at the code.
+    command
+        .args(["-O0", "-arch", &format!("sm_{SM}")])
+        .arg(&file);
+    let output = command
+        .arg("-o")
+        .arg(folder.path().join("forms.cubin"))
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<_> = said.lines().take(20).collect();
+    ensure!(output.status.success(), "{}", first.join("\n"));
+    Ok(())
 }
 
 fn judge(builder: &Builder, program: &Program) -> Result<()> {
