@@ -2,7 +2,7 @@
 //!
 //! `forms.txt` holds forms of every opcode of the instruction table, one instruction a line. Each
 //! becomes a kernel: the simulated device says whether it would run it, the rewriter what it does
-//! about it, and the files of `tests/exec` which of them has it.
+//! about it, and the files of `tests/exec` and [`arithmetic`] which of them has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use ptx::ast::Instruction;
 use ptx::isa;
 use simt::{Device, DeviceConfig, Launch, LaunchError};
 
-use crate::{files, header};
+use crate::{arithmetic, files, header};
 
 const FORMS: &str = include_str!("forms.txt");
 
@@ -95,12 +95,13 @@ pub fn page(exec: &Path) -> Result<String> {
             ""
         };
         let files = tests.opcodes.get(row.name);
+        let random = tests.random_opcodes.contains(row.name);
         let _ = writeln!(
             page,
             "| `{}` | {executed} | {} | {orders} | {} |",
             row.name,
             races.join(", "),
-            names(files)
+            names(random, files)
         );
     }
     page.push_str(FORMS_HEAD);
@@ -117,12 +118,13 @@ pub fn page(exec: &Path) -> Result<String> {
         };
         let orders = if form.orders { "orders" } else { "" };
         let files = tests.forms.get(&form.text);
+        let random = tests.random_forms.contains(&form.text);
         let _ = writeln!(
             page,
             "| `{}` | {executed} | {} | {orders} | {} |",
             shown.replace('|', "\\|"),
             form.races.text(),
-            names(files)
+            names(random, files)
         );
     }
     Ok(page)
@@ -137,7 +139,7 @@ What is known of every opcode of the instruction table (`ptx-rewrite/ptx/src/isa
 - **executed**: the simulated device runs it. Where it does not, a launch fails with kernel, line and opcode; *3 of 5* counts the forms below.
 - **races**: *checked* is an access with a check in front of it; *told* one that the simulated device tells happens-before of, as `precise` and `full` need; a kernel with a form that is *not seen* counts as not checked.
 - **orders**: it orders threads or memory.
-- **tested**: files of `tests/exec`, those with the fewest opcodes first, three at most. Arithmetic is also tested with random operands, in `host/simt/tests` and `host/simt/src`.
+- **tested**: *random* where it runs on random operands against a reference (`tools/filetests/tests/arithmetic.rs`); files of `tests/exec`, those with the fewest opcodes first, three at most. `host/simt/tests` has more.
 
 `mma` and `wmma` add their products in ascending order of `k`, each exact, to a sum in single precision (`f64`: double), where the ISA leaves order and precision open: a GPU's last bits may differ. The fragments of `wmma`, which the ISA leaves open too, are those of `mma`.
 
@@ -154,12 +156,16 @@ The same of some forms of each opcode: an instruction is tested where one with t
 |---|---|---|---|---|
 ";
 
-/// The files' names, three of them.
-fn names(files: Option<&Vec<String>>) -> String {
-    let Some(files) = files else {
-        return String::new();
-    };
-    let mut text = files.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+/// What tests an opcode or a form: random operands, and files, three of them.
+fn names(random: bool, files: Option<&Vec<String>>) -> String {
+    let files = files.map_or(&[][..], Vec::as_slice);
+    let random = random.then_some("*random*");
+    let names = files.iter().take(3).map(String::as_str);
+    let mut text = random
+        .into_iter()
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join(", ");
     if files.len() > 3 {
         let _ = write!(text, " and {} more", files.len() - 3);
     }
@@ -250,10 +256,13 @@ fn refused(device: &mut Device, line: &str) -> Result<Option<String>> {
     }
 }
 
-/// Files of `tests/exec` by opcode, and by opcode with suffixes; those with few opcodes first.
+/// Files of `tests/exec` by opcode, and by opcode with suffixes; those with few opcodes first. Beside
+/// them what runs on random operands.
 struct Tests {
     opcodes: BTreeMap<String, Vec<String>>,
     forms: BTreeMap<String, Vec<String>>,
+    random_opcodes: BTreeSet<String>,
+    random_forms: BTreeSet<String>,
 }
 
 fn tests(exec: &Path) -> Result<Tests> {
@@ -276,9 +285,16 @@ fn tests(exec: &Path) -> Result<Tests> {
         found.push((opcodes.len(), name, opcodes, forms));
     }
     found.sort();
+    let random_forms: BTreeSet<String> = arithmetic::forms::all()
+        .into_iter()
+        .flat_map(|form| form.opcodes)
+        .collect();
+    let opcode = |form: &String| form.split('.').next().unwrap_or_default().to_owned();
     let mut tests = Tests {
         opcodes: BTreeMap::new(),
         forms: BTreeMap::new(),
+        random_opcodes: random_forms.iter().map(opcode).collect(),
+        random_forms,
     };
     for (_, name, opcodes, forms) in found {
         let add = |map: &mut BTreeMap<String, Vec<String>>, keys: BTreeSet<String>| {
