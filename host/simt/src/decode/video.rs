@@ -135,7 +135,13 @@ pub(super) fn scalar(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         "vmin" => (alu!(|a: i64, b: i64| -> i64 { a.min(b) }), 0),
         "vmax" => (alu!(|a: i64, b: i64| -> i64 { a.max(b) }), 0),
         "vshl" => (
-            alu!(imm m, |a: i64, b: i64| -> i64 { a << amount(m, b) }),
+            alu!(imm m, |a: i64, b: i64| -> i64 {
+                match amount(m, b) {
+                    // Too large for 64 bits: with as large a value all low bits are zero, too.
+                    32 => a.clamp(i32::MIN.into(), i32::MAX.into()) << 32,
+                    by => a << by,
+                }
+            }),
             wrap,
         ),
         "vshr" => (

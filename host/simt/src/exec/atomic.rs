@@ -13,6 +13,7 @@ use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
 use crate::lanes::{Lanes, WARP};
 use crate::observer::{AccessKind, Exchange, Executing, Observer};
+use crate::values::approx::{flush, one_nan};
 use crate::values::mods::{Arith, arith, extreme};
 use crate::values::soft::{BF16, F16};
 
@@ -215,7 +216,7 @@ impl<O: Observer> Machine<'_, O> {
                     }
                     Some(&second) if old == truncate(operand, size) => second,
                     Some(_) => old,
-                    None => update(atomic.op, size, old, operand),
+                    None => update(atomic.op, (group.space, size), old, operand),
                 };
                 let old = match (self.memory.locks(), spot) {
                     (Some(locks), Spot::Global { mapping, offset }) => {
@@ -262,8 +263,8 @@ fn signed(value: u64, bytes: u32) -> i64 {
     (value << unused) as i64 >> unused
 }
 
-/// The new value of an atomic that always writes.
-pub(crate) fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
+/// The new value of so many bytes of a space, of an atomic that always writes.
+pub(crate) fn update(op: Rmw, (space, bytes): (Space, u32), old: u64, operand: u64) -> u64 {
     let operand = truncate(operand, bytes);
     let new = match op {
         Rmw::And => old & operand,
@@ -289,9 +290,12 @@ pub(crate) fn update(op: Rmw, bytes: u32, old: u64, operand: u64) -> u64 {
         Rmw::MaxU => old.max(operand),
         Rmw::MinS => signed(old, bytes).min(signed(operand, bytes)) as u64,
         Rmw::MaxS => signed(old, bytes).max(signed(operand, bytes)) as u64,
+        // The ISA: on global memory it flushes subnormal numbers, on shared memory it does not.
         Rmw::AddF32 => {
-            let sum = f32::from_bits(old as u32) + f32::from_bits(operand as u32);
-            u64::from(sum.to_bits())
+            let global = space == Space::Global;
+            let own = |x| if global { flush(x) } else { x };
+            let [a, b] = [old, operand].map(|bits| own(f32::from_bits(bits as u32)));
+            one_nan(own(a + b)).to_bits().into()
         }
         Rmw::AddF64 => (f64::from_bits(old) + f64::from_bits(operand)).to_bits(),
         Rmw::Half { bfloat, op } => {
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn wrapping_counters() {
-        let run = |op, old, operand| update(op, 4, old, operand);
+        let run = |op, old, operand| update(op, (Space::Global, 4), old, operand);
         assert_eq!(
             (
                 run(Rmw::Inc, 3, 3),
@@ -339,17 +343,20 @@ mod tests {
     #[test]
     fn signs_and_widths() {
         let minus = u64::from(-1i32 as u32);
-        assert_eq!(update(Rmw::MinS, 4, 5, minus), minus);
-        assert_eq!(update(Rmw::MinU, 4, 5, minus), 5);
-        assert_eq!(update(Rmw::MaxS, 8, 5, u64::MAX), 5);
-        assert_eq!(update(Rmw::Add, 4, 0xffff_ffff, 1), 0);
+        let (four, eight) = ((Space::Shared, 4), (Space::Shared, 8));
+        assert_eq!(update(Rmw::MinS, four, 5, minus), minus);
+        assert_eq!(update(Rmw::MinU, four, 5, minus), 5);
+        assert_eq!(update(Rmw::MaxS, eight, 5, u64::MAX), 5);
+        assert_eq!(update(Rmw::Add, four, 0xffff_ffff, 1), 0);
+        assert_eq!(update(Rmw::AddF32, four, 1, 1), 2);
+        assert_eq!(update(Rmw::AddF32, (Space::Global, 4), 1, 1), 0);
         assert_eq!(
             update(
                 Rmw::Half {
                     bfloat: false,
                     op: HalfOp::Add
                 },
-                4,
+                four,
                 0x3c00_4000,
                 0x3c00_3c00
             ),

@@ -132,7 +132,7 @@ impl<O: Observer> Machine<'_, O> {
             }
             let spot = self.spot(cta, warp, lane, place, size, true)?;
             if let Some((op, _)) = copy.reduce {
-                value = update(op, size, self.peek(warp, spot, size), value);
+                value = update(op, (place.0, size), self.peek(warp, spot, size), value);
             }
             self.changes((who, warp, lane), place, spot, (size, value));
             self.poke(warp, spot, size, value);
@@ -180,7 +180,7 @@ impl<O: Observer> Machine<'_, O> {
                 let spot = self.spot(cta, warp, lane, place, size, true)?;
                 let mut new = value[lane] & (u64::MAX >> (64 - 8 * size));
                 if let Some(op) = store.reduce {
-                    new = update(op, size, self.peek(warp, spot, size), new);
+                    new = update(op, (place.0, size), self.peek(warp, spot, size), new);
                 }
                 self.changes((who, warp, lane), place, spot, (size, new));
                 self.poke(warp, spot, size, new);

@@ -31,6 +31,17 @@ pub struct Source {
 pub enum Want {
     /// What the opcode gives.
     Value(String),
+    /// What the opcode gives for some of the operands, by their numbers.
+    Of {
+        /// Opcode and suffixes.
+        opcode: String,
+        /// The operands, in its order.
+        operands: Vec<usize>,
+    },
+    /// What the video instruction in the text gives.
+    Video,
+    /// The operand of this number.
+    Operand(usize),
     /// The second predicate of the opcode.
     Second(String),
     /// The result of this one of the form's instructions, which hand a carry on.
@@ -235,6 +246,12 @@ impl Form {
         };
         let mut parts = match &output.want {
             Want::Value(opcode) => reference::parts(opcode, inputs)?,
+            Want::Of { opcode, operands } => {
+                let operands: Vec<u64> = operands.iter().map(|&n| inputs[n]).collect();
+                reference::parts(opcode, &operands)?
+            }
+            Want::Video => vec![whole(32, reference::video(&self.text, inputs)?)],
+            Want::Operand(number) => vec![whole(64, inputs[*number])],
             // Of packed comparisons each half has a predicate.
             Want::Second(opcode) => match reference::parts(opcode, inputs)?[..] {
                 [_, high] => vec![Part { low: 0, ..high }],

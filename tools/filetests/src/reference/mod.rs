@@ -9,12 +9,14 @@
 //! for the sign, as on GPUs; results in double precision keep an operand's payload, as the ISA says.
 
 mod approx;
+mod atomic;
 pub mod carry;
 mod compare;
 mod convert;
 mod float;
 mod integer;
 mod packed;
+mod video;
 
 use anyhow::{Result, bail};
 use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
@@ -24,6 +26,7 @@ use crate::header;
 
 pub use compare::second;
 pub use packed::{Part, parts};
+pub use video::video;
 
 /// What a result must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,6 +141,7 @@ pub fn eval(opcode: &str, inputs: &[u64]) -> Result<Expected> {
     match op.name {
         "cvt" if op.has("pack") => return Ok(Expected::Exact(integer::pack(&op, inputs)?)),
         "cvt" => return convert::cvt(&op, inputs[0]),
+        "atom" | "red" => return atomic::update(&op, inputs),
         "set" => return Ok(Expected::Exact(compare::set(&op, inputs)?)),
         "setp" => return Ok(Expected::Exact(compare::first(&op, inputs)?.into())),
         "selp" | "slct" => return Ok(Expected::Exact(compare::select(&op, inputs)?)),

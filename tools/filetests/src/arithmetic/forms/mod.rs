@@ -1,11 +1,14 @@
 //! Every form of the instructions that compute, as the simulated device executes them (sm_90).
 //!
-//! Source of the forms: PTX ISA 9.0, chapters 9.7.1 to 9.7.8.
+//! Source of the forms: PTX ISA 9.0, chapters 9.7.1 to 9.7.8, of atomics
+//! 9.7.13, and of video instructions 9.7.18.
 
+mod atomic;
 mod compare;
 mod convert;
 mod float;
 mod integer;
+mod video;
 
 use super::Form;
 
@@ -16,6 +19,8 @@ pub fn all() -> Vec<Form> {
         float::forms(),
         compare::forms(),
         convert::forms(),
+        atomic::forms(),
+        video::forms(),
     ]
     .concat()
 }
