@@ -567,6 +567,8 @@ pub(crate) struct Program {
     pub(crate) functions: Vec<Func>,
     /// Functions whose address may be taken: address to function number.
     pub(crate) addresses: Vec<(u64, u32)>,
+    /// First and last byte of each `.const` variable, where somebody asks for the space of an address.
+    pub(crate) constants: Vec<(u64, u64)>,
     /// Bytes of static shared memory; dynamic shared memory starts behind, at `dynamic_start`.
     pub(crate) static_shared: u32,
     pub(crate) dynamic_start: u32,

@@ -183,6 +183,11 @@ pub(super) fn cvta(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 pub(super) fn isspacep(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst_pred(operand(i, 0)?)?;
     let address = cx.src(operand(i, 1)?, Type::U64)?;
+    let variables = cx.builder.symbols.variables.values();
+    let constants = variables.filter(|symbol| symbol.space == Space::Const && symbol.bytes > 0);
+    cx.builder.program.constants = constants
+        .map(|symbol| (symbol.address, symbol.address + symbol.bytes - 1))
+        .collect();
     cx.push(Kind::IsSpace {
         d,
         address,

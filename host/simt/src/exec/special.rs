@@ -96,13 +96,19 @@ impl<O: Observer> Machine<'_, O> {
     ) {
         let consts = &self.setup.program.consts;
         let at = warp.read(&split.frame, address, consts);
+        let constants = &self.setup.program.constants;
         let mut found = 0;
         for lane in lanes(exec) {
+            let held = |(first, last): &(u64, u64)| (*first..=*last).contains(&at[lane]);
+            let constant = constants.iter().any(held);
             let is = match (windows::space(at[lane]), space) {
                 // The window starts with the CTA's own memory.
                 (Space::Shared, Space::Shared) => at[lane] - windows::SHARED < windows::SHARED_STEP,
                 (Space::Shared, Space::SharedCluster) => true,
-                // Constants lie in device memory, so an address there is of both spaces.
+                // Constants lie in device memory, but an address of one is not global: the code that
+                // ptxas makes compares it with their bounds.
+                (Space::Global, Space::Const) => constant,
+                (Space::Global, Space::Global) => !constant,
                 (have, want) => have == want,
             };
             found |= u32::from(is) << lane;
