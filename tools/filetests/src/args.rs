@@ -1,4 +1,4 @@
-//! `arg` and `out` values: `u32[64] zero`, `u32[4] 1 2 3 4`, `u32[64] = i * 2`, `u32 5`, `f32 1.5`.
+//! `arg` and `out` values: `u32[64] zero`, `u32[4] 1 2 0x3 4`, `u32[64] = i * 2`, `u32 5`, `f32 1.5`.
 
 use anyhow::{Context, Result, bail};
 
@@ -63,8 +63,11 @@ fn scalar(ty: &str, value: &str) -> Result<Vec<u8>> {
             .to_le_bytes()
             .to_vec()),
         _ => {
-            let parsed: i128 = value.parse().with_context(bad)?;
-            encode(ty, parsed as u64)
+            let parsed = match value.strip_prefix("0x") {
+                Some(digits) => i128::from_str_radix(digits, 16),
+                None => value.parse(),
+            };
+            encode(ty, parsed.with_context(bad)? as u64)
         }
     }
 }
@@ -92,12 +95,16 @@ mod tests {
             parse("s16[2] -1 0").unwrap(),
             Arg::Buffer(vec![255, 255, 0, 0])
         );
+        assert_eq!(
+            parse("u16[2] 0xff01 2").unwrap(),
+            Arg::Buffer(vec![1, 255, 2, 0])
+        );
         assert_eq!(parse("u8[3] 9").unwrap(), Arg::Buffer(vec![9, 9, 9]));
         assert_eq!(
             parse("f32 1.5").unwrap(),
             Arg::Scalar(1.5f32.to_le_bytes().to_vec())
         );
-        for text in ["u32[2] 1 2 3", "q32 1", "u32[x] zero", "u32 one"] {
+        for text in ["u32[2] 1 2 3", "q32 1", "u32[x] zero", "u32 one", "u32 0xg"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

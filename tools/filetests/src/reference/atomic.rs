@@ -27,7 +27,7 @@ pub(super) fn update(op: &Opcode<'_>, inputs: &[u64]) -> Result<Expected> {
         "dec" => old - 1,
         // "Current implementation of atom.add.f32 on global memory flushes subnormal inputs and
         // results to sign-preserving zero".
-        "add" if ty == "f32" && op.has("global") => return eval("add.ftz.f32", inputs),
+        "add" if ty == "f32" && !op.has("shared") => return eval("add.ftz.f32", inputs),
         _ => return eval(&format!("{operation}.{ty}"), inputs),
     };
     Ok(Expected::Exact(new as u64))

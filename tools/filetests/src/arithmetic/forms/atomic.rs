@@ -37,6 +37,21 @@ pub(super) fn forms() -> Vec<Form> {
             }
         }
     }
+    // Generic addresses, which are global here, and strong ones.
+    for (opcode, ty) in [
+        ("atom.add.f32", "f32"),
+        ("atom.add.f64", "f64"),
+        ("atom.add.noftz.f16", "f16"),
+        ("atom.inc.u32", "u32"),
+        ("red.max.s64", "s64"),
+        ("red.add.noftz.bf16x2", "bf16x2"),
+        ("atom.acq_rel.cta.shared.add.u32", "u32"),
+        ("atom.acquire.sys.global.or.b32", "b32"),
+        ("atom.shared::cluster.add.u32", "u32"),
+        ("red.release.gpu.global.min.s32", "s32"),
+    ] {
+        forms.push(form(opcode, ty, 1));
+    }
     for name in ["atom", "red"] {
         for (vector, count) in [("v2", 2), ("v4", 4), ("v8", 8)] {
             for ty in HALVES {
@@ -72,7 +87,7 @@ fn registers(name: &str, first: usize, count: usize) -> String {
 /// afterwards into the last ones.
 fn form(opcode: &str, ty: &'static str, count: usize) -> Form {
     let returns = opcode.starts_with("atom");
-    let shared = opcode.contains(".shared.");
+    let shared = opcode.contains(".shared");
     let cas = opcode.contains(".cas.");
     let bits = width(ty).unwrap_or(64);
     let (space, place, mut text) = match shared {
