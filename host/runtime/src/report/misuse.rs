@@ -4,7 +4,7 @@ use super::advice::Advice;
 use crate::log::Misuse;
 
 /// The rule of all of them.
-const RULE: &str = "CR007";
+pub(super) const RULE: &str = "CR007";
 
 /// True when it is told as a warning: devices do what the program meant, though nothing promises it.
 pub(super) fn is_harmless(misuse: Misuse) -> bool {
