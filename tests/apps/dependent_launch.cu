@@ -3,6 +3,7 @@
 // Racy: it reads before it waits.
 //@ expect(clean): no-race
 //@ expect(racy): race
+//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
 //@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
 #include "app.h"
 

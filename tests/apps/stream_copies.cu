@@ -6,6 +6,7 @@
 //@ says(racy): error[CR014]
 //@ says(racy): first: cudaMemset or its like, in the default stream
 //@ says(racy): second: cudaMemcpy or its like, in the default stream
+//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
 //@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
 #include "app.h"
 

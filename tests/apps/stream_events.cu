@@ -3,6 +3,7 @@
 // Racy: the sums are not ordered behind what fills the buffer, in none of these ways.
 //@ expect(clean): no-race
 //@ expect(racy): race
+//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
 //@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
 #include "app.h"
 

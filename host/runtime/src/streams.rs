@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub use shadow::streams::Footprint;
-pub use shadow::streams::{Fork, Kind, Order, Stream, Turn};
+pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
 use shadow::streams::{Meeting, Touch};
 
 use crate::instructions::Instructions;
@@ -12,6 +11,9 @@ use crate::log;
 
 /// Pieces of work that are remembered.
 const PIECES: usize = 1024;
+/// As many go on being remembered although nothing is known of them, and all streams that there are
+/// have them behind them.
+const UNKNOWN: usize = 64;
 /// How much of their footprints is, in all: 1 GiB.
 const RUNS: usize = 1 << 25;
 
@@ -230,13 +232,18 @@ impl Streams {
 
     /// Keeps the memory that this takes in bounds.
     fn limit(&mut self) {
+        let order = &self.order;
+        if self.pieces.len() > UNKNOWN {
+            let over = |piece: &Piece| order.streams_know(&piece.at.turn);
+            self.pieces
+                .retain(|piece| piece.touched.is_some() || !over(piece));
+        }
         let runs = |piece: &Piece| piece.touched.as_ref().map_or(0, Touched::len);
         let mut all: usize = self.pieces.iter().map(runs).sum();
         if self.pieces.len() <= PIECES && all <= RUNS {
             return;
         }
         // What follows only on streams that do not exist yet goes first.
-        let order = &self.order;
         self.pieces
             .retain(|piece| !order.streams_know(&piece.at.turn));
         all = self.pieces.iter().map(runs).sum();

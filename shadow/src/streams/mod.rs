@@ -10,4 +10,4 @@ mod footprint;
 mod order;
 
 pub use footprint::{Footprint, Meeting, Touch};
-pub use order::{Clock, Fork, Kind, Order, Stream, Turn};
+pub use order::{Fork, Kind, Order, Stream, Turn};

@@ -40,7 +40,7 @@ impl Stream {
 /// What has come before a point: of each lane, that many pieces of work. A lane is a stream, or the
 /// node of a graph in one of its launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock(BTreeMap<u64, u64>);
+struct Clock(BTreeMap<u64, u64>);
 
 impl Clock {
     fn join(&mut self, other: &Clock) {

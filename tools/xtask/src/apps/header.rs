@@ -82,11 +82,12 @@ struct Key {
 }
 
 /// Every key there is; `docs/adding-a-test.md` explains them.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "variants",
     "expect",
     "exit",
     "not-as-on-gpu",
+    "unseen-in-fast",
     "says",
     "stdout",
     "nvcc",
