@@ -206,7 +206,7 @@ impl Session {
         followed = followed.and_then(|()| gpu.record(found, flight.stream));
         match (error, followed) {
             (refused, Ok(())) => self.flights.push(Flight { refused, ..flight }),
-            // What was sent ahead of it may not have arrived, but the context is of no use any more.
+            // What was sent ahead may not have arrived, but the context is of no use any more.
             (Some(error), Err(_)) => self.land(
                 Flight {
                     refused: Some(error),
@@ -214,6 +214,10 @@ impl Session {
                 },
                 None,
             ),
+            // The launch has failed already and ended its context.
+            (None, Err(error)) if gpu.passed(&flight.events[0]).is_err() => {
+                self.land(flight, Some(error.to_string()));
+            }
             // Nobody will know when it has ended.
             (None, Err(error)) => {
                 let why = format!("the launch cannot be followed: {error}");
@@ -309,14 +313,13 @@ impl Session {
             if used.any(|node| (node.context, node.parameter) == (of.0, Some(of.1))) {
                 continue;
             }
-            if let Some(place) = self.places.remove(&of) {
-                let context = of.0;
-                self.retired.push(Retired {
+            let context = of.0;
+            self.retired
+                .extend(self.places.remove(&of).map(|place| Retired {
                     context,
                     place,
                     before,
-                });
-            }
+                }));
         }
     }
 
@@ -591,8 +594,7 @@ impl Session {
             let judged = journal.map(Reference::finish);
             self.checker.end(gpu, begun, outcome, judged);
         }
-        [before, behind, found]
-            .into_iter()
-            .for_each(|event| gpu.put_back(event));
+        let events = [before, behind, found];
+        events.into_iter().for_each(|event| gpu.put_back(event));
     }
 }

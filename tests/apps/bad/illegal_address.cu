@@ -3,6 +3,7 @@
 //@ expect(clean): no-race
 //@ expect(racy): race
 //@ exit(clean): 3
+//@ says(clean): 2 launches checked
 //@ stdout: the program sees: an illegal memory access was encountered
 #include "../app.h"
 
