@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Order, Scope};
+use shadow::hb::{Access, Kind, LANES, Scope};
 use shadow::streams::{Footprint, Touch};
 use simt::{Bytes, Executing};
 
@@ -67,15 +67,15 @@ impl Follower {
         if space != Space::Global {
             return;
         }
-        let strong = !matches!(access.order, Order::Weak | Order::ReadOnly);
+        let scope = access.order.scope();
         // A weak vector is one access; the size of its elements matters to nobody.
-        let (bytes, elements) = match strong {
+        let (bytes, elements) = match scope.is_some() {
             true => (access.bytes, access.elements),
             false => (access.bytes * access.elements, 1),
         };
         let touch = Touch {
             writes: access.kind != Kind::Load,
-            wide: strong && scope(access.order) >= Some(Scope::Gpu),
+            wide: scope >= Some(Scope::Gpu),
             bytes,
             site: access.site,
         };
@@ -115,14 +115,4 @@ impl Follower {
 /// The first lane of a warp.
 fn first(who: Executing) -> u64 {
     who.cta << THREADS_LOG2 | u64::from(who.warp * LANES)
-}
-
-fn scope(order: Order) -> Option<Scope> {
-    match order {
-        Order::Weak | Order::ReadOnly => None,
-        Order::Relaxed(scope)
-        | Order::Acquire(scope)
-        | Order::Release(scope)
-        | Order::AcqRel(scope) => Some(scope),
-    }
 }

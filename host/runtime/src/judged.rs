@@ -22,7 +22,7 @@ impl Overtaken {
     pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
         let strong = |site| {
             let order = instructions.access(site).map(|access| access.order);
-            order.is_some_and(|order| !matches!(order, Order::Weak | Order::ReadOnly))
+            order.and_then(Order::scope).is_some()
         };
         let [a, b] = [race.earlier.site, race.later.site];
         self.0.is_empty()

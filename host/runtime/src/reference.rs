@@ -325,7 +325,7 @@ impl Observer for Reference {
         };
         let judged = self.judges(space);
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
-        let observes = !matches!(access.order, Order::Weak | Order::ReadOnly);
+        let observes = access.order.scope().is_some();
         if judged && access.kind == Kind::Load && observes {
             for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
                 let me = warp(who).lane(lane);

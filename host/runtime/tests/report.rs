@@ -6,6 +6,7 @@ use std::path::Path;
 
 use runtime::log::{
     Allocation, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread, Value,
+    Why, Work,
 };
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
@@ -221,6 +222,46 @@ fn pairs_are_merged_over_directions_launches_and_schedules() {
     assert_eq!(report.stats.latencies[0].bins[0].launches, 2);
     assert_ne!(report.races[0].id, report.races[1].id);
     assert_valid(&report);
+}
+
+#[test]
+fn a_race_between_streams_is_not_one_of_the_launch() {
+    let (_folder, sources) = sources();
+    let between = || {
+        let Event::Race(within) = race(2, 2, 1, 3) else {
+            unreachable!("a race is one");
+        };
+        let work = |launch, stream: &str| Work {
+            launch,
+            stream: stream.into(),
+        };
+        Event::Race(Box::new(Race {
+            why: Why::Streams,
+            work: vec![
+                work(Some(1), "the default stream"),
+                work(Some(2), "stream #1"),
+            ],
+            ..*within
+        }))
+    };
+    let mut log = log(None, vec![race(2, 2, 1, 3), between(), between()]);
+    log.events.push(Event::Launch(Box::new(launch(2))));
+    let logs = [log];
+    let report = Report::build(&logs, &context(), &sources);
+    assert_valid(&report);
+    let rules: Vec<&str> = report.races.iter().map(|race| race.rule.as_str()).collect();
+    assert_eq!(rules, ["CR003", "CR014"]);
+    assert_eq!((report.races[0].count, report.races[1].count), (3, 6));
+    let text = render(&report, &sources);
+    for line in [
+        "first: count(int*)  launch #1, grid",
+        "second: count(int*)  launch #2, grid",
+        "in the default stream",
+        "let stream #1 wait for it",
+        "does not wait for the default stream",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
 }
 
 #[test]

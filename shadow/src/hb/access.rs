@@ -47,8 +47,8 @@ impl Engine {
             site: access.site,
             copy: 0,
         };
-        let plain = matches!(access.order, Order::Weak | Order::ReadOnly)
-            && matches!(access.kind, Kind::Load | Kind::Store);
+        let plain =
+            access.order.scope().is_none() && matches!(access.kind, Kind::Load | Kind::Store);
         // A vector is one access to aligned bytes.
         let whole = |key: u64| {
             key % LINE + bytes <= LINE && (access.elements == 1 || key.is_multiple_of(bytes))

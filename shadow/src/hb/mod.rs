@@ -91,6 +91,19 @@ pub enum Order {
 }
 
 impl Order {
+    /// The scope of a strong access; none for a weak one.
+    pub fn scope(self) -> Option<Scope> {
+        match self {
+            Order::Weak | Order::ReadOnly => None,
+            Order::Relaxed(scope)
+            | Order::Acquire(scope)
+            | Order::Release(scope)
+            | Order::AcqRel(scope) => Some(scope),
+        }
+    }
+}
+
+impl Order {
     fn strength(self) -> Strength {
         match self {
             Self::Weak => Strength::Weak,

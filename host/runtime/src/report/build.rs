@@ -76,8 +76,11 @@ struct Builder<'a> {
     /// A signal has interrupted a launch.
     interrupted: bool,
     /// Index of the race, and the rank of its witness.
-    races: HashMap<[Side; 2], (usize, Rank)>,
+    races: HashMap<Pair, (usize, Rank)>,
 }
+
+/// The places of a race, and whether it is one between streams: what orders the one orders not the other.
+type Pair = ([Side; 2], bool);
 
 /// How much a witness says: whether it is certain, how far apart its threads are, and whether it
 /// shows more than one value.
@@ -313,8 +316,9 @@ impl<'a> Builder<'a> {
             self.report.notes.push(text.to_owned());
             return;
         };
-        let mut key = [first, second].map(|(site, module)| side(site, said.origin(module)));
-        key.sort();
+        let mut sides = [first, second].map(|(site, module)| side(site, said.origin(module)));
+        sides.sort();
+        let key = (sides, race.why == log::Why::Streams);
         let known = self.races.get(&key).copied();
         let rank = (race.decided, reach(race.level), !race.same_value);
         let index = match known {
@@ -418,7 +422,7 @@ impl<'a> Builder<'a> {
             launches: Vec::new(),
             seeds: Vec::new(),
             kernel: match launch {
-                Some(launch) => streams::launched(launch),
+                Some(launch) => launched(launch),
                 None => KernelLaunch {
                     name: demangle(&kernel),
                     mangled: kernel,
@@ -496,6 +500,17 @@ impl<'a> Builder<'a> {
             () => Outcome::Clean,
         };
         report
+    }
+}
+
+/// A launch as reports name it.
+pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
+    KernelLaunch {
+        name: demangle(&launch.kernel),
+        mangled: launch.kernel.clone(),
+        launch: launch.launch,
+        grid: launch.grid,
+        block: launch.block,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Races between pieces of work of different streams.
 
 use super::advice::{Advice, kind, verb};
-use super::model::{Access, KernelLaunch, Work};
+use super::build::launched;
+use super::model::{Access, Work};
 use crate::log;
-use crate::names::demangle;
 
 const RULE: &str = "CR014";
 
@@ -62,15 +62,4 @@ pub(super) fn work<'a>(
             stream: work.stream.clone(),
         })
         .collect()
-}
-
-/// A launch as reports name it.
-pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
-    KernelLaunch {
-        name: demangle(&launch.kernel),
-        mangled: launch.kernel.clone(),
-        launch: launch.launch,
-        grid: launch.grid,
-        block: launch.block,
-    }
 }
