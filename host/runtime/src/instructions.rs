@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, MemoryKind, MemoryOp, Semantics, SyncOp};
-use shadow::hb::{Access, Kind, Order, Scope};
+use shadow::hb::{Access, Kind, Order, Scope, Waited};
 
 use crate::{grid, log, names};
 
@@ -36,8 +36,8 @@ pub(crate) struct Meaning {
     pub(crate) line: u32,
     /// An operation on an mbarrier that lets it expect bytes.
     pub(crate) expects: bool,
-    /// For a wait: how many groups may be left; none for all copies.
-    pub(crate) left: Option<u32>,
+    /// What it waits for, if it waits for copies.
+    pub(crate) waited: Waited,
     /// The part of a barrier of the grid that it is.
     pub(crate) grid: Option<grid::Part>,
 }
@@ -89,7 +89,7 @@ impl Instructions {
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
                     expects: instruction.has("expect_tx"),
-                    left: left(instruction),
+                    waited: waited(instruction),
                     grid: grid_barriers.part(statement),
                 };
                 all.by_offset
@@ -126,10 +126,16 @@ fn swaps(instruction: &Instruction, op: &MemoryOp) -> bool {
 }
 
 /// `cp.async.wait_group n` leaves `n` groups, `wait_all` none.
-fn left(instruction: &Instruction) -> Option<u32> {
-    match instruction.operands.first() {
-        Some(Operand::Int(count)) if instruction.has("wait_group") => u32::try_from(*count).ok(),
-        _ => None,
+fn waited(instruction: &Instruction) -> Waited {
+    Waited {
+        left: match instruction.operands.first() {
+            Some(Operand::Int(count)) if instruction.has("wait_group") => {
+                u32::try_from(*count).ok()
+            }
+            _ => None,
+        },
+        bulk: instruction.has("bulk"),
+        reads: instruction.has("read"),
     }
 }
 

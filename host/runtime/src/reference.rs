@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Scope,
-    Shape, Swap, Thread, Time, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Shape,
+    Swap, Thread, Time, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -474,8 +474,10 @@ impl Observer for Reference {
             return;
         };
         match meaning.sync {
-            Some(SyncOp::CommitGroup) => self.with(|engine| engine.commit(warp(who), who.lanes)),
-            _ => self.with(|engine| engine.wait(warp(who), who.lanes, meaning.left)),
+            Some(SyncOp::CommitGroup) => {
+                self.with(|engine| engine.commit(warp(who), who.lanes, meaning.proxy));
+            }
+            _ => self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited)),
         }
     }
 
@@ -541,9 +543,7 @@ impl Observer for Reference {
                 });
             }
             MbarrierOp::CopyArrive => {
-                // It arrives when the thread's copies are complete.
-                self.with(|engine| engine.wait(warp(who), who.lanes, None));
-                self.with(|engine| engine.mbarrier_arrive(me, at, Some(Scope::Cta), over));
+                self.with(|engine| engine.copies_arrive(me, at, over));
             }
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             MbarrierOp::TestWait | MbarrierOp::TryWait if over => {

@@ -4,7 +4,7 @@
 
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Order, Place, Race, Scope, Shape,
-    Warp,
+    Waited, Warp,
 };
 
 /// A kernel.
@@ -413,14 +413,19 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
                     let engine = &mut gpu.engine;
                     engine.copy(of.lane(lane), (from, 16), (to, 16), ends, race);
                 }
-                gpu.engine.commit(of, u32::MAX);
+                gpu.engine.commit(of, u32::MAX, false);
             }
         };
         issue(gpu, 0);
         for tile in 0..8 {
             issue(gpu, tile + 1);
             for of in gpu.all(cta) {
-                gpu.engine.wait(of, u32::MAX, Some(1));
+                let waited = Waited {
+                    left: Some(1),
+                    bulk: false,
+                    reads: false,
+                };
+                gpu.engine.wait(of, u32::MAX, waited);
             }
             gpu.barrier(cta);
             for of in gpu.all(cta) {

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use super::clock::Time;
+use super::copy::Copies;
 use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
@@ -22,6 +24,8 @@ pub(crate) struct Weak {
     pub(crate) site: u32,
     /// Number of the copies that it belongs to, else 0.
     pub(crate) copy: u32,
+    /// See [`Who::maker`].
+    pub(crate) maker: Option<(Id, Time)>,
 }
 
 impl Engine {
@@ -46,6 +50,7 @@ impl Engine {
             read_only: access.order == Order::ReadOnly,
             site: access.site,
             copy: 0,
+            maker: None,
         };
         let plain =
             access.order.scope().is_none() && matches!(access.kind, Kind::Load | Kind::Store);
@@ -81,6 +86,7 @@ impl Engine {
             ctas,
             memory,
             releases,
+            copies,
             crowd,
             stamp,
             ..
@@ -98,6 +104,7 @@ impl Engine {
                 met: &met,
                 crowd: *crowd,
                 times: &view.times,
+                maker: weak.maker,
             };
             run.lines(mask, |line, lanes, map, words| {
                 let row = Row {
@@ -113,7 +120,7 @@ impl Engine {
                 };
                 let outcome = history.weak(&who, line, (row, weak.writes), &mut |at, hit| {
                     let word = line * (LINE / WORD) + u64::from(at);
-                    found(race(warp, weak.site, word, &hit));
+                    found(race(copies, (warp, weak.site), word, &hit));
                 });
                 if outcome.displaced {
                     for lane in each(lanes) {
@@ -132,6 +139,7 @@ impl Engine {
             ctas,
             memory,
             releases,
+            copies,
             crowd,
             stamp,
             ..
@@ -147,6 +155,7 @@ impl Engine {
             met: &met,
             crowd: *crowd,
             times,
+            maker: None,
         };
         let class = Class {
             writes: access.kind != Kind::Load,
@@ -183,7 +192,7 @@ impl Engine {
             };
             let sees = (continues, observes);
             let outcome = history.access(&who, word, entry, sees, &mut |hit| {
-                found(race(me.warp(), access.site, word, &hit));
+                found(race(copies, (me.warp(), access.site), word, &hit));
             });
             if outcome.displaced && class.strength == Strength::Weak {
                 releases.weak_write(key, access.bytes);
@@ -264,7 +273,7 @@ impl Engine {
 }
 
 /// A race of a lane of `warp` at a word.
-fn race(warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
+fn race(copies: &Copies, (warp, site): (Warp, u32), word: u64, hit: &Hit<'_>) -> Race {
     let Hit {
         rule,
         earlier,
@@ -278,7 +287,7 @@ fn race(warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
             site,
         },
         earlier: Side {
-            thread: earlier.warp.lane_of(earlier_lanes),
+            thread: copies.issuer(earlier.warp.lane_of(earlier_lanes)),
             site: earlier.site,
         },
         place: Place::of(word * WORD),

@@ -235,40 +235,48 @@ impl Engine {
     ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
-        let phases = self.mbarriers.entry(at.key()).or_default();
-        if let Some(scope) = release
-            && let Some(cta) = self.ctas.get_mut(&me.cta)
-        {
-            let clocks = cta.lanes(me.warp);
-            clocks.raise(1 << me.lane, self.now);
-            let times = &clocks.view(me.lane).times;
-            let mut published = Sparse::default();
-            times.publish(&mut published, me.warp(), 1 << me.lane, false);
-            let current = &mut phases.current;
-            current.of_cta.entry(me.cta).or_default().join(&published);
-            if scope >= Scope::Cluster {
-                current.wide.join(&published);
-            }
-            clocks.update(1 << me.lane, |view, _| view.times.own += 1);
+        if let Some(scope) = release {
+            self.arrive_at(me, at, scope, &Sparse::default());
         }
         if completes {
             self.mbarrier_complete(at);
         }
+    }
+
+    /// The current phase of an asynchronous barrier gets to know what a thread knows, and copies of its.
+    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
+        let Some(cta) = self.ctas.get_mut(&me.cta) else {
+            return;
+        };
+        let clocks = cta.lanes(me.warp);
+        clocks.raise(1 << me.lane, self.now);
+        let times = &clocks.view(me.lane).times;
+        let mut published = Sparse::default();
+        times.publish(&mut published, me.warp(), 1 << me.lane, false);
+        published.join(copies);
+        let current = &mut self.mbarriers.entry(at.key()).or_default().current;
+        current.of_cta.entry(me.cta).or_default().join(&published);
+        if scope >= Scope::Cluster {
+            current.wide.join(&published);
+        }
+        clocks.update(1 << me.lane, |view, _| view.times.own += 1);
         self.classify(me.warp());
     }
 
     /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
     pub fn mbarrier_complete(&mut self, at: Place) {
-        let landed = self.land(at.key());
         let phases = self.mbarriers.entry(at.key()).or_default();
-        let mut current = core::mem::take(&mut phases.current);
-        for (thread, time) in landed {
-            current.wide.raise(thread, time);
-            let of_cta = current.of_cta.entry(thread.cta).or_default();
-            of_cta.raise(thread, time);
-        }
+        let current = core::mem::take(&mut phases.current);
         phases.earlier = phases.complete.clone();
         phases.complete.join(&current);
+    }
+
+    /// The asynchronous barriers in the shared memory of a CTA end with it.
+    pub(crate) fn exit_mbarriers(&mut self, cta: u64) {
+        let of_cta =
+            |key: u64| matches!(Place::of(key), Place::Shared { cta: of, .. } if of == cta);
+        self.mbarriers.retain(|&key, _| !of_cta(key));
+        self.copies.forget_mbarriers(of_cta);
     }
 
     /// An asynchronous barrier is made anew.

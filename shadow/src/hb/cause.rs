@@ -1,7 +1,7 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
 use super::place::{Scope, Thread};
-use super::{Engine, Race};
+use super::{Engine, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +35,9 @@ impl Engine {
     /// What is missing between the accesses of a race that was found just now; none when nothing
     /// comes near.
     pub fn cause(&self, race: &Race) -> Option<Cause> {
+        if race.rule == Rule::Asynchronous {
+            return None;
+        }
         let (me, them) = (race.later.thread, race.earlier.thread);
         let cta = self.ctas.get(&me.cta)?;
         let view = match cta.known(me.warp) {

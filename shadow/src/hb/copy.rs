@@ -2,17 +2,21 @@
 //!
 //! PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy". Nothing orders a copy
 //! with other accesses while it is under way, not even those of its own thread.
+//!
+//! A copy that ends with a group becomes its thread's own when that waits for the group. A copy that
+//! ends with an asynchronous barrier is made by somebody else from the start, whom nobody knows but
+//! by that barrier.
 
 use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
 use super::access::Weak;
-use super::clock::Time;
+use super::clock::{Sparse, Time};
 use super::history::{LINE, WORD};
-use super::place::{Thread, Warp};
+use super::place::{Id, Scope, Thread, Warp};
 use super::row::Run;
-use super::{Engine, Place, Race, barrier, each};
+use super::{Engine, Place, Race, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,27 +27,78 @@ pub enum Completion {
     Mbarrier(Place),
 }
 
-/// Words that a copy accesses.
+/// What lanes wait for: `cp.async.wait_group`, `cp.async.wait_all`, `cp.async.bulk.wait_group`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// Until at most so many groups are under way; none for all copies, in groups or not.
+    pub left: Option<u32>,
+    /// For bulk copies; these have groups of their own.
+    pub bulk: bool,
+    /// Only until they have read their sources (`.read`).
+    pub reads: bool,
+}
+
+/// A copy that ends with a group.
 #[derive(Clone, Debug)]
 struct Copy {
     number: u32,
-    thread: Thread,
-    /// Its thread's time when it was issued; nothing else has that when it ends with a barrier.
-    time: Time,
+    /// The words it reads, and those it writes, until somebody has waited for that.
     words: [Option<(u64, u64)>; 2],
+    /// Who makes it and when, if it ends with an asynchronous barrier too.
+    maker: Option<(Thread, Time)>,
 }
 
-/// Copies under way.
+/// Copies of a thread that end with groups.
+#[derive(Clone, Debug, Default)]
+struct Groups {
+    /// Those not in a group yet.
+    open: Vec<Copy>,
+    /// Oldest first.
+    closed: Vec<Vec<Copy>>,
+}
+
+/// The first CTA that the launch does not have.
+const MAKERS: u64 = 1 << 47;
+
+/// Who makes the copies that end with asynchronous barriers: for each barrier, and each CTA that
+/// issues such copies, a CTA that the launch does not have, with threads for those that issue them;
+/// another one for those that end with groups too.
+#[derive(Clone, Debug, Default)]
+struct Makers {
+    /// By key of the barrier, by the CTA, and by whether there are groups.
+    numbers: HashMap<(u64, u64, bool), u64>,
+    /// Whose copies they are, by number.
+    ctas: Vec<u64>,
+}
+
+/// All copies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     count: u32,
     /// Who issued the last one, by which instruction: the lanes of a warp share a number.
     last: Option<(Thread, u32)>,
-    /// By thread: those not in a group yet, then the groups, oldest first.
-    open: HashMap<Thread, Vec<Copy>>,
-    groups: HashMap<Thread, Vec<Vec<Copy>>>,
-    /// By key of the barrier.
-    mbarriers: HashMap<u64, Vec<Copy>>,
+    /// By thread, bulk copies apart.
+    groups: HashMap<(Thread, bool), Groups>,
+    makers: Makers,
+}
+
+impl Id {
+    /// True when it makes copies for warps of the launch.
+    pub(crate) fn makes_copies(self) -> bool {
+        self.warp().cta >= MAKERS
+    }
+}
+
+impl Makers {
+    fn of(&mut self, me: Thread, barrier: Place, groups: bool) -> Thread {
+        let key = (barrier.key(), me.cta, groups);
+        let number = *self.numbers.entry(key).or_insert_with(|| {
+            self.ctas.push(me.cta);
+            self.ctas.len() as u64 - 1
+        });
+        let cta = MAKERS + number;
+        Thread { cta, ..me }
+    }
 }
 
 impl Copies {
@@ -58,12 +113,27 @@ impl Copies {
 
     /// Nobody waits any more for the groups of threads that end.
     pub(crate) fn exit(&mut self, warp: Warp, lanes: u32) {
-        if self.open.is_empty() && self.groups.is_empty() {
+        if self.groups.is_empty() {
             return;
         }
         for me in barrier::threads(warp, lanes) {
-            self.open.remove(&me);
-            self.groups.remove(&me);
+            self.groups.remove(&(me, false));
+            self.groups.remove(&(me, true));
+        }
+    }
+
+    /// Some asynchronous barriers are gone.
+    pub(crate) fn forget_mbarriers(&mut self, gone: impl Fn(u64) -> bool) {
+        self.makers.numbers.retain(|&(at, ..), _| !gone(at));
+    }
+
+    /// The thread of the launch that has issued what `by` has made; `by` itself if that is one.
+    pub(crate) fn issuer(&self, by: Thread) -> Thread {
+        let number = by.cta.checked_sub(MAKERS);
+        let cta = number.and_then(|number| self.makers.ctas.get(number as usize));
+        Thread {
+            cta: cta.copied().unwrap_or(by.cta),
+            ..by
         }
     }
 }
@@ -82,15 +152,13 @@ impl Engine {
         self.stats.accesses += 1;
         let number = self.copies.number(me, site);
         self.enter(me.warp());
-        let mut time = self.knows(me, me);
-        let alone = ends != Completion::Group;
-        if alone {
-            time = (time + 1).max(self.now);
-            self.advance(me, time);
-        }
         if bulk {
             self.proxied(me, (from, read), site, &mut found);
         }
+        let maker = match ends {
+            Completion::Group => None,
+            Completion::Mbarrier(at) => Some((self.copies.makers.of(me, at, false), number)),
+        };
         let mut words = [None; 2];
         let sides = [(false, from, read), (true, to, written)];
         for (side, (writes, place, bytes)) in sides.into_iter().enumerate() {
@@ -100,7 +168,8 @@ impl Engine {
                 writes,
                 read_only: false,
                 site,
-                copy: number,
+                copy: if maker.is_none() { number } else { 0 },
+                maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
             };
             while key < end {
                 let part = (LINE - key % LINE).min(end - key);
@@ -108,73 +177,124 @@ impl Engine {
                 key += part;
             }
         }
-        if alone {
-            self.advance(me, time + 1);
-        }
-        let copy = Copy {
-            number,
-            thread: me,
-            time,
-            words,
-        };
-        match ends {
-            Completion::Group => self.copies.open.entry(me).or_default().push(copy),
-            Completion::Mbarrier(at) => {
-                let of = self.copies.mbarriers.entry(at.key()).or_default();
-                of.push(copy);
+        match (ends, maker) {
+            (Completion::Mbarrier(at), Some(maker)) => {
+                // It comes after all that its issuer knows, and before the end of the phase.
+                let mut known = Sparse::default();
+                known.raise(maker.0, maker.1);
+                self.arrive_at(me, at, Scope::Cluster, &known);
+            }
+            _ => {
+                let groups = self.copies.groups.entry((me, bulk)).or_default();
+                groups.open.push(Copy {
+                    number,
+                    words,
+                    maker: None,
+                });
             }
         }
     }
 
-    /// Lanes close a group of copies.
-    pub fn commit(&mut self, warp: Warp, lanes: u32) {
+    /// Lanes close a group of copies: bulk copies, or others.
+    pub fn commit(&mut self, warp: Warp, lanes: u32, bulk: bool) {
         for me in barrier::threads(warp, lanes) {
-            let open = self.copies.open.remove(&me).unwrap_or_default();
-            let groups = self.copies.groups.entry(me).or_default();
-            groups.push(open);
+            let groups = self.copies.groups.entry((me, bulk)).or_default();
+            groups.closed.push(core::mem::take(&mut groups.open));
         }
     }
 
-    /// Lanes wait until at most `left` of their groups are under way; none for all copies, in
-    /// groups or not.
-    pub fn wait(&mut self, warp: Warp, lanes: u32, left: Option<u32>) {
-        for lane in each(lanes) {
-            let me = warp.lane(lane);
+    /// Lanes wait for copies of their own.
+    pub fn wait(&mut self, warp: Warp, lanes: u32, waited: Waited) {
+        let Waited { left, bulk, reads } = waited;
+        for me in barrier::threads(warp, lanes) {
             let mut done = Vec::new();
-            if let Some(groups) = self.copies.groups.get_mut(&me) {
-                let over = groups.len().saturating_sub(left.unwrap_or(0) as usize);
-                done.extend(groups.drain(..over).flatten());
-            }
-            if left.is_none() {
-                done.extend(self.copies.open.remove(&me).unwrap_or_default());
+            if let Some(groups) = self.copies.groups.get_mut(&(me, bulk)) {
+                let over = groups
+                    .closed
+                    .len()
+                    .saturating_sub(left.unwrap_or(0) as usize);
+                if reads {
+                    let over = groups.closed.iter_mut().take(over).flatten();
+                    done.extend(over.map(Copy::take_reads));
+                } else {
+                    done.extend(groups.closed.drain(..over).flatten());
+                }
+                if left.is_none() {
+                    done.append(&mut groups.open);
+                }
             }
             let now = self.knows(me, me);
-            done.iter().for_each(|copy| self.finish(copy, now));
+            let mut learned = Sparse::default();
+            for copy in done {
+                match copy.maker {
+                    Some((by, time)) => learned.raise(by, time),
+                    None => self.finish(me, &copy, (me, now)),
+                }
+            }
+            if let (false, Some(cta)) = (learned.is_empty(), self.ctas.get_mut(&me.cta)) {
+                let lanes = cta.lanes(me.warp);
+                lanes.update(1 << me.lane, |view, _| view.times.rest.join(&learned));
+                self.classify(me.warp());
+            }
         }
     }
 
-    /// The copies of an asynchronous barrier whose phase ends are complete. Gives their threads and
-    /// times.
-    pub(crate) fn land(&mut self, key: u64) -> Vec<(Thread, Time)> {
-        let done = self.copies.mbarriers.remove(&key).unwrap_or_default();
-        done.iter().for_each(|copy| self.finish(copy, copy.time));
-        done.iter().map(|copy| (copy.thread, copy.time)).collect()
+    /// The copies of a thread that end with its groups make it arrive at an asynchronous barrier
+    /// when they are complete (`cp.async.mbarrier.arrive`). `completes` when that ends the phase.
+    pub fn copies_arrive(&mut self, me: Thread, at: Place, completes: bool) {
+        self.enter(me.warp());
+        let Copies {
+            groups,
+            makers,
+            count,
+            last,
+        } = &mut self.copies;
+        let mut known = Sparse::default();
+        let mut begun = Vec::new();
+        if let Some(Groups { open, closed }) = groups.get_mut(&(me, false)) {
+            *count += 1;
+            *last = None;
+            let maker = (makers.of(me, at, true), *count);
+            for copy in closed.iter_mut().flatten().chain(open) {
+                match copy.maker {
+                    // It is known by the barrier that it ended with first, too.
+                    Some((by, time)) => known.raise(by, time),
+                    None => {
+                        copy.maker = Some(maker);
+                        known.raise(maker.0, maker.1);
+                        begun.push(copy.clone());
+                    }
+                }
+            }
+        }
+        for copy in &begun {
+            if let Some(maker) = copy.maker {
+                self.finish(me, copy, maker);
+            }
+        }
+        self.arrive_at(me, at, Scope::Cta, &known);
+        if completes {
+            self.mbarrier_complete(at);
+        }
     }
 
-    /// From now on the copy's accesses are its thread's own, at `time`.
-    fn finish(&mut self, copy: &Copy, time: Time) {
-        for words in copy.words.into_iter().flatten() {
+    /// From now on a copy's accesses are those of somebody, at a time.
+    fn finish(&mut self, issuer: Thread, copy: &Copy, by: (Thread, Time)) {
+        for (words, writes) in copy.words.into_iter().zip([false, true]) {
+            let Some(words) = words else { continue };
             let history = self.memory.of(Place::of(words.0 * WORD));
-            history.complete(words, copy.thread, copy.number, time);
+            history.complete(words, (issuer, copy.number, writes), by);
         }
     }
+}
 
-    /// A thread's own time becomes `time`.
-    fn advance(&mut self, me: Thread, time: Time) {
-        if let Some(cta) = self.ctas.get_mut(&me.cta) {
-            let lanes = cta.lanes(me.warp);
-            lanes.update(1 << me.lane, |view, _| view.times.own = time);
+impl Copy {
+    /// The part of it that has read its source.
+    fn take_reads(&mut self) -> Self {
+        Self {
+            number: self.number,
+            words: [self.words[0].take(), None],
+            maker: self.maker,
         }
-        self.classify(me.warp());
     }
 }

@@ -122,6 +122,7 @@ impl Engine {
             self.sc_cta.remove(&warp.cta);
             self.proxies.exit(warp.cta);
             self.memory.shared.remove(&warp.cta);
+            self.exit_mbarriers(warp.cta);
         }
     }
 }

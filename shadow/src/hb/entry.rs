@@ -89,6 +89,9 @@ pub(crate) struct Who<'a> {
     pub(crate) crowd: u32,
     /// Of all the lanes that do the access.
     pub(crate) times: &'a Times,
+    /// In whose name the access is remembered, and at which time of theirs, if not in their own;
+    /// the lanes are the same.
+    pub(crate) maker: Option<(Id, Time)>,
 }
 
 impl Entry {
@@ -174,8 +177,8 @@ impl List {
         }
     }
 
-    /// A copy of a thread is complete: its accesses are now its own, at `time`.
-    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, time: Time) {
+    /// See [`History::complete`](super::history::History::complete).
+    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, by: (Thread, Time)) {
         let mut parted = Vec::new();
         for entry in &mut self.entries {
             let lane = entry.lanes & 1 << thread.lane;
@@ -184,9 +187,10 @@ impl List {
             }
             entry.lanes &= !lane;
             parted.push(Entry {
+                warp: Id::of(by.0.warp()),
                 lanes: lane,
                 copy: 0,
-                time,
+                time: by.1,
                 ..*entry
             });
         }

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use super::clock::Time;
 use super::each;
 use super::entry::{Class, Entry, Who};
-use super::place::Thread;
+use super::place::{Id, Thread};
 use super::row::Row;
 use super::word::{Found, Hit, NAMED, Outcome, Word};
 
@@ -126,6 +126,9 @@ impl Line {
             }
         }
         row.made = made;
+        if let Some(maker) = who.maker {
+            (row.warp, row.time) = maker;
+        }
         let rows = match writes {
             true => &mut self.writes,
             false => &mut self.loads,
@@ -138,31 +141,35 @@ impl Line {
         }
     }
 
-    fn complete(&mut self, words: u32, thread: Thread, copy: u32, time: Time) {
-        for rows in [&mut self.writes, &mut self.loads] {
-            for at in 0..rows.len() {
-                let row = &mut rows[at];
-                let lane = row.lanes & 1 << thread.lane;
-                if row.copy != copy || row.warp.warp() != thread.warp() || lane == 0 {
-                    continue;
-                }
-                let done = Row {
-                    lanes: lane,
-                    words: row.map.words(lane) & row.words,
-                    copy: 0,
-                    time,
-                    ..*row
-                };
-                row.lanes &= !lane;
-                row.words &= row.map.words(row.lanes);
-                if done.words != 0 {
-                    push(rows, done);
-                }
+    fn complete(&mut self, words: u32, copy: (Thread, u32, bool), by: (Thread, Time)) {
+        let (thread, number, writes) = copy;
+        let rows = match writes {
+            true => &mut self.writes,
+            false => &mut self.loads,
+        };
+        for at in 0..rows.len() {
+            let row = &mut rows[at];
+            let lane = row.lanes & 1 << thread.lane;
+            if row.copy != number || row.warp.warp() != thread.warp() || lane == 0 {
+                continue;
             }
-            rows.retain(|row| row.words != 0);
+            let done = Row {
+                warp: Id::of(by.0.warp()),
+                lanes: lane,
+                words: row.map.words(lane) & row.words,
+                copy: 0,
+                time: by.1,
+                ..*row
+            };
+            row.lanes &= !lane;
+            row.words &= row.map.words(row.lanes);
+            if done.words != 0 {
+                push(rows, done);
+            }
         }
+        rows.retain(|row| row.words != 0);
         for at in each(words & self.own) {
-            self.word(at).complete(thread, copy, time);
+            self.word(at).complete(copy, by);
         }
     }
 
@@ -326,18 +333,18 @@ impl History {
         self.store[recent.1 as usize][at].get_or_insert_default()
     }
 
-    /// A copy of a thread is complete: its accesses of some words are now its own, at `time`.
+    /// The writes, or reads, of some words by a thread's copy with a number are now those of `by`, at
+    /// a time of its own and in the same lane.
     pub(crate) fn complete(
         &mut self,
         (first, last): (u64, u64),
-        thread: Thread,
-        copy: u32,
-        time: Time,
+        copy: (Thread, u32, bool),
+        by: (Thread, Time),
     ) {
         let per_line = LINE / WORD;
         for line in first / per_line..=last / per_line {
             let words = part(line, first, last);
-            self.line(line).complete(words, thread, copy, time);
+            self.line(line).complete(words, copy, by);
         }
     }
 

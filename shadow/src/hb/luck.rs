@@ -350,6 +350,7 @@ impl Engine {
             met: &|_| None,
             crowd: *crowd,
             times: &clocks.view(me.lane).times,
+            maker: None,
         };
         (0..access.elements).find_map(|element| {
             let key = place.key() + u64::from(element * access.bytes);

@@ -9,10 +9,9 @@
 //! proportion to the memory that is accessed; docs/happens-before.md says how, with figures.
 //!
 //! What it does not follow:
-//! 1. the accesses of a bulk copy after its completion count as its issuing thread's own;
-//! 2. of lanes that execute one `fence.sc` together, none is ordered before another;
-//! 3. a thread that has exited counts as having arrived at every later barrier of its whole CTA;
-//! 4. in a word with more than 4096 accesses that cannot stand for one another, a thread's last
+//! 1. of lanes that execute one `fence.sc` together, none is ordered before another;
+//! 2. a thread that has exited counts as having arrived at every later barrier of its whole CTA;
+//! 3. in a word with more than 4096 accesses that cannot stand for one another, a thread's last
 //!    strong write stands for its earlier ones.
 
 mod access;
@@ -46,7 +45,7 @@ use barrier::{Cluster, Phases};
 pub use cause::Cause;
 use clock::Sparse;
 pub use clock::Time;
-pub use copy::Completion;
+pub use copy::{Completion, Waited};
 use cta::Cta;
 pub use entry::{Rule, Strength};
 pub use fence::FenceKind;

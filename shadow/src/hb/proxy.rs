@@ -122,7 +122,7 @@ impl Engine {
             let start = first.saturating_sub(word * WORD).min(WORD) as u32;
             let past = (end - word * WORD).min(WORD) as u32;
             let mask = ((1 << past) - (1 << start)) as u8;
-            if entry.copy != 0 || entry.mask & mask == 0 {
+            if entry.copy != 0 || entry.warp.makes_copies() || entry.mask & mask == 0 {
                 return;
             }
             for lane in each(entry.lanes) {

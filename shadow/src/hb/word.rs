@@ -175,9 +175,12 @@ impl Word {
             }
             let other = others.trailing_zeros();
             let them = entry.warp.warp().lane(other);
-            let Some(rule) = access.class.against(me, &entry.class, them, who.shape) else {
+            let Some(mut rule) = access.class.against(me, &entry.class, them, who.shape) else {
                 continue;
             };
+            if entry.warp.makes_copies() {
+                rule = Rule::Asynchronous;
+            }
             let unseen = match entry.order.chain {
                 0 => others,
                 chain => entry.beyond(others, self.has_seen(me, who, chain)),
@@ -284,6 +287,9 @@ impl Word {
             }
         }
         access.made = made;
+        if let Some(maker) = who.maker {
+            (access.warp, access.time) = maker;
+        }
         self.list(access.class.writes, wide).push(access, who.crowd);
     }
 
@@ -307,11 +313,13 @@ impl Word {
         self.list(access.class.writes, false).push(access, u32::MAX);
     }
 
-    /// A copy of a thread is complete: its accesses are now its own, at `time`.
-    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, time: Time) {
-        for list in &mut self.lists {
-            list.complete(thread, copy, time);
-        }
+    /// See [`History::complete`](super::history::History::complete).
+    pub(crate) fn complete(
+        &mut self,
+        (thread, copy, writes): (Thread, u32, bool),
+        by: (Thread, Time),
+    ) {
+        self.lists[usize::from(writes)].complete(thread, copy, by);
     }
 
     /// Accesses kept.

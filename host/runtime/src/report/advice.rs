@@ -64,7 +64,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             "data read through the read-only path is written in the same launch".to_owned()
         }
         Why::Asynchronous => {
-            format!("{one} and {other} meet while an asynchronous copy is under way")
+            format!(
+                "{one} and {other} meet, and nobody has waited for the asynchronous copy in between"
+            )
         }
         Why::Proxy => {
             "a bulk copy reads what was written without a fence between the proxies".to_owned()
@@ -210,7 +212,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
             return "put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between: each writing thread before the barrier, or the thread that issues the copy after it".to_owned();
         }
         Why::Asynchronous => {
-            return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data".to_owned();
+            return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data; where the copy ends with an mbarrier (`cuda::barrier`), whoever touches the data must wait for that".to_owned();
         }
     }
     if !race.decided {

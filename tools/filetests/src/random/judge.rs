@@ -370,16 +370,9 @@ impl Run {
         let Some(journal) = &self.audit.journal else {
             return Ok(());
         };
-        // A thread's own bulk copy passes for its own access once it is complete, and a listener
-        // knows earlier than a journal when that is.
-        let compared = |race: &&Conflict| {
-            let bulk = [race.line, race.earlier].map(|line| text.is_bulk(line));
-            bulk == [false; 2] || race.earlier_thread != Some(race.thread)
-        };
-        let told = self.bytes(text, journal.iter().filter(compared));
-        let heard = self.bytes(text, self.audit.clocks.iter().filter(compared));
-        let sure = journal.iter().filter(|race| !race.possible);
-        let sure = self.bytes(text, sure.filter(compared));
+        let told = self.bytes(text, journal);
+        let heard = self.racing(text);
+        let sure = self.bytes(text, journal.iter().filter(|race| !race.possible));
         total.journals += 1;
         total.journal_racy += heard.len() as u64;
         let counters = self.audit.counters;
