@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driver::sys::*;
 
 use crate::pointer::FromC;
-use crate::{Answer, api, calls, inject};
+use crate::{Answer, api, calls, inject, order};
 
 /// Says that this is cudarun-check's own driver; see [`driver::sys::MARKER`].
 #[unsafe(no_mangle)]
@@ -49,14 +49,18 @@ macro_rules! one {
 
 driver::entry_points!(exports);
 
-/// Lets no panic cross into C, and tells of calls, or fails, where a test wants it to.
+/// Lets no panic cross into C, and tells of calls, or fails, where a test wants it to. Stream 0 is what
+/// the symbol says.
 fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
     calls::note(symbol);
     let body = || match inject::failure(symbol) {
         Some(code) => Err(code),
         None => body(),
     };
-    catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or(Err(CUresult::UNKNOWN))
-        .into()
+    let per_thread = symbol.ends_with("_ptsz") || symbol.ends_with("_ptds");
+    order::with_default_stream(per_thread, || {
+        catch_unwind(AssertUnwindSafe(body))
+            .unwrap_or(Err(CUresult::UNKNOWN))
+            .into()
+    })
 }

@@ -21,6 +21,16 @@ const THREAD: u64 = 1 << 63;
 thread_local! {
     // Constant and without destructor: the program may call us while its thread ends.
     static NUMBER: Cell<u64> = const { Cell::new(0) };
+    /// Stream 0 is the thread's own default stream.
+    static OWN_DEFAULT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something with stream 0 being the legacy default stream or, `per_thread`, the thread's own.
+pub(crate) fn with_default_stream<T>(per_thread: bool, body: impl FnOnce() -> T) -> T {
+    let before = OWN_DEFAULT.replace(per_thread);
+    let done = body();
+    OWN_DEFAULT.set(before);
+    done
 }
 
 /// The calling thread's number, from 1.
@@ -37,6 +47,10 @@ fn thread() -> u64 {
 impl State {
     /// A stream and what a person calls it.
     fn known(&self, context: u64, stream: u64) -> Result<(Stream, String), CUresult> {
+        let stream = match stream {
+            0 if OWN_DEFAULT.get() => PER_THREAD,
+            stream => stream,
+        };
         let (id, context, kind) = match stream {
             PER_THREAD => {
                 let id = THREAD | thread() << 32 | (context & 0xffff_ffff);

@@ -17,14 +17,24 @@ const DRIVER_VARIABLE: &str = "CUDARUN_CHECK_LIBCUDA";
 thread_local! {
     /// The thread's device. No destructor: it must work while the process exits.
     static DEVICE: Cell<c_int> = const { Cell::new(0) };
+    /// The function that the thread is in is one for a per-thread default stream.
+    static PER_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Primary contexts that were retained, by device.
 static CONTEXTS: Mutex<Vec<(c_int, usize)>> = Mutex::new(Vec::new());
 
-/// The initialised driver.
+/// Does something for which stream 0 is the thread's own default stream.
+pub(crate) fn with_per_thread_stream<T>(body: impl FnOnce() -> T) -> T {
+    let before = PER_THREAD.replace(true);
+    let done = body();
+    PER_THREAD.set(before);
+    done
+}
+
+/// The initialised driver, whose stream 0 is that of the function that the thread is in.
 pub(crate) fn driver() -> Result<&'static Api, Error> {
-    static API: OnceLock<Result<Api, Error>> = OnceLock::new();
+    static API: OnceLock<Result<[Api; 2], Error>> = OnceLock::new();
     let api = API.get_or_init(|| {
         let api = Api::open(&driver_path()).map_err(|error| {
             crate::stubs::say(&error.to_string());
@@ -32,9 +42,12 @@ pub(crate) fn driver() -> Result<&'static Api, Error> {
         })?;
         // SAFETY: cuInit takes no pointers.
         check(unsafe { api.cuInit(0) })?;
-        Ok(api)
+        Ok([api.clone(), api.with_per_thread_stream()])
     });
-    api.as_ref().map_err(|error| *error)
+    match api {
+        Ok(kinds) => Ok(&kinds[usize::from(PER_THREAD.get())]),
+        Err(error) => Err(*error),
+    }
 }
 
 /// The driver, with the thread's device made current.

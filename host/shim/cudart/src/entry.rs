@@ -22,8 +22,8 @@ pub(crate) const fn ignored(_why: &str) {}
 /// Defines exported functions, `fn name(arguments) as alias { body }`, whose body is a
 /// `Result<(), Error>`.
 ///
-/// The alias is the name that programs built with a per-thread default stream import; streams
-/// run in issue order here, so both do the same.
+/// The alias is the name that programs built with a per-thread default stream import: stream 0 is
+/// the thread's own there.
 macro_rules! entry {
     ($(fn $name:ident $arguments:tt $(as $alias:ident)? $body:block)*) => { $(
         entry!(@function $name $arguments $body);
@@ -49,7 +49,7 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $alias($($argument: $ty),*) -> std::ffi::c_int {
             // SAFETY: the same conditions.
-            unsafe { $name($($argument),*) }
+            crate::context::with_per_thread_stream(|| unsafe { $name($($argument),*) })
         }
     };
 }

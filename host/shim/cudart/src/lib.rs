@@ -5,8 +5,7 @@
 //! programs ask for. What differs between the two (device properties) has different names.
 //! Source: the public headers of CUDA 12.8 and 13.0, and what nvcc's host code calls.
 //!
-//! Departures from NVIDIA's library: one device; streams run in issue order, so `_ptsz` and plain
-//! functions do the same; mipmapped arrays, interoperability and IPC are stubs that say so.
+//! Departures from NVIDIA's library: one device; streams run in issue order; mipmapped arrays, interoperability and IPC are stubs that say so.
 //! Nothing needs to run at exit: the driver writes as things happen.
 #![allow(
     unreachable_pub,
