@@ -1,8 +1,13 @@
 //! `arg` and `out` values: `u32[64] zero`, `u32[4] 1 2 0x3 4`, `u32[64] = i * 2`, `u32 5`, `f32 1.5`.
+//!
+//! Elements of matrices have types of their own, and expressions give their values, not their bits:
+//! `f16[64] = i - 5`, `s4[256] = i % 16 - 8` (two to a byte, the first in the lower bits).
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Single};
+use rustc_apfloat::{Float, Status};
 
-use crate::expr;
+use crate::expr::Functions;
 use crate::header::bits;
 
 /// A kernel argument.
@@ -14,25 +19,27 @@ pub enum Arg {
     Buffer(Vec<u8>),
 }
 
-/// Reads one `arg` value.
-pub fn parse(text: &str) -> Result<Arg> {
+/// Reads one `arg` value, in whose expressions `functions` may be called.
+pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
     let (ty, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match ty.strip_suffix(']').and_then(|t| t.split_once('[')) {
         Some((ty, count)) => {
             let count = count
                 .parse()
                 .with_context(|| format!("bad length in `{text}`"))?;
-            Ok(Arg::Buffer(elements(ty, count, rest.trim())?))
+            Ok(Arg::Buffer(elements(ty, count, rest.trim(), functions)?))
         }
-        None => Ok(Arg::Scalar(scalar(ty, rest.trim())?)),
+        None => Ok(Arg::Scalar(match rest.trim().strip_prefix('=') {
+            Some(expression) => calculated(ty, &functions.each(expression, 1)?)?,
+            None => scalar(ty, rest.trim())?,
+        })),
     }
 }
 
 /// The bytes of `count` elements of type `ty`: `zero`, `= expression in i`, or a list.
-fn elements(ty: &str, count: u64, values: &str) -> Result<Vec<u8>> {
+fn elements(ty: &str, count: u64, values: &str, functions: &Functions) -> Result<Vec<u8>> {
     if let Some(expression) = values.strip_prefix('=') {
-        let each = (0..count).map(|i| encode(ty, expr::eval(expression, i)?));
-        return Ok(each.collect::<Result<Vec<_>>>()?.concat());
+        return calculated(ty, &functions.each(expression, count)?);
     }
     if values == "zero" {
         return Ok(vec![0; (width(ty)? / 8) as usize * count as usize]);
@@ -47,6 +54,49 @@ fn elements(ty: &str, count: u64, values: &str) -> Result<Vec<u8>> {
     }
     let each = list.iter().map(|value| scalar(ty, value));
     Ok(each.collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// The bytes of elements with these values.
+fn calculated(ty: &str, values: &[u64]) -> Result<Vec<u8>> {
+    let packed = match ty {
+        "s4" | "u4" => Some(4),
+        "b1" => Some(1),
+        _ => None,
+    };
+    if let Some(bits) = packed {
+        let per_byte = 8 / bits;
+        ensure!(
+            values.len().is_multiple_of(per_byte),
+            "{} elements of {ty} fill no bytes",
+            values.len()
+        );
+        let byte = |chunk: &[u64]| {
+            let element = |(n, value): (usize, &u64)| (value & ((1 << bits) - 1)) << (bits * n);
+            chunk.iter().enumerate().map(element).sum::<u64>() as u8
+        };
+        return Ok(values.chunks(per_byte).map(byte).collect());
+    }
+    let each = values.iter().map(|&value| match ty {
+        "f16" => float::<Half>(value),
+        "bf16" => float::<BFloat>(value),
+        "e4m3" => float::<Float8E4M3FN>(value),
+        "e5m2" => float::<Float8E5M2>(value),
+        "f32" | "tf32" => float::<Single>(value),
+        "f64" => float::<Double>(value),
+        _ => encode(ty, value),
+    });
+    Ok(each.collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// A whole number as a float.
+fn float<F: Float>(value: u64) -> Result<Vec<u8>> {
+    let value = i128::from(value.cast_signed());
+    let float = F::from_i128(value);
+    ensure!(
+        float.status == Status::OK,
+        "{value} has no exact representation"
+    );
+    Ok(float.value.to_bits().to_le_bytes()[..F::BITS / 8].to_vec())
 }
 
 fn scalar(ty: &str, value: &str) -> Result<Vec<u8>> {
@@ -84,6 +134,10 @@ fn width(ty: &str) -> Result<u32> {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Arg> {
+        super::parse(text, &Functions::new(["low = 2"])?)
+    }
+
     #[test]
     fn the_forms_an_argument_can_have() {
         assert_eq!(
@@ -91,6 +145,7 @@ mod tests {
             Arg::Buffer(vec![0, 0, 2, 0, 4, 0])
         );
         assert_eq!(parse("u32 7").unwrap(), Arg::Scalar(vec![7, 0, 0, 0]));
+        assert_eq!(parse("u8 = low + i").unwrap(), Arg::Scalar(vec![2]));
         assert_eq!(
             parse("s16[2] -1 0").unwrap(),
             Arg::Buffer(vec![255, 255, 0, 0])
@@ -104,6 +159,19 @@ mod tests {
             parse("f32 1.5").unwrap(),
             Arg::Scalar(1.5f32.to_le_bytes().to_vec())
         );
+        assert_eq!(
+            parse("bf16[2] = i - low").unwrap(),
+            Arg::Buffer(vec![0, 0xc0, 0x80, 0xbf])
+        );
+        assert_eq!(
+            parse("s4[4] = i - low").unwrap(),
+            Arg::Buffer(vec![0xfe, 0x10])
+        );
+        assert_eq!(parse("b1[8] = i < 3").unwrap(), Arg::Buffer(vec![7]));
+        assert_eq!(parse("e5m2[1] = 3").unwrap(), Arg::Buffer(vec![0x42]));
+        for text in ["e5m2[1] = 9", "s4[3] = i", "b1[4] = 1", "f16[1] = 4097"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
         for text in ["u32[2] 1 2 3", "q32 1", "u32[x] zero", "u32 one", "u32 0xg"] {
             assert!(parse(text).is_err(), "{text}");
         }

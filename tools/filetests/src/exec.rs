@@ -121,7 +121,9 @@ fn named_types(case: &Case, text: &str) -> String {
 
 /// A whole kernel with literal arguments and expected buffers or an expected error.
 fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> Result<()> {
-    let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
+    let functions = case.functions()?;
+    let arguments = case.all("arg").iter();
+    let arguments = arguments.map(|arg| args::parse(arg, &functions));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
     let outcome = run(&Launch::of(case)?, &arguments)?;
     match (case.get("error"), outcome.error) {
@@ -142,7 +144,7 @@ fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> 
         let index: usize = index
             .parse()
             .with_context(|| format!("bad argument index in `{out}`"))?;
-        let Arg::Buffer(expected) = args::parse(value)? else {
+        let Arg::Buffer(expected) = args::parse(value, &functions)? else {
             bail!("`out: {out}` is not a buffer");
         };
         let actual = outcome.contents.get(index).context("no such argument")?;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 
+use crate::expr::Functions;
+
 /// Keys a header may have; see docs/adding-a-test.md.
 const KEYS: &[&str] = &[
     "arg",
@@ -27,6 +29,7 @@ const KEYS: &[&str] = &[
     "result",
     "revisions",
     "shared",
+    "where",
 ];
 
 /// What a mark says of two accesses.
@@ -80,6 +83,14 @@ impl Case {
     /// `text` with the placeholders of this revision replaced.
     pub fn expand(&self, text: &str) -> String {
         substitute(text, &self.revision)
+    }
+
+    /// The functions that `where` defines.
+    ///
+    /// # Errors
+    /// When a definition makes no sense.
+    pub fn functions(&self) -> Result<Functions> {
+        Functions::new(self.all("where").iter().map(String::as_str))
     }
 
     /// `x`, `x,y` or `x,y,z`; missing dimensions are 1.

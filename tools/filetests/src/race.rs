@@ -248,7 +248,9 @@ fn once(case: &Case, checks: Checks, schedule: Schedule) -> Result<Outcome> {
 
 /// The arguments of a case.
 pub(crate) fn arguments(case: &Case) -> Result<Vec<Arg>> {
-    let arguments = case.all("arg").iter().map(|arg| args::parse(arg));
+    let functions = case.functions()?;
+    let arguments = case.all("arg").iter();
+    let arguments = arguments.map(|arg| args::parse(arg, &functions));
     arguments.collect()
 }
 

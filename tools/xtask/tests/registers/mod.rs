@@ -1,13 +1,14 @@
-//! ptxas takes the PTX that every program carries, as each mode loads it, and the instructions that are run on
-//! random operands.
+//! ptxas takes the PTX that every program carries, as each mode loads it, the instructions that are run on
+//! random operands, and the files of `tests/exec`.
 //!
 //! For one target; `cargo xtask ptxas-table` asks for the others.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench_rodinia::registers::{Version, assemble, embedded, serves};
-use filetests::arithmetic;
+use bench_rodinia::registers::{Version, assemble, embedded, serves, target_of};
+use filetests::{arithmetic, files, header};
 use libtest_mimic::Trial;
 use xtask::apps::{Program, Variant, build::Builder};
 use xtask::registers::ptxas;
@@ -38,7 +39,10 @@ pub(crate) fn trials<'a>(
     };
     // What ends badly may do so because its PTX is wrong.
     let good = programs.filter(|program| !program.ends_badly());
-    good.map(trial).chain([forms(builder)]).collect()
+    good.map(trial)
+        .chain([forms(builder)])
+        .chain(cases(builder))
+        .collect()
 }
 
 /// The forms of instructions that are run on random operands are PTX.
@@ -68,6 +72,52 @@ fn assemble_forms(toolkit: &Toolkit) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     let first: Vec<_> = said.lines().take(20).collect();
     ensure!(output.status.success(), "{}", first.join("\n"));
+    Ok(())
+}
+
+/// A test per file of `tests/exec`: it is PTX, in every revision.
+fn cases(builder: Option<&Builder>) -> Vec<Trial> {
+    let exec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/exec");
+    let toolkit = builder.map(|builder| builder.toolkit.clone());
+    let trial = |path: PathBuf| {
+        let name = path.file_stem().unwrap_or_default().display().to_string();
+        let toolkit = toolkit.clone();
+        let ignored = toolkit.is_none();
+        let run = move || match toolkit {
+            Some(toolkit) => Ok(assemble_cases(&toolkit, &path).map_err(|e| format!("{e:#}"))?),
+            None => Ok(()),
+        };
+        Trial::test(format!("ptxas::exec::{name}"), run).with_ignored_flag(ignored)
+    };
+    match files::below(&exec, "ptx") {
+        Ok(paths) => paths.into_iter().map(trial).collect(),
+        Err(error) => {
+            let error = format!("{error:#}");
+            vec![Trial::test("ptxas::exec", move || Err(error.into()))]
+        }
+    }
+}
+
+fn assemble_cases(toolkit: &Toolkit, path: &Path) -> Result<()> {
+    let ptxas = ptxas(toolkit)?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("case.ptx");
+    for case in header::cases(&std::fs::read_to_string(path)?)? {
+        std::fs::write(&file, &case.text)?;
+        let own = target_of(&case.text).context("no `.target`")?;
+        // ptxas knows no device as old as some files are written for.
+        let target = match serves(&case.text, &format!("sm_{SM}")) {
+            true => format!("sm_{SM}"),
+            false => own.to_owned(),
+        };
+        let output = Command::new(&ptxas)
+            .args(["-O0", "-arch", &target, "-o"])
+            .arg(folder.path().join("case.cubin"))
+            .arg(&file)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "[{}] {said}", case.revision);
+    }
     Ok(())
 }
 
