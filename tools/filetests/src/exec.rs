@@ -34,8 +34,8 @@ pub fn run(case: &Case) -> Result<()> {
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }
-        for threads in THREADS {
-            let machine = Machine::new(checks, 0)?.on_threads(threads);
+        for threads in threads(case)? {
+            let machine = Machine::new(checks, 0)?.on_threads(*threads);
             judge(case, |launch, arguments| {
                 machine.run(&case.text, launch, arguments)
             })
@@ -43,6 +43,12 @@ pub fn run(case: &Case) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// How many threads of the host it runs on, in turn: one CTA has no use for more than one.
+fn threads(case: &Case) -> Result<&'static [u32]> {
+    let alone = !is_scalar(case) && case.dims("grid")? == [1; 3];
+    Ok(if alone { &THREADS[..1] } else { &THREADS })
 }
 
 /// Whether a case is about one instruction.
