@@ -36,6 +36,8 @@ benches! {
     stencil: [256, 512, 1024];
     breadth_first: [10_000, 40_000, 160_000];
     sparse_product: [10_000, 40_000, 160_000];
+    grid_size: [1, 4, 16, 64, 256, 1024];
+    work_per_thread: [128, 512, 2048, 8192, 32768];
 }
 
 /// Launches, with their memory.
@@ -125,9 +127,24 @@ impl Work {
     }
 
     fn n_body(n: u32) -> Self {
+        Self::bodies(n / 128, n)
+    }
+
+    /// The n-body kernel with `n` CTAs, each thread with 512 others.
+    fn grid_size(n: u32) -> Self {
+        Self::bodies(n, 512)
+    }
+
+    /// The n-body kernel with 16 CTAs, each thread with `n` others.
+    fn work_per_thread(n: u32) -> Self {
+        Self::bodies(16, n)
+    }
+
+    fn bodies(ctas: u32, others: u32) -> Self {
         let mut work = Self::new();
-        let arrays = [0; 2].map(|_| work.floats(4 * n));
-        work.launch("n_body", ([n / 128, 1, 1], [128, 1, 1]), &arrays, &[n]);
+        let arrays = [0; 2].map(|_| work.floats(4 * others.max(128 * ctas)));
+        let shape = ([ctas, 1, 1], [128, 1, 1]);
+        work.launch("n_body", shape, &arrays, &[others]);
         work
     }
 

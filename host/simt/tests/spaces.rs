@@ -4,7 +4,7 @@ mod common;
 
 use common::{kernel, load, run};
 use ptx::ast::Space;
-use simt::{AccessKind, Exchange, Executing, Launch, Observer};
+use simt::{AccessKind, Device, DeviceConfig, Exchange, Executing, Launch, Observer};
 
 #[test]
 fn module_variables_and_their_initialisers() {
@@ -32,6 +32,39 @@ fn module_variables_and_their_initialisers() {
     assert_eq!(have, [1, 0, 255, 255, 0, 0]);
     rig.device.unload(rig.module);
     assert!(rig.device.memory().read(address, &mut have).is_err());
+}
+
+/// Memory of this process that is in use, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_large_device_costs_what_is_touched() {
+    let body = "mov.u64 %d0, 0x3c0000000; mad.lo.u64 %d0, %d0, 3, 0; cvt.u64.u32 %d1, %t;
+                mad.lo.u64 %d0, %d1, %d0, %out; mov.u64 %d2, 9; st.global.u64 [%d0], %d2; ret;";
+    let header = ".version 8.0\n.target sm_90\n.address_size 64\n";
+    let (module, _) = ptx::parse(&format!("{header}{}", kernel(body)));
+    let config = DeviceConfig {
+        memory: 64 << 30,
+        ..DeviceConfig::default()
+    };
+    let mut device = Device::new(config).unwrap();
+    let module = device.load(&module).unwrap();
+    // Two threads, 45 GiB apart.
+    let array = device.memory_mut().alloc(60 << 30).unwrap();
+    let launch = Launch::new([1; 3], [2, 1, 1], array.to_le_bytes().to_vec());
+    device.launch(module, "k", &launch).unwrap();
+    for at in [array, array + 45 * (1 << 30)] {
+        let mut word = [0; 16];
+        device.memory().read(at, &mut word).unwrap();
+        assert_eq!(word, [9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    assert!(device.memory_mut().alloc(8 << 30).is_err());
+    assert!(resident() < 2 << 30, "{}", resident());
 }
 
 #[test]
