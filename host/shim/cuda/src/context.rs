@@ -11,7 +11,7 @@ use driver::sys::{
 use crate::Answer;
 use crate::device::check;
 use crate::memory::Kind;
-use crate::missing::ignored;
+use crate::missing::{ignored, remark};
 use crate::pointer::Ptr;
 use crate::state::{self, State, current, with, with_context};
 use crate::stream::Capture;
@@ -322,9 +322,11 @@ fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {
         .ok_or(CUresult::UNSUPPORTED_LIMIT)
 }
 
-/// Limits are kept and told. The heap's holds for kernels from now on; the stack and the buffer of `printf` have
-/// what they need whatever is asked for.
+/// Limits are kept and told. The heap's holds for kernels from now on; the stack is as large as it can be on an sm_90
+/// whatever is asked for. The buffer of `printf` has no end: on a device older output is overwritten when it is full (CUDA C++
+/// Programming Guide, "Formatted Output"), which helps nobody who looks for an error.
 pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
+    remark("a thread has 512 KiB of stack, and printf loses nothing, whatever is asked for");
     let index = limit_index(limit)?;
     if limit == limit::DEV_RUNTIME_SYNC_DEPTH {
         return Err(CUresult::UNSUPPORTED_LIMIT);
