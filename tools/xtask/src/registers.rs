@@ -42,7 +42,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
             let mut parts = options.filter.iter();
             let wanted =
                 options.filter.is_empty() || parts.any(|part| program.name.contains(part.as_str()));
-            if wanted && !program.ends_badly() {
+            if wanted && program.is_assembled() {
                 files.extend(compile(&toolkit, &program, suite, &folder)?);
             }
         }

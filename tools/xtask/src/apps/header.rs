@@ -82,11 +82,12 @@ struct Key {
 }
 
 /// Every key there is; `docs/adding-a-test.md` explains them.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "variants",
     "expect",
     "exit",
     "not-as-on-gpu",
+    "not-assembled",
     "unseen-in-fast",
     "says",
     "stdout",
@@ -199,6 +200,12 @@ impl Program {
         self.path
             .parent()
             .is_some_and(|folder| folder.ends_with("bad"))
+    }
+
+    /// Whether ptxas is asked about its kernels: what ends badly may do so because its PTX is wrong, and others say
+    /// why not.
+    pub fn is_assembled(&self) -> bool {
+        !self.ends_badly() && self.value("not-assembled", None).is_none()
     }
 
     /// Whether it stands among the programs that are there to be measured.
