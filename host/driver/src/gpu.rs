@@ -4,10 +4,14 @@
 //! once goes through a stream of our own that waits for no other, what belongs to a launch goes into
 //! the stream of that launch, and the calling thread's current context and capture mode are put back.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+mod calling;
+
+pub use calling::{Here, Relaxed, captures, elsewhere, here, relaxed};
+
+use calling::HERE;
 
 use crate::sys::{
     Api, CUcontext, CUdevice, CUevent, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation,
@@ -29,8 +33,6 @@ const READ_WRITE: c_int = 3;
 const LARGE: u64 = 1 << 20;
 /// Bytes of addresses with nothing behind them, on either side.
 const GUARD: u64 = 1 << 30;
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`
-const RELAXED: c_int = 2;
 
 /// A context, and what the checker has in it.
 #[derive(Debug)]
@@ -51,40 +53,6 @@ pub struct Gpu {
     queue: Option<usize>,
     /// Events that nobody uses now.
     spare: Vec<Event>,
-}
-
-thread_local! {
-    /// The thread's current context if that is known, else 0, and whether it is in the relaxed mode.
-    /// Constant and without destructor, for calls at exit.
-    static HERE: Cell<(usize, bool)> = const { Cell::new((0, false)) };
-}
-
-/// A stream of this process has been captured.
-static CAPTURES: AtomicBool = AtomicBool::new(false);
-
-/// A stream is going to be captured: from now on the capture mode is seen to.
-pub fn captures() {
-    CAPTURES.store(true, Ordering::Relaxed);
-}
-
-/// The calling thread's current context is known while this lives.
-#[derive(Debug)]
-pub struct Here((usize, bool));
-
-/// The calling thread's current context is this one, by its number.
-pub fn here(context: u64) -> Here {
-    Here(HERE.replace((context as usize, false)))
-}
-
-/// The calling thread has another current context now, in spite of [`here`].
-pub fn elsewhere() {
-    HERE.set((0, false));
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        HERE.set(self.0);
-    }
 }
 
 impl Gpu {
@@ -240,17 +208,11 @@ impl Gpu {
             // SAFETY: the context lives.
             check(unsafe { self.api.cuCtxPushCurrent(handle(self.context)) })?;
         }
-        let mut mode = None;
-        if !before.1 && CAPTURES.load(Ordering::Relaxed) {
-            let mut other = RELAXED;
-            // SAFETY: there is room for the old mode. Drivers that know no captures need no mode.
-            let result = unsafe { self.api.cuThreadExchangeStreamCaptureMode(&mut other) };
-            mode = (result == CUresult::SUCCESS).then_some(other);
-        }
-        HERE.set((self.context, before.1 || mode.is_some()));
+        let relaxed = relaxed(self.api);
+        HERE.set((self.context, before.1 || relaxed.is_new()));
         Ok(Entered {
             api: self.api,
-            mode,
+            relaxed,
             pushed,
             before,
         })
@@ -381,8 +343,8 @@ pub struct Event(usize);
 #[derive(Debug)]
 pub struct Entered {
     api: &'static Api,
-    /// The mode of captures before, if it was changed.
-    mode: Option<c_int>,
+    /// The mode of captures, if it was changed.
+    relaxed: Relaxed,
     /// The context was not current before.
     pushed: bool,
     /// What was known of the thread.
@@ -392,14 +354,10 @@ pub struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let mut context: CUcontext = std::ptr::null_mut();
-        // SAFETY: there is room for both results; what was pushed and changed is put back.
-        unsafe {
-            if let Some(mut mode) = self.mode {
-                let _ = self.api.cuThreadExchangeStreamCaptureMode(&mut mode);
-            }
-            if self.pushed {
-                let _ = self.api.cuCtxPopCurrent(&mut context);
-            }
+        self.relaxed.end();
+        if self.pushed {
+            // SAFETY: there is room for the result; it was pushed.
+            let _ = unsafe { self.api.cuCtxPopCurrent(&mut context) };
         }
         HERE.set(self.before);
     }

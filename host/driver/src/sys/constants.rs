@@ -356,6 +356,7 @@ values! {
     mod jit_option: i32 {
         MAX_REGISTERS = 0,
         THREADS_PER_BLOCK = 1,
+        WALL_TIME = 2,
         INFO_LOG_BUFFER = 3,
         INFO_LOG_BUFFER_SIZE_BYTES = 4,
         ERROR_LOG_BUFFER = 5,

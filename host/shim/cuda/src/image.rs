@@ -120,8 +120,17 @@ fn readable(source: &Source) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Options whose values the driver writes.
+const RESULTS: [c_int; 3] = [
+    jit_option::WALL_TIME,
+    jit_option::INFO_LOG_BUFFER_SIZE_BYTES,
+    jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
+];
+
 /// What a load is asked for besides the module.
 pub(crate) struct Options {
+    /// Where the program wants to read how much there is to read, or how long it took.
+    results: Vec<(c_int, Ptr<*mut c_void>)>,
     /// The buffer in which a program wants to read why its PTX was refused.
     buffer: Option<Ptr<c_char>>,
     room: usize,
@@ -141,23 +150,33 @@ impl Options {
         needed.map_or(u32::MAX, |n| (1 << 16) / n / 32 * 32)
     }
 
-    /// Reads the options of a load.
+    /// Nothing is asked for.
+    pub(crate) fn none() -> Options {
+        Options {
+            results: Vec::new(),
+            buffer: None,
+            room: 0,
+            max_registers: None,
+        }
+    }
+
+    /// Reads the options of a load. As long as there is nothing to tell, sizes of logs are 0.
     pub(crate) fn new(
         count: usize,
         options: Ptr<c_int>,
         values: Ptr<*mut c_void>,
     ) -> Result<Options, CUresult> {
-        let mut log = Options {
-            buffer: None,
-            room: 0,
-            max_registers: None,
-        };
-        if values.is_null() {
-            return Ok(log);
+        let mut log = Options::none();
+        if count > 0 && (options.is_null() || values.is_null()) {
+            return Err(CUresult::INVALID_VALUE);
         }
         for index in 0..count {
             let value = values.at(index).follow()?;
-            match options.at(index).get()? {
+            let option = options.at(index).get()?;
+            if RESULTS.contains(&option) {
+                log.results.push((option, values.at(index)));
+            }
+            match option {
                 jit_option::MAX_REGISTERS => log.max_registers = Some(value.address() as u32),
                 jit_option::ERROR_LOG_BUFFER => log.buffer = Some(value.cast()),
                 // The value of this option is not a pointer to the size but the size itself.
@@ -167,11 +186,25 @@ impl Options {
                 _ => {}
             }
         }
+        log.answer(0);
         Ok(log)
+    }
+
+    /// Writes results into the array of values, where an option has them: the values are no pointers.
+    fn answer(&self, errors: usize) {
+        for (option, place) in &self.results {
+            let value = match *option {
+                jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => errors,
+                jit_option::WALL_TIME => 0.25f32.to_bits() as usize,
+                _ => 0,
+            };
+            place.set_if(std::ptr::without_provenance_mut(value));
+        }
     }
 
     /// Writes the reason down, as far as there is room.
     pub(crate) fn write(&self, message: &str) {
+        self.answer(message.len().min(self.room.saturating_sub(1)));
         if let Some(buffer) = self
             .buffer
             .filter(|buffer| self.room > 0 && !buffer.is_null())

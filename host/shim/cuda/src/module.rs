@@ -32,8 +32,23 @@ pub(crate) struct Module {
 /// A library: a module that belongs to no context.
 #[derive(Debug)]
 pub(crate) struct Library {
-    pub(crate) module: u64,
+    /// Its module, once that is loaded.
+    module: Option<u64>,
+    code: Code,
+    /// Threads that a block may have.
+    most_threads: u32,
 }
+
+/// What a library is loaded of, when something of it is first needed.
+#[derive(Debug)]
+enum Code {
+    Copied(Result<Vec<Source>, Refusal>),
+    /// Where the program keeps it, by its word, until the library is unloaded.
+    Kept(u64),
+}
+
+/// Lets libraries be loaded when something of them is first needed, as a driver does whose loading is lazy.
+const LAZY: &str = "CUDARUN_SIM_LAZY";
 
 impl State {
     /// Loads images as one module.
@@ -190,21 +205,16 @@ impl State {
     }
 }
 
-/// Loads what was read and tells both the program and the user why, if that fails.
+/// Loads what was read into a context.
 fn load(
-    context: Option<u64>,
+    context: u64,
     sources: Result<Vec<Source>, Refusal>,
     options: &Options,
 ) -> Result<u64, CUresult> {
     with(|state| {
-        let context = context.unwrap_or(0);
         let loaded =
             sources.and_then(|sources| state.load(context, sources, options.most_threads()));
-        loaded.map_err(|refusal| {
-            options.write(&refusal.message);
-            state.engine.note(&refusal.message);
-            refusal.code
-        })
+        loaded.map_err(|refusal| state.refused(&refusal, options))
     })
 }
 
@@ -217,7 +227,7 @@ fn read_file(name: Ptr<c_char>) -> Result<Result<Vec<Source>, Refusal>, CUresult
 pub(crate) fn cuModuleLoad(module: Ptr<CUmodule>, fname: Ptr<c_char>) -> Answer {
     let context = with_context(|_, context| Ok(context))?;
     let options = Options::new(0, fname.cast(), fname.cast())?;
-    set(module, load(Some(context), read_file(fname)?, &options)?)
+    set(module, load(context, read_file(fname)?, &options)?)
 }
 
 pub(crate) fn cuModuleLoadData(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
@@ -233,7 +243,7 @@ pub(crate) fn cuModuleLoadDataEx(
 ) -> Answer {
     let context = with_context(|_, context| Ok(context))?;
     let options = Options::new(count as usize, options, values)?;
-    set(module, load(Some(context), image::read(image), &options)?)
+    set(module, load(context, image::read(image), &options)?)
 }
 
 pub(crate) fn cuModuleLoadFatBinary(module: Ptr<CUmodule>, image: Ptr<c_void>) -> Answer {
@@ -284,14 +294,57 @@ pub(crate) fn cuModuleGetGlobal(
     with_context(|state, _| state.global_to(module.address(), name, address, bytes))
 }
 
-fn make_library(out: Ptr<CUlibrary>, module: u64) -> Answer {
+/// Makes a library, and loads it unless that can wait.
+fn make_library(out: Ptr<CUlibrary>, code: Code, options: &Options) -> Answer {
     let library = with(|state| {
-        let library = state.libraries.insert(Library { module });
-        state.modules.get_mut(module)?.library = Some(library);
+        let library = state.libraries.insert(Library {
+            module: None,
+            code,
+            most_threads: options.most_threads(),
+        });
+        if !std::env::var(LAZY).is_ok_and(|value| value == "1") {
+            state.load_library(library, options).inspect_err(|_| {
+                let _ = state.libraries.remove(library);
+            })?;
+        }
         Ok(library)
     })?;
     set(out, library)
 }
+
+impl State {
+    /// The module of a library, which is loaded if need be.
+    fn load_library(&mut self, library: u64, options: &Options) -> Result<u64, CUresult> {
+        let found = self.libraries.get(library)?;
+        if let Some(module) = found.module {
+            return Ok(module);
+        }
+        let most_threads = found.most_threads;
+        let sources = match &found.code {
+            Code::Copied(sources) => sources.clone(),
+            Code::Kept(address) => {
+                let kept = std::ptr::with_exposed_provenance::<c_void>(*address as usize);
+                // SAFETY: the program has promised to keep it there until the library is unloaded.
+                image::read(unsafe { Ptr::new(kept) })
+            }
+        };
+        let loaded = sources.and_then(|sources| self.load(0, sources, most_threads));
+        let module = loaded.map_err(|refusal| self.refused(&refusal, options))?;
+        self.modules.get_mut(module)?.library = Some(library);
+        self.libraries.get_mut(library)?.module = Some(module);
+        Ok(module)
+    }
+
+    /// Tells both the program and the user why something is not loaded.
+    fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
+        options.write(&refusal.message);
+        self.engine.note(&refusal.message);
+        refusal.code
+    }
+}
+
+/// `CU_LIBRARY_BINARY_IS_PRESERVED`
+const PRESERVED: c_int = 1;
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
 pub(crate) fn cuLibraryLoadData(
@@ -300,12 +353,21 @@ pub(crate) fn cuLibraryLoadData(
     options: Ptr<c_int>,
     values: Ptr<*mut c_void>,
     count: c_uint,
-    _library_options: Ptr<c_int>,
-    _library_values: Ptr<*mut c_void>,
-    _library_count: c_uint,
+    library_options: Ptr<c_int>,
+    library_values: Ptr<*mut c_void>,
+    library_count: c_uint,
 ) -> Answer {
     let options = Options::new(count as usize, options, values)?;
-    make_library(library, load(None, image::read(code), &options)?)
+    let mut kept = false;
+    for index in 0..library_count as usize {
+        let value = library_values.at(index).follow()?;
+        kept |= library_options.at(index).get()? == PRESERVED && !value.is_null();
+    }
+    let code = match kept {
+        true => Code::Kept(code.address()),
+        false => Code::Copied(image::read(code)),
+    };
+    make_library(library, code, &options)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
@@ -320,18 +382,20 @@ pub(crate) fn cuLibraryLoadFromFile(
     _library_count: c_uint,
 ) -> Answer {
     let options = Options::new(count as usize, options, values)?;
-    make_library(library, load(None, read_file(name)?, &options)?)
+    make_library(library, Code::Copied(read_file(name)?), &options)
 }
 
 pub(crate) fn cuLibraryUnload(library: Ptr<CUlib_st>) -> Answer {
-    with(|state| {
-        let library = state.libraries.remove(library.address())?;
-        state.unload(library.module)
-    })
+    with(
+        |state| match state.libraries.remove(library.address())?.module {
+            Some(module) => state.unload(module),
+            None => Ok(()),
+        },
+    )
 }
 
-fn module_of(state: &State, library: Ptr<CUlib_st>) -> Result<u64, CUresult> {
-    Ok(state.libraries.get(library.address())?.module)
+fn module_of(state: &mut State, library: Ptr<CUlib_st>) -> Result<u64, CUresult> {
+    state.load_library(library.address(), &Options::none())
 }
 
 pub(crate) fn cuLibraryGetKernel(

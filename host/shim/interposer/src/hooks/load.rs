@@ -6,6 +6,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::hash::{Hash, Hasher};
 
+use driver::gpu;
 use driver::image::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
@@ -159,7 +160,7 @@ pub(super) fn load(
     real: &'static Api,
     checked: Option<Checked>,
     load: impl Fn(Ask) -> (CUresult, u64),
-    unload: impl FnOnce(u64),
+    unload: impl Fn(u64),
 ) -> CUresult {
     let Some(checked) = checked else {
         return load(Ask::Original).0;
@@ -180,6 +181,14 @@ pub(super) fn load(
         None => load(Ask::Original),
     };
     if let Some(text) = &text {
+        let _relaxed = gpu::relaxed(real);
+        if result == CUresult::SUCCESS
+            && module.library
+            && let Err(error) = into_context(real, handle)
+        {
+            unload(handle);
+            result = error;
+        }
         if result != CUresult::SUCCESS {
             why = format!("its module does not load with checks: {result}");
             (result, handle) = load(Ask::Original);
@@ -203,6 +212,18 @@ pub(super) fn load(
         with(|watch| watch.modules.insert(handle, module));
     }
     result
+}
+
+/// Brings a library into the current context, if there is one, so that what is wrong with it shows as long as
+/// the program's own image can take its place: a driver compiles a library when it first needs it.
+fn into_context(real: &'static Api, library: u64) -> Result<(), CUresult> {
+    let mut module = std::ptr::null_mut();
+    let library = std::ptr::with_exposed_provenance_mut(library as usize);
+    // SAFETY: the handle is that of a live library; there is room for the result.
+    match unsafe { real.cuLibraryGetModule(&mut module, library) } {
+        CUresult::INVALID_CONTEXT | CUresult::NOT_FOUND => Ok(()),
+        result => result.result(),
+    }
 }
 
 /// Whether the checks leave enough registers for the largest block in every kernel that may be launched
@@ -234,49 +255,61 @@ pub(super) fn find(real: &'static Api, handle: u64, library: bool, name: &str) -
     (result == CUresult::SUCCESS).then(|| found.expose_provenance() as u64)
 }
 
-/// A program's options for the driver's compiler, with a limit of registers where it says nothing of
-/// them itself.
+/// A program's options for the driver's compiler, as it has given them: count, options and values.
+pub(super) type Jit = (c_uint, *mut CUjit_option, *mut *mut c_void);
+
+/// Copies of such options, for several loads: the driver writes results into the array of values, over what
+/// it has read there.
 pub(super) struct JitOptions {
-    names: Vec<CUjit_option>,
-    values: Vec<*mut c_void>,
+    given: Jit,
+    /// None where an array is missing, which is for the driver to refuse.
+    read: Option<Vec<(CUjit_option, *mut c_void)>>,
 }
 
 impl JitOptions {
     /// # Safety
-    /// There are `count` options and values.
-    pub(super) unsafe fn new(
-        count: c_uint,
-        names: *const CUjit_option,
-        values: *const *mut c_void,
-        limit: Option<u32>,
-    ) -> JitOptions {
-        let mut all = JitOptions {
-            names: Vec::new(),
-            values: Vec::new(),
-        };
-        for index in 0..count as usize {
-            // SAFETY: by the contract.
-            unsafe {
-                all.names.push(names.add(index).read());
-                all.values.push(values.add(index).read());
-            }
+    /// There are `count` options and values, or none, for as long as the result lives.
+    pub(super) unsafe fn new(given: Jit) -> JitOptions {
+        let (count, names, values) = given;
+        // SAFETY: by the contract.
+        let (of, with) = unsafe { (Ptr::new(names), Ptr::new(values)) };
+        let one = |index| Some((of.at(index).get().ok()?, with.at(index).get().ok()?));
+        JitOptions {
+            given,
+            read: (0..count as usize).map(one).collect(),
         }
-        let said = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
-        if let Some(limit) = limit
-            && !all.names.iter().any(|name| said.contains(name))
-        {
-            all.names.push(jit_option::MAX_REGISTERS);
-            // The value of this option is no pointer but the number itself.
-            let value = std::ptr::without_provenance_mut(limit as usize);
-            all.values.push(value);
-        }
-        all
     }
 
-    /// The three arguments of a load.
-    pub(super) fn arguments(&mut self) -> (c_uint, *mut CUjit_option, *mut *mut c_void) {
-        let count = self.names.len() as c_uint;
-        (count, self.names.as_mut_ptr(), self.values.as_mut_ptr())
+    /// Asks the driver for a load with these options, and with a limit of registers where the program
+    /// says nothing of them itself. After success the program finds the results where it looks for them.
+    pub(super) fn load(
+        &self,
+        limit: Option<u32>,
+        ask: impl FnOnce(c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult,
+    ) -> CUresult {
+        let Some(read) = &self.read else {
+            let (count, names, values) = self.given;
+            return ask(count, names, values);
+        };
+        let mut all = read.clone();
+        let said = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
+        if let Some(limit) = limit
+            && !all.iter().any(|(name, _)| said.contains(name))
+        {
+            // The value of this option is no pointer but the number itself.
+            let value = std::ptr::without_provenance_mut(limit as usize);
+            all.push((jit_option::MAX_REGISTERS, value));
+        }
+        let (mut names, mut values): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let count = names.len() as c_uint;
+        let result = ask(count, names.as_mut_ptr(), values.as_mut_ptr());
+        if result == CUresult::SUCCESS {
+            for (index, value) in values.into_iter().take(read.len()).enumerate() {
+                // SAFETY: the program's array has as many values as were read of it.
+                unsafe { self.given.2.add(index).write(value) };
+            }
+        }
+        result
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
+use driver::pointer::Ptr;
 use driver::sys::*;
 
-use super::load::{Ask, Checked, JitOptions, in_file, in_memory, load, written};
+use super::load::{Ask, Checked, Jit, JitOptions, in_file, in_memory, load, written};
 
 /// Loads into a context: `original` loads what the program has given.
 ///
@@ -14,19 +15,19 @@ unsafe fn load_module(
     real: &'static Api,
     module: *mut CUmodule,
     checked: Option<Checked>,
-    (count, options, values): (c_uint, *mut CUjit_option, *mut *mut c_void),
+    jit: Jit,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
+    // SAFETY: by the contract.
+    let jit = unsafe { JitOptions::new(jit) };
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
-            // SAFETY: by the contract.
-            Ask::Checked(text, limit) => unsafe {
-                let mut all = JitOptions::new(count, options, values, limit);
-                let (count, options, values) = all.arguments();
+            Ask::Checked(text, limit) => jit.load(limit, |count, options, values| {
                 let text = text.as_ptr().cast();
-                real.cuModuleLoadDataEx(module, text, count, options, values)
-            },
+                // SAFETY: by the contract.
+                unsafe { real.cuModuleLoadDataEx(module, text, count, options, values) }
+            }),
         };
         // SAFETY: by the contract.
         unsafe { written(result, module) }
@@ -40,8 +41,7 @@ unsafe fn load_module(
 }
 
 /// No options.
-const NONE: (c_uint, *mut CUjit_option, *mut *mut c_void) =
-    (0, std::ptr::null_mut(), std::ptr::null_mut());
+const NONE: Jit = (0, std::ptr::null_mut(), std::ptr::null_mut());
 
 pub(crate) unsafe fn cuModuleLoad(
     real: &'static Api,
@@ -105,10 +105,28 @@ pub(crate) unsafe fn cuModuleLoadFatBinary(
 
 /// What a load of a library takes besides its image.
 struct LibraryOptions {
-    jit: (c_uint, *mut CUjit_option, *mut *mut c_void),
+    jit: Jit,
     names: *mut CUlibraryOption,
     values: *mut *mut c_void,
     count: c_uint,
+}
+
+/// `CU_LIBRARY_BINARY_IS_PRESERVED`: the program's image stays where it is until the library is unloaded. Our text
+/// does not.
+const PRESERVED: CUlibraryOption = 1;
+
+impl LibraryOptions {
+    /// The options that hold for our text too, with their values.
+    ///
+    /// # Safety
+    /// They are those of a load.
+    unsafe fn lasting(&self) -> (Vec<CUlibraryOption>, Vec<*mut c_void>) {
+        // SAFETY: by the contract.
+        let (names, values) = unsafe { (Ptr::new(self.names), Ptr::new(self.values)) };
+        let one = |index| Some((names.at(index).get().ok()?, values.at(index).get().ok()?));
+        let all = (0..self.count as usize).filter_map(one);
+        all.filter(|(name, _)| *name != PRESERVED).unzip()
+    }
 }
 
 /// Loads into all contexts: `original` loads what the program has given.
@@ -122,18 +140,20 @@ unsafe fn load_library(
     given: &LibraryOptions,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
+    // SAFETY: by the contract.
+    let (jit, lasting) = unsafe { (JitOptions::new(given.jit), given.lasting()) };
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
-            // SAFETY: by the contract.
-            Ask::Checked(text, limit) => unsafe {
-                let (count, names, values) = given.jit;
-                let mut all = JitOptions::new(count, names, values, limit);
-                let (count, names, values) = all.arguments();
+            Ask::Checked(text, limit) => jit.load(limit, |count, names, values| {
                 let text = text.as_ptr().cast();
-                let more = (given.names, given.values, given.count);
-                real.cuLibraryLoadData(library, text, names, values, count, more.0, more.1, more.2)
-            },
+                let (mut of, mut with) = lasting.clone();
+                let (of, with, more) = (of.as_mut_ptr(), with.as_mut_ptr(), of.len() as c_uint);
+                // SAFETY: by the contract.
+                unsafe {
+                    real.cuLibraryLoadData(library, text, names, values, count, of, with, more)
+                }
+            }),
         };
         // SAFETY: by the contract.
         unsafe { written(result, library) }

@@ -1,0 +1,72 @@
+//! Loads as a real driver makes them: lazily, with results for the program, and with its word that the image
+//! stays.
+
+mod common;
+
+use common::program::Program;
+use runtime::Options;
+
+/// What `fine` leaves: 128 words that were 1, with 3 added.
+const SUM: &str = "512\n";
+/// What the options of the load tell, and that.
+const TOLD: &str = "0.25 ms, 0 of information, 0 of errors\n512\n";
+/// The driver loads a library when something of it is first needed.
+const LAZY: (&str, &str) = ("CUDARUN_SIM_LAZY", "1");
+
+fn program() -> Program {
+    Program::of("tests/c/loads.c")
+}
+
+#[test]
+fn loads_are_checked_however_late_the_driver_makes_them() {
+    let program = program();
+    for (form, prints) in [
+        ("module", TOLD),
+        ("library", TOLD),
+        // The driver may read the image until the library is unloaded, and it is not the program's.
+        ("preserved", TOLD),
+        ("before-context", SUM),
+    ] {
+        for lazy in [&[][..], &[LAZY]] {
+            let ran = program.run_with(&[form], &Options::default(), lazy);
+            let said = (ran.stdout.as_str(), ran.stderr.as_str());
+            assert_eq!(said, (prints, ""), "{form} {lazy:?} {:?}", ran.notes);
+            assert_eq!(ran.code, Some(0), "{form}");
+            assert_eq!(ran.racing(), ["racy"], "{form} {lazy:?}");
+            assert_eq!(ran.checked("fine"), [true], "{form} {lazy:?}");
+        }
+    }
+}
+
+/// What a driver cannot compile with checks may show when the library is first needed only; by then the
+/// program's own image has to be there.
+#[test]
+fn a_library_that_does_not_compile_with_checks_runs_as_it_is() {
+    let program = program();
+    let fail = ("CUDARUN_SIM_FAIL", "cuLibraryGetModule#1=218");
+    for more in [&[fail][..], &[fail, LAZY]] {
+        let ran = program.run_with(&["library"], &Options::default(), more);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), TOLD));
+        assert_eq!(ran.checked("fine"), [false]);
+        let why = ran.launches[0].why_not.as_deref().unwrap_or_default();
+        assert!(why.contains("does not load with checks"), "{why}");
+    }
+}
+
+/// Also where it needs fewer registers, which takes a second load.
+#[test]
+fn results_of_a_load_are_those_of_the_load_that_counts() {
+    let program = program();
+    let most = [("CUDARUN_SIM_REGISTERS", "128")];
+    for form in ["module", "library"] {
+        let ran = program.run_with(&[form], &Options::default(), &most);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), TOLD), "{form}");
+    }
+}
+
+#[test]
+fn options_without_values_are_refused_by_the_driver() {
+    let program = program();
+    let ran = program.run(&["missing-options"], &Options::default(), "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "1\n1\n"));
+}
