@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driver::sys::*;
 
 use crate::pointer::FromC;
-use crate::{Answer, api, calls, inject, order};
+use crate::{Answer, api, calls, capture_mode, inject, order};
 
 /// Says that this is cudarun-check's own driver; see [`driver::sys::MARKER`].
 #[unsafe(no_mangle)]
@@ -55,7 +55,7 @@ fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
     calls::note(symbol);
     let body = || match inject::failure(symbol) {
         Some(code) => Err(code),
-        None => body(),
+        None => capture_mode::check(symbol).and_then(|()| body()),
     };
     let per_thread = symbol.ends_with("_ptsz") || symbol.ends_with("_ptds");
     order::with_default_stream(per_thread, || {

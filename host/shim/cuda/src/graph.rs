@@ -18,6 +18,7 @@ use crate::Answer;
 use crate::copy::{Copy, Fill};
 use crate::node::{Node, Task, kernel_node};
 use crate::node_params::{add_alloc, free_node, host_node};
+use crate::order;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::stream::Capture;
@@ -53,7 +54,11 @@ impl State {
 
     /// Adds work of a stream to the graph of its capture.
     pub(crate) fn captured(&mut self, stream: u64, capture: u64, work: Work) -> Answer {
-        let graph = self.captures.get(capture)?.graph;
+        let found = self.captures.get(capture)?;
+        if found.invalid {
+            return Err(CUresult::STREAM_CAPTURE_INVALIDATED);
+        }
+        let graph = found.graph;
         let tail = self.streams.get(stream)?.tail.clone();
         let node = self.add_node(graph, Task::Work(work), tail)?;
         self.streams.get_mut(stream)?.tail = vec![node];
@@ -170,6 +175,9 @@ fn begin_capture(
             own,
             identity,
             shown: Vec::new(),
+            thread: order::thread(),
+            mode,
+            invalid: false,
         };
         let capture = state.captures.insert(capture);
         let stream = state.streams.get_mut(origin)?;
@@ -187,6 +195,10 @@ pub(crate) fn cuStreamEndCapture(stream: Ptr<CUstream_st>, out: Ptr<CUgraph>) ->
         if found.origin != stream.address() {
             return Err(CUresult::STREAM_CAPTURE_UNMATCHED);
         }
+        if found.invalid {
+            state.drop_capture(capture)?;
+            return Err(CUresult::STREAM_CAPTURE_INVALIDATED);
+        }
         if !state.joined(capture)? {
             state.drop_capture(capture)?;
             return Err(CUresult::STREAM_CAPTURE_UNJOINED);
@@ -196,9 +208,19 @@ pub(crate) fn cuStreamEndCapture(stream: Ptr<CUstream_st>, out: Ptr<CUgraph>) ->
     set(out, graph)
 }
 
+/// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
+const ACTIVE: c_int = 1;
+/// `CU_STREAM_CAPTURE_STATUS_INVALIDATED`
+const INVALIDATED: c_int = 2;
+
 pub(crate) fn cuStreamIsCapturing(stream: Ptr<CUstream_st>, status: Ptr<c_int>) -> Answer {
-    let capture = with_context(|state, _| state.capture_of(stream.address()))?;
-    status.set(c_int::from(capture.is_some()))
+    status.set(with_context(|state, _| {
+        Ok(match state.capture_of(stream.address())? {
+            Some(capture) if state.captures.get(capture)?.invalid => INVALIDATED,
+            Some(_) => ACTIVE,
+            None => 0,
+        })
+    })?)
 }
 
 /// Tells whether and in which capture a stream is, and what its next work depends on.
@@ -216,13 +238,16 @@ pub(crate) fn cuStreamGetCaptureInfo_v2(
         };
         let tail = state.streams.get(stream.address())?.tail.clone();
         let capture = state.captures.get_mut(capture)?;
+        if capture.invalid {
+            return Ok(Some((INVALIDATED, capture.identity, 0, 0, 0)));
+        }
         let room = tail.len();
         capture.shown = tail;
         let shown = capture.shown.as_ptr().expose_provenance();
-        Ok(Some((capture.identity, capture.graph, shown, room)))
+        Ok(Some((ACTIVE, capture.identity, capture.graph, shown, room)))
     })?;
-    status.set(c_int::from(found.is_some()))?;
-    let (identity, into, shown, room) = found.unwrap_or_default();
+    let (now, identity, into, shown, room) = found.unwrap_or_default();
+    status.set(now)?;
     id.set_if(identity);
     graph.set_if(pointer(into));
     dependencies.set_if(std::ptr::with_exposed_provenance(shown));
@@ -241,14 +266,6 @@ pub(crate) fn cuStreamGetCaptureInfo_v3(
 ) -> Answer {
     edges.set_if(std::ptr::null());
     cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count)
-}
-
-/// Captures never forbid unrelated calls here, so all modes are the relaxed one.
-pub(crate) fn cuThreadExchangeStreamCaptureMode(mode: Ptr<c_int>) -> Answer {
-    match mode.get()? {
-        0..=2 => mode.set(2),
-        _ => Err(CUresult::INVALID_VALUE),
-    }
 }
 
 pub(crate) fn cuGraphCreate(out: Ptr<CUgraph>, flags: c_uint) -> Answer {

@@ -26,6 +26,7 @@
 
 mod array;
 mod calls;
+mod capture_mode;
 mod context;
 mod copy;
 mod device;
@@ -68,6 +69,7 @@ use driver::pointer::{self, Answer};
 /// The entry points by their table name, for `exports`.
 mod api {
     pub(crate) use crate::array::*;
+    pub(crate) use crate::capture_mode::cuThreadExchangeStreamCaptureMode;
     pub(crate) use crate::context::*;
     pub(crate) use crate::copy::*;
     pub(crate) use crate::device::*;

@@ -34,7 +34,7 @@ pub(crate) fn with_default_stream<T>(per_thread: bool, body: impl FnOnce() -> T)
 }
 
 /// The calling thread's number, from 1.
-fn thread() -> u64 {
+pub(crate) fn thread() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(0);
     NUMBER.with(|number| {
         if number.get() == 0 {

@@ -54,6 +54,11 @@ pub(crate) struct Capture {
     pub(crate) identity: u64,
     /// The dependencies that the program has been told of; they stay where they are.
     pub(crate) shown: Vec<u64>,
+    /// The thread that has begun it, and in which mode.
+    pub(crate) thread: u64,
+    pub(crate) mode: c_int,
+    /// Something has happened that it forbids.
+    pub(crate) invalid: bool,
 }
 
 /// The default streams: null, legacy and per-thread.

@@ -517,7 +517,7 @@ fn captures_join_and_must_end_where_they_began() {
     ok(cu!(cuStreamCreate(&mut two, 1)));
     ok(cu!(cuEventCreate(&mut event, 2)));
     let address = alloc(16);
-    ok(cu!(cuStreamBeginCapture_v2(one, 0)));
+    ok(cu!(cuStreamBeginCapture_v2(one, 2)));
     ok(cu!(cuMemsetD8Async(address, 1, 8, one)));
     ok(cu!(cuEventRecord(event, one)));
     assert_eq!(cu!(cuEventQuery(event)), CUresult::CAPTURED_EVENT);

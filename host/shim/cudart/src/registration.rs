@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
-use driver::sys::{CUkernel, CUlibrary};
+use driver::sys::{Api, CUkernel, CUlibrary};
 
 use crate::context::{context, lock};
 use crate::error::{Error, check};
@@ -197,6 +197,28 @@ pub unsafe extern "C" fn __cudaInitModule(handle: *mut *mut c_void) -> c_char {
     c_char::from(result == 0)
 }
 
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`
+const RELAXED: c_int = 2;
+
+/// Captures forbid the calling thread nothing while this lives.
+struct Relaxed(&'static Api, c_int);
+
+impl Relaxed {
+    fn new(api: &'static Api) -> Result<Relaxed, Error> {
+        let mut mode = RELAXED;
+        // SAFETY: there is room for the mode before.
+        check(unsafe { api.cuThreadExchangeStreamCaptureMode(&mut mode) })?;
+        Ok(Relaxed(api, mode))
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        let _ = unsafe { self.0.cuThreadExchangeStreamCaptureMode(&mut self.1) };
+    }
+}
+
 /// The loaded library of a fat binary.
 fn library(handle: usize) -> Result<CUlibrary, Error> {
     let api = context()?;
@@ -210,6 +232,8 @@ fn library(handle: usize) -> Result<CUlibrary, Error> {
         return Ok(library as CUlibrary);
     }
     let mut library: CUlibrary = null_mut();
+    // The program has not asked for a load, so no capture of its forbids it one.
+    let _relaxed = Relaxed::new(api)?;
     // SAFETY: the wrapper is what the host code registered; the out parameters outlive the calls;
     // the host's pointers to managed variables were registered as valid.
     unsafe {

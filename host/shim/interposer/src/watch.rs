@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use driver::gpu::Gpu;
+use driver::gpu::{self, Gpu};
 use driver::image::Source;
 use driver::interrupts::{self, Held};
 use driver::steps::Steps;
@@ -389,13 +389,15 @@ impl Watch {
     }
 
     /// Tells the checker where a module's variables are in a context.
-    pub(crate) fn tell_variables(&mut self, real: &Api, handle: u64, context: u64) {
+    pub(crate) fn tell_variables(&mut self, real: &'static Api, handle: u64, context: u64) {
         let Some(module) = self.modules.get_mut(&handle) else {
             return;
         };
         if !module.told.insert(context) {
             return;
         }
+        // A driver may load the library for it.
+        let _relaxed = gpu::relaxed(real);
         for name in &module.variables {
             let Ok(symbol) = std::ffi::CString::new(name.as_str()) else {
                 continue;

@@ -158,7 +158,7 @@ int main(void) {
     CHECK(cuEventElapsedTime(&elapsed, first, second));
     EXPECT(elapsed >= 0);
     CHECK(cuMemsetD32_v2(out, 0, n));
-    CHECK(cuStreamBeginCapture_v2(stream, 0));
+    CHECK(cuStreamBeginCapture_v2(stream, 2));
     CHECK(cuLaunchKernel(add, 4, 1, 1, 256, 1, 1, 0, stream, params, NULL));
     CHECK(cuLaunchHostFunc(stream, count, &calls));
     EXPECT(cuStreamSynchronize(stream) == 900);

@@ -147,7 +147,7 @@ impl Watch {
     /// `given` is what a launch of the function takes; null where its parameters are not known.
     pub(super) unsafe fn kernel(
         &mut self,
-        real: &Api,
+        real: &'static Api,
         asked: &Asked,
         given: Given,
     ) -> Option<(u64, Function, Kernel)> {
@@ -158,6 +158,7 @@ impl Watch {
             .attributes
             .entry((asked.function, context))
             .or_insert_with(|| {
+                let _relaxed = gpu::relaxed(real);
                 ATTRIBUTES.map(|id| attribute(real, asked.function, function.kernel, id))
             });
         let [fixed, cluster @ ..] = attributes;

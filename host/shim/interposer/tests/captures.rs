@@ -1,0 +1,52 @@
+//! What captures forbid the program, they do not forbid us, and what we do ends none.
+
+mod common;
+
+use common::program::Program;
+use common::text;
+use runtime::{Mode, Options};
+
+/// 128 words that were 1, with 3 added eight times, in the graph and beside it.
+const SUMS: &str = "3200\n3200\n";
+
+#[test]
+fn launches_are_checked_while_streams_are_captured() {
+    let program = Program::of("tests/c/capture.c");
+    // `CU_STREAM_CAPTURE_MODE_GLOBAL` and its like.
+    for capture in ["0", "1", "2"] {
+        for load in ["module", "library"] {
+            for mode in [Mode::Precise, Mode::Fast] {
+                let options = Options {
+                    mode,
+                    ..Options::default()
+                };
+                let ran = program.run(&[capture, load], &options, "");
+                let what = format!("{capture} {load} {mode:?} {:?}", ran.notes);
+                let said = (ran.stdout.as_str(), ran.stderr.as_str());
+                assert_eq!(said, (SUMS, ""), "{what}");
+                assert_eq!(ran.code, Some(0), "{what}");
+                assert_eq!(ran.racing(), ["racy"], "{what}");
+                assert_eq!(ran.checked("fine"), [true; 16], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn captures_forbid_the_program_what_they_forbid_it_without_us() {
+    let program = Program::of("tests/c/capture.c");
+    for (capture, form, prints) in [
+        ("0", "forbidden", "900 2 901\n"),
+        ("0", "forbidden-here", "900 2 901\n"),
+        ("1", "forbidden", "0 1 0\n"),
+        ("1", "forbidden-here", "900 2 901\n"),
+        ("2", "forbidden", "0 1 0\n"),
+        ("2", "forbidden-here", "0 1 0\n"),
+    ] {
+        let mut alone = program.place.command(&program.program, &program.driver);
+        let output = common::succeed(alone.args([capture, form]));
+        assert_eq!(text(&output.stdout), prints, "{capture} {form}");
+        let ran = program.run(&[capture, form], &Options::default(), "");
+        assert_eq!(ran.stdout, prints, "{capture} {form}");
+    }
+}
