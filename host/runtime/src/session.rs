@@ -6,6 +6,7 @@
 //! a launch needs what another still uses (the one journal, a place in the tables, cells that have to
 //! be renewed), it waits for that one, [`PATIENCE`] at most, and goes on unchecked.
 
+mod contexts;
 mod interrupt;
 
 use std::collections::{BTreeMap, HashMap};
@@ -140,31 +141,6 @@ impl Session {
     /// Whether the driver is being asked for a launch.
     pub fn is_asking(&self) -> bool {
         !self.asked.is_empty()
-    }
-
-    /// Makes sure that a context is known: `open` looks at it.
-    ///
-    /// # Errors
-    /// Those of `open`.
-    pub fn meet<E>(
-        &mut self,
-        context: u64,
-        open: impl FnOnce() -> Result<Gpu, E>,
-    ) -> Result<(), E> {
-        if let std::collections::btree_map::Entry::Vacant(entry) = self.gpus.entry(context) {
-            let gpu = entry.insert(open()?);
-            if gpu.is_shared() {
-                self.checker.note(SHARED);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether launches in a context that is known can run with their checks, checked or not: that
-    /// takes a little memory.
-    pub fn is_ready(&mut self, context: u64) -> bool {
-        let gpu = self.gpus.get_mut(&context);
-        gpu.is_some_and(|gpu| self.checker.idle(gpu).is_some())
     }
 
     /// Arms a launch into a stream of a context that is known.

@@ -74,7 +74,14 @@ pub(crate) fn cuEventRecordWithFlags(
             Some(_) => state.streams.get(stream.address())?.tail.clone(),
             None => Vec::new(),
         };
+        let of = match state.streams.get(stream.address()) {
+            Ok(stream) => stream.context,
+            Err(_) => context,
+        };
         let event = state.events.get_mut(handle)?;
+        if event.context != of {
+            return Err(CUresult::INVALID_HANDLE);
+        }
         match capture {
             Some(capture) if flags & EXTERNAL != 0 => {
                 state.captured(stream.address(), capture, Work::Record(handle))?;

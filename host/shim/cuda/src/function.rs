@@ -1,4 +1,4 @@
-//! Functions and kernels: one handle for both, because the device has one context's worth of them.
+//! Functions and kernels: two handles for one thing, because the device has one context's worth of them.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -14,7 +14,7 @@ use crate::Answer;
 use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
-use crate::table::set;
+use crate::table::{SECOND, set};
 
 /// Dynamic shared memory a kernel may have unless it asks for more.
 const DYNAMIC_SHARED: i32 = 48 << 10;
@@ -107,6 +107,17 @@ impl Function {
     }
 }
 
+impl State {
+    /// The function that a context has of a kernel; a function that is no library's is its own.
+    pub(crate) fn function_of(&self, kernel: u64) -> Result<u64, CUresult> {
+        let module = self.functions.get(kernel)?.module;
+        Ok(match self.modules.get(module)?.library {
+            Some(_) => kernel | SECOND,
+            None => kernel,
+        })
+    }
+}
+
 fn name(state: &State, function: u64, name: Ptr<*const c_char>) -> Answer {
     name.set(state.functions.get(function)?.name.as_ptr())
 }
@@ -119,8 +130,8 @@ fn param_info(function: u64, index: usize, offset: Ptr<usize>, size: Ptr<usize>)
 }
 
 pub(crate) fn cuKernelGetFunction(out: Ptr<CUfunction>, kernel: Ptr<CUkern_st>) -> Answer {
-    with_context(|state, _| state.functions.get(kernel.address()).map(drop))?;
-    set(out, kernel.address())
+    let kernel = kernel.address();
+    set(out, with_context(|state, _| state.function_of(kernel))?)
 }
 
 pub(crate) fn cuKernelGetLibrary(out: Ptr<CUlibrary>, kernel: Ptr<CUkern_st>) -> Answer {

@@ -11,7 +11,8 @@ use crate::Answer;
 use crate::device::attribute;
 use crate::function::Function;
 use crate::pointer::Ptr;
-use crate::state::with_context;
+use crate::state::{self, State, with_context};
+use crate::table::SECOND;
 use crate::work::{Work, submit};
 use driver::sys::device_attribute as d;
 
@@ -128,6 +129,40 @@ fn pack(
     Ok(block)
 }
 
+/// Launches into a stream. A kernel of a library runs in the stream's context, whichever is current.
+fn launch(
+    stream: u64,
+    function: u64,
+    shape: &Shape,
+    params: Ptr<*mut c_void>,
+    extra: Ptr<*mut c_void>,
+) -> Answer {
+    let go = || submit(stream, prepare(function, shape, params, extra)?);
+    match state::with(|state| Ok(state.context_of(stream, function)))? {
+        None => go(),
+        Some(context) => {
+            state::push(context)?;
+            let result = go();
+            state::pop();
+            result
+        }
+    }
+}
+
+impl State {
+    /// The context that a launch brings with it, where that is not the current one.
+    fn context_of(&self, stream: u64, function: u64) -> Option<u64> {
+        let module = self.functions.get(function).ok()?.module;
+        let library = self.modules.get(module).ok()?.library;
+        if library.is_none() || function & SECOND != 0 {
+            return None;
+        }
+        // The default streams are those of the current context.
+        let context = self.streams.get(stream).ok()?.context;
+        (state::current() != Some(context)).then_some(context)
+    }
+}
+
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
 pub(crate) fn cuLaunchKernel(
     func: Ptr<CUfunc_st>,
@@ -150,10 +185,7 @@ pub(crate) fn cuLaunchKernel(
         cooperative: false,
         programmatic: false,
     };
-    submit(
-        stream.address(),
-        prepare(func.address(), &shape, params, extra)?,
-    )
+    launch(stream.address(), func.address(), &shape, params, extra)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
@@ -177,10 +209,8 @@ pub(crate) fn cuLaunchCooperativeKernel(
         cooperative: true,
         programmatic: false,
     };
-    submit(
-        stream.address(),
-        prepare(func.address(), &shape, params, Ptr::NULL)?,
-    )
+    let none = Ptr::NULL;
+    launch(stream.address(), func.address(), &shape, params, none)
 }
 
 /// There is one device, and each launch wants one of its own.
@@ -246,6 +276,6 @@ pub(crate) fn cuLaunchKernelEx(
     extra: Ptr<*mut c_void>,
 ) -> Answer {
     let config = config.get()?;
-    let work = prepare(func.address(), &shape(&config)?, params, extra)?;
-    submit(config.stream.addr() as u64, work)
+    let stream = config.stream.addr() as u64;
+    launch(stream, func.address(), &shape(&config)?, params, extra)
 }

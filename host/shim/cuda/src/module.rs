@@ -195,13 +195,11 @@ impl State {
         Ok(())
     }
 
-    fn functions_to<T>(&mut self, module: u64, out: Ptr<*mut T>, room: c_uint) -> Answer {
+    /// The handles of all kernels of a module, as far as there is room.
+    fn all_functions(&mut self, module: u64, room: c_uint) -> Result<Vec<u64>, CUresult> {
         let names = self.kernels(module)?;
-        for (index, name) in names.iter().take(room as usize).enumerate() {
-            let function = self.find_function(module, name)?;
-            out.at(index).set(pointer(function))?;
-        }
-        Ok(())
+        let names = names.iter().take(room as usize);
+        names.map(|name| self.find_function(module, name)).collect()
     }
 }
 
@@ -268,7 +266,10 @@ pub(crate) fn cuModuleGetFunction(
     name: Ptr<c_char>,
 ) -> Answer {
     let name = name.text()?;
-    let found = with_context(|state, _| state.find_function(module.address(), &name))?;
+    let found = with_context(|state, _| {
+        let found = state.find_function(module.address(), &name)?;
+        state.function_of(found)
+    })?;
     set(function, found)
 }
 
@@ -277,12 +278,23 @@ pub(crate) fn cuModuleGetFunctionCount(count: Ptr<c_uint>, module: Ptr<CUmod_st>
     count.set(names.len() as c_uint)
 }
 
+/// Stores handles.
+fn give<T>(handles: &[u64], out: Ptr<*mut T>) -> Answer {
+    let mut all = handles.iter().enumerate();
+    all.try_for_each(|(index, &handle)| out.at(index).set(pointer(handle)))
+}
+
 pub(crate) fn cuModuleEnumerateFunctions(
     functions: Ptr<CUfunction>,
     room: c_uint,
     module: Ptr<CUmod_st>,
 ) -> Answer {
-    with(|state| state.functions_to(module.address(), functions, room))
+    let found = with(|state| {
+        let found = state.all_functions(module.address(), room)?.into_iter();
+        let found = found.map(|kernel| state.function_of(kernel));
+        found.collect::<Result<Vec<u64>, _>>()
+    })?;
+    give(&found, functions)
 }
 
 pub(crate) fn cuModuleGetGlobal(
@@ -424,10 +436,11 @@ pub(crate) fn cuLibraryEnumerateKernels(
     room: c_uint,
     library: Ptr<CUlib_st>,
 ) -> Answer {
-    with(|state| {
+    let found = with(|state| {
         let module = module_of(state, library)?;
-        state.functions_to(module, kernels, room)
-    })
+        state.all_functions(module, room)
+    })?;
+    give(&found, kernels)
 }
 
 pub(crate) fn cuLibraryGetModule(module: Ptr<CUmodule>, library: Ptr<CUlib_st>) -> Answer {

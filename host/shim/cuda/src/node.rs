@@ -161,7 +161,7 @@ pub(crate) fn with_attributes_of(old: &Launch, mut work: Work) -> Work {
 
 /// The launch that a kernel node stands for.
 pub(crate) fn kernel_node(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult> {
-    // A kernel and a function have the same handle here; newer runtimes set only the kernel.
+    // Newer runtimes set only the kernel.
     let function = if p.func.is_null() {
         p.kern.addr()
     } else {
@@ -337,13 +337,15 @@ fn shown(node: u64) -> Result<CUDA_KERNEL_NODE_PARAMS, CUresult> {
         let pointers: Vec<u64> = offsets.map(|offset| start + offset).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         let shared = launch.dynamic_shared;
+        // The node has got a context, and what that has of the kernel.
+        let told = state.function_of(function)?;
         let node = state.nodes.get_mut(node)?;
         // What was told before stays where it is.
         if node.shown.is_empty() {
             node.shown = pointers;
         }
         Ok(CUDA_KERNEL_NODE_PARAMS {
-            func: pointer(function),
+            func: pointer(told),
             grid_dim_x: gx,
             grid_dim_y: gy,
             grid_dim_z: gz,

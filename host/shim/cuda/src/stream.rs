@@ -155,10 +155,10 @@ pub(crate) fn cuStreamGetId(stream: Ptr<CUstream_st>, id: Ptr<u64>) -> Answer {
 }
 
 pub(crate) fn cuStreamGetCtx(stream: Ptr<CUstream_st>, out: Ptr<CUcontext>) -> Answer {
-    let context = with_context(|state, current| match is_default(stream.address()) {
-        true => Ok(current),
-        false => Ok(state.streams.get(stream.address())?.context),
-    })?;
+    let context = match is_default(stream.address()) {
+        true => with_context(|_, current| Ok(current))?,
+        false => with(|state| Ok(state.streams.get(stream.address())?.context))?,
+    };
     set::<CUctx_st>(out, context)
 }
 

@@ -43,11 +43,12 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn get(&self, handle: u64) -> Result<&T, CUresult> {
-        self.items.get(&handle).ok_or(self.missing)
+        self.items.get(&(handle & !SECOND)).ok_or(self.missing)
     }
 
     pub(crate) fn get_mut(&mut self, handle: u64) -> Result<&mut T, CUresult> {
-        self.items.get_mut(&handle).ok_or(self.missing)
+        let item = self.items.get_mut(&(handle & !SECOND));
+        item.ok_or(self.missing)
     }
 
     pub(crate) fn remove(&mut self, handle: u64) -> Result<T, CUresult> {
@@ -76,6 +77,9 @@ impl<T> Table<T> {
             .collect()
     }
 }
+
+/// What a second handle of the same thing has besides the first: a function is what a context has of a kernel.
+pub(crate) const SECOND: u64 = 8;
 
 /// A handle as C sees it.
 pub(crate) fn pointer<T>(handle: u64) -> *mut T {

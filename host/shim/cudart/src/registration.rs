@@ -303,13 +303,24 @@ fn loaded(kernel: CUkernel) -> Result<CUkernel, Error> {
     }
 }
 
-/// The host stub of a loaded kernel.
-pub(crate) fn host_of(kernel: usize) -> Option<usize> {
-    with(|registry| {
-        let mut kernels = registry.kernels.iter();
-        let found = kernels.find(|(_, known)| known.handle == Some(kernel));
-        found.map(|(&host, _)| host)
-    })
+/// The host stub of a loaded kernel, by its handle or by that of the function that the context has of it.
+pub(crate) fn host_of(handle: usize) -> Option<usize> {
+    let all: Vec<(usize, usize)> = with(|registry| {
+        let kernels = registry.kernels.iter();
+        let loaded = kernels.filter_map(|(&host, of)| Some((host, of.handle?)));
+        loaded.collect()
+    });
+    let api = context().ok()?;
+    let is_of = |kernel: usize| {
+        let mut function = null_mut();
+        // SAFETY: the kernel is loaded, and there is room for the result.
+        let known = unsafe { api.cuKernelGetFunction(&mut function, kernel as CUkernel) };
+        known.0 == 0 && function as usize == handle
+    };
+    let found = all
+        .into_iter()
+        .find(|&(_, kernel)| kernel == handle || is_of(kernel));
+    found.map(|(host, _)| host)
 }
 
 /// Device address and size in bytes of the variable whose host shadow is at `host`.

@@ -56,6 +56,7 @@ table! {
     cuLibraryGetKernel,
     cuLibraryEnumerateKernels,
     cuLibraryGetModule,
+    cuFuncGetModule,
     cuKernelGetFunction,
     cuKernelGetParamInfo,
     cuFuncGetParamInfo,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use driver::gpu::{self, Gpu};
+use driver::gpu::Gpu;
 use driver::image::Source;
 use driver::interrupts::{self, Held};
 use driver::steps::Steps;
@@ -95,6 +95,8 @@ pub(crate) struct Function {
     pub(crate) values: Vec<Value>,
     /// The handle is that of a kernel of a library.
     pub(crate) kernel: bool,
+    /// The context that was current when the program asked for it, if it is no kernel of a library.
+    pub(crate) context: Option<u64>,
 }
 
 /// A 64-bit value among the parameters of a kernel.
@@ -300,7 +302,7 @@ fn end_by_signal() {
 }
 
 /// The calling thread's context, if it has one.
-fn current(real: &Api) -> Option<CUcontext> {
+pub(crate) fn current(real: &Api) -> Option<CUcontext> {
     let mut context = std::ptr::null_mut();
     // SAFETY: there is room for the result.
     let result = unsafe { real.cuCtxGetCurrent(&mut context) };
@@ -318,10 +320,15 @@ extern "C" fn at_exit() {
 impl Watch {
     /// Makes sure that the calling thread's context is known, and gives its number.
     pub(crate) fn context(&mut self) -> Option<u64> {
+        let context = current(&resolve::real()?.api)?;
+        self.meet(context)
+    }
+
+    /// Makes sure that a live context is known, and gives its number.
+    pub(crate) fn meet(&mut self, context: CUcontext) -> Option<u64> {
         let real = &resolve::real()?.api;
-        let context = current(real)?;
         let number = context.expose_provenance() as u64;
-        // SAFETY: the context is current, so it lives; hooks tell of its end.
+        // SAFETY: the context lives, as the program uses it; hooks tell of its end.
         let met = self
             .session
             .meet(number, || unsafe { Gpu::new(real, context) });
@@ -363,13 +370,19 @@ impl Watch {
         let _ = self.wake.send(());
     }
 
-    /// Remembers a function that the program has asked for.
+    /// Remembers a function that the program has asked for. Handles are used again when what they named
+    /// is gone, and what is not known has them now.
     pub(crate) fn learn(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
+        self.functions.remove(&handle);
         let Some(found) = self.modules.get(&module) else {
             return;
         };
         let Some(params) = found.kernels.get(name) else {
             return;
+        };
+        let context = match kernel {
+            true => None,
+            false => resolve::real().and_then(|real| current(&real.api)),
         };
         let key = found.key;
         let checker = self.session.checker();
@@ -384,20 +397,36 @@ impl Watch {
             hidden,
             values,
             kernel,
+            context: context.map(|context| context.expose_provenance() as u64),
+        };
+        self.functions.insert(handle, function);
+    }
+
+    /// Remembers the function that a context has of a kernel, under a handle that the driver has given.
+    pub(crate) fn learn_function(&mut self, handle: u64, kernel: u64) {
+        self.functions.remove(&handle);
+        let Some(found) = self.functions.get(&kernel).cloned() else {
+            return;
+        };
+        let context = resolve::real().and_then(|real| current(&real.api));
+        let function = Function {
+            kernel: false,
+            context: context.map(|context| context.expose_provenance() as u64),
+            ..found
         };
         self.functions.insert(handle, function);
     }
 
     /// Tells the checker where a module's variables are in a context.
-    pub(crate) fn tell_variables(&mut self, real: &'static Api, handle: u64, context: u64) {
+    pub(crate) fn tell_variables(&mut self, real: &Api, handle: u64, context: u64) {
         let Some(module) = self.modules.get_mut(&handle) else {
             return;
         };
         if !module.told.insert(context) {
             return;
         }
-        // A driver may load the library for it.
-        let _relaxed = gpu::relaxed(real);
+        // It is another one's where the launch brings its own with it. A driver may load the library for it.
+        let _entered = self.session.enter(context);
         for name in &module.variables {
             let Ok(symbol) = std::ffi::CString::new(name.as_str()) else {
                 continue;

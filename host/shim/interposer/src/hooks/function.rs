@@ -2,10 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
+use driver::gpu;
+use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::load::{find, written};
-use crate::watch::{Function, Module, with_begun};
+use crate::watch::{Function, Module, Watch, with_begun};
 
 /// Forgets a module, a library and their functions.
 fn forget(handle: u64) {
@@ -120,6 +122,20 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
     result
 }
 
+/// Remembers what a context has of a library: a module.
+fn learn_module(handle: u64, library: u64) {
+    with_begun(|watch| {
+        watch.modules.remove(&handle);
+        if let Some(found) = watch.modules.get(&library).cloned() {
+            let module = Module {
+                library: false,
+                ..found
+            };
+            watch.modules.insert(handle, module);
+        }
+    });
+}
+
 pub(crate) unsafe fn cuLibraryGetModule(
     real: &'static Api,
     module_out: *mut CUmodule,
@@ -129,16 +145,25 @@ pub(crate) unsafe fn cuLibraryGetModule(
     let (result, handle) =
         unsafe { written(real.cuLibraryGetModule(module_out, library), module_out) };
     if result == CUresult::SUCCESS {
-        with_begun(|watch| {
-            let of = library.expose_provenance() as u64;
-            if let Some(found) = watch.modules.get(&of).cloned() {
-                let module = Module {
-                    library: false,
-                    ..found
-                };
-                watch.modules.insert(handle, module);
-            }
-        });
+        learn_module(handle, library.expose_provenance() as u64);
+    }
+    result
+}
+
+pub(crate) unsafe fn cuFuncGetModule(
+    real: &'static Api,
+    module: *mut CUmodule,
+    func: CUfunction,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let (result, handle) = unsafe { written(real.cuFuncGetModule(module, func), module) };
+    let of = func.expose_provenance() as u64;
+    let found = with_begun(|watch| Some(watch.functions.get(&of)?.module));
+    // A function of a module that the program has loaded leads back to what is known.
+    if let (CUresult::SUCCESS, Some(Some(of))) = (result, found)
+        && of != handle
+    {
+        learn_module(handle, of);
     }
     result
 }
@@ -151,20 +176,43 @@ pub(crate) unsafe fn cuKernelGetFunction(
     // SAFETY: the caller keeps the conditions of the C function.
     let (result, handle) = unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
     if result == CUresult::SUCCESS {
-        with_begun(|watch| {
-            let of = kernel.expose_provenance() as u64;
-            if let Some(found) = watch.functions.get(&of).cloned() {
-                watch.functions.insert(
-                    handle,
-                    Function {
-                        kernel: false,
-                        ..found
-                    },
-                );
-            }
-        });
+        let kernel = kernel.expose_provenance() as u64;
+        with_begun(|watch| watch.learn_function(handle, kernel));
     }
     result
+}
+
+impl Watch {
+    /// Finds out whether a function of which the driver has told is that of a kernel that is known.
+    pub(super) fn adopt(&mut self, real: &'static Api, function: u64) {
+        if self.functions.contains_key(&function) {
+            return;
+        }
+        let handle = std::ptr::with_exposed_provenance_mut(function as usize);
+        let mut name = std::ptr::null();
+        // SAFETY: the handle is that of a live function, and there is room for the result.
+        let name = unsafe {
+            match real.cuFuncGetName(&mut name, handle) {
+                CUresult::SUCCESS => Ptr::new(name).text().ok(),
+                _ => None,
+            }
+        };
+        let named = |of: &Function| name.as_ref().is_none_or(|name| *name == of.name);
+        let known = self.functions.iter();
+        let known = known.filter(|(_, of)| of.kernel && named(of));
+        let kernels: Vec<u64> = known.map(|(&handle, _)| handle).collect();
+        let of_kernel = |kernel: &u64| {
+            let mut found = std::ptr::null_mut();
+            let kernel = std::ptr::with_exposed_provenance_mut(*kernel as usize);
+            // SAFETY: the handle is that of a live kernel, and there is room for the result.
+            let result = unsafe { real.cuKernelGetFunction(&mut found, kernel) };
+            result == CUresult::SUCCESS && found.addr() == function as usize
+        };
+        let _relaxed = gpu::relaxed(real);
+        if let Some(kernel) = kernels.into_iter().find(of_kernel) {
+            self.learn_function(function, kernel);
+        }
+    }
 }
 
 /// Forgets attributes that a call sets, of all functions: a kernel is known by more than one handle.

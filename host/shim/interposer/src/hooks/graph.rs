@@ -100,7 +100,7 @@ pub(super) unsafe fn with_hidden(
             }
         }
         Some((_, None)) => CUresult::OUT_OF_MEMORY,
-        None if super::launch::is_hidden(asked.function) => CUresult::OUT_OF_MEMORY,
+        None if super::launch::is_hidden(asked.function) => super::launch::nowhere(real),
         None => go(node),
     }
 }

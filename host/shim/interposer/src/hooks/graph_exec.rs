@@ -8,8 +8,9 @@ use driver::sys::*;
 use runtime::session::Node;
 
 use super::graph::{capture, with_hidden, with_hidden_any, with_hidden_v1};
+use super::launch;
 use super::nodes::{self, Places};
-use crate::watch::{Watch, with_begun};
+use crate::watch::{Watch, current, with_begun};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
 const DEVICE_LAUNCH: u64 = 4;
@@ -364,11 +365,16 @@ pub(crate) unsafe fn cuGraphLaunch(
     exec: CUgraphExec,
     stream: CUstream,
 ) -> CUresult {
-    let number = super::launch::number(real, stream);
-    let mut current = None;
+    let number = launch::number(real, stream);
+    let mut here = None;
     let ticket = with_begun(|watch| {
-        let context = watch.context()?;
-        current = Some(gpu::here(context));
+        let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
+        here = Some(gpu::here(now));
+        let context = match launch::context_of(real, number).unwrap_or(now) {
+            0 => return None,
+            context => std::ptr::with_exposed_provenance_mut(context as usize),
+        };
+        let context = watch.meet(context)?;
         let exec = exec.expose_provenance() as u64;
         // Within a capture it becomes part of another graph.
         match capture(real, number) {

@@ -12,9 +12,10 @@ use runtime::progress;
 use runtime::session::{Kernel, Ticket};
 
 use crate::resolve;
-use crate::watch::{Function, Watch, with_begun};
+use crate::watch::{Function, Watch, current, with_begun};
 
 /// A launch as the program asks for it.
+#[derive(Clone, Copy)]
 pub(super) struct Asked {
     /// Handle of the function or kernel.
     pub(super) function: u64,
@@ -26,6 +27,8 @@ pub(super) struct Asked {
     pub(super) shared: u32,
     /// It may start before what is ahead of it in its stream has ended.
     pub(super) early: bool,
+    /// Handle of the context that the call says; 0 for the current one.
+    pub(super) context: u64,
 }
 
 /// The parameters of a launch with the hidden one behind them. The driver reads them during the call.
@@ -132,6 +135,21 @@ pub(super) fn number(real: &Api, stream: CUstream) -> usize {
     }
 }
 
+/// The context that a kernel of a library runs in when it is launched into a stream; none where that is the
+/// current one's.
+pub(super) fn context_of(real: &Api, stream: usize) -> Option<u64> {
+    if stream <= STREAM_PER_THREAD.addr() {
+        return None;
+    }
+    let (stream, mut context) = (
+        std::ptr::with_exposed_provenance_mut(stream),
+        std::ptr::null_mut(),
+    );
+    // SAFETY: the program is about to use the stream; there is room for the result.
+    let found = unsafe { real.cuStreamGetCtx(stream, &mut context) };
+    (found == CUresult::SUCCESS && !context.is_null()).then(|| context.expose_provenance() as u64)
+}
+
 /// Attributes of a function that its launches depend on: its own shared memory, and its cluster.
 pub(super) const ATTRIBUTES: [CUfunction_attribute; 4] = [
     function_attribute::SHARED_SIZE_BYTES,
@@ -147,18 +165,21 @@ impl Watch {
     /// `given` is what a launch of the function takes; null where its parameters are not known.
     pub(super) unsafe fn kernel(
         &mut self,
-        real: &'static Api,
+        real: &Api,
         asked: &Asked,
         given: Given,
     ) -> Option<(u64, Function, Kernel)> {
         let function = self.functions.get(&asked.function)?.clone();
-        let context = self.context()?;
+        let context = match asked.context {
+            0 => self.context().or(function.context)?,
+            context => self.meet(std::ptr::with_exposed_provenance_mut(context as usize))?,
+        };
         self.tell_variables(real, function.module, context);
         let attributes = *self
             .attributes
             .entry((asked.function, context))
             .or_insert_with(|| {
-                let _relaxed = gpu::relaxed(real);
+                let _entered = self.session.enter(context);
                 ATTRIBUTES.map(|id| attribute(real, asked.function, function.kernel, id))
             });
         let [fixed, cluster @ ..] = attributes;
@@ -216,6 +237,14 @@ pub(super) fn is_hidden(function: u64) -> bool {
     known.flatten().is_some()
 }
 
+/// Why nothing can be launched: there is no context, or it has no memory left.
+pub(super) fn nowhere(real: &Api) -> CUresult {
+    match current(real) {
+        Some(_) => CUresult::OUT_OF_MEMORY,
+        None => CUresult::INVALID_CONTEXT,
+    }
+}
+
 /// Asks the driver for a launch with the hidden parameter, if its kernel has one.
 ///
 /// # Safety
@@ -229,11 +258,18 @@ pub(super) unsafe fn launch(
 ) -> CUresult {
     let stream = number(real, stream);
     let (params, extra) = given;
-    let mut current = None;
+    let mut here = None;
     let plan = with_begun(|watch| {
+        let function = watch.functions.get(&asked.function)?;
+        let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
+        let context = match function.kernel {
+            true => context_of(real, stream).unwrap_or(now),
+            false => now,
+        };
+        here = Some(gpu::here(now));
+        let asked = Asked { context, ..*asked };
         // SAFETY: by the contract.
-        let (context, function, kernel) = unsafe { watch.kernel(real, asked, given) }?;
-        current = Some(gpu::here(context));
+        let (context, function, kernel) = unsafe { watch.kernel(real, &asked, given) }?;
         Some(match super::graph::capture(real, stream) {
             Some(capture) => {
                 let parameter = watch.new_place(context, capture);
@@ -249,7 +285,7 @@ pub(super) unsafe fn launch(
     let plan = match plan.flatten() {
         Some(plan) => plan,
         // The driver would take for the hidden parameter what lies behind the program's.
-        None if is_hidden(asked.function) => return CUresult::OUT_OF_MEMORY,
+        None if is_hidden(asked.function) => return nowhere(real),
         None => return go(params, extra),
     };
     let (function, parameter, ticket) = match plan {
@@ -302,6 +338,7 @@ pub(crate) unsafe fn cuLaunchKernel(
         cluster: [0; 3],
         shared: shared_mem_bytes,
         early: false,
+        context: 0,
     };
     let ([gx, gy, gz], [bx, by, bz]) = (asked.grid, asked.block);
     // SAFETY: the caller keeps the conditions of the C function.
@@ -340,6 +377,7 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
         cluster: [0; 3],
         shared: shared_mem_bytes,
         early: false,
+        context: 0,
     };
     let ([gx, gy, gz], [bx, by, bz]) = (asked.grid, asked.block);
     let given = (kernel_params, std::ptr::null_mut());
@@ -371,6 +409,7 @@ pub(crate) unsafe fn cuLaunchKernelEx(
         cluster: [0; 3],
         shared: given.shared_mem_bytes,
         early: false,
+        context: 0,
     };
     // SAFETY: as above.
     let attributes = unsafe { Ptr::new(given.attrs) };
@@ -442,6 +481,7 @@ unsafe fn on_devices(
         cluster: [0; 3],
         shared: one.shared_mem_bytes,
         early: false,
+        context: 0,
     };
     let mut context = std::ptr::null_mut();
     // SAFETY: the program is about to use the stream; what is pushed is popped below.

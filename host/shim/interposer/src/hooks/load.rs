@@ -14,7 +14,7 @@ use ptx::ast::Space;
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
-use crate::watch::{Module, Watch, with};
+use crate::watch::{Module, Watch, with, with_begun};
 
 /// Two digits of an architecture: major and minor.
 pub(super) fn architecture(real: &Api) -> u32 {
@@ -163,7 +163,10 @@ pub(super) fn load(
     unload: impl Fn(u64),
 ) -> CUresult {
     let Some(checked) = checked else {
-        return load(Ask::Original).0;
+        let (result, handle) = load(Ask::Original);
+        // The handle may have been that of another one.
+        with_begun(|watch| watch.modules.remove(&handle));
+        return result;
     };
     let mut text = checked.text();
     let mut why = String::new();

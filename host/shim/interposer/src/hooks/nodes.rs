@@ -33,6 +33,10 @@ pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> Asked 
         cluster,
         shared: node.shared_mem_bytes,
         early: false,
+        context: match node.func.is_null() {
+            true => node.ctx.expose_provenance() as u64,
+            false => 0,
+        },
     }
 }
 
@@ -104,6 +108,7 @@ impl Watch {
         let params = params(real, node)?;
         let asked = asked(&params, cluster(real, node));
         let given = given(real, node, &params);
+        self.adopt(real, asked.function);
         // SAFETY: the driver has told of its own copies.
         let (context, function, kernel) = unsafe { self.kernel(real, &asked, given) }?;
         let mut parameter = hidden(&function, &params);

@@ -128,6 +128,7 @@ unsafe fn launch_set(
         cluster: [0; 3],
         shared: steps.shared,
         early: false,
+        context: 0,
     };
     let mut block = Block::new(steps.params());
     let given = (std::ptr::null_mut(), block.extra());
