@@ -111,23 +111,53 @@ impl Allocations {
         self.live.values().map(|allocation| allocation.bytes).sum()
     }
 
-    /// Base and length of the smallest range that covers everything, or, where host and device
-    /// memory lie far apart, the part with most bytes.
-    pub fn window(&self) -> (u64, u64) {
-        let mut groups: Vec<(u64, u64, u64)> = Vec::new();
+    /// Base and length of the range of memory that a launch with these parameters is checked in: the smallest
+    /// one that covers everything. Where memory lies far apart, as that of host and device may, it is a part that
+    /// the parameters point into, if they point into any, and of those the one with most bytes.
+    pub fn window(&self, parameters: &[u8]) -> (u64, u64) {
+        let mut parts: Vec<Part> = Vec::new();
         for allocation in self.live.values() {
             let end = allocation.base + allocation.bytes;
-            match groups.last_mut() {
-                Some((_, last, bytes)) if allocation.base.saturating_sub(*last) < GAP => {
-                    *last = end.max(*last);
-                    *bytes += allocation.bytes;
+            match parts.last_mut() {
+                Some(part) if allocation.base.saturating_sub(part.end) < GAP => {
+                    part.end = end.max(part.end);
+                    part.bytes += allocation.bytes;
                 }
-                _ => groups.push((allocation.base, end, allocation.bytes)),
+                _ => parts.push(Part {
+                    base: allocation.base,
+                    end,
+                    bytes: allocation.bytes,
+                    named: false,
+                }),
             }
         }
-        let largest = groups.into_iter().max_by_key(|(_, _, bytes)| *bytes);
-        largest.map_or((0, 0), |(base, end, _)| (base & !255, end - (base & !255)))
+        if parts.len() > 1 {
+            let (values, _) = parameters.as_chunks::<8>();
+            for value in values {
+                let value = u64::from_le_bytes(*value);
+                let holds = |part: &&mut Part| (part.base..part.end).contains(&value);
+                if let (Some(part), Some(_)) = (parts.iter_mut().find(holds), self.find(value)) {
+                    part.named = true;
+                }
+            }
+        }
+        let largest = parts.iter().max_by_key(|part| (part.named, part.bytes));
+        largest.map_or((0, 0), |part| {
+            let base = part.base & !255;
+            (base, part.end - base)
+        })
     }
+}
+
+/// A range of addresses with memory in it.
+#[derive(Debug)]
+struct Part {
+    base: u64,
+    end: u64,
+    /// Bytes of the memory.
+    bytes: u64,
+    /// A parameter points into it.
+    named: bool,
 }
 
 #[cfg(test)]
@@ -141,9 +171,14 @@ mod tests {
         all.insert(0x2000, 32, "cudaMallocManaged");
         assert_eq!(all.find(0x100f).unwrap().id, 1);
         assert!(all.find(0x1010).is_none() && all.find(0xfff).is_none());
-        assert_eq!((all.window(), all.bytes()), ((0x1000, 0x1020), 48));
+        assert_eq!((all.window(&[]), all.bytes()), ((0x1000, 0x1020), 48));
         all.insert(1 << 46, 1 << 20, "cudaHostAlloc");
-        assert_eq!(all.window(), (1 << 46, 1 << 20));
+        assert_eq!(all.window(&[]), (1 << 46, 1 << 20));
+        // Where the parameters point; no address, and one of nothing, point nowhere.
+        let window = |values: [u64; 2]| all.window(&values.map(u64::to_le_bytes).concat());
+        assert_eq!(window([7, 0x2008]), (0x1000, 0x1020));
+        assert_eq!(window([7, 0x1800]), (1 << 46, 1 << 20));
+        assert_eq!(window([(1 << 46) + 64, 0x2008]), (1 << 46, 1 << 20));
         all.remove(0x2000);
         assert!(all.find(0x2000).is_none());
     }

@@ -221,15 +221,6 @@ impl Checker {
         (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
-    /// Where the 64-bit values lie in a kernel's parameters, in bytes, by which [`Checker::try_begin`] finds
-    /// the loads that need no check.
-    pub fn pointers(&self, key: ModuleKey, kernel: &str) -> &[u32] {
-        let module = self.modules.get(&key.0);
-        let kernel = module.and_then(|module| module.kernels.get(kernel));
-        let pointers = kernel.and_then(|kernel| kernel.pointers.as_ref());
-        pointers.map_or(&[], |of| of.offsets.as_slice())
-    }
-
     fn listens(&self) -> bool {
         self.options.listens()
     }

@@ -376,7 +376,7 @@ impl Checker {
         let pointers = info.pointers.as_ref();
         let unwritten = pointers.map_or(0, |of| self.allocations.unwritten(of, parameters));
         let armed = if selected {
-            let window = self.allocations.window();
+            let window = self.allocations.window(parameters);
             let order = match () {
                 () if info.journaled => Order::Journal,
                 () if begun.fence_rule => Order::FenceRule,

@@ -87,45 +87,14 @@ pub(crate) struct Function {
     pub(crate) module: u64,
     pub(crate) key: ModuleKey,
     pub(crate) name: String,
-    /// Number of its parameters, without the hidden one.
-    pub(crate) params: usize,
+    /// Offset and length of its parameters in bytes, without the hidden one.
+    pub(crate) params: Vec<(u32, u32)>,
     /// Offset of the hidden parameter in bytes, if it has one.
     pub(crate) hidden: Option<u32>,
-    /// The 64-bit values in its parameters that say which loads need no check.
-    pub(crate) values: Vec<Value>,
     /// The handle is that of a kernel of a library.
     pub(crate) kernel: bool,
     /// The context that was current when the program asked for it, if it is no kernel of a library.
     pub(crate) context: Option<u64>,
-}
-
-/// A 64-bit value among the parameters of a kernel.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Value {
-    /// Which parameter it is in.
-    pub(crate) param: usize,
-    /// Where in that one, in bytes.
-    pub(crate) within: u32,
-    /// Where in all parameters, in bytes.
-    pub(crate) offset: u32,
-}
-
-/// Where in parameters with these offsets and lengths the 64-bit values at `wanted` are; none unless all
-/// of them are found.
-fn values(params: &[(u32, u32)], wanted: &[u32]) -> Vec<Value> {
-    let place = |&offset: &u32| {
-        let after = params.partition_point(|&(start, _)| start <= offset);
-        let param = after.checked_sub(1)?;
-        let (start, bytes) = params[param];
-        let within = offset - start;
-        (bytes >= 8 && within <= bytes - 8).then_some(Value {
-            param,
-            within,
-            offset,
-        })
-    };
-    let found: Option<Vec<Value>> = wanted.iter().map(place).collect();
-    found.unwrap_or_default()
 }
 
 static WATCH: OnceLock<Option<Mutex<Watch>>> = OnceLock::new();
@@ -387,15 +356,13 @@ impl Watch {
         let key = found.key;
         let checker = self.session.checker();
         let hidden = checker.hidden_parameter(key, name);
-        let values = values(params, checker.pointers(key, name));
-        let params = params.len();
+        let params = params.clone();
         let function = Function {
             module,
             key,
             name: name.to_owned(),
             params,
             hidden,
-            values,
             kernel,
             context: context.map(|context| context.expose_provenance() as u64),
         };

@@ -255,7 +255,7 @@ fn is_hidden(handle: u64, index: usize) -> bool {
     let found = with_begun(|watch| watch.functions.get(&handle).cloned());
     found
         .flatten()
-        .is_some_and(|of| of.hidden.is_some() && index == of.params)
+        .is_some_and(|of| of.hidden.is_some() && index == of.params.len())
 }
 
 pub(crate) unsafe fn cuFuncGetParamInfo(

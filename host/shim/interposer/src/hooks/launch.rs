@@ -58,10 +58,10 @@ impl Params {
             block: None,
         });
         if !params.is_null() || extra.is_null() {
-            if params.is_null() && function.params > 0 {
+            if params.is_null() && !function.params.is_empty() {
                 return Err(CUresult::INVALID_VALUE);
             }
-            for index in 0..function.params {
+            for index in 0..function.params.len() {
                 // SAFETY: there is a pointer for every parameter.
                 made.pointers.push(unsafe { params.add(index).read() });
             }
@@ -94,34 +94,25 @@ pub(super) type Given = (*mut *mut c_void, *mut *mut c_void);
 /// Parameters that are not known.
 pub(super) const UNKNOWN: Given = (std::ptr::null_mut(), std::ptr::null_mut());
 
-/// The values that say which loads need no check, at their places among the parameters; as many bytes as
-/// can be read.
+/// The parameters as the kernel gets them, without the hidden one; none where they cannot be read.
 ///
 /// # Safety
 /// `params` and `extra` are what a launch of the function takes.
 unsafe fn values(function: &Function, (params, extra): Given) -> Vec<u8> {
-    let ends = function
-        .values
-        .iter()
-        .map(|value| value.offset as usize + 8);
-    let Some(end) = ends.max() else {
-        return Vec::new();
-    };
     // SAFETY: by the contract.
     let (params, extra) = unsafe { (Ptr::new(params), Ptr::new(extra)) };
     if params.is_null() && !extra.is_null() {
         return extra.launch_buffer().unwrap_or_default();
     }
-    let mut block = vec![0; end];
-    for value in &function.values {
-        let from = params.at(value.param).follow().map(Ptr::cast::<u8>);
-        let place = block.get_mut(value.offset as usize..);
-        let (Ok(from), Some(place)) = (from, place.and_then(|place| place.get_mut(..8))) else {
+    let mut block = Vec::new();
+    for (index, &(offset, bytes)) in function.params.iter().enumerate() {
+        let from = params.at(index).follow().map(Ptr::cast::<u8>);
+        let from = from.and_then(|from| from.bytes(bytes as usize));
+        let Ok(given) = from else {
             return Vec::new();
         };
-        if from.is_null() || from.at(value.within as usize).read(place).is_err() {
-            return Vec::new();
-        }
+        block.resize(offset as usize, 0);
+        block.extend(given);
     }
     block
 }

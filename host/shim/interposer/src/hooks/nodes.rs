@@ -55,7 +55,9 @@ pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Opt
     unsafe {
         match node.kernel_params.is_null() {
             false => {
-                let value = Ptr::new(node.kernel_params).at(function.params).follow();
+                let value = Ptr::new(node.kernel_params)
+                    .at(function.params.len())
+                    .follow();
                 value.ok()?.cast::<u64>().get().ok()
             }
             true => {
