@@ -85,6 +85,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         dist,
         folder: workspace.target.join("apps"),
         arch: build::SIMULATED.to_owned(),
+        until: None,
     };
     let tool = options.tool.as_ref().map(std::path::absolute).transpose()?;
     let mut manifest = Manifest {

@@ -35,6 +35,7 @@ pub fn run(workspace: &Workspace) -> Result<bool> {
         dist,
         folder: workspace.target.join("apps"),
         arch: build::SIMULATED.to_owned(),
+        until: None,
     };
     let built = builder.build(&program, Variant::Racy)?;
 

@@ -40,6 +40,7 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
             dist: Dist::of(&workspace),
             folder: workspace.target.join("apps"),
             arch: build::SIMULATED.to_owned(),
+            until: None,
         }),
         None if ready => anyhow::bail!("no nvcc"),
         _ => None,

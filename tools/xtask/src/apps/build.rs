@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::{Program, Variant, includes};
 use crate::command;
@@ -25,6 +26,8 @@ pub struct Builder {
     pub folder: PathBuf,
     /// The architecture that programs are compiled for unless they name one, such as [`SIMULATED`].
     pub arch: String,
+    /// What is not compiled by then is given up.
+    pub until: Option<Instant>,
 }
 
 /// A compiled variant.
@@ -38,34 +41,33 @@ pub struct Built {
 
 impl Builder {
     /// Compiles, or finds what an earlier call compiled from the same files with the same options.
+    ///
+    /// # Errors
+    /// What nvcc says, or that it takes too long.
     pub fn build(&self, program: &Program, variant: Variant) -> Result<Built> {
-        let options = options(program, variant, &self.arch);
-        let key = self.key(program, &options)?;
-        let place = self
-            .folder
-            .join(format!("{}-{variant}-{key:016x}", program.name));
-        let wants_ptx = program.values("ptx", variant).next().is_some();
+        let (options, place) = self.place(program, variant)?;
         if !place.join(&program.name).is_file() {
             self.compile(program, variant, &options, &place)?;
         }
-        let ptx = place.join(format!("{}.ptx", program.name));
-        let expand = |word: &str| {
-            if word == "{ptx}" {
-                ptx.display().to_string()
-            } else {
-                word.to_owned()
-            }
-        };
-        let arguments = program
-            .words("args", variant)
-            .into_iter()
-            .map(expand)
-            .collect();
-        debug_assert!(!wants_ptx || ptx.is_file(), "compile() made the PTX");
-        Ok(Built {
-            program: place.join(&program.name),
-            arguments,
-        })
+        Ok(built(program, variant, &place))
+    }
+
+    /// What an earlier call compiled from the same files with the same options, if any has.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn find(&self, program: &Program, variant: Variant) -> Result<Option<Built>> {
+        let (_, place) = self.place(program, variant)?;
+        let there = place.join(&program.name).is_file();
+        Ok(there.then(|| built(program, variant, &place)))
+    }
+
+    /// nvcc's options for a variant, and its folder.
+    fn place(&self, program: &Program, variant: Variant) -> Result<(Vec<String>, PathBuf)> {
+        let options = options(program, variant, &self.arch);
+        let key = self.key(program, &options)?;
+        let name = format!("{}-{variant}-{key:016x}", program.name);
+        Ok((options, self.folder.join(name)))
     }
 
     /// Into a folder beside, renamed when complete.
@@ -89,7 +91,7 @@ impl Builder {
             nvcc.arg("-o")
                 .arg(work.path().join(format!("{}.ptx", program.name)))
                 .arg(&program.path);
-            command::output(&mut nvcc)?;
+            self.finish(&mut nvcc)?;
         }
         let mut nvcc = self.nvcc();
         nvcc.args(options)
@@ -97,13 +99,30 @@ impl Builder {
             .arg(work.path().join(&program.name))
             .args(program.files());
         nvcc.arg("-L").arg(self.dist.libraries());
-        command::output(&mut nvcc).context("nvcc needs g++ beside it")?;
+        self.finish(&mut nvcc).context("nvcc needs g++ beside it")?;
         if std::fs::rename(work.path(), place).is_err() && !place.join(&program.name).is_file() {
             std::fs::remove_dir_all(place).ok();
             std::fs::rename(work.path(), place)
                 .with_context(|| format!("cannot create {}", place.display()))?;
         }
         Ok(())
+    }
+
+    /// Runs a compiler to its end, as long as there is time.
+    fn finish(&self, nvcc: &mut Command) -> Result<()> {
+        let Some(until) = self.until else {
+            return command::output(nvcc).map(drop);
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        let ended = command::finish_within(nvcc, left)?;
+        match ended.code {
+            0 => Ok(()),
+            code => bail!(
+                "{} exited with {code}\n{}",
+                command::describe(nvcc),
+                ended.stderr.trim_end()
+            ),
+        }
     }
 
     fn nvcc(&self) -> Command {
@@ -129,6 +148,20 @@ impl Builder {
             }
         }
         Ok(hash.0)
+    }
+}
+
+/// The variant that lies in a folder.
+fn built(program: &Program, variant: Variant, place: &Path) -> Built {
+    let ptx = place.join(format!("{}.ptx", program.name));
+    let expand = |word: &str| match word {
+        "{ptx}" => ptx.display().to_string(),
+        _ => word.to_owned(),
+    };
+    let words = program.words("args", variant).into_iter();
+    Built {
+        program: place.join(&program.name),
+        arguments: words.map(expand).collect(),
     }
 }
 

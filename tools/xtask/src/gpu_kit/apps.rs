@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -42,22 +42,29 @@ struct Outcome {
     why: String,
 }
 
-/// Compiles everything that the later steps need; false when something does not compile.
+/// How long after [`Settings::deadline`] a compiler may still be at work.
+const LAST: Duration = Duration::from_secs(10);
+
+/// Compiles everything that the later steps need, what is measured first; false when something does not compile.
 ///
 /// # Errors
 /// When there is no nvcc, or a file cannot be read or written.
 pub fn build(settings: &Settings) -> Result<bool> {
-    let builder = builder(settings)?;
-    let tested = programs(settings, "tests/apps")?;
+    build_with(settings, &builder(settings)?)
+}
+
+fn build_with(settings: &Settings, builder: &Builder) -> Result<bool> {
     let measured = programs(settings, apps::MEASURED)?;
-    let mut all = variants(&tested);
-    all.extend(measured.iter().map(|program| (program, Variant::Clean)));
+    let tested = programs(settings, "tests/apps")?;
+    let clean = measured.iter().map(|program| (program, Variant::Clean));
+    let mut all: Vec<(&Program, Variant)> = clean.collect();
+    all.extend(variants(&tested));
     let outcomes = each(settings, &all, |program, variant| {
-        builder.build(program, variant).map(|_| "")
+        builder.build(program, variant).map(|_| Done::Right)
     });
     for program in &measured {
-        // What did not compile has been said; its measurement says so again.
-        if let Ok(built) = builder.build(program, Variant::Clean) {
+        // What is not there has been said; its measurement says so again.
+        if let Some(built) = builder.find(program, Variant::Clean)? {
             let manifest = serde_json::json!({
                 "tool": builder.dist.tool(),
                 "programs": [{ "name": program.name, "program": built.program, "arguments": [settings.size] }],
@@ -71,7 +78,8 @@ pub fn build(settings: &Settings) -> Result<bool> {
     report(settings, "build.json", &outcomes)
 }
 
-/// Judges the variants of the programs of `tests/apps`; false when one is not as expected.
+/// Judges those variants of the programs of `tests/apps` that have been compiled; false when one is not as
+/// expected, or not there.
 ///
 /// # Errors
 /// When there is no nvcc, or a file cannot be read or written.
@@ -84,15 +92,19 @@ pub fn run(settings: &Settings) -> Result<bool> {
     let tested = programs(settings, "tests/apps")?;
     let outcomes = each(settings, &variants(&tested), |program, variant| {
         if let Some(why) = program.values("not-as-on-gpu", variant).next() {
-            return Ok(why);
+            return Ok(Done::Skipped(why));
         }
-        let built = builder.build(program, variant)?;
-        judge::judge_once(&builder, program, variant, &built, way).map(|()| "")
+        match builder.find(program, variant)? {
+            None => Ok(Done::NotRun("it has not been compiled")),
+            Some(built) => {
+                judge::judge_once(&builder, program, variant, &built, way).map(|()| Done::Right)
+            }
+        }
     });
     report(settings, "apps.json", &outcomes)
 }
 
-fn builder(settings: &Settings) -> Result<Builder> {
+pub(super) fn builder(settings: &Settings) -> Result<Builder> {
     Ok(Builder {
         toolkit: toolkit::find().context("no nvcc of CUDA 12 or later on PATH or in CUDA_HOME")?,
         dist: Dist {
@@ -100,10 +112,20 @@ fn builder(settings: &Settings) -> Result<Builder> {
         },
         folder: std::path::absolute(&settings.results)?.join("built"),
         arch: settings.arch.clone(),
+        until: Some(settings.deadline + LAST),
     })
 }
 
-fn programs(settings: &Settings, folder: &str) -> Result<Vec<Program>> {
+/// What has become of a variant for which nothing has failed.
+enum Done<'a> {
+    Right,
+    /// It is not to be run, and why.
+    Skipped(&'a str),
+    /// It could not be run, and why.
+    NotRun(&'static str),
+}
+
+pub(super) fn programs(settings: &Settings, folder: &str) -> Result<Vec<Program>> {
     let mut all = apps::discover(&settings.kit.join(folder))?;
     let wanted = |name: &str| {
         let mut parts = settings.filters.iter();
@@ -122,21 +144,22 @@ fn variants(programs: &[Program]) -> Vec<(&Program, Variant)> {
     programs.iter().flat_map(of).collect()
 }
 
-/// Does something with each variant, several at a time; a text that it gives says why nothing was done.
+/// Does something with each variant, several at a time.
 fn each<'a>(
     settings: &Settings,
     all: &[(&'a Program, Variant)],
-    act: impl Fn(&'a Program, Variant) -> Result<&'a str> + Sync,
+    act: impl Fn(&'a Program, Variant) -> Result<Done<'a>> + Sync,
 ) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut outcomes = Vec::new();
         while let Some((program, variant)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (outcome, why) = match Instant::now() < settings.deadline {
-                false => ("not run", String::new()),
+                false => ("not run", "there was no time left".to_owned()),
                 true => match act(program, *variant) {
-                    Ok("") => ("right", String::new()),
-                    Ok(why) => ("skipped", why.to_owned()),
+                    Ok(Done::Right) => ("right", String::new()),
+                    Ok(Done::Skipped(why)) => ("skipped", why.to_owned()),
+                    Ok(Done::NotRun(why)) => ("not run", why.to_owned()),
                     Err(error) => ("wrong", format!("{error:#}")),
                 },
             };
@@ -181,4 +204,74 @@ fn report(settings: &Settings, file: &str, outcomes: &[Outcome]) -> Result<bool>
         println!("{program} ({variant}): {outcome}: {why}");
     }
     Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::toolkit::Toolkit;
+
+    #[test]
+    fn a_compiler_that_takes_too_long_costs_only_its_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let put = |name: &str, text: &str| {
+            let path = at(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        // Before the file comes `-o` and the place of the result.
+        put(
+            "nvcc",
+            "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
+             case \"$*\" in *slow*) sleep 60 ;; esac\n: >\"$out\"\n",
+        );
+        std::fs::set_permissions(at("nvcc"), PermissionsExt::from_mode(0o755)).unwrap();
+        for name in [
+            "bench-rodinia/programs/slow.cu",
+            "bench-rodinia/programs/quick.cu",
+            "tests/apps/other.cu",
+        ] {
+            put(
+                name,
+                "// A program.\n//@ variants: clean\n//@ expect: no-race\n",
+            );
+        }
+        std::fs::create_dir(at("results")).unwrap();
+        let settings = Settings {
+            kit: at(""),
+            results: at("results"),
+            arch: "sm_90".to_owned(),
+            deadline: Instant::now() + Duration::from_secs(30),
+            jobs: 2,
+            size: "small".to_owned(),
+            filters: Vec::new(),
+        };
+        let builder = Builder {
+            toolkit: Toolkit {
+                root: at(""),
+                nvcc: at("nvcc"),
+                found: String::new(),
+            },
+            dist: Dist { root: at("") },
+            folder: at("built"),
+            arch: settings.arch.clone(),
+            until: Some(Instant::now() + Duration::from_secs(2)),
+        };
+        assert!(!build_with(&settings, &builder).unwrap());
+        let told = std::fs::read_to_string(at("results/build.json")).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let outcomes: Vec<_> = (0..3)
+            .map(|n| told[n]["outcome"].as_str().unwrap())
+            .collect();
+        assert_eq!(outcomes, ["right", "right", "wrong"], "{told}");
+        assert!(
+            told[2]["why"].as_str().unwrap().contains("did not end"),
+            "{told}"
+        );
+        assert!(at("results/manifest-quick.json").is_file());
+        assert!(!at("results/manifest-slow.json").exists());
+    }
 }

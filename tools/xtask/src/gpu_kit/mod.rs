@@ -1,6 +1,7 @@
 //! `cargo xtask gpu-kit`: a folder that needs only a GPU, nvcc, g++ and sh (docs/gpu-kit.md).
 
 pub mod apps;
+pub mod racecheck;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
@@ -151,7 +152,14 @@ mod tests {
         let (_, steps) = script(gpu, apps);
         assert_eq!(
             steps,
-            ["device 0", "build 2", "race 1", "apps 0", "bench 0"]
+            [
+                "device 0",
+                "build 2",
+                "race 1",
+                "apps 0",
+                "bench 0",
+                "racecheck 0"
+            ]
         );
     }
 

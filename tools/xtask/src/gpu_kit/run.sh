@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs all that the kit has on the GPU of this machine: sh run.sh [RESULTS] [FILTER...]
 # A filter is a part of the name of a test or a program. docs/gpu-kit.md in the source tree says more.
-# Steps end within 20 + 120 + 150 + 80 + 90 s = 460 s; a step that fails does not keep the others from running.
+# Steps end within 20 + 110 + 140 + 75 + 85 + 45 s = 475 s; a step that fails does not keep the others from running.
 
 kit=$(cd "$(dirname "$0")" && pwd) || exit 2
 results=${1:-$kit/results}
@@ -35,7 +35,7 @@ bench() {
     for manifest in "$results"/manifest-*.json; do
         [ -f "$manifest" ] || { echo "nothing was built"; worst=1; break; }
         program=${manifest##*/manifest-}
-        left=$((85 - $(date +%s) + begun))
+        left=$((80 - $(date +%s) + begun))
         [ "$left" -gt 0 ] || { echo "no time left for $program"; worst=124; break; }
         [ "$left" -lt 30 ] || left=30
         timeout -k 1 "$left" "$kit/bin/bench-rodinia" "$manifest" --runs "$runs" --option=--device=gpu \
@@ -56,11 +56,12 @@ case $arch in
 sm_*)
     printf 'arch\t%s\ncuda of the driver\t%s\ngpu\t%s\n' "$arch" "$(tail -n 1 "$results/device.tsv" | cut -f2)" \
         "$(tail -n 1 "$results/device.tsv" | cut -f3)" >>"$results/about.tsv"
-    step build 120 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 100 "$@"
-    step race 150 "$kit/bin/gpu-tests" "$kit/tests" "$@" --budget 120 --limit 20 --json "$results/race.json"
-    step apps 80 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs 2 --budget 55 "$@"
+    step build 110 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 90 "$@"
+    step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --budget 110 --limit 20 --json "$results/race.json"
+    step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs 2 --budget 50 "$@"
     echo "=== bench"
     bench
+    step racecheck 45 "$kit/bin/kit-apps" racecheck "$kit" "$results" --arch "$arch" --size "$size" --budget 35 "$@"
     ;;
 *) echo "no GPU, so nothing was measured" ;;
 esac

@@ -38,6 +38,7 @@ pub fn write(results: &Path) -> Result<bool> {
             measured.insert(program.to_owned(), read(&path));
         }
     }
+    let racecheck = read(&results.join("racecheck.json"));
     let (race, build, apps) = (
         read(&results.join("race.json")),
         read(&results.join("build.json")),
@@ -64,6 +65,7 @@ pub fn write(results: &Path) -> Result<bool> {
             "race" => findings(&race),
             "apps" => outcomes(&apps),
             "bench" => benchmarks(&measured),
+            "racecheck" => slowdown(&racecheck),
             _ => String::new(),
         };
         println!("{name:<8} {ended:<12} {seconds:>7}  {what}");
@@ -75,6 +77,7 @@ pub fn write(results: &Path) -> Result<bool> {
         "race": race,
         "build": build,
         "apps": apps,
+        "racecheck": racecheck,
         "bench": if measured.is_empty() { json!(NOTHING) } else { json!(measured) },
     });
     let path = results.join("results.json");
@@ -137,6 +140,27 @@ fn benchmarks(measured: &BTreeMap<String, Value>) -> String {
     }
 }
 
+/// `12 programs, 3.21 x (geometric mean of whole processes)`
+fn slowdown(racecheck: &Value) -> String {
+    let ratio = |one: &Value| {
+        Some(
+            one["racecheck_seconds"].as_f64()?
+                / one["alone_seconds"].as_f64().filter(|&s| s > 0.0)?,
+        )
+    };
+    let all = racecheck.as_array().into_iter().flatten();
+    let ratios: Vec<f64> = all.filter_map(ratio).collect();
+    if ratios.is_empty() {
+        return NOTHING.to_owned();
+    }
+    let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+    format!(
+        "{} programs, {:.2} x (geometric mean of whole processes)",
+        ratios.len(),
+        mean.exp()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +179,14 @@ mod tests {
         assert_eq!(all["bench"], NOTHING);
         assert_eq!(all["about"]["date"], "today");
         assert_eq!(findings(&all["race"]), "1 not seen, 5 right");
+        assert_eq!(slowdown(&all["racecheck"]), NOTHING);
+        let figures = json!([
+            { "alone_seconds": 0.5, "racecheck_seconds": 1.0 },
+            { "alone_seconds": 1.0, "racecheck_seconds": 8.0 },
+            { "alone_seconds": 1.0, "racecheck_seconds": null },
+        ]);
+        let told = "2 programs, 4.00 x (geometric mean of whole processes)";
+        assert_eq!(slowdown(&figures), told);
         put("steps.tsv", "race\t0\t3\nbench\t124\t60\n");
         assert!(!write(folder.path()).unwrap());
     }
