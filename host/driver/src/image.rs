@@ -38,6 +38,30 @@ pub struct Source {
     pub text: Arc<str>,
     /// What a person calls it.
     pub origin: String,
+    /// The architectures that it is for and of machine code beside it, where a device would run that and it is for
+    /// a newer one: it may have been compiled otherwise.
+    pub outdone: Option<(u32, u32)>,
+}
+
+/// Whether there is machine code in an image that a device of architecture `sm` runs.
+pub fn runs_on(image: Ptr<c_void>, sm: u32) -> bool {
+    let mut bytes = image.cast::<u8>();
+    if let Ok(true) = starts_with(bytes, &fatbin::WRAPPER_MAGIC.to_le_bytes()) {
+        // Of relocatable device code, that is what has been linked.
+        match bytes.at(8).cast::<*mut u8>().follow() {
+            Ok(inner) => bytes = inner,
+            Err(_) => return false,
+        }
+    }
+    if !matches!(starts_with(bytes, &fatbin::MAGIC.to_le_bytes()), Ok(true)) {
+        return false;
+    }
+    whole_fatbin(bytes).is_ok_and(|whole| bytes_run_on(&whole, sm))
+}
+
+/// The same of an image whose length is known, such as a file.
+pub fn bytes_run_on(bytes: &[u8], sm: u32) -> bool {
+    Fatbin::read(bytes).is_ok_and(|fatbin| fatbin.best_elf(sm).is_some())
 }
 
 /// Reads an image of unknown kind for a device of architecture `sm`, such as 90.
@@ -144,6 +168,7 @@ fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
     Ok(Source {
         text: text.into(),
         origin: origin.to_owned(),
+        outdone: None,
     })
 }
 
@@ -160,6 +185,7 @@ fn from_cubin(cubin: &[u8], origin: &str) -> Result<Source, Refusal> {
     Ok(Source {
         text: text.into(),
         origin: origin.to_owned(),
+        outdone: None,
     })
 }
 
@@ -196,6 +222,11 @@ fn wrapper(bytes: Ptr<u8>, sm: u32) -> Result<Image, Refusal> {
 }
 
 fn fat(bytes: Ptr<u8>, sm: u32) -> Result<Source, Refusal> {
+    from_fatbin(&whole_fatbin(bytes)?, sm)
+}
+
+/// A fat binary, which says itself how long it is.
+fn whole_fatbin(bytes: Ptr<u8>) -> Result<Vec<u8>, Refusal> {
     let broken = |code| refuse(code, "the fat binary cannot be read");
     let head = bytes.bytes(fatbin::HEADER_BYTES).map_err(broken)?;
     let (header, size) = fatbin::header(&head).map_err(|why| invalid(&why))?;
@@ -203,7 +234,7 @@ fn fat(bytes: Ptr<u8>, sm: u32) -> Result<Source, Refusal> {
         .ok()
         .and_then(|size| size.checked_add(header));
     let all = all.ok_or_else(|| broken(CUresult::INVALID_IMAGE))?;
-    from_fatbin(&bytes.bytes(all).map_err(broken)?, sm)
+    bytes.bytes(all).map_err(broken)
 }
 
 fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
@@ -223,6 +254,7 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
                 return Ok(Source {
                     text: text.into(),
                     origin,
+                    outdone: None,
                 });
             }
         }
@@ -236,9 +268,11 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
         None => format!("embedded compute_{} code", entry.sm),
     };
     let text = entry.text().map_err(|why| invalid(&why))?;
+    let code = fatbin.best_elf(sm).map(|code| (entry.sm, code.sm));
     Ok(Source {
         text: text.into(),
         origin,
+        outdone: code.filter(|(ptx, code)| code > ptx),
     })
 }
 

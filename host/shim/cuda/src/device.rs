@@ -19,6 +19,8 @@ use crate::state::with;
 const UUID: [u8; 16] = *b"cudarun-check\0\x09\0";
 /// The PCI bus of the first device; each has its own.
 const PCI_BUS: c_int = 1;
+/// The architecture of all devices, whatever they say.
+const ARCHITECTURE: u64 = 90;
 /// Devices that can be asked for.
 const MOST: u8 = 8;
 
@@ -29,6 +31,8 @@ pub(crate) struct Visible {
     number: u8,
     /// Bytes of memory that it says it has, where that is less than there is.
     pub(crate) memory: Option<u64>,
+    /// Its architecture as it says, such as 90.
+    architecture: u64,
 }
 
 impl Visible {
@@ -50,6 +54,11 @@ impl Visible {
         text
     }
 
+    /// Major and minor.
+    fn capability(self) -> [c_int; 2] {
+        [self.architecture / 10, self.architecture % 10].map(|digits| digits as c_int)
+    }
+
     fn bus(self) -> c_int {
         PCI_BUS + c_int::from(self.number)
     }
@@ -67,19 +76,23 @@ pub(crate) fn present() -> Result<Vec<Visible>, CUresult> {
         ));
         return Err(CUresult::INVALID_VALUE);
     };
-    let list = std::env::var("CUDARUN_SIM_MEMORY").unwrap_or_default();
-    let sizes: Result<Vec<u64>, _> = list
-        .split(',')
-        .filter(|size| !size.is_empty())
-        .map(str::parse)
-        .collect();
-    let Ok(sizes) = sizes else {
-        crate::inject::say("CUDARUN_SIM_MEMORY: not a list of MiB per device");
-        return Err(CUresult::INVALID_VALUE);
+    let list = |variable: &str, of: &str| {
+        let text = std::env::var(variable).unwrap_or_default();
+        let numbers = text.split(',').filter(|number| !number.is_empty());
+        let numbers: Result<Vec<u64>, _> = numbers.map(str::parse).collect();
+        numbers.map_err(|_| {
+            crate::inject::say(&format!("{variable}: not a list of {of} per device"));
+            CUresult::INVALID_VALUE
+        })
     };
+    let sizes = list("CUDARUN_SIM_MEMORY", "MiB")?;
+    let architectures = list("CUDARUN_SIM_ARCHITECTURES", "two digits")?;
     let one = |number: u8| Visible {
         number,
         memory: sizes.get(usize::from(number)).map(|mib| mib << 20),
+        architecture: architectures
+            .get(usize::from(number))
+            .map_or(ARCHITECTURE, |&of| of),
     };
     Ok((0..count).map(one).collect())
 }
@@ -266,6 +279,8 @@ pub(crate) fn cuDeviceGetAttribute(
             let asked = std::env::var("CUDARUN_SIM_MPS").is_ok_and(|value| value == "1");
             value.set(c_int::from(asked))
         }
+        true if attrib == a::COMPUTE_CAPABILITY_MAJOR => value.set(device.capability()[0]),
+        true if attrib == a::COMPUTE_CAPABILITY_MINOR => value.set(device.capability()[1]),
         true => value.set(attribute(attrib)),
         false => Err(CUresult::INVALID_VALUE),
     }
@@ -293,9 +308,9 @@ pub(crate) fn cuDeviceComputeCapability(
     minor: Ptr<c_int>,
     dev: CUdevice,
 ) -> Answer {
-    check(dev)?;
-    major.set(attribute(a::COMPUTE_CAPABILITY_MAJOR))?;
-    minor.set(attribute(a::COMPUTE_CAPABILITY_MINOR))
+    let [first, second] = find(dev)?.capability();
+    major.set(first)?;
+    minor.set(second)
 }
 
 pub(crate) fn cuDeviceGetByPCIBusId(dev: Ptr<CUdevice>, id: Ptr<c_char>) -> Answer {
@@ -357,6 +372,7 @@ mod tests {
         let present = [0, 1, 2].map(|number| Visible {
             number,
             memory: None,
+            architecture: ARCHITECTURE,
         });
         let [first, second] = [0, 1].map(|index| present[index].uuid_text().to_uppercase());
         let part = &first[..12];

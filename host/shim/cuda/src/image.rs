@@ -75,6 +75,7 @@ fn linked(units: &[Source]) -> Result<Source, Refusal> {
     let source = Source {
         text: text.into(),
         origin: names.join(" + "),
+        outdone: None,
     };
     readable(&source)?;
     alone(&source)?;

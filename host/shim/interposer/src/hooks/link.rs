@@ -23,6 +23,7 @@ fn remember(real: &Api, link: u64, kind: CUjitInputType, name: String, bytes: Op
         (PTX, Some(bytes)) => text(&bytes).map(|text| Source {
             text: text.into(),
             origin: name.clone(),
+            outdone: None,
         }),
         (FATBINARY, Some(bytes)) => match image::read_bytes(&bytes, &name, architecture(real)) {
             Ok(Image::Text(source) | Image::Module(source)) => Some(source),

@@ -16,29 +16,61 @@ use runtime::Prepared;
 
 use crate::watch::{Module, Watch, with, with_begun};
 
-/// Two digits of an architecture: major and minor.
+/// The oldest architecture that is still worth compiling for.
+const OLDEST: u32 = 75;
+
+/// Two digits of the architecture of the current device: major and minor.
 pub(super) fn architecture(real: &Api) -> u32 {
-    let (mut device, mut major, mut minor) = (0, 0, 0);
-    // SAFETY: there is room for all results. Without a context it is the first device, 0.
-    let known = unsafe {
-        let _ = real.cuCtxGetDevice(&mut device);
-        [
-            real.cuDeviceGetAttribute(
-                &mut major,
-                device_attribute::COMPUTE_CAPABILITY_MAJOR,
-                device,
-            ),
-            real.cuDeviceGetAttribute(
-                &mut minor,
-                device_attribute::COMPUTE_CAPABILITY_MINOR,
-                device,
-            ),
-        ]
+    let mut device = 0;
+    // SAFETY: there is room for the result. Without a context it is the first device, 0.
+    let _ = unsafe { real.cuCtxGetDevice(&mut device) };
+    of_device(real, device).unwrap_or(OLDEST)
+}
+
+/// Likewise of a device.
+fn of_device(real: &Api, device: CUdevice) -> Option<u32> {
+    let ids = [
+        device_attribute::COMPUTE_CAPABILITY_MAJOR,
+        device_attribute::COMPUTE_CAPABILITY_MINOR,
+    ];
+    let [major, minor] = ids.map(|id| {
+        let mut value = 0;
+        // SAFETY: there is room for the result.
+        let known = unsafe { real.cuDeviceGetAttribute(&mut value, id, device) };
+        (known == CUresult::SUCCESS).then_some(value as u32)
+    });
+    Some(major? * 10 + minor?)
+}
+
+/// The oldest architecture of all devices.
+fn lowest(real: &Api) -> Option<u32> {
+    let mut count = 0;
+    // SAFETY: there is room for the result.
+    let known = unsafe { real.cuDeviceGetCount(&mut count) };
+    let all = (0..count).filter_map(|device| of_device(real, device));
+    all.min().filter(|_| known == CUresult::SUCCESS)
+}
+
+/// Finds the PTX of an image: of a library one for all devices, because it is loaded wherever it is used.
+fn read(
+    real: &Api,
+    library: bool,
+    find: impl Fn(u32) -> Result<Image, Refusal>,
+    runs_on: impl Fn(u32) -> bool,
+) -> Result<Image, Refusal> {
+    let here = architecture(real);
+    let lowest = match library {
+        true => lowest(real).filter(|&lowest| lowest < here),
+        false => None,
     };
-    match known {
-        [CUresult::SUCCESS, CUresult::SUCCESS] => (major * 10 + minor) as u32,
-        // The oldest that is still worth compiling for.
-        _ => 75,
+    let Some(lowest) = lowest else {
+        return find(here);
+    };
+    let found = find(lowest);
+    match found {
+        // Not made for that device, so that the program has no use for it there.
+        Err(_) if !runs_on(lowest) => find(here),
+        found => found,
     }
 }
 
@@ -101,7 +133,15 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
         Err(refusal) => Err(refusal.message),
     };
     match source {
-        Ok(source) => with(|watch| watch.prepare(source, library)),
+        Ok(source) => with(|watch| {
+            if let Some((ptx, code)) = source.outdone {
+                watch.session.checker().note(format!(
+                    "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
+                    source.origin
+                ));
+            }
+            watch.prepare(source, library)
+        }),
         Err(why) => {
             with(|watch| watch.session.checker().note(why));
             None
@@ -114,6 +154,7 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
 fn linked(units: &[Source]) -> Result<Source, String> {
     let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
     let origin = names.join(" + ");
+    let outdone = units.iter().find_map(|unit| unit.outdone);
     let units = units.iter().map(|unit| Unit {
         name: &unit.origin,
         text: &unit.text,
@@ -122,6 +163,7 @@ fn linked(units: &[Source]) -> Result<Source, String> {
         Ok(text) => Ok(Source {
             text: text.into(),
             origin,
+            outdone,
         }),
         Err(errors) => Err(unlinked(&origin, &errors)),
     }
@@ -369,7 +411,10 @@ pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) 
         false => None,
     };
     let found = of_link(contents.as_deref());
-    let found = found.unwrap_or_else(|| image::read(image, architecture(real)));
+    let found = found.unwrap_or_else(|| {
+        let runs_on = |sm| image::runs_on(image, sm);
+        read(real, library, |sm| image::read(image, sm), runs_on)
+    });
     check(found, library)
 }
 
@@ -384,6 +429,9 @@ pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> 
     let linked = has_linked()?;
     let bytes = std::fs::read(&name).ok()?;
     let found = of_link(image::contents_of(&bytes).filter(|_| linked));
-    let found = found.unwrap_or_else(|| image::read_bytes(&bytes, &name, architecture(real)));
+    let found = found.unwrap_or_else(|| {
+        let find = |sm| image::read_bytes(&bytes, &name, sm);
+        read(real, library, find, |sm| image::bytes_run_on(&bytes, sm))
+    });
     check(found, library)
 }
