@@ -48,5 +48,10 @@ fn captures_forbid_the_program_what_they_forbid_it_without_us() {
         assert_eq!(text(&output.stdout), prints, "{capture} {form}");
         let ran = program.run(&[capture, form], &Options::default(), "");
         assert_eq!(ran.stdout, prints, "{capture} {form}");
+        // Beside a capture that may have failed, and in the next one.
+        let checked = ran.checked("fine");
+        let ended = checked.len() - checked.iter().filter(|checked| **checked).count();
+        assert_eq!((checked.len() >= 2, ended), (true, 0), "{capture} {form}");
+        assert_eq!(ran.racing(), ["racy"], "{capture} {form}");
     }
 }

@@ -351,6 +351,23 @@ fn the_programs_own_failures_are_its_own() {
     }
 }
 
+/// A launch that may have fitted without checks.
+#[test]
+fn a_launch_that_is_too_large_with_checks_is_told() {
+    let program = Program::new();
+    for (form, fail) in [
+        ("cooperative", "cuLaunchCooperativeKernel#1=720"),
+        ("plain", "cuLaunchKernel#1=701"),
+    ] {
+        let ran = program.run(&[form], &Options::default(), fail);
+        assert_eq!(ran.code, Some(1), "{form}");
+        let told = |note: &&String| note.contains("refuses a launch of racy");
+        assert_eq!(ran.notes.iter().filter(told).count(), 1, "{:?}", ran.notes);
+    }
+    let ran = program.run(&["plain"], &Options::default(), "cuLaunchKernel#1=1");
+    assert!(ran.notes.is_empty(), "{:?}", ran.notes);
+}
+
 /// Whichever allocation fails, of the checker's or the program's, once there are cells to give back.
 #[test]
 fn memory_that_the_program_needs_is_given_back() {

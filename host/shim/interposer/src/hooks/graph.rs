@@ -59,9 +59,9 @@ pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
 }
 
 impl Watch {
-    /// The hidden parameter of a new node of a graph.
+    /// The hidden parameter of a new node of a graph. A capture that has failed has none, and gets no node.
     pub(super) fn new_place(&mut self, context: u64, graph: u64) -> Option<u64> {
-        match self.bodies.contains(&graph) {
+        match graph == 0 || self.bodies.contains(&graph) {
             true => self.session.idle(context),
             false => self.session.keep_place(context),
         }

@@ -214,6 +214,12 @@ pub(super) fn attribute(real: &Api, handle: u64, kernel: bool, id: CUfunction_at
     }
 }
 
+/// How a driver refuses a launch for which there is too little of something on the device.
+const TOO_LARGE: [CUresult; 2] = [
+    CUresult::LAUNCH_OUT_OF_RESOURCES,
+    CUresult::COOPERATIVE_LAUNCH_TOO_LARGE,
+];
+
 /// What is to be done about a launch.
 enum Plan {
     /// It runs between two events.
@@ -296,6 +302,15 @@ pub(super) unsafe fn launch(
         (Some(_), None) => CUresult::OUT_OF_MEMORY,
         (None, _) => go(params, extra),
     };
+    if function.hidden.is_some() && TOO_LARGE.contains(&result) {
+        with_begun(|watch| {
+            let text = format!(
+                "the driver refuses a launch of {}: {result}; with checks a kernel takes more registers, and fewer blocks of it fit a multiprocessor",
+                function.name
+            );
+            watch.session.checker().note(text);
+        });
+    }
     if let Some(ticket) = ticket {
         let error = (result != CUresult::SUCCESS).then(|| result.to_string());
         with_begun(|watch| {

@@ -84,7 +84,18 @@ int main(int argc, char **argv) {
             exit(2);
         launch(other, many[1]);
         CHECK(cuStreamIsCapturing(stream, &status));
+        /* More launches than there may be nodes; none becomes one. */
+        void *params[] = {&many[1], &result};
+        for (int i = 0; status == 2 && i < 300; i++)
+            MUST(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, stream, params, 0) == 901);
         printf("%d %d %d\n", result, status, cuStreamEndCapture(stream, &graph));
+        CHECK(cuStreamBeginCapture_v2(stream, 2));
+        launch(stream, many[0]);
+        CHECK(cuStreamEndCapture(stream, &graph));
+        CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        CHECK(cuGraphLaunch(exec, stream));
+        CHECK(cuStreamSynchronize(stream));
+        CHECK(cuStreamSynchronize(other));
         return 0;
     }
     if (pthread_create(&thread, 0, beside, other))
