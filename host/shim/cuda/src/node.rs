@@ -33,6 +33,8 @@ pub(crate) struct Node {
     pub(crate) dependencies: Vec<u64>,
     /// A copy as the program described it.
     pub(crate) given: Option<Box<CUDA_MEMCPY3D>>,
+    /// What a kernel has been given that changes nothing here, such as a priority.
+    attributes: BTreeMap<CUlaunchAttributeID, CUstreamAttrValue>,
 }
 
 /// What a node does.
@@ -70,6 +72,7 @@ impl Node {
             shown: Vec::new(),
             dependencies,
             given: None,
+            attributes: BTreeMap::new(),
         }
     }
 
@@ -98,11 +101,12 @@ impl State {
                 Task::Child(child) => Task::Child(self.clone_graph(child, true)?),
                 work => work,
             };
-            let given = self.nodes.get(original)?.given.clone();
+            let old = self.nodes.get(original)?;
+            let (given, attributes) = (old.given.clone(), old.attributes.clone());
             let node = self.add_node(copy, task, Vec::new())?;
             copies.insert(original, node);
             let node = self.nodes.get_mut(node)?;
-            (node.original, node.given) = (original, given);
+            (node.original, node.given, node.attributes) = (original, given, attributes);
         }
         // An edge may lead to a node that was added before its source.
         for (original, &copy) in &copies {
@@ -393,14 +397,15 @@ pub(crate) fn cuGraphKernelNodeGetAttribute(
 ) -> Answer {
     let mut value = CUstreamAttrValue::default();
     with(|state| {
-        let (_, launch) = state.nodes.get(node.address())?.kernel()?;
+        let node = state.nodes.get(node.address())?;
+        let (_, launch) = node.kernel()?;
         match (attribute, launch.cluster.map(u64::from)) {
             (launch_attribute::COOPERATIVE, _) => value.value[0] = u64::from(launch.cooperative),
             (launch_attribute::CLUSTER_DIMENSION, [1, 1, 1]) => {}
             (launch_attribute::CLUSTER_DIMENSION, [x, y, z]) => {
                 (value.value[0], value.value[1]) = (x | y << 32, z);
             }
-            _ => {}
+            _ => value = node.attributes.get(&attribute).copied().unwrap_or_default(),
         }
         Ok(())
     })?;
@@ -413,11 +418,15 @@ pub(crate) fn cuGraphKernelNodeCopyAttributes(
     from: Ptr<CUgraphNode_st>,
 ) -> Answer {
     with(|state| {
-        let (_, launch) = state.nodes.get(from.address())?.kernel()?;
+        let from = state.nodes.get(from.address())?;
+        let (_, launch) = from.kernel()?;
         let (cluster, cooperative) = (launch.cluster, launch.cooperative);
-        match &mut state.nodes.get_mut(to.address())?.task {
+        let attributes = from.attributes.clone();
+        let to = state.nodes.get_mut(to.address())?;
+        match &mut to.task {
             Task::Work(Work::Launch(_, launch)) => {
                 (launch.cluster, launch.cooperative) = (cluster, cooperative);
+                to.attributes = attributes;
                 Ok(())
             }
             _ => Err(CUresult::INVALID_VALUE),
@@ -430,7 +439,8 @@ pub(crate) fn cuGraphKernelNodeSetAttribute(
     attribute: CUlaunchAttributeID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
-    let [first, second, ..] = value.get()?.value;
+    let given = value.get()?;
+    let [first, second, ..] = given.value;
     with(|state| {
         let node = state.nodes.get_mut(node.address())?;
         let Task::Work(Work::Launch(_, launch)) = &mut node.task else {
@@ -442,7 +452,9 @@ pub(crate) fn cuGraphKernelNodeSetAttribute(
                 let sizes = [first as u32, (first >> 32) as u32, second as u32];
                 launch.cluster = sizes.map(|size| size.max(1));
             }
-            _ => {}
+            _ => {
+                node.attributes.insert(attribute, given);
+            }
         }
         Ok(())
     })

@@ -16,8 +16,10 @@ pub(crate) fn cuGetProcAddress(
     status: Ptr<c_int>,
 ) -> Answer {
     let found = find_symbol(&symbol.text()?, version, flags);
+    // What is missing here is found nowhere.
+    let found = found.and_then(|name| address(name).ok_or(proc_address::SYMBOL_NOT_FOUND));
     status.set_if(found.err().unwrap_or(proc_address::SUCCESS));
-    let found = found.ok().and_then(address);
+    let found = found.ok();
     function.set(found.unwrap_or(std::ptr::null_mut()))?;
     found.map(drop).ok_or(CUresult::NOT_FOUND)
 }

@@ -2,12 +2,21 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use driver::sys::CUdriverProcAddressQueryResult;
+use driver::sys::{CUdriverProcAddressQueryResult, CUresult};
 
 use crate::context::{self, context, device, driver, is_cuda_12};
 use crate::entry::{entry, ignored};
 use crate::error::{Error, check, out};
 use crate::registration;
+
+/// The answer to a search for a function of the driver: whoever asks for the status reads there that there is
+/// none, and gets a null pointer.
+fn found(result: CUresult, status: *mut CUdriverProcAddressQueryResult) -> Result<(), Error> {
+    match result {
+        CUresult::NOT_FOUND if !status.is_null() => Ok(()),
+        result => check(result),
+    }
+}
 
 entry! {
     fn cudaGetDeviceCount(count: *mut c_int) {
@@ -143,7 +152,7 @@ entry! {
     fn cudaGetDriverEntryPoint(
         symbol: *const c_char, function: *mut *mut c_void, flags: u64, status: *mut CUdriverProcAddressQueryResult
     ) as cudaGetDriverEntryPoint_ptsz {
-        check(driver()?.cuGetProcAddress(symbol, function, 12080, flags, status))
+        found(driver()?.cuGetProcAddress(symbol, function, 12080, flags, status), status)
     }
 
     fn cudaGetDriverEntryPointByVersion(
@@ -151,6 +160,6 @@ entry! {
         status: *mut CUdriverProcAddressQueryResult
     ) as cudaGetDriverEntryPointByVersion_ptsz {
         let version = c_int::try_from(version).map_err(|_| Error::INVALID_VALUE)?;
-        check(driver()?.cuGetProcAddress(symbol, function, version, flags, status))
+        found(driver()?.cuGetProcAddress(symbol, function, version, flags, status), status)
     }
 }
