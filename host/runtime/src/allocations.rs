@@ -11,10 +11,15 @@ use crate::log::Allocation;
 pub struct Allocations {
     live: BTreeMap<u64, Allocation>,
     made: u64,
+    /// Some were found.
+    found: bool,
 }
 
 /// What has made the memory of a module's variable, before its name.
 pub const VARIABLE: &str = "variable ";
+
+/// What has made memory that the driver has told of, and no call that was seen.
+const FOUND: &str = "a call that was not seen";
 
 /// Memory further apart than this is not covered by one window.
 const GAP: u64 = 1 << 40;
@@ -22,6 +27,14 @@ const GAP: u64 = 1 << 40;
 impl Allocations {
     /// Remembers an allocation made by `api`.
     pub fn insert(&mut self, base: u64, bytes: u64, api: &str) {
+        // Nobody has told of the end of what was there.
+        let overlapping = |of: &Allocation| {
+            base < of.base.saturating_add(of.bytes) && of.base < base.saturating_add(bytes)
+        };
+        let gone = |of: &Allocation| of.api == FOUND && overlapping(of);
+        if self.found {
+            self.live.retain(|_, of| !gone(of));
+        }
         self.made += 1;
         let allocation = Allocation {
             id: self.made,
@@ -30,6 +43,16 @@ impl Allocations {
             api: api.to_owned(),
         };
         self.live.insert(base, allocation);
+    }
+
+    /// Remembers memory that the driver has told of, unless some of it is known.
+    pub fn insert_found(&mut self, base: u64, bytes: u64) {
+        let end = base.saturating_add(bytes);
+        let before = self.live.range(..end).next_back();
+        if bytes > 0 && before.is_none_or(|(at, of)| at + of.bytes <= base) {
+            self.insert(base, bytes, FOUND);
+            self.found = true;
+        }
     }
 
     /// Forgets the allocation at `base`, and gives what was known of it.
@@ -181,6 +204,20 @@ mod tests {
         assert_eq!(window([(1 << 46) + 64, 0x2008]), (1 << 46, 1 << 20));
         all.remove(0x2000);
         assert!(all.find(0x2000).is_none());
+    }
+
+    #[test]
+    fn memory_that_was_found_gives_way_to_what_is_allocated() {
+        let mut all = Allocations::default();
+        all.insert(0x2000, 0x1000, "cudaMalloc");
+        all.insert_found(0x1000, 0x1001);
+        assert!(all.find(0x1000).is_none());
+        all.insert_found(0x1000, 0x1000);
+        all.insert_found(0x4000, 0x1000);
+        assert_eq!(all.find(0x1fff).unwrap().api, FOUND);
+        all.insert(0x1800, 0x100, "cudaMalloc");
+        assert!(all.find(0x1000).is_none());
+        assert!(all.find(0x1800).is_some() && all.find(0x4000).is_some());
     }
 
     #[test]

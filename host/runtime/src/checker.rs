@@ -324,6 +324,16 @@ impl Checker {
         self.allocations.insert(base, bytes, api);
     }
 
+    /// Tells of memory that belongs to the program by the driver's word, unless some of it is known.
+    pub fn found(&mut self, base: u64, bytes: u64) {
+        self.allocations.insert_found(base, bytes);
+    }
+
+    /// Whether an address lies in memory that is known.
+    pub fn knows(&self, address: u64) -> bool {
+        self.allocations.find(address).is_some()
+    }
+
     /// Tells that the memory at `base` was freed.
     pub fn freed(&mut self, base: u64) {
         if let Some(gone) = self.allocations.remove(base) {

@@ -31,3 +31,21 @@ fn memory_of_the_host_is_checked_where_a_kernel_is_given_nothing_else() {
         }
     }
 }
+
+/// Nobody but the driver knows of memory that other calls than the usual ones have made.
+#[test]
+fn memory_that_nobody_has_told_of_is_checked_as_well() {
+    let program = Program::of("tests/c/found.c");
+    for mode in [Mode::Precise, Mode::Fast] {
+        let options = Options {
+            mode,
+            ..Options::default()
+        };
+        let ran = program.run(&[], &options, "");
+        let said = (ran.stdout.as_str(), ran.stderr.as_str());
+        assert_eq!(said, ("512\n", ""), "{mode:?}");
+        assert_eq!(ran.racing(), ["racy"], "{mode:?}");
+        let outside: u64 = ran.launches.iter().map(|of| of.counters.outside).sum();
+        assert_eq!(outside, 0, "{mode:?}");
+    }
+}

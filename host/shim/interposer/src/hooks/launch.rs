@@ -178,6 +178,9 @@ impl Watch {
             [0, 0, 0] => cluster,
             asked => asked,
         };
+        // SAFETY: by the contract.
+        let parameters = unsafe { values(&function, given) };
+        self.learn_memory(real, context, &parameters);
         let kernel = Kernel {
             key: function.key,
             name: function.name.clone(),
@@ -187,12 +190,38 @@ impl Watch {
                 block: asked.block,
                 shared: Extent::shared_bytes(fixed, asked.shared),
             },
-            // SAFETY: by the contract.
-            parameters: unsafe { values(&function, given) },
+            parameters,
         };
         Some((context, function, kernel))
     }
+
+    /// Asks the driver about addresses among the parameters of a launch that lie in no memory which is known:
+    /// graphs, other processes and other programming interfaces allocate too.
+    fn learn_memory(&mut self, real: &Api, context: u64, parameters: &[u8]) {
+        let (values, _) = parameters.as_chunks::<8>();
+        let values = values.iter().map(|value| u64::from_le_bytes(*value));
+        let checker = self.session.checker();
+        let unknown = values.filter(|value| ADDRESSES.contains(value) && !checker.knows(*value));
+        let unknown: Vec<u64> = unknown.take(MOST_UNKNOWN).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let _entered = self.session.enter(context);
+        for address in unknown {
+            let (mut base, mut bytes) = (0, 0);
+            // SAFETY: there is room for both results, and the driver finds out what is no address.
+            let found = unsafe { real.cuMemGetAddressRange(&mut base, &mut bytes, address) };
+            if found == CUresult::SUCCESS {
+                self.session.checker().found(base, bytes as u64);
+            }
+        }
+    }
 }
+
+/// What may be an address of memory that a kernel accesses, and not a number or two.
+const ADDRESSES: std::ops::Range<u64> = 1 << 32..1 << 57;
+/// Unknown addresses that the driver is asked about per launch.
+const MOST_UNKNOWN: usize = 16;
 
 /// An attribute of a function or kernel; 0 where the driver does not know it.
 pub(super) fn attribute(real: &Api, handle: u64, kernel: bool, id: CUfunction_attribute) -> u32 {
