@@ -58,6 +58,8 @@ macro_rules! entry_points {
         cuCtxCreate_v4: cuCtxCreate 12050 [cuCtxCreate_v4] (
             ctx_out: *mut CUcontext, ctx_create_params: *mut CUctxCreateParams, flags: c_uint, dev: CUdevice);
         cuCtxDestroy: cuCtxDestroy 4000 [cuCtxDestroy_v2] (ctx: CUcontext);
+        cuCtxAttach: cuCtxAttach 2000 [cuCtxAttach] (ctx_out: *mut CUcontext, flags: c_uint);
+        cuCtxDetach: cuCtxDetach 2000 [cuCtxDetach] (ctx: CUcontext);
         cuCtxPushCurrent: cuCtxPushCurrent 4000 [cuCtxPushCurrent_v2] (ctx: CUcontext);
         cuCtxPopCurrent: cuCtxPopCurrent 4000 [cuCtxPopCurrent_v2] (ctx_out: *mut CUcontext);
         cuCtxSetCurrent: cuCtxSetCurrent 4000 [cuCtxSetCurrent] (ctx: CUcontext);

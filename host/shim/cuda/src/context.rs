@@ -37,6 +37,8 @@ pub(crate) struct Context {
     cache: CUfunc_cache,
     shared: CUsharedconfig,
     identity: u64,
+    /// How often it has to be detached from until it is destroyed.
+    uses: u32,
 }
 
 impl Context {
@@ -51,6 +53,7 @@ impl Context {
             cache: 0,
             shared: 0,
             identity,
+            uses: 1,
         }
     }
 }
@@ -244,6 +247,33 @@ pub(crate) fn cuCtxDestroy(ctx: Ptr<CUctx_st>) -> Answer {
         state::pop();
     }
     Ok(())
+}
+
+pub(crate) fn cuCtxAttach(out: Ptr<CUcontext>, flags: c_uint) -> Answer {
+    if flags != 0 || out.is_null() {
+        return Err(CUresult::INVALID_VALUE);
+    }
+    let context = with_context(|state, context| {
+        state.contexts.get_mut(context)?.uses += 1;
+        Ok(context)
+    })?;
+    set(out, context)
+}
+
+/// The context has to be the current one; it is destroyed when nobody has attached to it any more.
+pub(crate) fn cuCtxDetach(ctx: Ptr<CUctx_st>) -> Answer {
+    let left = with_context(|state, context| {
+        let found = state.contexts.get_mut(context)?;
+        if context != ctx.address() || found.primary {
+            return Err(CUresult::INVALID_CONTEXT);
+        }
+        found.uses -= 1;
+        Ok(found.uses)
+    })?;
+    match left {
+        0 => cuCtxDestroy(ctx),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn cuCtxPushCurrent(ctx: Ptr<CUctx_st>) -> Answer {

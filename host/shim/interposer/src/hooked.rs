@@ -127,6 +127,8 @@ table! {
     cuEventSynchronize,
     cuMemcpyDtoH,
     cuCtxDestroy,
+    cuCtxAttach,
+    cuCtxDetach,
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxRelease,
     cuDevicePrimaryCtxReset,

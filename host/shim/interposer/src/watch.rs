@@ -41,6 +41,8 @@ pub(crate) struct Watch {
     pub(crate) steps: HashMap<u64, Steps>,
     /// Primary contexts by device.
     pub(crate) primary: HashMap<i32, u64>,
+    /// How often contexts have been attached to.
+    pub(crate) attached: HashMap<u64, u32>,
     /// Links in progress, by handle.
     pub(crate) links: HashMap<u64, Link>,
     /// What images were linked of, by their fingerprints: programs copy images, and load them when the link
@@ -197,6 +199,7 @@ fn start() -> Option<Mutex<Watch>> {
         attributes: HashMap::new(),
         steps: HashMap::new(),
         primary: HashMap::new(),
+        attached: HashMap::new(),
         links: HashMap::new(),
         linked: HashMap::new(),
         bodies: HashSet::new(),
@@ -326,6 +329,7 @@ impl Watch {
     /// A context is about to be destroyed.
     pub(crate) fn leave(&mut self, context: u64) {
         self.session.leave(context);
+        self.attached.remove(&context);
         self.attributes.retain(|(_, of), _| *of != context);
     }
 

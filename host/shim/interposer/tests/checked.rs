@@ -170,6 +170,12 @@ fn threads_contexts_and_forks_are_kept_apart() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.checked("racy"), [true; 6]);
     assert_eq!(ran.racing(), ["racy"]);
+    // One launch more, between two calls of which only the second destroys the context.
+    let ran = program.run(&["detach"], &options, "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
+    assert_eq!(ran.checked("racy"), [true; 7]);
+    let failed = ran.launches.iter().filter(|of| of.error.is_some());
+    assert_eq!(failed.count(), 0);
     let ran = program.run(&["fork"], &options, "");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.launches.len(), 6);

@@ -1,6 +1,6 @@
 //! Waiting for the device, and the end of contexts.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use driver::sys::*;
 use runtime::progress;
@@ -45,6 +45,32 @@ pub(crate) unsafe fn cuCtxDestroy(real: &'static Api, ctx: CUcontext) -> CUresul
     with_begun(|watch| watch.leave(number));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuCtxDestroy(ctx) }
+}
+
+pub(crate) unsafe fn cuCtxAttach(
+    real: &'static Api,
+    ctx_out: *mut CUcontext,
+    flags: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuCtxAttach(ctx_out, flags) };
+    if result == CUresult::SUCCESS {
+        // SAFETY: the driver has written the handle.
+        let number = unsafe { *ctx_out }.expose_provenance() as u64;
+        with(|watch| *watch.attached.entry(number).or_insert(0) += 1);
+    }
+    result
+}
+
+pub(crate) unsafe fn cuCtxDetach(real: &'static Api, ctx: CUcontext) -> CUresult {
+    let number = ctx.expose_provenance() as u64;
+    with_begun(|watch| match watch.attached.get_mut(&number) {
+        Some(times) if *times > 0 => *times -= 1,
+        // Whoever has made it, detaches from it: it is destroyed.
+        _ => watch.leave(number),
+    });
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuCtxDetach(ctx) }
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxRetain(

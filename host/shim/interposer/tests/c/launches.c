@@ -31,7 +31,7 @@ CUresult cuMemGetAllocationGranularity(size_t *, const Prop *, int),
     cuMemMap(P, size_t, size_t, P, unsigned long long), cuMemUnmap(P, size_t),
     cuMemSetAccess(P, size_t, const Access *, size_t);
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
-    cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
+    cuCtxAttach(H *, unsigned), cuCtxDetach(H), cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
     cuModuleGetFunction(H *, H, const char *), cuModuleEnumerateFunctions(H *, unsigned, H),
     cuFuncGetName(const char **, H), cuModuleUnload(H),
@@ -265,12 +265,22 @@ int main(int argc, char **argv) {
         printf("%d\n", cuLaunchGrid(fine, 1, 1));
         return 0;
     }
-    if (is("contexts")) {
+    if (is("contexts") || is("detach")) {
         /* The first context goes with launches in it that nobody has waited for. */
         CHECK(cuMemAlloc_v2(&one, 4));
         for (int i = 0; i < 3; i++)
             launch(racy, one, stream);
-        CHECK(cuCtxDestroy_v2(context));
+        if (is("detach")) {
+            H same;
+            CHECK(cuCtxAttach(&same, 0));
+            MUST(same == context);
+            CHECK(cuCtxDetach(context));
+            launch(racy, one, stream);
+            CHECK(cuCtxDetach(context));
+            MUST(cuCtxDetach(context) == 201);
+        } else {
+            CHECK(cuCtxDestroy_v2(context));
+        }
         CHECK(cuCtxCreate_v2(&context, 0, device));
         CHECK(cuModuleLoadData(&module, ptx));
         CHECK(cuModuleGetFunction(&racy, module, "racy"));
