@@ -53,11 +53,15 @@ static bool copies(int *data, int *other) {
     CHECK(cudaGraphAddMemcpyNode1D(&in, graph, nullptr, 0, data, twos, sizeof host, cudaMemcpyHostToDevice));
     CHECK(cudaGraphAddMemcpyNodeToSymbol(&to, graph, &in, 1, other_table, data, sizeof host, 0, cudaMemcpyDeviceToDevice));
     CHECK(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, data, other_table, sizeof host, 0, cudaMemcpyDeviceToDevice));
-    CHECK(cudaGraphAddMemcpyNode1D(&out, graph, &from, 1, host, data, sizeof host, cudaMemcpyDeviceToHost));
+    cudaMemcpy3DParms params = {};
+    params.srcPtr = make_cudaPitchedPtr(data, sizeof host, sizeof host, 1);
+    params.dstPtr = make_cudaPitchedPtr(host, sizeof host, sizeof host, 1);
+    params.extent = make_cudaExtent(sizeof host, 1, 1);
+    params.kind = cudaMemcpyDeviceToHost;
+    CHECK(cudaGraphAddMemcpyNode(&out, graph, &from, 1, &params));
     CHECK(cudaGraphMemcpyNodeSetParams1D(in, data, ones, sizeof host, cudaMemcpyHostToDevice));
     CHECK(cudaGraphMemcpyNodeSetParamsToSymbol(to, table, data, sizeof host, 0, cudaMemcpyDeviceToDevice));
     CHECK(cudaGraphMemcpyNodeSetParamsFromSymbol(from, other, table, sizeof host, 0, cudaMemcpyDeviceToDevice));
-    cudaMemcpy3DParms params;
     CHECK(cudaGraphMemcpyNodeGetParams(out, &params));
     params.srcPtr = make_cudaPitchedPtr(other, sizeof host, sizeof host, 1);
     CHECK(cudaGraphMemcpyNodeSetParams(out, &params));
@@ -72,6 +76,10 @@ static bool copies(int *data, int *other) {
                                                      cudaMemcpyDeviceToDevice));
     run(executable);
     for (int i = 0; i < n; i++) right = right && host[i] == (i < n / 2 ? 2 : 0);
+    params.srcPtr = make_cudaPitchedPtr(data, sizeof host, sizeof host, 1);
+    CHECK(cudaGraphExecMemcpyNodeSetParams(executable, out, &params));
+    run(executable);
+    right = right && all(host, 2);
     CHECK(cudaMemcpyFromSymbol(host, table, sizeof host));
     right = right && all(host, 1);
     CHECK(cudaGraphExecDestroy(executable));

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apps;
 use crate::workspace::Workspace;
 
 /// The generated files.
@@ -26,6 +27,9 @@ enum Status {
     Ignored(String),
     Missing,
 }
+
+/// Names of programs by the functions that they call.
+type Callers = BTreeMap<String, Vec<String>>;
 
 /// Writes the tables; with `check`, only says whether that would change them.
 pub fn run(workspace: &Workspace, check: bool) -> Result<bool> {
@@ -67,10 +71,62 @@ pub fn generate(workspace: &Workspace) -> Result<[String; 2]> {
             exported.len()
         );
     }
-    Ok([
-        render("runtime", "`libcudart.so.12` and `.13`", &runtime),
-        render("driver", "`libcuda.so.1`", &exported),
-    ])
+    let used = callers(workspace)?;
+    let runtime = render(
+        "runtime",
+        "`libcudart.so.12` and `.13`",
+        &runtime,
+        Some(&used),
+    );
+    Ok([runtime, render("driver", "`libcuda.so.1`", &exported, None)])
+}
+
+/// The programs of `tests/apps` that call functions of the runtime, by function.
+fn callers(workspace: &Workspace) -> Result<Callers> {
+    let mut found = Callers::new();
+    for program in apps::discover(&workspace.root.join("tests/apps"))? {
+        if program.ends_badly() {
+            continue;
+        }
+        let mut called = BTreeSet::new();
+        let mut per_thread = false;
+        for file in program.files() {
+            let text = std::fs::read_to_string(&file)?;
+            per_thread |= text.contains("--default-stream per-thread");
+            let code = text.lines().filter_map(|line| line.split("//").next());
+            for line in code {
+                // What is called, and what a header makes of a name.
+                let cuda = words(line)
+                    .into_iter()
+                    .filter(|word| word.starts_with("cuda"));
+                called.extend(cuda.map(str::to_owned));
+            }
+        }
+        for name in called {
+            let names = match per_thread {
+                true => vec![format!("{name}_ptsz"), format!("{name}_ptds"), name],
+                false => vec![name],
+            };
+            for name in names {
+                found.entry(name).or_default().push(program.name.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Names of programs, two at most.
+fn some(programs: &[String]) -> String {
+    let mut text = programs
+        .iter()
+        .take(2)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if programs.len() > 2 {
+        let _ = write!(text, " and {} more", programs.len() - 2);
+    }
+    text
 }
 
 /// All text of a folder of sources, without tests.
@@ -226,7 +282,13 @@ fn calls(body: &str) -> Vec<&str> {
     found
 }
 
-fn render(what: &str, library: &str, functions: &BTreeMap<String, Status>) -> String {
+/// The page; `used` says which programs call a function.
+fn render(
+    what: &str,
+    library: &str,
+    functions: &BTreeMap<String, Status>,
+    used: Option<&Callers>,
+) -> String {
     let count = |pick: fn(&Status) -> bool| functions.values().filter(|s| pick(s)).count();
     let done = count(|status| matches!(status, Status::Done | Status::Remark(_)));
     let missing = count(|status| *status == Status::Missing);
@@ -238,17 +300,31 @@ fn render(what: &str, library: &str, functions: &BTreeMap<String, Status>) -> St
          What our {library} does for each function that NVIDIA's exports: {} functions, {done} done, {} accepted and \
          ignored, {missing} missing.\n\
          A missing one returns \"not supported\" and says so on standard error, or is not exported at all.\n\
-         `_ptsz` and `_ptds` are the names that programs with a per-thread default stream import.\n\n\
-         | function | |\n|---|---|\n",
+         `_ptsz` and `_ptds` are the names that programs with a per-thread default stream import.\n",
         functions.len(),
         functions.len() - done - missing,
     );
+    text.push_str(match used {
+        Some(_) => {
+            "The last column names programs of `tests/apps` that call a function, two at most; C++ has templates \
+             around some.\n\n\
+             | function | | called by |\n|---|---|---|\n"
+        }
+        None => "\n| function | |\n|---|---|\n",
+    });
     for (name, status) in functions {
-        let _ = match status {
-            Status::Done => writeln!(text, "| `{name}` | done |"),
-            Status::Remark(what) => writeln!(text, "| `{name}` | done; {what} |"),
-            Status::Ignored(why) => writeln!(text, "| `{name}` | accepted and ignored: {why} |"),
-            Status::Missing => writeln!(text, "| `{name}` | **missing** |"),
+        let status = match status {
+            Status::Done => "done".to_owned(),
+            Status::Remark(what) => format!("done; {what}"),
+            Status::Ignored(why) => format!("accepted and ignored: {why}"),
+            Status::Missing => "**missing**".to_owned(),
+        };
+        let _ = match used {
+            Some(used) => {
+                let programs = used.get(name).map_or(&[][..], Vec::as_slice);
+                writeln!(text, "| `{name}` | {status} | {} |", some(programs))
+            }
+            None => writeln!(text, "| `{name}` | {status} |"),
         };
     }
     text
