@@ -17,11 +17,29 @@ pub enum Arg {
     Scalar(Vec<u8>),
     /// A buffer's bytes; the kernel gets its address.
     Buffer(Vec<u8>),
+    /// An image; the kernel gets a texture or surface object that reads it.
+    Image(Image),
+}
+
+/// Texels of one channel without gaps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// A surface object and no texture object.
+    pub surface: bool,
+    /// Texels in x and y.
+    pub extent: [u32; 2],
+    /// The type of a texel: `f32`, `u32`, `s32`, `u16` or `u8`.
+    pub ty: String,
+    /// All texels.
+    pub bytes: Vec<u8>,
 }
 
 /// Reads one `arg` value, in whose expressions `functions` may be called.
 pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
     let (ty, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    if matches!(ty, "texture" | "surface") {
+        return image(ty == "surface", rest.trim(), functions);
+    }
     match ty.strip_suffix(']').and_then(|t| t.split_once('[')) {
         Some((ty, count)) => {
             let count = count
@@ -34,6 +52,29 @@ pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
             None => scalar(ty, rest.trim())?,
         })),
     }
+}
+
+/// `8x4 f32 = i`: texels, row by row.
+fn image(surface: bool, text: &str, functions: &Functions) -> Result<Arg> {
+    let bad = || format!("expected `WIDTHxHEIGHT TYPE VALUES` in `{text}`");
+    let (extent, rest) = text.split_once(' ').with_context(bad)?;
+    let (width, height) = extent.split_once('x').with_context(bad)?;
+    let (ty, values) = rest.trim().split_once(' ').with_context(bad)?;
+    let extent: [u32; 2] = [
+        width.parse().with_context(bad)?,
+        height.parse().with_context(bad)?,
+    ];
+    ensure!(
+        matches!(ty, "f32" | "u32" | "s32" | "u16" | "u8"),
+        "no image has texels of {ty}"
+    );
+    let count = u64::from(extent[0]) * u64::from(extent[1]);
+    Ok(Arg::Image(Image {
+        surface,
+        extent,
+        ty: ty.to_owned(),
+        bytes: elements(ty, count, values.trim(), functions)?,
+    }))
 }
 
 /// The bytes of `count` elements of type `ty`: `zero`, `= expression in i`, or a list.
@@ -169,6 +210,17 @@ mod tests {
         );
         assert_eq!(parse("b1[8] = i < 3").unwrap(), Arg::Buffer(vec![7]));
         assert_eq!(parse("e5m2[1] = 3").unwrap(), Arg::Buffer(vec![0x42]));
+        let Arg::Image(image) = parse("surface 2x3 u16 = i").unwrap() else {
+            panic!("no image");
+        };
+        assert_eq!((image.extent, image.bytes.len()), ([2, 3], 12));
+        for text in [
+            "texture 2 u8 zero",
+            "texture 2x2 f16 zero",
+            "texture 2x2 u8 1 2",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
         for text in ["e5m2[1] = 9", "s4[3] = i", "b1[4] = 1", "f16[1] = 4097"] {
             assert!(parse(text).is_err(), "{text}");
         }

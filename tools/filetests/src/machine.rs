@@ -9,9 +9,10 @@ use driver::Device as _;
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Model, Options, ShadowSize};
+use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 
-use crate::args::Arg;
+use crate::args::{self, Arg};
 use crate::events;
 use crate::header::{Case, Class};
 
@@ -194,10 +195,12 @@ impl Machine {
         };
         let error = self.sim.launch(id, &kernel, &request);
         let contents = arguments.iter().zip(addresses).map(|(argument, address)| {
-            let Arg::Buffer(bytes) = argument else {
-                return Ok(Vec::new());
+            let length = match argument {
+                Arg::Scalar(_) => return Ok(Vec::new()),
+                Arg::Buffer(bytes) => bytes.len(),
+                Arg::Image(image) => image.bytes.len(),
             };
-            let mut bytes = vec![0; bytes.len()];
+            let mut bytes = vec![0; length];
             self.sim.device().read(address, &mut bytes)?;
             Ok(bytes)
         });
@@ -229,13 +232,13 @@ impl Machine {
             let (address, value) = match argument {
                 Arg::Scalar(value) => (0, value.clone()),
                 Arg::Buffer(bytes) => {
-                    let length = bytes.len() as u64;
-                    let address = self.sim.device_mut().alloc(length)?;
-                    self.sim.device_mut().write(address, bytes)?;
-                    if let Some(checker) = self.sim.checker_mut() {
-                        checker.allocated(address, length, "arg");
-                    }
+                    let address = self.buffer(bytes)?;
                     (address, address.to_le_bytes().to_vec())
+                }
+                Arg::Image(image) => {
+                    let address = self.buffer(&image.bytes)?;
+                    let handle = self.object(image, address)?;
+                    (address, handle.to_le_bytes().to_vec())
                 }
             };
             addresses.push(address);
@@ -243,6 +246,52 @@ impl Machine {
             params.extend(value);
         }
         Ok((params, addresses))
+    }
+}
+
+impl Machine {
+    /// Device memory with these bytes.
+    fn buffer(&mut self, bytes: &[u8]) -> Result<u64> {
+        let length = bytes.len() as u64;
+        let address = self.sim.device_mut().alloc(length)?;
+        self.sim.device_mut().write(address, bytes)?;
+        if let Some(checker) = self.sim.checker_mut() {
+            checker.allocated(address, length, "arg");
+        }
+        Ok(address)
+    }
+
+    /// A texture or surface object over texels at an address: the nearest texel, clamped.
+    fn object(&mut self, image: &args::Image, address: u64) -> Result<u64> {
+        let format = match image.ty.as_str() {
+            "f32" => ChannelFormat::F32,
+            "u32" => ChannelFormat::U32,
+            "s32" => ChannelFormat::S32,
+            "u16" => ChannelFormat::U16,
+            "u8" => ChannelFormat::U8,
+            ty => bail!("no image has texels of {ty}"),
+        };
+        let [width, height] = image.extent;
+        let pitch = u64::from(width * format.bytes());
+        let texels = Image {
+            address,
+            extent: [width, height, 1],
+            pitch,
+            slice: pitch * u64::from(height),
+        };
+        let textures = self.sim.device_mut().textures_mut();
+        Ok(match image.surface {
+            true => textures.insert_surface(Surface {
+                image: texels,
+                texel_bytes: format.bytes(),
+            }),
+            false => textures.insert(Texture {
+                image: texels,
+                format,
+                channels: 1,
+                sampler: Sampler::default(),
+            }),
+        })
     }
 }
 

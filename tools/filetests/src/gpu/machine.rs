@@ -129,6 +129,7 @@ impl Machine {
                     block.extend(address.to_le_bytes());
                     buffers.push(Some(address));
                 }
+                Arg::Image(_) => bail!(Refused("texture objects are not made here".to_owned())),
             }
         }
         let mut error = Ok(());
