@@ -304,10 +304,15 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
         Event::Wait(me, waited) => engine.wait(thread(me).warp(), 1 << thread(me).lane, waited),
         Event::CopiesArrive(me, at, ends) => engine.copies_arrive(thread(me), barrier(at), ends),
         Event::Arrive(me, at, ends) => {
-            engine.mbarrier_arrive(thread(me), barrier(at), Some(Scope::Cluster), ends);
+            engine.mbarrier_arrive(
+                thread(me),
+                barrier(at),
+                Order::Release(Scope::Cluster),
+                ends,
+            );
         }
         Event::Learn(me, at) => {
-            engine.mbarrier_wait(thread(me), barrier(at), Some(Scope::Cluster));
+            engine.mbarrier_wait(thread(me), barrier(at), Order::Acquire(Scope::Cluster));
         }
         Event::Meet(cta) => {
             for warp in 0..2 {

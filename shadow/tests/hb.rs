@@ -35,9 +35,11 @@ enum Event {
     CtaBarrier(u64),
     /// Warps of a CTA meet at a named barrier: those that wait, those that do not.
     Named(u64, u32, u32),
-    /// Arrivals, in a scope, that end the phase or not.
-    Mbarrier(Warp, u32, Scope, bool),
-    MbarrierWait(Warp, u32, Scope),
+    /// The warps of a cluster meet, those of the mask with a relaxed arrival; a phase.
+    Cluster(u64, u32),
+    /// Arrivals that end the phase or not.
+    Mbarrier(Warp, u32, Order, bool),
+    MbarrierWait(Warp, u32, Order),
     Exit(Warp, u32),
 }
 
@@ -305,6 +307,28 @@ impl Judge {
         }
     }
 
+    /// What an arrival at an asynchronous barrier, or at that of a cluster, publishes. Whoever its
+    /// scope includes may be in its CTA, or anywhere in its cluster.
+    fn arrive(&mut self, me: usize, order: Order) -> Vec<Head> {
+        let Order::Relaxed(scope) = order else {
+            self.clocks[me][me] += 1;
+            return vec![Head {
+                thread: me,
+                scope: order.scope().expect("a release has one"),
+                clock: self.clocks[me].clone(),
+                operation: None,
+            }];
+        };
+        let fences = self.released[me].iter();
+        fences
+            .filter(|head| head.operation.is_none())
+            .map(|head| Head {
+                scope: scope.min(head.scope),
+                ..head.clone()
+            })
+            .collect()
+    }
+
     /// All of `from` is ordered before all of `to`.
     fn barrier(&mut self, from: &[usize], to: &[usize]) {
         let mut all = vec![0; THREADS];
@@ -432,32 +456,59 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 engine.complete(*cta, 3);
                 judge.barrier(&from, &to);
             }
-            Event::Mbarrier(warp, lanes, scope, completes) => {
+            Event::Cluster(cluster, relaxed) => {
+                let phase = step as u64;
+                let (mut heads, mut to) = (Vec::new(), Vec::new());
+                let warps = (0..4u32).map(|number| {
+                    let (cta, warp) = (2 * cluster + u64::from(number / 2), number % 2);
+                    (Warp { cta, warp }, relaxed >> number & 1 == 1)
+                });
+                for (warp, relaxed) in warps.clone() {
+                    let (live, mask) = alive(&judge, warp, u32::MAX);
+                    told(&mut late, &live, now);
+                    engine.cluster_arrive(warp, mask, phase, relaxed);
+                    let order = match relaxed {
+                        true => Order::Relaxed(Scope::Cluster),
+                        false => Order::Release(Scope::Cluster),
+                    };
+                    for &me in &live {
+                        heads.extend(judge.arrive(me, order));
+                    }
+                    to.push((warp, mask, live));
+                }
+                for (warp, mask, live) in to {
+                    engine.cluster_wait(warp, mask, phase);
+                    for me in live {
+                        judge.learn(me, Scope::Cluster, &heads);
+                    }
+                }
+            }
+            Event::Mbarrier(warp, lanes, order, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {
                     told(&mut late, &[me], now);
                     let place = Place::Global(64);
-                    engine.mbarrier_arrive(thread(me), place, Some(*scope), *completes);
-                    judge.clocks[me][me] += 1;
-                    let clock = judge.clocks[me].clone();
-                    judge.arrivals[0].push(Head {
-                        thread: me,
-                        // Whoever includes it may be in its CTA, or anywhere in its cluster.
-                        scope: *scope,
-                        clock,
-                        operation: None,
-                    });
+                    engine.mbarrier_arrive(thread(me), place, *order, *completes);
+                    let heads = judge.arrive(me, *order);
+                    judge.arrivals[0].extend(heads);
                     if *completes {
                         let current = std::mem::take(&mut judge.arrivals[0]);
                         judge.arrivals[1].extend(current);
                     }
                 }
             }
-            Event::MbarrierWait(warp, lanes, scope) => {
+            Event::MbarrierWait(warp, lanes, order) => {
                 for me in alive(&judge, *warp, *lanes).0 {
                     told(&mut late, &[me], now);
-                    engine.mbarrier_wait(thread(me), Place::Global(64), Some(*scope));
-                    let heads = judge.arrivals[1].clone();
-                    judge.learn(me, *scope, &heads);
+                    engine.mbarrier_wait(thread(me), Place::Global(64), *order);
+                    let mut heads = judge.arrivals[1].clone();
+                    match order {
+                        Order::Relaxed(scope) => {
+                            heads.retain(|head| mutual((head.thread, head.scope), (me, *scope)));
+                            // A place that nothing else accesses.
+                            judge.observed[me].push((u64::MAX, heads));
+                        }
+                        _ => judge.learn(me, order.scope().expect("a scope"), &heads),
+                    }
                 }
             }
             Event::Exit(warp, lanes) => {
@@ -542,14 +593,17 @@ fn events() -> impl Strategy<Value = Event> {
             Event::Named(cta, waiting, passing & !waiting)
         }),
         // One barrier, used by the first cluster: its scopes are cta and cluster.
-        1 => (0..2u64, 0..2u32, lanes(), 0..2usize, any::<bool>()).prop_map(
-            |(cta, warp, lanes, scope, completes)| {
-                Event::Mbarrier(Warp { cta, warp }, lanes, SCOPES[scope], completes)
+        1 => (0..2u64, 0..2u32, lanes(), 0..4usize, any::<bool>()).prop_map(
+            |(cta, warp, lanes, order, completes)| {
+                let order = [Order::Release, Order::Relaxed][order / 2](SCOPES[order % 2]);
+                Event::Mbarrier(Warp { cta, warp }, lanes, order, completes)
             }
         ),
-        1 => (0..2u64, 0..2u32, lanes(), 0..2usize).prop_map(|(cta, warp, lanes, scope)| {
-            Event::MbarrierWait(Warp { cta, warp }, lanes, SCOPES[scope])
+        1 => (0..2u64, 0..2u32, lanes(), 0..4usize).prop_map(|(cta, warp, lanes, order)| {
+            let order = [Order::Acquire, Order::Relaxed][order / 2](SCOPES[order % 2]);
+            Event::MbarrierWait(Warp { cta, warp }, lanes, order)
         }),
+        1 => (0..2u64, 0..16u32).prop_map(|(cluster, relaxed)| Event::Cluster(cluster, relaxed)),
         1 => (warps(), lanes()).prop_map(|(warp, lanes)| Event::Exit(warp, lanes)),
     ]
 }

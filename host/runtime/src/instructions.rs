@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
-use ptx::isa::{self, MemoryKind, MemoryOp, Semantics, SyncOp};
+use ptx::isa::{self, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::hb::{Access, Kind, Order, Scope, Waited};
 
 use crate::{grid, log, names};
@@ -18,6 +18,8 @@ pub(crate) struct Instructions {
     accesses: Vec<Option<Access>>,
     /// Some instruction lets dependent launches begin (`griddepcontrol.launch_dependents`).
     pub(crate) lets_others_begin: bool,
+    /// Some instruction publishes that mbarriers have been made (`fence.mbarrier_init`).
+    pub(crate) fences_inits: bool,
 }
 
 /// What one instruction means.
@@ -28,6 +30,8 @@ pub(crate) struct Meaning {
     pub(crate) sync: Option<SyncOp>,
     /// A bulk copy, or a fence between the async proxy and the others.
     pub(crate) proxy: bool,
+    /// `fence.mbarrier_init`
+    pub(crate) fences_inits: bool,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
     /// An `atom.exch` or `atom.cas` that [`simt::Observer::exchanged`] tells more of.
@@ -57,6 +61,8 @@ impl Instructions {
                 let sync = isa::sync(instruction);
                 // Shuffles, votes and the like can be misused.
                 let exchange = instruction.has("sync");
+                let fences_inits = sync.is_some() && instruction.has("mbarrier_init");
+                all.fences_inits |= fences_inits;
                 all.lets_others_begin |= sync == Some(SyncOp::GridDependency { wait: false });
                 if memory.is_none() && sync.is_none() && !exchange {
                     continue;
@@ -73,11 +79,21 @@ impl Instructions {
                     text: text.split_whitespace().collect::<Vec<_>>().join(" "),
                     ptx_line: module.line_column(instruction.span.start).0,
                     frames: frames.iter().map(names::frame).collect(),
-                    ..memory
-                        .as_ref()
-                        .map_or_else(names::barrier, names::operation)
+                    ..match (&memory, sync) {
+                        (Some(op), _) => names::operation(op),
+                        (
+                            None,
+                            Some(SyncOp::Mbarrier {
+                                op, relaxed, scope, ..
+                            }),
+                        ) => names::mbarrier(op, relaxed, scope),
+                        _ => names::barrier(),
+                    }
                 });
-                let access = memory.as_ref().and_then(|op| access(op, site));
+                let access = match sync {
+                    Some(SyncOp::Mbarrier { op, .. }) => mbarrier(op, site),
+                    _ => memory.as_ref().and_then(|op| access(op, site)),
+                };
                 all.accesses.push(access);
                 let meaning = Meaning {
                     access,
@@ -85,6 +101,7 @@ impl Instructions {
                     sync,
                     proxy: instruction.has("bulk")
                         || (instruction.has("proxy") && instruction.has("async")),
+                    fences_inits,
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
@@ -147,6 +164,24 @@ pub(crate) fn scope(scope: isa::Scope) -> Scope {
         isa::Scope::Gpu => Scope::Gpu,
         isa::Scope::Sys => Scope::Sys,
     }
+}
+
+/// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
+/// atomic whoever makes them; that it is one, or no longer one, is written like any data.
+fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
+    let (kind, order) = match op {
+        MbarrierOp::Init | MbarrierOp::Inval => (Kind::Store, Order::Weak),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => (Kind::Load, Order::Relaxed(Scope::Sys)),
+        MbarrierOp::PendingCount => return None,
+        _ => (Kind::Reduction, Order::Relaxed(Scope::Sys)),
+    };
+    Some(Access {
+        kind,
+        order,
+        bytes: names::MBARRIER_BYTES,
+        elements: 1,
+        site,
+    })
 }
 
 /// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a surface, a matrix and a

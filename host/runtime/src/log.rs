@@ -413,6 +413,10 @@ pub enum Misuse {
     Exited,
     /// A lane takes part that the mask of members leaves out.
     NotMember,
+    /// A lane arrives at an mbarrier more often than its phase still expects.
+    Excess,
+    /// A lane operates on memory that is no mbarrier.
+    NotMbarrier,
 }
 
 /// Which threads conflicted.

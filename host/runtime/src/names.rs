@@ -1,8 +1,11 @@
 //! From the rewriter's terms to the log's, and kernel names.
 
-use ptx::isa::{MemoryKind, MemoryOp, Scope, Semantics};
+use ptx::isa::{MbarrierOp, MemoryKind, MemoryOp, Scope, Semantics};
 
 use crate::log;
+
+/// Bytes of an mbarrier.
+pub(crate) const MBARRIER_BYTES: u32 = 8;
 
 /// Describes a rewritten module; `observed` says that happens-before listens to the device.
 pub(crate) fn module(
@@ -58,12 +61,6 @@ fn site(site: &rewrite::Site) -> log::Site {
 
 /// What an access does, without saying where it stands.
 pub(crate) fn operation(op: &MemoryOp) -> log::Site {
-    let scope = match op.scope {
-        Scope::Cta => "cta",
-        Scope::Cluster => "cluster",
-        Scope::Gpu => "gpu",
-        Scope::Sys => "sys",
-    };
     log::Site {
         op: match op.kind {
             MemoryKind::Load
@@ -97,7 +94,38 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
             _ => "strong",
         }
         .to_owned(),
-        scope: op.is_strong().then(|| scope.to_owned()),
+        scope: op.is_strong().then(|| scope(op.scope)),
+        ..log::Site::default()
+    }
+}
+
+fn scope(scope: Scope) -> String {
+    match scope {
+        Scope::Cta => "cta",
+        Scope::Cluster => "cluster",
+        Scope::Gpu => "gpu",
+        Scope::Sys => "sys",
+    }
+    .to_owned()
+}
+
+/// What an operation on an mbarrier does to the memory where that lies.
+pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Site {
+    let (op, sem) = match op {
+        MbarrierOp::Init | MbarrierOp::Inval => ("store", "weak"),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => ("load", "acquire"),
+        _ => ("atomic", "release"),
+    };
+    log::Site {
+        op: op.to_owned(),
+        bytes: MBARRIER_BYTES,
+        ty: "b64".to_owned(),
+        sem: match relaxed && op != "store" {
+            true => "relaxed",
+            false => sem,
+        }
+        .to_owned(),
+        scope: (op != "store").then(|| scope(within)),
         ..log::Site::default()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ptx::isa::MbarrierOp;
+use simt::Misuse;
 
 /// Where an mbarrier is: whose shared memory, and the offset there.
 pub(crate) type At = (u64, u64);
@@ -12,7 +13,7 @@ pub(crate) type At = (u64, u64);
 pub(crate) struct Mbarriers(HashMap<At, Counts>);
 
 /// What an mbarrier waits for in the current phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     /// Arrivals.
     pending: i64,
@@ -25,6 +26,16 @@ struct Counts {
 }
 
 impl Counts {
+    /// Of a barrier that is made for so many arrivals in a phase.
+    fn new(arrivals: i64) -> Self {
+        Self {
+            pending: arrivals,
+            expected: arrivals,
+            bytes: 0,
+            over: 0,
+        }
+    }
+
     /// Goes to the next phase if nothing is left to wait for; true if so.
     fn settle(&mut self) -> bool {
         let over = self.pending == 0 && self.bytes == 0;
@@ -37,23 +48,42 @@ impl Counts {
 }
 
 impl Mbarriers {
-    /// An operation that counts `count`; the flag beside it says that this is bytes to expect. True if it
-    /// ends the phase.
-    pub(crate) fn operate(&mut self, at: At, op: (MbarrierOp, bool), count: u32) -> bool {
-        let count = i64::from(count);
-        let of = self.0.entry(at).or_default();
+    /// An operation that counts `count`; the flag beside it says that this is bytes to expect. Says
+    /// whether it ends the phase, and what is wrong with it.
+    pub(crate) fn operate(
+        &mut self,
+        at: At,
+        op: (MbarrierOp, bool),
+        count: u32,
+    ) -> (bool, Option<Misuse>) {
+        let misuse = match (op.0, self.0.get(&at)) {
+            (MbarrierOp::Init, _) => None,
+            (_, None) => Some(Misuse::NotMbarrier),
+            (MbarrierOp::Arrive | MbarrierOp::ArriveDrop | MbarrierOp::CopyArrive, Some(of)) => {
+                let arrivals = if op.1 { 1 } else { i64::from(count) };
+                (arrivals > of.pending).then_some(Misuse::Excess)
+            }
+            _ => None,
+        };
+        (self.count(at, op, i64::from(count)), misuse)
+    }
+
+    /// Counts an operation. True if it ends the phase.
+    fn count(&mut self, at: At, op: (MbarrierOp, bool), count: i64) -> bool {
         let (arrivals, bytes) = if op.1 { (1, count) } else { (count, 0) };
+        let Some(of) = self.0.get_mut(&at) else {
+            if op.0 == MbarrierOp::Init {
+                self.0.insert(at, Counts::new(count));
+            }
+            return false;
+        };
         match op.0 {
             MbarrierOp::Init => {
-                *of = Counts {
-                    pending: count,
-                    expected: count,
-                    ..Counts::default()
-                };
+                *of = Counts::new(count);
                 false
             }
             MbarrierOp::Inval => {
-                *of = Counts::default();
+                self.0.remove(&at);
                 false
             }
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
@@ -88,7 +118,9 @@ impl Mbarriers {
 
     /// Bytes of a copy have come. True if that ends the phase.
     pub(crate) fn complete(&mut self, at: At, bytes: i64) -> bool {
-        let of = self.0.entry(at).or_default();
+        let Some(of) = self.0.get_mut(&at) else {
+            return false;
+        };
         of.bytes -= bytes;
         of.settle()
     }
@@ -104,16 +136,20 @@ mod tests {
         all.operate(at, (MbarrierOp::Init, false), 1);
         // Nothing is over, and the phase before the first has parity 1.
         assert!(!all.is_late(at, 1));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1));
+        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1).0);
         assert!(!all.is_late(at, 0) && all.is_late(at, 1));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1));
+        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1).0);
         assert!(!all.is_late(at, 1) && all.is_late(at, 0));
     }
 
     #[test]
     fn a_phase_waits_for_arrivals_and_bytes() {
         let (mut all, at) = (Mbarriers::default(), (1, 64));
-        let mut operate = |op, expects, count| all.operate(at, (op, expects), count);
+        let mut operate = |op, expects, count| {
+            let (over, misuse) = all.operate(at, (op, expects), count);
+            assert_eq!(misuse, None);
+            over
+        };
         assert!(!operate(MbarrierOp::Init, false, 3));
         assert!(!operate(MbarrierOp::Arrive, true, 96));
         assert!(!operate(MbarrierOp::CopyArrive, false, 0));
@@ -122,8 +158,30 @@ mod tests {
         assert!(!operate(MbarrierOp::Arrive, false, 1));
         assert!(all.complete(at, 64));
         // One drops out for good: the phase after the next expects one less.
-        assert!(!all.operate(at, (MbarrierOp::ArriveDrop, false), 1));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2));
+        assert!(!all.operate(at, (MbarrierOp::ArriveDrop, false), 1).0);
+        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2).0);
+        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2).0);
+    }
+
+    #[test]
+    fn arrivals_beyond_those_expected_are_told() {
+        let (mut all, at) = (Mbarriers::default(), (0, 0));
+        let mut operate = |op, expects, count| all.operate(at, (op, expects), count).1;
+        let strange = Some(Misuse::NotMbarrier);
+        assert_eq!(operate(MbarrierOp::Arrive, false, 1), strange);
+        assert_eq!(operate(MbarrierOp::Inval, false, 0), strange);
+        assert_eq!(operate(MbarrierOp::Init, false, 2), None);
+        assert_eq!(operate(MbarrierOp::Arrive, true, 64), None);
+        assert_eq!(operate(MbarrierOp::Arrive, false, 2), Some(Misuse::Excess));
+        assert_eq!(operate(MbarrierOp::Init, false, 1), None);
+        assert_eq!(operate(MbarrierOp::Arrive, true, 64), None);
+        // The phase has got all its arrivals, and waits for bytes.
+        assert_eq!(operate(MbarrierOp::CopyArrive, false, 0), None);
+        assert_eq!(
+            operate(MbarrierOp::CopyArrive, false, 1),
+            Some(Misuse::Excess)
+        );
+        assert_eq!(operate(MbarrierOp::Inval, false, 0), None);
+        assert_eq!(operate(MbarrierOp::CompleteTx, false, 64), strange);
     }
 }

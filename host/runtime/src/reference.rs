@@ -1,10 +1,12 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
+mod mbarrier;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ptx::ast::Space;
-use ptx::isa::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
+use ptx::isa::{BarrierKind, FenceSemantics, SyncOp};
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Shape,
     Swap, Thread, Time, Warp,
@@ -163,35 +165,6 @@ impl Reference {
         let kind = AccessKind::Load;
         let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
         self.access(who, kind, space, &[address; LANES as usize], bytes);
-    }
-
-    /// A lane has waited for the phase of an mbarrier before the last one that is over.
-    pub(crate) fn mbarrier_waited(&mut self, who: Executing, address: u64) {
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
-        if let Some(SyncOp::Mbarrier {
-            relaxed,
-            scope: within,
-            ..
-        }) = sync
-        {
-            let orders = (!relaxed).then(|| scope(within));
-            let (at, me) = (
-                self.shared(who, address),
-                warp(who).lane(who.lanes.trailing_zeros()),
-            );
-            self.barrier(who, who.lanes, |engine| {
-                engine.mbarrier_waited(me, at, orders);
-            });
-        }
-    }
-
-    /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
-    pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
-        let meaning = self.meaning(who)?;
-        match meaning.sync {
-            Some(SyncOp::Mbarrier { op, .. }) => Some((op, meaning.expects)),
-            _ => None,
-        }
     }
 
     /// An access that one lane made at a time before; see [`Engine::earlier`].
@@ -450,6 +423,10 @@ impl Observer for Reference {
         if meaning.is_some_and(|meaning| meaning.proxy) {
             self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
         }
+        if meaning.is_some_and(|meaning| meaning.fences_inits) {
+            self.with(|engine| engine.fence_init(warp(who), who.lanes));
+            return;
+        }
         let Some(SyncOp::Fence {
             sem,
             scope: within,
@@ -522,37 +499,7 @@ impl Observer for Reference {
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
-        self.stamp();
-        let Some(SyncOp::Mbarrier {
-            op,
-            relaxed,
-            scope: within,
-            ..
-        }) = self.meaning(who).and_then(|meaning| meaning.sync)
-        else {
-            return;
-        };
-        let orders = (!relaxed).then(|| scope(within));
-        let at = self.shared(who, address);
-        let me = warp(who).lane(who.lanes.trailing_zeros());
-        match op {
-            MbarrierOp::Init | MbarrierOp::Inval => self.with(|engine| engine.mbarrier_init(at)),
-            MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
-                self.barrier(who, who.lanes, |engine| {
-                    engine.mbarrier_arrive(me, at, orders, over);
-                });
-            }
-            MbarrierOp::CopyArrive => {
-                self.with(|engine| engine.copies_arrive(me, at, over));
-            }
-            MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
-            MbarrierOp::TestWait | MbarrierOp::TryWait if over => {
-                self.barrier(who, who.lanes, |engine| {
-                    engine.mbarrier_wait(me, at, orders)
-                });
-            }
-            _ => {}
-        }
+        self.operates(who, address, over);
     }
 
     fn mbarrier_complete(&mut self, who: Executing, address: u64) {

@@ -211,9 +211,12 @@ impl<'a> Replay<'a> {
             ENTRY_MBARRIER => {
                 if let Some(op) = self.reference.mbarrier_op(who) {
                     let at = (self.in_shared)(who.cta, entry.address);
-                    let over = self.mbarriers.operate(at, op, entry.time);
+                    let (over, misuse) = self.mbarriers.operate(at, op, entry.time);
                     let address = self.address(who.cta, Space::Shared, entry.address);
                     self.reference.mbarrier(who, address, over);
+                    if let Some(misuse) = misuse {
+                        self.reference.misuse(who, misuse, who.offset);
+                    }
                 }
             }
             ENTRY_MBARRIER_OVER => {

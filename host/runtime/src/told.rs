@@ -138,6 +138,8 @@ pub(crate) fn kind(misuse: simt::Misuse) -> Misuse {
         simt::Misuse::Again => Misuse::Again,
         simt::Misuse::Exited => Misuse::Exited,
         simt::Misuse::NotMember => Misuse::NotMember,
+        simt::Misuse::Excess => Misuse::Excess,
+        simt::Misuse::NotMbarrier => Misuse::NotMbarrier,
     }
 }
 

@@ -66,6 +66,10 @@ pub enum Misuse {
     Exited,
     /// A lane takes part in an operation whose mask of members leaves it out.
     NotMember,
+    /// A lane arrives at an mbarrier more often than its phase still expects.
+    Excess,
+    /// A lane operates on memory that is no mbarrier: never initialised, or invalidated.
+    NotMbarrier,
 }
 
 /// Gets told what the lanes of a launch do, in the order in which they do it.

@@ -133,7 +133,13 @@ impl Engine {
     }
 
     /// Checks an access of one thread against the history, and enters it there.
-    fn check(&mut self, me: Thread, access: &Access, key: u64, found: &mut impl FnMut(Race)) {
+    pub(crate) fn check(
+        &mut self,
+        me: Thread,
+        access: &Access,
+        key: u64,
+        found: &mut impl FnMut(Race),
+    ) {
         let Self {
             shape,
             ctas,

@@ -1,4 +1,4 @@
-//! Barriers: of a CTA, of a warp, of a cluster, and asynchronous ones.
+//! Barriers: of a CTA, of a warp, and of a cluster.
 
 use alloc::vec::Vec;
 
@@ -7,8 +7,9 @@ use hashbrown::HashMap;
 use super::clock::{Sparse, Time, Times};
 use super::cta::Cta;
 use super::lanes::Lanes;
+use super::mbarrier::Published;
 use super::place::{Scope, Thread, Warp};
-use super::{Engine, Place, View, each};
+use super::{Engine, each};
 
 /// Who has arrived at a barrier of a CTA.
 #[derive(Clone, Debug, Default)]
@@ -35,36 +36,7 @@ pub struct Arrival {
 /// The barrier of a cluster: what the arrivals of each phase have published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
-    phases: HashMap<u64, Sparse>,
-}
-
-/// What arrivals have published.
-#[derive(Clone, Debug, Default)]
-struct Published {
-    /// Those of cluster scope or wider.
-    wide: Sparse,
-    /// All, by the CTA of the thread that arrived.
-    of_cta: HashMap<u64, Sparse>,
-}
-
-impl Published {
-    fn join(&mut self, other: &Self) {
-        self.wide.join(&other.wide);
-        for (&cta, times) in &other.of_cta {
-            self.of_cta.entry(cta).or_default().join(times);
-        }
-    }
-}
-
-/// An asynchronous barrier.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Phases {
-    /// The current phase.
-    current: Published,
-    /// The phases before.
-    complete: Published,
-    /// All of these but the last.
-    earlier: Published,
+    phases: HashMap<u64, Published>,
 }
 
 impl Engine {
@@ -186,13 +158,11 @@ impl Engine {
         self.classify(warp);
     }
 
-    /// Lanes arrive at the barrier of their cluster, in a phase; `relaxed` orders nothing.
+    /// Lanes arrive at the barrier of their cluster, in a phase. `relaxed` publishes only what fences
+    /// have before.
     pub fn cluster_arrive(&mut self, warp: Warp, lanes: u32, phase: u64, relaxed: bool) {
         self.stats.synchronisations += 1;
         self.enter(warp);
-        if relaxed {
-            return;
-        }
         let cluster = self.shape.cluster_of(warp.cta);
         let existing = self.shape.lanes(warp.warp);
         let Some(cta) = self.ctas.get_mut(&warp.cta) else {
@@ -201,9 +171,24 @@ impl Engine {
         let cluster = self.clusters.entry(cluster).or_default();
         let published = cluster.phases.entry(phase).or_default();
         let clocks = cta.lanes(warp.warp);
-        clocks.raise(lanes, self.now);
-        publish(published, clocks, warp, lanes, existing);
-        clocks.update(lanes, |view, _| view.times.own += 1);
+        if relaxed {
+            for (mask, view) in clocks.groups() {
+                let mask = mask & lanes & existing;
+                for fence in view.fences.iter().filter(|_| mask != 0) {
+                    let into = match fence.scope {
+                        Scope::Cta => published.of_cta.entry(warp.cta).or_default(),
+                        _ => &mut published.wide,
+                    };
+                    fence.times.publish(into, warp, mask, mask == existing);
+                }
+            }
+            let wide = &mut published.wide;
+            self.inits.publish(wide, warp, lanes & existing);
+        } else {
+            clocks.raise(lanes, self.now);
+            publish(&mut published.wide, clocks, warp, lanes, existing);
+            clocks.update(lanes, |view, _| view.times.own += 1);
+        }
         // Nobody waits for a phase before the last one any more.
         cluster.phases.retain(|&of, _| of + 2 > phase);
         self.classify(warp);
@@ -218,107 +203,13 @@ impl Engine {
         if let Some(published) = cluster.and_then(|cluster| cluster.phases.get(&phase))
             && let Some(cta) = self.ctas.get_mut(&warp.cta)
         {
-            let learn = |view: &mut View, _| view.times.rest.join(published);
-            cta.lanes(warp.warp).update(lanes, learn);
-        }
-        self.classify(warp);
-    }
-
-    /// A thread arrives at an asynchronous barrier, with a release of some scope; none orders
-    /// nothing. `completes` when that ends the phase.
-    pub fn mbarrier_arrive(
-        &mut self,
-        me: Thread,
-        at: Place,
-        release: Option<Scope>,
-        completes: bool,
-    ) {
-        self.stats.synchronisations += 1;
-        self.enter(me.warp());
-        if let Some(scope) = release {
-            self.arrive_at(me, at, scope, &Sparse::default());
-        }
-        if completes {
-            self.mbarrier_complete(at);
-        }
-    }
-
-    /// The current phase of an asynchronous barrier gets to know what a thread knows, and copies of its.
-    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
-        let Some(cta) = self.ctas.get_mut(&me.cta) else {
-            return;
-        };
-        let clocks = cta.lanes(me.warp);
-        clocks.raise(1 << me.lane, self.now);
-        let times = &clocks.view(me.lane).times;
-        let mut published = Sparse::default();
-        times.publish(&mut published, me.warp(), 1 << me.lane, false);
-        published.join(copies);
-        let current = &mut self.mbarriers.entry(at.key()).or_default().current;
-        current.of_cta.entry(me.cta).or_default().join(&published);
-        if scope >= Scope::Cluster {
-            current.wide.join(&published);
-        }
-        clocks.update(1 << me.lane, |view, _| view.times.own += 1);
-        self.classify(me.warp());
-    }
-
-    /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
-    pub fn mbarrier_complete(&mut self, at: Place) {
-        let phases = self.mbarriers.entry(at.key()).or_default();
-        let current = core::mem::take(&mut phases.current);
-        phases.earlier = phases.complete.clone();
-        phases.complete.join(&current);
-    }
-
-    /// The asynchronous barriers in the shared memory of a CTA end with it.
-    pub(crate) fn exit_mbarriers(&mut self, cta: u64) {
-        let of_cta =
-            |key: u64| matches!(Place::of(key), Place::Shared { cta: of, .. } if of == cta);
-        self.mbarriers.retain(|&key, _| !of_cta(key));
-        self.copies.forget_mbarriers(of_cta);
-    }
-
-    /// An asynchronous barrier is made anew.
-    pub fn mbarrier_init(&mut self, at: Place) {
-        self.mbarriers.remove(&at.key());
-    }
-
-    /// A thread has found that the last phase of an asynchronous barrier is over, with an acquire of some
-    /// scope; none orders nothing.
-    pub fn mbarrier_wait(&mut self, me: Thread, at: Place, acquire: Option<Scope>) {
-        self.mbarrier_learn(me, at, acquire, |phases| &phases.complete);
-    }
-
-    /// The same, but it was the phase before that, and the last one has ended in the meantime.
-    pub fn mbarrier_waited(&mut self, me: Thread, at: Place, acquire: Option<Scope>) {
-        self.mbarrier_learn(me, at, acquire, |phases| &phases.earlier);
-    }
-
-    fn mbarrier_learn(
-        &mut self,
-        me: Thread,
-        at: Place,
-        acquire: Option<Scope>,
-        what: impl Fn(&Phases) -> &Published,
-    ) {
-        self.stats.synchronisations += 1;
-        self.enter(me.warp());
-        if let Some(scope) = acquire
-            && let Some(phases) = self.mbarriers.get(&at.key())
-            && let Some(cta) = self.ctas.get_mut(&me.cta)
-        {
-            let complete = what(phases);
-            cta.lanes(me.warp).update(1 << me.lane, |view, _| {
-                if let Some(of_cta) = complete.of_cta.get(&me.cta) {
-                    view.times.rest.join(of_cta);
-                }
-                if scope >= Scope::Cluster {
-                    view.times.rest.join(&complete.wide);
-                }
+            let near = published.of_cta.get(&warp.cta);
+            cta.lanes(warp.warp).update(lanes, |view, _| {
+                view.times.rest.join(&published.wide);
+                near.into_iter().for_each(|near| view.times.rest.join(near));
             });
         }
-        self.classify(me.warp());
+        self.classify(warp);
     }
 }
 

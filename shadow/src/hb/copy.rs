@@ -67,6 +67,8 @@ const MAKERS: u64 = 1 << 47;
 struct Makers {
     /// By key of the barrier, by the CTA, and by whether there are groups.
     numbers: HashMap<(u64, u64, bool), u64>,
+    /// Of those who make asynchronous barriers, by the CTA.
+    inits: HashMap<u64, u64>,
     /// Whose copies they are, by number.
     ctas: Vec<u64>,
 }
@@ -92,16 +94,31 @@ impl Id {
 impl Makers {
     fn of(&mut self, me: Thread, barrier: Place, groups: bool) -> Thread {
         let key = (barrier.key(), me.cta, groups);
-        let number = *self.numbers.entry(key).or_insert_with(|| {
-            self.ctas.push(me.cta);
-            self.ctas.len() as u64 - 1
-        });
-        let cta = MAKERS + number;
+        let ctas = &mut self.ctas;
+        let number = self.numbers.entry(key).or_insert_with(|| add(ctas, me));
+        let cta = MAKERS + *number;
         Thread { cta, ..me }
     }
 }
 
+/// The number of one more, who does something for a thread's CTA.
+fn add(ctas: &mut Vec<u64>, me: Thread) -> u64 {
+    ctas.push(me.cta);
+    ctas.len() as u64 - 1
+}
+
 impl Copies {
+    /// Who it is, and when, that makes memory an asynchronous barrier for a thread: somebody else, so
+    /// that others can know of that alone.
+    pub(crate) fn init(&mut self, me: Thread) -> (Thread, Time) {
+        self.count += 1;
+        self.last = None;
+        let Makers { inits, ctas, .. } = &mut self.makers;
+        let number = inits.entry(me.cta).or_insert_with(|| add(ctas, me));
+        let cta = MAKERS + *number;
+        (Thread { cta, ..me }, self.count)
+    }
+
     fn number(&mut self, me: Thread, site: u32) -> u32 {
         let together = self.last.is_some_and(|(last, of)| {
             (last.warp(), of) == (me.warp(), site) && last.lane < me.lane

@@ -47,6 +47,11 @@ impl Engine {
                     acquire(shape, releases, (me, scope), view, |_| true);
                 });
             }
+            if mine.groups().any(|(_, view)| !view.waited.is_empty()) {
+                mine.update(lanes, |view, _| {
+                    view.waited.acquire(scope, &mut view.times.rest);
+                });
+            }
         }
         if kind == FenceKind::Sc {
             let mut known = self.sc_cta.get(&warp.cta).cloned().unwrap_or_default();

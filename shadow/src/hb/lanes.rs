@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::clock::{Time, Times};
 use super::log::LogId;
+use super::mbarrier::Waited;
 use super::release::{Fence, Pending};
 
 /// In which of BARRACUDA's formats a warp's clocks are.
@@ -27,6 +28,8 @@ pub(crate) struct View {
     pub(crate) fences: Vec<Fence>,
     /// What strong loads observed, and no acquire has made use of.
     pub(crate) pending: Vec<Pending>,
+    /// What relaxed waits for asynchronous barriers have found over, and no fence has acquired.
+    pub(crate) waited: Waited,
     /// The releases that the thread has last acquired.
     pub(crate) acquired: Option<(LogId, u32)>,
 }

@@ -29,6 +29,7 @@ mod locks;
 mod log;
 mod luck;
 mod made;
+mod mbarrier;
 mod memory;
 mod observed;
 mod place;
@@ -41,7 +42,7 @@ mod word;
 use hashbrown::HashMap;
 
 pub use barrier::Arrival;
-use barrier::{Cluster, Phases};
+use barrier::Cluster;
 pub use cause::Cause;
 use clock::Sparse;
 pub use clock::Time;
@@ -55,6 +56,7 @@ use lanes::View;
 pub use locks::{Held, Swap};
 pub use luck::{Luck, Lucky};
 pub use made::Made;
+use mbarrier::{Inits, Phases};
 use memory::Memory;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
@@ -226,6 +228,7 @@ pub struct Engine {
     clusters: HashMap<u64, Cluster>,
     /// Asynchronous barriers by the key of their place.
     mbarriers: HashMap<u64, Phases>,
+    inits: Inits,
     memory: Memory,
     releases: Releases,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
@@ -256,6 +259,7 @@ impl Engine {
             ctas: HashMap::new(),
             clusters: HashMap::new(),
             mbarriers: HashMap::new(),
+            inits: Inits::default(),
             memory: Memory::default(),
             releases: Releases::new(crowd),
             sc_gpu: Sparse::default(),

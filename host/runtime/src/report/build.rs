@@ -9,7 +9,7 @@ use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
     KernelLaunch, Level, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
 };
-use super::side::{Side, access, frames, side};
+use super::side::{Side, access, came, frames, side};
 use super::source::Sources;
 use super::{fingerprint, locks, misuse, streams, time};
 use crate::log::{self, Event};
@@ -358,7 +358,11 @@ impl<'a> Builder<'a> {
     fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {
         let launch = said.launches.get(&race.launch).copied();
         let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
-        let mut accesses = sites.map(|(site, module)| access(site, said.origin(module)));
+        let misused = matches!(race.why, log::Why::Misuse(_));
+        let mut accesses = sites.map(|(site, module)| match misused {
+            true => came(site, said.origin(module)),
+            false => access(site, said.origin(module)),
+        });
         accesses[0].role = "first".to_owned();
         accesses[1].role = "second".to_owned();
         let previous = race.previous_thread;

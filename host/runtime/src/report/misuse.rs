@@ -44,6 +44,16 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
             "a thread takes part in a warp operation whose mask leaves it out",
             "pass a mask that names every thread that calls, such as `__activemask()` taken where they agreed to meet, or 0xffffffff for a whole warp",
         ),
+        Misuse::Excess => (
+            "excess-arrival",
+            "a thread arrives at an mbarrier more often than its phase still expects",
+            "initialise the barrier with as many arrivals as come in a phase (`init(&bar, n)`), and let nobody arrive again before the phase is over, its copies included",
+        ),
+        Misuse::NotMbarrier => (
+            "not-a-barrier",
+            "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
+            "initialise it by one thread (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()` between that and its first use",
+        ),
     };
     Advice {
         rule: RULE,

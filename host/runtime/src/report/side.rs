@@ -3,7 +3,7 @@
 use super::function;
 use super::model::{Access, FrameAt, PtxPlace};
 use crate::log;
-use crate::names::demangle;
+use crate::names::{self, demangle};
 
 /// Two reports are one when both sides come from the same place and do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +63,20 @@ pub(super) fn access(site: &log::Site, origin: &str) -> Access {
         function: demangle(&site.function),
         frames: frames(&site.frames, &site.function),
         locks: Vec::new(),
+    }
+}
+
+/// The same of a site by which a thread came to a barrier, whatever it does to the memory where that lies.
+pub(super) fn came(site: &log::Site, origin: &str) -> Access {
+    let barrier = log::Site {
+        op: names::barrier().op,
+        ..site.clone()
+    };
+    Access {
+        width: 0,
+        sem: names::barrier().sem,
+        scope: None,
+        ..access(&barrier, origin)
     }
 }
 

@@ -1,7 +1,8 @@
 //! mbarrier objects: 64 bits in shared memory.
 //!
 //! The ISA leaves their contents open. Here, from bit 0: arrivals pending (20 bits), arrivals
-//! expected in a phase (20), bytes outstanding (23, two's complement), phase (1).
+//! expected in a phase (20), bytes outstanding (21, two's complement), a mark of an object (2),
+//! phase (1). Counts that a program drives out of their range wrap.
 
 use ptx::ast::Space;
 
@@ -12,10 +13,12 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Mbarrier, MbarrierKind};
 use crate::lanes::WARP;
-use crate::observer::{Executing, Observer};
+use crate::observer::{Executing, Misuse, Observer};
 
 const COUNT: u64 = (1 << 20) - 1;
-const BYTES: u64 = (1 << 23) - 1;
+const BYTES: u64 = (1 << 21) - 1;
+/// The mark of an object, which memory that was never made one has only by chance.
+const OBJECT: u64 = 0b01;
 
 /// The parts of a barrier's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +26,26 @@ struct Parts {
     pending: u64,
     expected: u64,
     bytes: u64,
+    mark: u64,
     phase: u64,
 }
 
 impl Parts {
+    /// No object.
+    const NONE: Self = Self {
+        pending: 0,
+        expected: 0,
+        bytes: 0,
+        mark: 0,
+        phase: 0,
+    };
+
     fn unpack(word: u64) -> Self {
         Self {
             pending: word & COUNT,
             expected: word >> 20 & COUNT,
             bytes: word >> 40 & BYTES,
+            mark: word >> 61 & 0b11,
             phase: word >> 63,
         }
     }
@@ -40,6 +54,7 @@ impl Parts {
         self.pending & COUNT
             | (self.expected & COUNT) << 20
             | (self.bytes & BYTES) << 40
+            | self.mark << 61
             | self.phase << 63
     }
 
@@ -78,17 +93,21 @@ impl<O: Observer> Machine<'_, O> {
                     let spot = self.spot(cta, warp, lane, (group.space, at[lane]), 8, true)?;
                     let old = self.peek(warp, spot, 8);
                     let mut parts = Parts::unpack(old);
+                    let mut misuse = match mbarrier.kind {
+                        MbarrierKind::Init => None,
+                        _ => (parts.mark != OBJECT).then_some(Misuse::NotMbarrier),
+                    };
                     match mbarrier.kind {
                         MbarrierKind::Init => {
                             let count = a[lane] & COUNT;
                             parts = Parts {
                                 pending: count,
                                 expected: count,
-                                bytes: 0,
-                                phase: 0,
+                                mark: OBJECT,
+                                ..Parts::NONE
                             };
                         }
-                        MbarrierKind::Inval => parts = Parts::unpack(0),
+                        MbarrierKind::Inval => parts = Parts::NONE,
                         MbarrierKind::Arrive { drop, expect } => {
                             let count = if expect { 1 } else { a[lane] };
                             if expect {
@@ -96,6 +115,9 @@ impl<O: Observer> Machine<'_, O> {
                             }
                             if drop {
                                 parts.expected = parts.expected.wrapping_sub(count);
+                            }
+                            if count > parts.pending {
+                                misuse = misuse.or(Some(Misuse::Excess));
                             }
                             parts.pending = parts.pending.wrapping_sub(count) & COUNT;
                             parts = parts.settle();
@@ -117,6 +139,9 @@ impl<O: Observer> Machine<'_, O> {
                     };
                     let who = self.who(cta, warp.index, split.pc, 1 << lane);
                     self.observer.mbarrier(who, at[lane], over);
+                    if let Some(misuse) = misuse {
+                        self.observer.misuse(who, misuse, who.offset);
+                    }
                     // The state an arrival returns is that of the phase it arrived in.
                     result[lane] = old;
                     if parts != Parts::unpack(old) {

@@ -152,11 +152,15 @@ pub enum Act {
     Arrive {
         /// When its copies are complete.
         copies: bool,
+        /// `.relaxed`; not of copies.
+        relaxed: bool,
     },
     /// Looks at the mbarrier until its first phase is over, so many times at most.
     Pass {
         /// How often.
         tries: u32,
+        /// `.relaxed`
+        relaxed: bool,
     },
 }
 

@@ -261,10 +261,17 @@ impl Maker {
             40..55 => Act::Commit,
             55..65 => Act::WaitGroup(None),
             65..75 => Act::WaitGroup(Some(self.random.below(2))),
-            75..82 => Act::Arrive { copies: true },
-            82..90 => Act::Arrive { copies: false },
+            75..82 => Act::Arrive {
+                copies: true,
+                relaxed: false,
+            },
+            82..90 => Act::Arrive {
+                copies: false,
+                relaxed: self.random.percent(20),
+            },
             _ => Act::Pass {
                 tries: 1 + self.random.below(20),
+                relaxed: self.random.percent(20),
             },
         }
     }
@@ -299,9 +306,13 @@ impl Maker {
                 read: self.random.percent(30),
             },
             70..80 => Act::ProxyFence,
-            80..87 => Act::Arrive { copies: false },
+            80..87 => Act::Arrive {
+                copies: false,
+                relaxed: self.random.percent(20),
+            },
             _ => Act::Pass {
                 tries: 1 + self.random.below(20),
+                relaxed: self.random.percent(20),
             },
         }
     }

@@ -328,17 +328,23 @@ impl Writer {
                 self.line(format!("{guard}cp.async.bulk.wait_group{read} {left};"));
             }
             Act::ProxyFence => self.line(format!("{guard}fence.proxy.async;")),
-            Act::Arrive { copies: true } => self.line(format!(
+            Act::Arrive { copies: true, .. } => self.line(format!(
                 "{guard}cp.async.mbarrier.arrive.noinc.shared.b64 [gate];"
             )),
-            Act::Arrive { copies: false } => {
-                self.line(format!("{guard}mbarrier.arrive.shared.b64 %t, [gate];"));
+            Act::Arrive { relaxed, .. } => {
+                let how = if *relaxed { ".relaxed.cta" } else { "" };
+                self.line(format!(
+                    "{guard}mbarrier.arrive{how}.shared.b64 %t, [gate];"
+                ));
             }
-            Act::Pass { tries } => {
+            Act::Pass { tries, relaxed } => {
                 let again = self.label();
                 self.line("mov.u32 %n, 0;");
                 self.place(&again);
-                self.line("mbarrier.test_wait.parity.shared.b64 %got, [gate], 0;");
+                let how = if *relaxed { ".relaxed.cta" } else { "" };
+                self.line(format!(
+                    "mbarrier.test_wait.parity{how}.shared.b64 %got, [gate], 0;"
+                ));
                 self.again(*tries, &again);
             }
             Act::Poll { access, tries } => {

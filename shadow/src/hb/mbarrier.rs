@@ -1,0 +1,277 @@
+//! Asynchronous barriers (mbarriers).
+//!
+//! PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". An arrival is a
+//! release and a wait that finds its phase over an acquire, by default; where they are `.relaxed`, a
+//! fence before the one and behind the other does it. Operations on an object are atomic; that memory
+//! becomes one, or none, is a write as any other.
+
+use hashbrown::HashMap;
+
+use super::access::Weak;
+use super::clock::{Sparse, Time};
+use super::place::{Id, Scope, Thread, Warp};
+use super::row::Run;
+use super::{Access, Engine, Order, Place, Race, View, barrier};
+
+/// Bytes of an object.
+const MBARRIER: u64 = 8;
+
+/// What arrivals have published.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    /// Those of cluster scope or wider.
+    pub(crate) wide: Sparse,
+    /// Those of cta scope at least, by the CTA of the thread that arrived.
+    pub(crate) of_cta: HashMap<u64, Sparse>,
+}
+
+impl Published {
+    /// A thread of a CTA publishes something to a scope.
+    fn enter(&mut self, cta: u64, scope: Scope, published: &Sparse) {
+        self.of_cta.entry(cta).or_default().join(published);
+        if scope >= Scope::Cluster {
+            self.wide.join(published);
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.wide.join(&other.wide);
+        for (&cta, times) in &other.of_cta {
+            self.of_cta.entry(cta).or_default().join(times);
+        }
+    }
+}
+
+/// An asynchronous barrier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phases {
+    /// The current phase.
+    current: Published,
+    /// The phases before.
+    complete: Published,
+    /// All of these but the last.
+    earlier: Published,
+}
+
+impl Engine {
+    /// A thread arrives at an asynchronous barrier: a release, or a relaxed operation, which publishes
+    /// only what fences have before. `completes` when that ends the phase.
+    pub fn mbarrier_arrive(&mut self, me: Thread, at: Place, order: Order, completes: bool) {
+        self.stats.synchronisations += 1;
+        self.enter(me.warp());
+        match order {
+            Order::Release(scope) | Order::AcqRel(scope) => {
+                self.arrive_at(me, at, scope, &Sparse::default());
+            }
+            Order::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
+            Order::Weak | Order::ReadOnly | Order::Acquire(_) => {}
+        }
+        if completes {
+            self.mbarrier_complete(at);
+        }
+    }
+
+    fn arrive_behind_fences(&mut self, me: Thread, at: Place, scope: Scope) {
+        let lanes = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        let Some(lanes) = lanes.filter(|lanes| !lanes.view(me.lane).fences.is_empty()) else {
+            return;
+        };
+        let current = &mut self.mbarriers.entry(at.key()).or_default().current;
+        for fence in &lanes.view(me.lane).fences {
+            let mut published = Sparse::default();
+            let times = &fence.times;
+            times.publish(&mut published, me.warp(), 1 << me.lane, false);
+            current.enter(me.cta, scope.min(fence.scope), &published);
+        }
+    }
+
+    /// The current phase of an asynchronous barrier gets to know what a thread knows, and copies of its.
+    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
+        let Some(cta) = self.ctas.get_mut(&me.cta) else {
+            return;
+        };
+        let clocks = cta.lanes(me.warp);
+        clocks.raise(1 << me.lane, self.now);
+        let times = &clocks.view(me.lane).times;
+        let mut published = Sparse::default();
+        times.publish(&mut published, me.warp(), 1 << me.lane, false);
+        published.join(copies);
+        let current = &mut self.mbarriers.entry(at.key()).or_default().current;
+        current.enter(me.cta, scope, &published);
+        clocks.update(1 << me.lane, |view, _| view.times.own += 1);
+        self.classify(me.warp());
+    }
+
+    /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
+    pub fn mbarrier_complete(&mut self, at: Place) {
+        let phases = self.mbarriers.entry(at.key()).or_default();
+        let current = core::mem::take(&mut phases.current);
+        phases.earlier = phases.complete.clone();
+        phases.complete.join(&current);
+    }
+
+    /// The asynchronous barriers in the shared memory of a CTA end with it.
+    pub(crate) fn exit_mbarriers(&mut self, cta: u64) {
+        let of_cta =
+            |key: u64| matches!(Place::of(key), Place::Shared { cta: of, .. } if of == cta);
+        self.mbarriers.retain(|&key, _| !of_cta(key));
+        self.copies.forget_mbarriers(of_cta);
+        self.inits.exit(cta);
+    }
+
+    /// A thread makes an asynchronous barrier, anew perhaps, or makes it none: a weak write of its
+    /// bytes. `fenced`: some thread of the launch executes [`Self::fence_init`].
+    pub fn mbarrier_init(
+        &mut self,
+        me: Thread,
+        at: Place,
+        (site, fenced): (u32, bool),
+        mut found: impl FnMut(Race),
+    ) {
+        self.stats.accesses += 1;
+        self.enter(me.warp());
+        self.mbarriers.remove(&at.key());
+        let maker = fenced.then(|| self.copies.init(me));
+        let weak = Weak {
+            writes: true,
+            read_only: false,
+            site,
+            copy: 0,
+            maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
+        };
+        let bytes = Run::one(me.lane, at.key(), MBARRIER);
+        self.weak(me.warp(), bytes, weak, &mut found);
+        if let (Some((by, time)), Some(cta)) = (maker, self.ctas.get_mut(&me.cta)) {
+            let knows = |view: &mut View, _| view.times.rest.raise(by, time);
+            cta.lanes(me.warp).update(1 << me.lane, knows);
+            self.inits.made.insert(me, (by, time));
+            self.classify(me.warp());
+        }
+    }
+
+    /// A thread operates on an asynchronous barrier: an access of its bytes that orders nothing by
+    /// itself.
+    pub fn mbarrier_used(
+        &mut self,
+        me: Thread,
+        at: Place,
+        access: &Access,
+        mut found: impl FnMut(Race),
+    ) {
+        self.stats.accesses += 1;
+        self.enter(me.warp());
+        self.check(me, access, at.key(), &mut found);
+    }
+
+    /// Lanes execute `fence.mbarrier_init.release.cluster`, which publishes what they have made
+    /// asynchronous barriers, and nothing else.
+    pub fn fence_init(&mut self, warp: Warp, lanes: u32) {
+        self.stats.synchronisations += 1;
+        for me in barrier::threads(warp, lanes) {
+            if let Some(&made) = self.inits.made.get(&me) {
+                self.inits.fenced.insert(me, made);
+            }
+        }
+    }
+
+    /// A thread has found that the last phase of an asynchronous barrier is over: an acquire, or a
+    /// relaxed operation, which needs a fence behind it.
+    pub fn mbarrier_wait(&mut self, me: Thread, at: Place, order: Order) {
+        self.mbarrier_learn(me, at, order, |phases| &phases.complete);
+    }
+
+    /// The same, but it was the phase before that, and the last one has ended in the meantime.
+    pub fn mbarrier_waited(&mut self, me: Thread, at: Place, order: Order) {
+        self.mbarrier_learn(me, at, order, |phases| &phases.earlier);
+    }
+
+    fn mbarrier_learn(
+        &mut self,
+        me: Thread,
+        at: Place,
+        order: Order,
+        what: impl Fn(&Phases) -> &Published,
+    ) {
+        self.stats.synchronisations += 1;
+        self.enter(me.warp());
+        let (scope, relaxed) = match order {
+            Order::Acquire(scope) | Order::AcqRel(scope) => (scope, false),
+            Order::Relaxed(scope) => (scope, true),
+            Order::Weak | Order::ReadOnly | Order::Release(_) => return,
+        };
+        if let Some(phases) = self.mbarriers.get(&at.key())
+            && let Some(cta) = self.ctas.get_mut(&me.cta)
+        {
+            let mut over = Waited::default();
+            let complete = what(phases);
+            if let Some(of_cta) = complete.of_cta.get(&me.cta) {
+                over.near = of_cta.clone();
+            }
+            if scope >= Scope::Cluster {
+                over.wide = complete.wide.clone();
+            }
+            cta.lanes(me.warp)
+                .update(1 << me.lane, |view, _| match relaxed {
+                    true => view.waited.join(&over),
+                    false => over.clone().acquire(scope, &mut view.times.rest),
+                });
+        }
+        self.classify(me.warp());
+    }
+}
+
+/// What waits have found over, and what nobody has acquired yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    /// What was published to the CTA, for an acquire of any scope.
+    near: Sparse,
+    /// What was published to the cluster, for one of cluster scope or wider.
+    wide: Sparse,
+}
+
+impl Waited {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.near.is_empty() && self.wide.is_empty()
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.near.join(&other.near);
+        self.wide.join(&other.wide);
+    }
+
+    /// Lets somebody know what an acquire of some scope makes known; the rest stays.
+    pub(crate) fn acquire(&mut self, scope: Scope, known: &mut Sparse) {
+        known.join(&core::mem::take(&mut self.near));
+        if scope >= Scope::Cluster {
+            known.join(&core::mem::take(&mut self.wide));
+        }
+    }
+}
+
+/// The memory that threads have last made asynchronous barriers, or none, as writes by makers; see
+/// [`super::copy`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inits {
+    made: HashMap<Thread, (Thread, Time)>,
+    /// Of these, what fences have published.
+    fenced: HashMap<Thread, (Thread, Time)>,
+}
+
+impl Inits {
+    /// A relaxed arrival of lanes lets others know.
+    pub(crate) fn publish(&self, into: &mut Sparse, warp: Warp, lanes: u32) {
+        if self.fenced.is_empty() {
+            return;
+        }
+        for me in barrier::threads(warp, lanes) {
+            if let Some(&(by, time)) = self.fenced.get(&me) {
+                into.raise(by, time);
+            }
+        }
+    }
+
+    fn exit(&mut self, cta: u64) {
+        self.made.retain(|me, _| me.cta != cta);
+        self.fenced.retain(|me, _| me.cta != cta);
+    }
+}
