@@ -9,8 +9,7 @@
 //! | function | when |
 //! |---|---|
 //! | `__cudarun_enter(launch) -> me` | kernel entry |
-//! | `__cudarun_barrier(launch, me) -> me` | after a barrier of the whole CTA |
-//! | `__cudarun_warp_barrier(launch, me) -> me` | after a barrier of the whole warp |
+//! | `__cudarun_barrier(launch, me) -> me` | after a barrier of the whole CTA, in modules with barriers of the whole grid |
 //! | `__cudarun_grid_barrier(launch)` | by one thread of the CTA, where a barrier of the whole grid is complete |
 //! | `__cudarun_barrier_of_grid(launch, me) -> me` | after the CTA's barrier at its end |
 //! | `__cudarun_order(launch, releases, acquires)` | before what may order threads unseen by the epochs, in `fast` mode |
@@ -24,9 +23,10 @@
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
 //! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
-//! ([`Claim`]).
+//! ([`Claim`]), and what follows other barriers of a CTA or warp ([`Pass`]).
 
 mod claim;
+mod pass;
 mod paste;
 
 use std::path::Path;
@@ -35,6 +35,7 @@ use std::process::Command;
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
 pub use claim::Claim;
+pub use pass::Pass;
 pub use paste::{Fast, FastArguments, FastShared, FastSharedArguments};
 
 /// The compiled device code, as `cargo xtask device` wrote it.
@@ -223,7 +224,6 @@ mod tests {
         for name in [
             "enter",
             "barrier",
-            "warp_barrier",
             "grid_barrier",
             "barrier_of_grid",
             "order",

@@ -7,7 +7,7 @@
 use std::mem::offset_of;
 
 use bytemuck::Zeroable;
-use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments};
+use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments, Pass};
 use driver::Device as _;
 use shadow::layout::{
     ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GENERATION_MASK,
@@ -105,19 +105,13 @@ fn kernel(kind: u32, shared: bool) -> String {
         offset_of!(LaunchBlock, tag_shift),
         offset_of!(LaunchBlock, compared),
     ];
-    let [after_barrier, after_warp_barrier] = ["barrier", "warp_barrier"].map(|function| {
-        format!(
-            "{{
-        .param .b64 p0;
-        .param .b64 p1;
-        .param .b64 r0;
-        st.param.b64 [p0], %block;
-        st.param.b64 [p1], %me;
-        call (r0), __cudarun_{function}, (p0, p1);
-        ld.param.b64 %passed, [r0];
-    }}"
-        )
-    });
+    let pass = Pass {
+        launch: "%block",
+        me: "%passed",
+        scratch: ["%first", "%before"],
+        predicate: "%p",
+    };
+    let (after_barrier, after_warp_barrier) = (pass.barrier(), pass.warp_barrier());
     format!(
         "
 .visible .entry one_access(.param .u64 blocks, .param .u64 identities, .param .u64 addresses, .param .u64 results)
@@ -196,10 +190,22 @@ slowly:
         call __cudarun_slow, (p0, p1, p2, p3, p4);
     }}
 checked:
+    mov.u64 %passed, %me;
     {after_barrier}
     st.global.u64 [%result+8], %passed;
+    mov.u64 %passed, %me;
     {after_warp_barrier}
     st.global.u64 [%result+16], %passed;
+    {{
+        .param .b64 p0;
+        .param .b64 p1;
+        .param .b64 r0;
+        st.param.b64 [p0], %block;
+        st.param.b64 [p1], %me;
+        call (r0), __cudarun_barrier, (p0, p1);
+        ld.param.b64 %passed, [r0];
+    }}
+    st.global.u64 [%result+32], %passed;
     ret;
 }}
 ",
@@ -209,8 +215,9 @@ checked:
 }
 
 /// What a thread finds besides its cell and counters: whether the fast path settled the access, its
-/// identity after either barrier, and whether it claimed the cell.
-type Results = [u64; 4];
+/// identity after either barrier, whether it claimed the cell, and its identity after a barrier where
+/// those of the grid are counted.
+type Results = [u64; 5];
 
 /// A small fixed sequence (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -423,6 +430,8 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             over_span: widths.over().1,
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
+            besides_barrier: rule::besides_barrier(&shifts),
+            warp_epoch: rule::warp_epoch(&shifts),
             slot_mask: if shared { SLOTS - 1 } else { 0 },
             in_turn: u32::from(shared),
             window_bytes: 1 << 40,
@@ -498,7 +507,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         assert_eq!(verdict, expected.verdict, "{case}");
         verdicts[verdict as usize] += 1;
 
-        let [fast, after_barrier, after_warp_barrier, claim] = found[i];
+        let [fast, after_barrier, after_warp_barrier, claim, called] = found[i];
         if claim == 1 {
             let first = claimed[i * (ROWS / 8) as usize];
             let write = kind > rule::STRONG_LOAD_CTA;
@@ -535,11 +544,8 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             assert_eq!((expected.next, verdict), (before[i], rule::OK), "{case}");
             fast_hits += 1;
         }
-        assert_eq!(
-            after_barrier,
-            rule::pass_barrier(mine[i], &shifts),
-            "{case}"
-        );
+        let passed = rule::pass_barrier(mine[i], &shifts);
+        assert_eq!([after_barrier, called], [passed; 2], "{case}");
         let passed = rule::pass_warp_barrier(mine[i], &shifts);
         assert_eq!(after_warp_barrier, passed, "{case}");
     }

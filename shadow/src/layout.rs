@@ -196,9 +196,13 @@ pub struct LaunchBlock {
     /// addresses that all of them have together, by CTA id. Then there is one slot, for all of it.
     pub owner_shift: u64,
     /// Which loads of the kernel need no check, because the launch never writes what they load: a bit
-    /// for each set of parameters that loads go through, as the rewriter numbers them. Two blocks lie
-    /// behind one another, so their size has to be an even multiple of 8 bytes.
+    /// for each set of parameters that loads go through, as the rewriter numbers them.
     pub unwritten: u64,
+    /// [`rule::besides_barrier`](crate::rule::besides_barrier) of the launch, read together with the
+    /// next. Two blocks lie behind one another, so their size has to be an even multiple of 8 bytes.
+    pub besides_barrier: u64,
+    /// [`rule::warp_epoch`](crate::rule::warp_epoch).
+    pub warp_epoch: u64,
 }
 }
 
@@ -394,7 +398,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 208);
+        assert_eq!(size_of::<LaunchBlock>(), 224);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
@@ -406,6 +410,7 @@ mod tests {
             offset_of!(LaunchBlock, window_base),
             offset_of!(LaunchBlock, over_from),
             offset_of!(LaunchBlock, compared),
+            offset_of!(LaunchBlock, besides_barrier),
         ] {
             assert_eq!(pair % 16, 0);
         }

@@ -464,11 +464,23 @@ const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) ->
     Outcome { next, verdict }
 }
 
+/// The bits of the warp epoch: they lie between the cell's fixed fields and the barrier epoch.
+pub const fn warp_epoch(shifts: &Shifts) -> u64 {
+    above(!0, 64 - (shifts.barrier - WARP_EPOCH_SHIFT)) << WARP_EPOCH_SHIFT
+}
+
+/// All bits but those of the barrier epoch: with them, an identity whose barrier epoch is at its end,
+/// or has no bits, is all ones.
+pub const fn besides_barrier(shifts: &Shifts) -> u64 {
+    !up(
+        above(!0, 64 - (shifts.cta - shifts.barrier)),
+        shifts.barrier,
+    )
+}
+
 /// `me` after a barrier of the whole CTA: next barrier epoch, warp epoch 0.
 pub const fn pass_barrier(me: u64, shifts: &Shifts) -> u64 {
-    // The warp epoch lies between the cell's fixed fields and the barrier epoch.
-    let warp_epoch = above(!0, 64 - (shifts.barrier - WARP_EPOCH_SHIFT)) << WARP_EPOCH_SHIFT;
-    let me = me & !warp_epoch;
+    let me = me & !warp_epoch(shifts);
     if shifts.cta == shifts.barrier || saturated(me, shifts.barrier, shifts.cta) {
         return me;
     }

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn __cudarun_enter(launch: *const LaunchBlock) -> u64 {
     }
 }
 
-/// The identity after a barrier of the whole CTA.
+/// The identity after a barrier of the whole CTA, where there may be barriers of the whole grid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
     unsafe { pass_barrier(launch, me, 0) }
@@ -107,12 +107,6 @@ pub unsafe extern "C" fn __cudarun_grid_barrier(launch: *const LaunchBlock) {
             store_relaxed(at, load_relaxed(at) + 1);
         }
     }
-}
-
-/// The identity after a barrier of the whole warp.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_warp_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
-    rule::pass_warp_barrier(me, &shifts(launch))
 }
 
 /// Counts an operation that may order threads, in front of it: a release and an acquire each add

@@ -4,9 +4,12 @@
 //! identity in the kernel's local memory. A function that passes a barrier stores the new identity
 //! there, and every caller reads it again after a call.
 
+use std::mem::offset_of;
+
 use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
 use ptx::lexer::{self, Kind};
+use shadow::layout::LaunchBlock;
 
 use crate::analysis::Plan;
 use crate::edit::Edits;
@@ -14,11 +17,24 @@ use crate::edit::Edits;
 /// Name of the parameter with the address of the identity.
 pub(crate) const STATE_PARAM: &str = "__cudarun_state";
 
-/// A launch block that covers nothing, for callers that have none: the module's own functions that
-/// are reached through a pointer, and kernels left alone.
-pub(crate) const NO_LAUNCH: &str = "\n.global .align 8 .u64 __cudarun_none_cell[8];\n\
-    .global .align 8 .u64 __cudarun_none[40] = {__cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, \
-    __cudarun_none_cell, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0, 0, __cudarun_none_cell, 0, 0, 0, 0, 0, 0, 0, 0};\n";
+/// Launch blocks that cover nothing, for callers that have none: the module's own functions that are
+/// reached through a pointer, and kernels left alone.
+pub(crate) fn no_launch() -> String {
+    const CELL: &str = "__cudarun_none_cell";
+    let used = [
+        offset_of!(LaunchBlock, cells),
+        offset_of!(LaunchBlock, witnesses),
+        offset_of!(LaunchBlock, counters),
+    ];
+    let block = (0..size_of::<LaunchBlock>()).step_by(8);
+    let block = block.map(|at| if used.contains(&at) { CELL } else { "0" });
+    let words: Vec<&str> = block.clone().chain(block).collect();
+    let (count, words) = (words.len(), words.join(", "));
+    format!(
+        "\n.global .align 8 .u64 {CELL}[8];\n\
+         .global .align 16 .u64 __cudarun_none[{count}] = {{{words}}};\n"
+    )
+}
 
 /// Whether this is a direct call of a function that takes the state.
 pub(crate) fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {

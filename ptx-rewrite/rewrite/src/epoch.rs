@@ -1,5 +1,6 @@
 //! The next epoch, after a barrier of the whole CTA, warp or grid.
 
+use device::Pass;
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, SyncOp};
 
@@ -46,11 +47,22 @@ pub(crate) fn count_grid(instruction: &Instruction, edits: &mut Edits) {
     edits.insert(instruction.span.end, format!("\n{text}"));
 }
 
-/// Adds the call that gives the next epoch; false if there is none. `ends_grid` says that this is the
-/// last part of a barrier of the grid, `label` is unique in its function, `state` tells that the identity is kept in memory as well.
+/// Barriers of the whole grid, of which a barrier of the CTA may be a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grid {
+    /// The module has none.
+    None,
+    /// The module has some.
+    Somewhere,
+    /// This is the last part of one.
+    Ends,
+}
+
+/// Adds what gives the next epoch; false if there is none. `label` is unique in its function, `state`
+/// tells that the identity is kept in memory as well.
 pub(crate) fn insert(
     instruction: &Instruction,
-    ends_grid: bool,
+    grid: Grid,
     state: bool,
     label: u32,
     edits: &mut Edits,
@@ -77,12 +89,19 @@ pub(crate) fn insert(
             "setp.ne.b32 %crc_global, {mask}, -1;\n@%crc_global bra {skip};\n"
         ));
     }
-    let function = match counted {
-        Counted::Cta if ends_grid => "barrier_of_grid",
-        Counted::Cta => "barrier",
-        Counted::Warp | Counted::WarpIfFull(_) => "warp_barrier",
+    let pass = Pass {
+        launch: LAUNCH.1,
+        me: ME.1,
+        scratch: ["%crc_next", "%crc_new"],
+        predicate: "%crc_settled",
     };
-    text.push_str(&call(function, Some(ME), &[LAUNCH, ME]));
+    let called = |function| call(function, Some(ME), &[LAUNCH, ME]);
+    text.push_str(&match (counted, grid) {
+        (Counted::Cta, Grid::Ends) => called("barrier_of_grid"),
+        (Counted::Cta, Grid::Somewhere) => called("barrier"),
+        (Counted::Cta, Grid::None) => pass.barrier(),
+        (Counted::Warp | Counted::WarpIfFull(_), _) => pass.warp_barrier(),
+    });
     if state {
         text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
     }

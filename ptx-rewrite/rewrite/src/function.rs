@@ -15,7 +15,7 @@ use crate::calls::{self, STATE_PARAM};
 use crate::cluster;
 use crate::copies;
 use crate::edit::Edits;
-use crate::epoch;
+use crate::epoch::{self, Grid};
 use crate::grid::{self, Part};
 use crate::journal;
 use crate::matrix;
@@ -120,7 +120,12 @@ pub(crate) fn rewrite(
         if config.count_orders && order::insert(instruction, label, edits) {
             label += 1;
         }
-        if epoch::insert(instruction, part == Some(Part::Last), state, label, edits) {
+        let grid = match part {
+            Some(Part::Last) => Grid::Ends,
+            _ if plan.kernels.iter().any(|kernel| kernel.grid_barriers) => Grid::Somewhere,
+            _ => Grid::None,
+        };
+        if epoch::insert(instruction, grid, state, label, edits) {
             label += 1;
         }
         if callee(instruction) {

@@ -95,7 +95,7 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
         if module.version.is_none_or(|version| version < (6, 3)) {
             functions = device::without_sleep(&functions);
         }
-        edits.insert(at, functions + calls::NO_LAUNCH);
+        edits.insert(at, functions + &calls::no_launch());
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

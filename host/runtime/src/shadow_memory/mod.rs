@@ -334,6 +334,8 @@ impl ShadowMemory {
             compared_by_warps: rule::compared_by_warps(&shifts),
             owner_shift: 0,
             unwritten,
+            besides_barrier: rule::besides_barrier(&shifts),
+            warp_epoch: rule::warp_epoch(&shifts),
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,
