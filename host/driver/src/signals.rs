@@ -80,6 +80,31 @@ pub fn send(pid: u32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
+/// Does something while the calling thread is sent no signals, so that threads which it starts never
+/// are: a program that has closed its own threads to a signal, to wait for it, does not know of ours.
+pub fn without<T>(f: impl FnOnce() -> T) -> T {
+    /// Restores the mask, also when `f` panics.
+    struct Before(libc::sigset_t);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            // SAFETY: the set is one that the system has filled in.
+            unsafe {
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+            };
+        }
+    }
+    // SAFETY: sets of zeroes are places for sets; the first call fills in the one that is read, the
+    // second the other, unless it fails, and an empty mask is valid then.
+    let _before = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        Before(before)
+    };
+    f()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +125,26 @@ mod tests {
             from_terminal: false,
         };
         assert_eq!(noted, Some(by_kill));
+    }
+
+    /// What the system says about the calling thread's mask.
+    fn mask() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn threads_started_without_signals_get_none() {
+        let before = mask();
+        let thread = without(|| std::thread::spawn(mask));
+        assert_eq!(mask(), before);
+        let blocked = thread.join().unwrap();
+        for signal in [libc::SIGINT, libc::SIGUSR1, libc::SIGALRM, libc::SIGCHLD] {
+            assert_ne!(blocked >> (signal - 1) & 1, 0, "{signal}: {blocked:x}");
+        }
+        // A panic restores it, too.
+        assert!(std::panic::catch_unwind(|| without(|| panic!("on purpose"))).is_err());
+        assert_eq!(mask(), before);
     }
 }

@@ -100,8 +100,9 @@ pub struct Threads {
     /// What the CTAs tell each other by atomics and strong accesses decides nothing that counts, so
     /// it is no reason against several threads.
     pub unordered: bool,
-    /// Warp instructions that one thread executes before others join it, so that launches that take
-    /// no longer than the start of a thread have one.
+    /// Warp instructions that one thread executes before others join it. They do not join it for less
+    /// than that either, if the CTAs that are left are like those before. So launches that take no
+    /// longer than it takes to wake a thread have one.
     pub after: u64,
 }
 
@@ -111,7 +112,7 @@ impl Default for Threads {
         Self {
             most: 1,
             unordered: false,
-            after: 1 << 12,
+            after: 1 << 11,
         }
     }
 }

@@ -7,7 +7,7 @@ use ptx::ast::Module;
 
 use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
 use crate::error::{LaunchError, LoadError};
-use crate::exec::{self, Setup};
+use crate::exec::{self, Crew, Setup};
 use crate::memory::Memory;
 use crate::module::Loaded;
 use crate::observer::Observer;
@@ -28,6 +28,8 @@ pub struct Device {
     /// Functions that have been given addresses, over all modules.
     functions: u64,
     launches: u64,
+    /// Threads of the host that help with launches.
+    crew: Crew,
 }
 
 impl Device {
@@ -45,6 +47,7 @@ impl Device {
             next_module: 1,
             functions: 0,
             launches: 0,
+            crew: Crew::default(),
         })
     }
 
@@ -132,7 +135,7 @@ impl Device {
         launch: &Launch,
         observer: &mut O,
     ) -> Result<LaunchStats, LaunchError> {
-        self.start(module, kernel, launch, |setup, memory| {
+        self.start(module, kernel, launch, |setup, memory, _| {
             exec::run(setup, memory, observer)
         })
     }
@@ -142,7 +145,7 @@ impl Device {
         module: ModuleId,
         kernel: &str,
         launch: &Launch,
-        run: impl FnOnce(Setup<'_>, &mut Memory) -> Result<LaunchStats, LaunchError>,
+        run: impl FnOnce(Setup<'_>, &mut Memory, &mut Crew) -> Result<LaunchStats, LaunchError>,
     ) -> Result<LaunchStats, LaunchError> {
         let loaded = self
             .modules
@@ -178,7 +181,7 @@ impl Device {
             grid_barrier,
             number: self.launches,
         };
-        let outcome = run(setup, &mut self.memory);
+        let outcome = run(setup, &mut self.memory, &mut self.crew);
         if grid_barrier != 0 {
             // It was ours from its allocation on; nobody can have freed it.
             let _ = self.memory.free(grid_barrier);

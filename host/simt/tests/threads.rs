@@ -2,9 +2,14 @@
 
 mod common;
 
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+
 use common::{Rig, kernel, load};
 use proptest::prelude::*;
-use simt::{Launch, LaunchError, LaunchStats, Limits, Schedule, Sink, Threads};
+use simt::{Launch, LaunchError, LaunchStats, Limits, Progress, Schedule, Sink, Threads};
 
 const WORDS: usize = 1 << 12;
 
@@ -152,6 +157,62 @@ fn several_threads_do_run() {
     );
 }
 
+/// A launch of some length on two threads, which ask `go_on`.
+fn asking(go_on: fn(Progress) -> bool) -> impl FnOnce(Vec<u8>) -> Launch {
+    move |params| Launch {
+        threads: threads(2),
+        limits: Limits {
+            go_on: Some(go_on),
+            ..Limits::default()
+        },
+        ..Launch::new([100, 1, 1], [40, 1, 1], params)
+    }
+}
+
+#[test]
+fn the_same_threads_run_all_launches() {
+    static SEEN: Mutex<Option<HashSet<ThreadId>>> = Mutex::new(None);
+    let note = |_| {
+        let mut seen = SEEN.lock().unwrap();
+        seen.get_or_insert_default().insert(thread::current().id());
+        true
+    };
+    let mut rig = load(&text(FREE[0]));
+    // Until the second thread has had its part, and some more.
+    let seen = || SEEN.lock().unwrap().as_ref().map_or(0, HashSet::len);
+    let met = (0..10_000).find(|_| {
+        rig.run_with(WORDS, asking(note)).unwrap();
+        seen() > 1
+    });
+    assert_ne!(met, None);
+    for _ in 0..20 {
+        rig.run_with(WORDS, asking(note)).unwrap();
+    }
+    assert_eq!(seen(), 2);
+}
+
+#[test]
+fn a_panic_comes_through() {
+    // Only the thread that is not the caller's.
+    let panics = |_| {
+        let other = thread::current()
+            .name()
+            .is_some_and(|name| name.starts_with("simt "));
+        assert!(!other, "on purpose");
+        true
+    };
+    let mut rig = load(&text(FREE[0]));
+    let come = (0..10_000).find_map(|_| {
+        let launch = || rig.run_with(WORDS, asking(panics));
+        catch_unwind(AssertUnwindSafe(launch)).err()
+    });
+    let come = come.and_then(|panic| panic.downcast::<&str>().ok());
+    assert_eq!(come.as_deref(), Some(&"on purpose"));
+    // And the device goes on.
+    let alone = run(&mut load(&text(FREE[0])), [50, 40], 1);
+    assert_eq!(run(&mut rig, [50, 40], 2), alone);
+}
+
 #[test]
 fn printing_stays_in_order() {
     let text = format!(
@@ -221,6 +282,28 @@ fn who_waits_forever_is_told() {
     assert!(waiting.len() > 20, "{alone:?}");
     for most in [2, 5] {
         assert_eq!(run(&mut load(&text), [200, 32], most).unwrap_err(), alone);
+    }
+}
+
+#[test]
+fn who_waits_forever_is_told_in_full() {
+    // CTAs with so much shared memory that each thread holds only few of those that wait, and comes to
+    // its end before it would have been joined.
+    let text = kernel("bar.sync 1, 64; ret;");
+    let waiting = |most| {
+        let launch = |params| Launch {
+            dynamic_shared: 200 << 10,
+            threads: Threads {
+                most,
+                ..Threads::default()
+            },
+            ..Launch::new([200, 1, 1], [32, 1, 1], params)
+        };
+        load(&text).run_with(WORDS, launch).unwrap_err()
+    };
+    let alone = waiting(1);
+    for most in [2, 4, 7] {
+        assert_eq!(waiting(most), alone, "{most} threads");
     }
 }
 

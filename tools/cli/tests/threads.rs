@@ -1,5 +1,7 @@
 //! `--sim-threads`: blocks on several threads of the host, and what stays the same.
 
+mod common;
+
 use std::process::{Command, Output, Stdio};
 
 /// Every thread adds to one word, by `${op}`.
@@ -61,4 +63,38 @@ fn only_the_simulated_device_has_them() {
         &["--device", "gpu", "--sim-threads", "2"],
         "--sim-threads is for the simulated device",
     );
+}
+
+#[test]
+fn programs_live_beside_the_threads() {
+    let program = common::compile("threads", &KERNEL.replace("${op}", ATOMIC));
+    for how in [&["--check", "off"][..], &["--mode", "fast"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = common::command(common::Way::Simulated, folder.path());
+        command.args(how).args(["--sim-threads", "3"]).arg(&program);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(
+            common::text(&output.stdout),
+            "threads 2, sum 640000\nchild 6\nsignal came\nsum 1280000\n",
+            "{how:?}: {}",
+            common::text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn launches_run_where_the_system_has_no_more_threads() {
+    // A stack that has no room anywhere; the tool itself starts threads only for its program.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("count.ptx");
+    std::fs::write(&file, KERNEL.replace("${op}", ATOMIC)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+    command.env("RUST_MIN_STACK", (1u64 << 47).to_string());
+    command.args([file.to_str().unwrap(), "--grid", BLOCKS, "--block", "32"]);
+    command.args(["--arg", "u32[1]", "--arg", "u32:5", "--dump", "0"]);
+    command.args(["--check", "off", "--sim-threads", "4"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(out, "arg 0: u32[1] = 640000\n", "{err}");
 }

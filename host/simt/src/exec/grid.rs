@@ -148,6 +148,11 @@ impl Queue {
         }
     }
 
+    /// CTAs that have been taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.next.load(Relaxed).min(self.total)
+    }
+
     /// CTAs that are left.
     pub(crate) fn left(&self) -> u64 {
         let end = self.end.load(Relaxed);
@@ -422,9 +427,11 @@ impl<'a, O: Observer> Grid<'a, O> {
         {
             return Err(self.timeout());
         }
-        let progress = self.queue.progress();
-        if limits.go_on.is_some_and(|go_on| !go_on(progress)) {
-            return Err(self.interrupted(progress));
+        if let Some(go_on) = limits.go_on {
+            let progress = self.queue.progress();
+            if !go_on(progress) {
+                return Err(self.interrupted(progress));
+            }
         }
         let ran = self
             .machine

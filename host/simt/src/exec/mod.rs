@@ -8,6 +8,7 @@ mod builtin;
 mod call;
 mod contest;
 mod copy;
+mod crew;
 mod cta;
 mod exchange;
 mod fault;
@@ -28,6 +29,7 @@ mod texture;
 mod threads;
 mod warp;
 
+pub(crate) use crew::Crew;
 pub(crate) use grid::{occupancy, run};
 pub(crate) use machine::Setup;
 pub(crate) use threads::run_unobserved;

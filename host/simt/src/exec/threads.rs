@@ -4,12 +4,12 @@
 //! CTAs in their order from a queue. What a CTA does depends on no other CTA then, so neither does it
 //! depend on the number of threads. They share the device's memory ([`super::sharing`]).
 //!
-//! The first thread runs alone until it is known that others are worth their start.
+//! The first thread runs alone until it is likely that others are worth waking ([`super::crew`]).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
+use super::crew::Crew;
 use super::grid::{self, Grid, MAX_WAITING, Queue};
 use super::machine::Setup;
 use super::sharing::{Held, Locks};
@@ -65,9 +65,10 @@ impl Failed {
 pub(crate) fn run_unobserved(
     setup: Setup<'_>,
     memory: &mut Memory,
+    crew: &mut Crew,
 ) -> Result<LaunchStats, LaunchError> {
     match may_run(&setup) {
-        true => run(setup, memory),
+        true => run(setup, memory, crew),
         false => grid::run(setup, memory, &mut Unobserved),
     }
 }
@@ -103,7 +104,7 @@ struct Team<'a> {
 /// What a thread leaves: what it has run, and whose lanes wait forever.
 type Left = (LaunchStats, Vec<(u64, Waiting)>);
 
-fn run(setup: Setup<'_>, memory: &Memory) -> Result<LaunchStats, LaunchError> {
+fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats, LaunchError> {
     let team = Team {
         setup,
         memory,
@@ -112,7 +113,7 @@ fn run(setup: Setup<'_>, memory: &Memory) -> Result<LaunchStats, LaunchError> {
         failed: Failed::default(),
         resident: grid::resident(&setup),
     };
-    let left = team.run();
+    let left = team.run(crew);
     let mut stats = LaunchStats {
         resident_ctas: team.resident,
         ..LaunchStats::default()
@@ -146,44 +147,51 @@ fn run(setup: Setup<'_>, memory: &Memory) -> Result<LaunchStats, LaunchError> {
 }
 
 impl Team<'_> {
-    fn run(&self) -> Vec<Left> {
+    fn run(&self, crew: &mut Crew) -> Vec<Left> {
         let threads = self.setup.launch.threads;
         let mut observer = Unobserved;
         let mut first = self.grid(&mut observer);
-        first.pause_after = threads.after;
-        let waiting = self.work(&mut first);
-        first.pause_after = u64::MAX;
-        // Others for what is left, this thread for what it has begun.
-        let others = u64::from(threads.most - 1).min(self.queue.left());
-        if waiting.is_some() || others == 0 {
-            let waiting = waiting.or_else(|| self.work(&mut first));
-            return vec![(first.machine.stats, waiting.unwrap_or_default())];
+        let mut waits = false;
+        while !waits && self.queue.left() > 0 && !self.is_long(&first) {
+            let executed = first.machine.stats.warp_instructions;
+            first.pause_after = executed.saturating_add(threads.after);
+            waits = self.work(&mut first).is_some();
         }
-        thread::scope(|scope| {
-            let start = |number| {
-                let name = format!("simt {number}");
-                let thread = thread::Builder::new().name(name);
-                // Where the system has no more threads, fewer do it.
-                thread.spawn_scoped(scope, || {
-                    let mut observer = Unobserved;
-                    let mut grid = self.grid(&mut observer);
-                    let waiting = self.work(&mut grid).unwrap_or_default();
-                    (grid.machine.stats, waiting)
-                })
-            };
-            let others: Vec<_> = (1..=others)
-                .map_while(|number| start(number).ok())
-                .collect();
-            let waiting = self.work(&mut first).unwrap_or_default();
-            let mut left = vec![(first.machine.stats, waiting)];
-            for other in others {
-                match other.join() {
-                    Ok(part) => left.push(part),
-                    Err(panic) => std::panic::resume_unwind(panic),
+        first.pause_after = u64::MAX;
+        let ran = Mutex::new(Vec::new());
+        let finish = |mut grid: Grid<'_, _>| {
+            let waiting = self.work(&mut grid).unwrap_or_default();
+            let mut ran = ran.lock().unwrap_or_else(PoisonError::into_inner);
+            ran.push((grid.machine.stats, waiting));
+        };
+        // Others for what is left, this thread for what it has begun, also if all of that waits: others
+        // have room for more.
+        let others = u64::from(threads.most - 1).min(self.queue.left()) as usize;
+        let pool = match others {
+            0 => None,
+            others => crew.threads(others),
+        };
+        match pool {
+            Some(pool) => pool.in_place_scope(|scope| {
+                for _ in 0..others.min(pool.current_num_threads()) {
+                    scope.spawn(|_| {
+                        let mut observer = Unobserved;
+                        finish(self.grid(&mut observer));
+                    });
                 }
-            }
-            left
-        })
+                finish(first);
+            }),
+            None => finish(first),
+        }
+        ran.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether others are worth waking for what is left, if it goes on as it has begun.
+    fn is_long(&self, first: &Grid<'_, Unobserved>) -> bool {
+        let executed = u128::from(first.machine.stats.warp_instructions);
+        let after = u128::from(self.setup.launch.threads.after);
+        let [left, taken] = [self.queue.left(), self.queue.taken()].map(u128::from);
+        executed >= after && executed * left >= after * taken
     }
 
     fn grid<'a>(&'a self, observer: &'a mut Unobserved) -> Grid<'a, Unobserved> {

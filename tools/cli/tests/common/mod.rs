@@ -25,18 +25,33 @@ pub(crate) fn built() -> &'static Built {
         let place = Place::new();
         let library = place.simulated();
         place.audit();
-        let lines = include_str!("../c/ends.ptx").lines();
-        let quoted = lines.map(|line| format!("{:?}\n", format!("{line}\n")));
-        let header = format!(
-            "static const char ptx[] =\n{};\n",
-            quoted.collect::<String>()
-        );
+        let header = header(include_str!("../c/ends.ptx"));
         std::fs::write(place.path("ends.h"), header).expect("a writable folder");
         let include = format!("-I{}", place.path("").display());
         let library = library.display().to_string();
         let program = place.compile("tests/c/ends.c", "ends", &[&include, &library, "-pthread"]);
         Built { place, program }
     })
+}
+
+/// Compiles another program over the simulated device; `ptx` is in its header `NAME.h`.
+pub(crate) fn compile(name: &str, ptx: &str) -> PathBuf {
+    let place = &built().place;
+    std::fs::write(place.path(&format!("{name}.h")), header(ptx)).expect("a writable folder");
+    let include = format!("-I{}", place.path("").display());
+    let library = place.path("libcuda.so.1").display().to_string();
+    place.compile(&format!("tests/c/{name}.c"), name, &[&include, &library])
+}
+
+/// PTX as a variable of C.
+fn header(ptx: &str) -> String {
+    let quoted = ptx
+        .lines()
+        .map(|line| format!("{:?}\n", format!("{line}\n")));
+    format!(
+        "static const char ptx[] =\n{};\n",
+        quoted.collect::<String>()
+    )
 }
 
 /// Where kernels run.
