@@ -73,15 +73,32 @@ impl<W: Word> Inside<'_, W> {
 
     /// Makes a store; `source` gives the rows.
     #[inline(always)]
-    fn store<'s>(&self, at: &Lanes, mask: u32, access: &Access, source: impl Fn(u32) -> &'s Lanes) {
+    fn store<'s>(
+        &self,
+        at: &Lanes,
+        group: &Group,
+        access: &Access,
+        source: impl Fn(u32) -> &'s Lanes,
+    ) {
         let size = access.element();
+        let same = group.pattern == Pattern::Same;
+        // Of lanes at one address the last one counts.
+        let mask = match same {
+            true => 1 << group.mask.ilog2(),
+            false => group.mask,
+        };
+        // Many set a flag that is set already. If they leave it, its cache line stays with all of them.
+        let flag = same && self.several;
         for (step, &row) in access.steps() {
             let value = source(row);
             let origin = self.origin.wrapping_sub(step);
             for lane in lanes(mask) {
                 let offset = at[lane].wrapping_sub(origin);
                 deposit(size, offset, value[lane], |word, keep, bits| {
-                    self.words[word].set(self.several, keep, bits);
+                    let word = &self.words[word];
+                    if !flag || (word.get() ^ bits) & keep != 0 {
+                        word.set(self.several, keep, bits);
+                    }
                 });
             }
         }
@@ -353,11 +370,11 @@ impl<O: Observer> Machine<'_, O> {
         if !follows {
             let source = |row| warp.source(&split.frame, row, consts);
             if let Some(inside) = self.own_shared(cta, group, at, bytes) {
-                inside.store(at, mask, access, source);
+                inside.store(at, group, access, source);
                 return Ok(());
             }
             if let Some(inside) = self.one_region(group, at, bytes, true) {
-                inside.store(at, mask, access, source);
+                inside.store(at, group, access, source);
                 return Ok(());
             }
         }
