@@ -167,12 +167,14 @@ pub(crate) fn scope(scope: isa::Scope) -> Scope {
 }
 
 /// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
-/// atomic whoever makes them; that it is one, or no longer one, is written like any data.
+/// atomic whoever makes them; that memory is one is written like any data. That it is none any more is
+/// not: libraries invalidate when all have waited, which they need not know of one another, and who
+/// still uses the object is told.
 fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     let (kind, order) = match op {
-        MbarrierOp::Init | MbarrierOp::Inval => (Kind::Store, Order::Weak),
+        MbarrierOp::Init => (Kind::Store, Order::Weak),
         MbarrierOp::TestWait | MbarrierOp::TryWait => (Kind::Load, Order::Relaxed(Scope::Sys)),
-        MbarrierOp::PendingCount => return None,
+        MbarrierOp::Inval | MbarrierOp::PendingCount => return None,
         _ => (Kind::Reduction, Order::Relaxed(Scope::Sys)),
     };
     Some(Access {

@@ -112,7 +112,7 @@ fn scope(scope: Scope) -> String {
 /// What an operation on an mbarrier does to the memory where that lies.
 pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Site {
     let (op, sem) = match op {
-        MbarrierOp::Init | MbarrierOp::Inval => ("store", "weak"),
+        MbarrierOp::Init => ("store", "weak"),
         MbarrierOp::TestWait | MbarrierOp::TryWait => ("load", "acquire"),
         _ => ("atomic", "release"),
     };

@@ -3,7 +3,7 @@
 //! PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". An arrival is a
 //! release and a wait that finds its phase over an acquire, by default; where they are `.relaxed`, a
 //! fence before the one and behind the other does it. Operations on an object are atomic; that memory
-//! becomes one, or none, is a write as any other.
+//! becomes one is a write as any other.
 
 use hashbrown::HashMap;
 
@@ -119,8 +119,7 @@ impl Engine {
         self.inits.exit(cta);
     }
 
-    /// A thread makes an asynchronous barrier, anew perhaps, or makes it none: a weak write of its
-    /// bytes. `fenced`: some thread of the launch executes [`Self::fence_init`].
+    /// A thread makes an asynchronous barrier, anew perhaps: a weak write of its bytes. `fenced`: some thread of the launch executes [`Self::fence_init`].
     pub fn mbarrier_init(
         &mut self,
         me: Thread,
@@ -161,6 +160,11 @@ impl Engine {
         self.stats.accesses += 1;
         self.enter(me.warp());
         self.check(me, access, at.key(), &mut found);
+    }
+
+    /// An asynchronous barrier is none any more.
+    pub fn mbarrier_inval(&mut self, at: Place) {
+        self.mbarriers.remove(&at.key());
     }
 
     /// Lanes execute `fence.mbarrier_init.release.cluster`, which publishes what they have made
@@ -248,7 +252,7 @@ impl Waited {
     }
 }
 
-/// The memory that threads have last made asynchronous barriers, or none, as writes by makers; see
+/// The memory that threads have last made asynchronous barriers, as writes by makers; see
 /// [`super::copy`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inits {

@@ -74,6 +74,7 @@ impl Reference {
                 });
             }
             MbarrierOp::CopyArrive => self.with(|engine| engine.copies_arrive(me, at, over)),
+            MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             _ if waits && over => {
                 let order = of.order(Order::Acquire);
@@ -106,7 +107,7 @@ impl Reference {
         let found = |race| {
             pairs.keep(Class::Race, race, false);
         };
-        if matches!(of.op, MbarrierOp::Init | MbarrierOp::Inval) {
+        if of.op == MbarrierOp::Init {
             let fenced = self.instructions.fences_inits;
             self.engine.mbarrier_init(me, at, (site, fenced), found);
             self.luck

@@ -1,0 +1,304 @@
+//! Happens-before with one number per pair of threads and every event that ever happened.
+
+use std::collections::HashMap;
+
+use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Scope, Strength, Thread, Warp};
+
+use super::{PER_CTA, SHAPE, THREADS};
+
+/// A release pattern or a fence: who, in which scope, and what was known.
+#[derive(Clone)]
+pub(crate) struct Head {
+    pub(crate) thread: usize,
+    pub(crate) scope: Scope,
+    pub(crate) clock: Vec<u32>,
+    /// Address and bytes of a release operation.
+    pub(crate) operation: Option<(u64, u32)>,
+}
+
+struct Done {
+    pub(crate) thread: usize,
+    time: u32,
+    access: Access,
+    address: u64,
+    heads: Vec<Head>,
+    /// The writes that come before it in observation order; they come before whatever it comes
+    /// before.
+    pub(crate) observed: Vec<usize>,
+}
+
+pub(crate) struct Judge {
+    pub(crate) clocks: Vec<Vec<u32>>,
+    done: Vec<Done>,
+    /// Releases of each thread: fences and operations.
+    pub(crate) released: Vec<Vec<Head>>,
+    /// What strong reads of each thread have observed: address and heads.
+    pub(crate) observed: Vec<Vec<(u64, Vec<Head>)>>,
+    sc: Vec<Head>,
+    pub(crate) exited: Vec<bool>,
+    /// By write: the threads whose loads have observed it, and when.
+    seen: HashMap<usize, Vec<(usize, u32)>>,
+    /// Arrivals of the current phase, and of those before.
+    pub(crate) arrivals: [Vec<Head>; 2],
+}
+
+pub(crate) fn index(thread: Thread) -> usize {
+    thread.cta as usize * PER_CTA + (thread.warp * LANES + thread.lane) as usize
+}
+
+pub(crate) fn thread(index: usize) -> Thread {
+    let inside = (index % PER_CTA) as u32;
+    Thread {
+        cta: (index / PER_CTA) as u64,
+        warp: inside / LANES,
+        lane: inside % LANES,
+    }
+}
+
+pub(crate) fn mutual(a: (usize, Scope), b: (usize, Scope)) -> bool {
+    let includes = |scope, of: usize, other: usize| match scope {
+        Scope::Cta => of / PER_CTA == other / PER_CTA,
+        Scope::Cluster => of / PER_CTA / 2 == other / PER_CTA / 2,
+        Scope::Gpu | Scope::Sys => true,
+    };
+    includes(a.1, a.0, b.0) && includes(b.1, b.0, a.0)
+}
+
+fn strength(order: Order) -> Strength {
+    match order {
+        Order::Weak => Strength::Weak,
+        Order::ReadOnly => Strength::ReadOnly,
+        Order::Relaxed(scope)
+        | Order::Acquire(scope)
+        | Order::Release(scope)
+        | Order::AcqRel(scope) => Strength::Strong(scope),
+    }
+}
+
+fn join(into: &mut [u32], from: &[u32]) {
+    into.iter_mut()
+        .zip(from)
+        .for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+pub(crate) fn members(warp: Warp, lanes: u32) -> Vec<usize> {
+    (0..SHAPE.threads)
+        .map(|number| Thread {
+            cta: warp.cta,
+            warp: number / LANES,
+            lane: number % LANES,
+        })
+        .filter(|thread| thread.warp == warp.warp && lanes >> thread.lane & 1 == 1)
+        .map(index)
+        .collect()
+}
+
+impl Judge {
+    pub(crate) fn new() -> Self {
+        Self {
+            clocks: vec![vec![0; THREADS]; THREADS],
+            done: Vec::new(),
+            released: vec![Vec::new(); THREADS],
+            observed: vec![Vec::new(); THREADS],
+            sc: Vec::new(),
+            exited: vec![false; THREADS],
+            seen: HashMap::new(),
+            arrivals: Default::default(),
+        }
+    }
+
+    /// Words of the access that race with an earlier access.
+    pub(crate) fn access(&mut self, me: usize, access: &Access, address: u64) -> Vec<u64> {
+        self.clocks[me][me] += 1;
+        let mut racy: Vec<u64> = Vec::new();
+        let end = address + u64::from(access.bytes);
+        for (number, old) in self.done.iter().enumerate() {
+            let old_end = old.address + u64::from(old.access.bytes);
+            let shared: Vec<u64> = (address.max(old.address)..end.min(old_end)).collect();
+            let writes = |access: &Access| access.kind != Kind::Load;
+            if shared.is_empty() || !(writes(access) || writes(&old.access)) {
+                continue;
+            }
+            let read_only = access.order == Order::ReadOnly || old.access.order == Order::ReadOnly;
+            if !read_only {
+                if old.thread == me || old.time <= self.clocks[me][old.thread] {
+                    continue;
+                }
+                if let (Strength::Strong(a), Strength::Strong(b)) =
+                    (strength(access.order), strength(old.access.order))
+                    && (address, access.bytes) == (old.address, old.access.bytes)
+                    && mutual((me, a), (old.thread, b))
+                {
+                    continue;
+                }
+                let mut seen = self.seen.get(&number).into_iter().flatten();
+                if seen.any(|&(by, time)| by == me || time <= self.clocks[me][by]) {
+                    continue;
+                }
+            }
+            racy.extend(shared.iter().map(|byte| byte / 4));
+        }
+        racy.sort_unstable();
+        racy.dedup();
+        let before = self.observes(me, access, address);
+        let heads = self.order(me, access, address);
+        let mut observed = Vec::new();
+        if let Some(write) = before.filter(|_| access.kind != Kind::Store) {
+            observed.push(write);
+            if matches!(self.done[write].access.kind, Kind::Rmw | Kind::Reduction) {
+                observed.extend(&self.done[write].observed);
+            }
+            if access.kind != Kind::Reduction {
+                for &write in &observed {
+                    let seen = self.seen.entry(write).or_default();
+                    seen.push((me, self.clocks[me][me]));
+                }
+            }
+        }
+        self.done.push(Done {
+            observed,
+            thread: me,
+            time: self.clocks[me][me],
+            access: *access,
+            address,
+            heads,
+        });
+        racy
+    }
+
+    /// The write that the access observes, if it is morally strong with it.
+    pub(crate) fn observes(&self, me: usize, access: &Access, address: u64) -> Option<usize> {
+        let Strength::Strong(scope) = strength(access.order) else {
+            return None;
+        };
+        let last = |byte: u64| {
+            self.done.iter().rposition(|old| {
+                old.access.kind != Kind::Load
+                    && (old.address..old.address + u64::from(old.access.bytes)).contains(&byte)
+            })
+        };
+        let first = last(address)?;
+        let old = &self.done[first];
+        let whole = (address..address + u64::from(access.bytes)).all(|b| last(b) == Some(first));
+        let same = (old.address, old.access.bytes) == (address, access.bytes);
+        let Strength::Strong(theirs) = strength(old.access.order) else {
+            return None;
+        };
+        let strong = old.thread == me || mutual((old.thread, theirs), (me, scope));
+        (whole && same && strong).then_some(first)
+    }
+
+    pub(crate) fn learn(&mut self, me: usize, scope: Scope, heads: &[Head]) {
+        for head in heads {
+            if mutual((head.thread, head.scope), (me, scope)) {
+                join(&mut self.clocks[me], &head.clock);
+            }
+        }
+    }
+
+    pub(crate) fn order(&mut self, me: usize, access: &Access, address: u64) -> Vec<Head> {
+        let (scope, acquires, releases) = match access.order {
+            Order::Weak | Order::ReadOnly => return Vec::new(),
+            Order::Relaxed(scope) => (scope, false, false),
+            Order::Acquire(scope) => (scope, true, false),
+            Order::Release(scope) => (scope, false, true),
+            Order::AcqRel(scope) => (scope, true, true),
+        };
+        let mut heads = Vec::new();
+        let observed = self.observes(me, access, address);
+        if matches!(access.kind, Kind::Load | Kind::Rmw) {
+            if let Some(old) = observed {
+                let heads = self.done[old].heads.clone();
+                self.observed[me].push((address, heads));
+            }
+            if acquires {
+                let all = self.observed[me].clone();
+                for (_, heads) in all.iter().filter(|(at, _)| *at == address) {
+                    self.learn(me, scope, heads);
+                }
+            }
+        }
+        if access.kind != Kind::Load {
+            if let Some(old) = observed.filter(|_| access.kind != Kind::Store) {
+                heads.extend(self.done[old].heads.iter().cloned());
+            }
+            if releases {
+                let clock = self.clocks[me].clone();
+                self.released[me].push(Head {
+                    thread: me,
+                    scope,
+                    clock,
+                    operation: Some((address, access.bytes)),
+                });
+            }
+            let here = (address, access.bytes);
+            let mine = self.released[me].iter();
+            heads.extend(
+                mine.filter(|head| head.operation.is_none_or(|at| at == here))
+                    .cloned(),
+            );
+        }
+        heads
+    }
+
+    pub(crate) fn fence(&mut self, lanes: &[usize], kind: FenceKind, scope: Scope) {
+        for &me in lanes {
+            self.clocks[me][me] += 1;
+            if kind != FenceKind::Release {
+                for (_, heads) in self.observed[me].clone() {
+                    self.learn(me, scope, &heads);
+                }
+            }
+            if kind == FenceKind::Sc {
+                let sc = self.sc.clone();
+                self.learn(me, scope, &sc);
+            }
+        }
+        for &me in lanes {
+            let head = Head {
+                thread: me,
+                scope,
+                clock: self.clocks[me].clone(),
+                operation: None,
+            };
+            if kind == FenceKind::Sc {
+                self.sc.push(head.clone());
+            }
+            if kind != FenceKind::Acquire {
+                self.released[me].push(head);
+            }
+        }
+    }
+
+    /// What an arrival at an asynchronous barrier, or at that of a cluster, publishes. Whoever its
+    /// scope includes may be in its CTA, or anywhere in its cluster.
+    pub(crate) fn arrive(&mut self, me: usize, order: Order) -> Vec<Head> {
+        let Order::Relaxed(scope) = order else {
+            self.clocks[me][me] += 1;
+            return vec![Head {
+                thread: me,
+                scope: order.scope().expect("a release has one"),
+                clock: self.clocks[me].clone(),
+                operation: None,
+            }];
+        };
+        let fences = self.released[me].iter();
+        fences
+            .filter(|head| head.operation.is_none())
+            .map(|head| Head {
+                scope: scope.min(head.scope),
+                ..head.clone()
+            })
+            .collect()
+    }
+
+    /// All of `from` is ordered before all of `to`.
+    pub(crate) fn barrier(&mut self, from: &[usize], to: &[usize]) {
+        let mut all = vec![0; THREADS];
+        for &thread in from {
+            self.clocks[thread][thread] += 1;
+            join(&mut all, &self.clocks[thread]);
+        }
+        to.iter().for_each(|&me| join(&mut self.clocks[me], &all));
+    }
+}
