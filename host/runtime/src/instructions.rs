@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ptx::ast::{Instruction, Module, Operand};
+use ptx::ast::{Instruction, Module, Operand, Type};
 use ptx::isa::{self, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::hb::{Access, Kind, Order, Scope, Waited};
 
@@ -220,12 +220,25 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         Semantics::AcqRel => Order::AcqRel(within),
         Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
     };
+    // Atomics on two halves are atomic for each of them only.
+    let halves = match (op.kind, op.ty) {
+        (MemoryKind::Rmw | MemoryKind::Reduction, Type::F16x2 | Type::BF16x2) => 2,
+        _ => 1,
+    };
     (told || op.bytes_per_element > 0).then_some(Access {
         kind,
         order,
-        bytes: if told { 0 } else { op.bytes_per_element },
+        bytes: if told {
+            0
+        } else {
+            op.bytes_per_element / halves
+        },
         // What is told is told whole.
-        elements: if told { 1 } else { u32::from(op.vector.max(1)) },
+        elements: if told {
+            1
+        } else {
+            u32::from(op.vector.max(1)) * halves
+        },
         site,
     })
 }

@@ -77,6 +77,7 @@ impl Judged {
             warps: stats.warps,
             left_converged: stats.left_converged,
             sparse: stats.sparse,
+            peak_resident: peak_resident(),
         })
     }
 
@@ -93,4 +94,12 @@ impl Judged {
             .chain(locked)
             .map(|number| (number, self.instructions.site(number)))
     }
+}
+
+/// Bytes of memory that the process has had resident at most; 0 when the system does not tell.
+fn peak_resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = peak.and_then(|peak| peak.trim().strip_suffix("kB"));
+    1024 * number.map_or(0, |number| number.trim().parse().unwrap_or(0))
 }

@@ -234,6 +234,10 @@ pub struct Clocks {
     pub left_converged: u64,
     /// Warps whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
+    /// Bytes of memory that the process had resident at most until the launch had been judged; 0 when
+    /// the system does not tell.
+    #[serde(default)]
+    pub peak_resident: u64,
 }
 
 /// A pair of sites that raced in one launch, with the first witness.

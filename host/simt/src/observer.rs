@@ -60,7 +60,8 @@ pub enum Misuse {
     Counts,
     /// A thread count that is not a multiple of the warp's size.
     PartOfWarp,
-    /// A thread arrives at a barrier again before that completes.
+    /// A thread arrives at a barrier again before that completes, or at its cluster's before it has
+    /// waited.
     Again,
     /// A barrier of the whole CTA completes although threads have exited without having come to it.
     Exited,

@@ -70,7 +70,10 @@ impl Engine {
         for lane in each(lanes) {
             for element in 0..access.elements {
                 let key = key(lane) + u64::from(element * access.bytes);
-                self.check(warp.lane(lane), access, key, &mut found);
+                let heard = self.check(warp.lane(lane), access, key, &mut found);
+                if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
+                    cta.heard.insert((warp.warp, lane), heard);
+                }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }
         }
@@ -132,14 +135,15 @@ impl Engine {
         }
     }
 
-    /// Checks an access of one thread against the history, and enters it there.
+    /// Checks an access of one thread against the history, and enters it there. Whose strong write it
+    /// has observed, if it is a strong load, and the writer's own time.
     pub(crate) fn check(
         &mut self,
         me: Thread,
         access: &Access,
         key: u64,
         found: &mut impl FnMut(Race),
-    ) {
+    ) -> Option<(Thread, Time)> {
         let Self {
             shape,
             ctas,
@@ -151,9 +155,7 @@ impl Engine {
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
-        let Some(clocks) = ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
-            return;
-        };
+        let clocks = ctas.get(&me.cta).and_then(|cta| cta.known(me.warp))?;
         let times = &clocks.view(me.lane).times;
         let who = Who {
             shape,
@@ -204,11 +206,7 @@ impl Engine {
                 releases.weak_write(key, access.bytes);
             }
         }
-        if let Some((writer, time, _)) = writer
-            && let Some(cta) = ctas.get_mut(&me.cta)
-        {
-            cta.heard.insert((me.warp, me.lane), (writer, time));
-        }
+        writer.map(|(writer, time, _)| (writer, time))
     }
 
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.

@@ -19,6 +19,7 @@ const KEYS: &[&str] = &[
     "expect(fast)",
     "expect(full)",
     "expect(precise)",
+    "expect(journal)",
     "grid",
     "misuse",
     "kernel",

@@ -215,6 +215,13 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
             return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data; where the copy ends with an mbarrier (`cuda::barrier`), whoever touches the data must wait for that".to_owned();
         }
     }
+    let initialises = |access: &Access| access.ptx.text.contains("mbarrier.init");
+    if accesses.iter().any(initialises) {
+        return "initialise the barrier before anybody uses it: put `__syncthreads()`, or `cluster.sync()` where other blocks of the cluster use it, between `init` and its first use".to_owned();
+    }
+    if level == Level::Grid && race.space == Space::Shared {
+        return "blocks of a cluster are ordered by the cluster's barrier (`cluster.sync()`, `barrier.cluster`) or by scopes that have both; put one between the two accesses".to_owned();
+    }
     if !race.decided {
         return "the kernel has operations that may order the two; the checks could not follow them, so look whether they do".to_owned();
     }

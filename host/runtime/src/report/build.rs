@@ -274,6 +274,7 @@ impl<'a> Builder<'a> {
             clocks.warps += counted.warps;
             clocks.left_converged += counted.left_converged;
             clocks.sparse += counted.sparse;
+            clocks.peak_resident = clocks.peak_resident.max(counted.peak_resident);
         }
         let stats = &mut self.report.stats;
         stats.warp_instructions += launch.warp_instructions;

@@ -31,8 +31,8 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
         ),
         Misuse::Again => (
             "excess-arrival",
-            "a thread comes to a barrier again before it has completed",
-            "wait for the barrier (`bar.sync`) before the same threads arrive at it again, or use another one",
+            "a thread comes to a barrier again before it has completed, or before the thread has waited",
+            "wait for the barrier (`bar.sync`, `barrier.cluster.wait`) before the same threads arrive at it again, or use another one",
         ),
         Misuse::Exited => (
             "exit-before-barrier",

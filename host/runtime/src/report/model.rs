@@ -150,6 +150,9 @@ pub struct Clocks {
     pub left_converged: u64,
     /// Those whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
+    /// Bytes of memory that a checked process had resident at most, until its last launch that was judged
+    /// so; 0 when the system does not tell.
+    pub peak_resident: u64,
 }
 
 /// A kernel and how far it was checked.

@@ -144,9 +144,6 @@ impl Barriers {
 
     /// Lanes arrive. True when that completes the barrier.
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> bool {
-        // A count of all threads is no different from none, except that exits do not lower it. One
-        // that is larger can never be reached.
-        let whole = self.threads.next_multiple_of(32);
         let barrier = &mut self.barriers[usize::from(arrival.id)];
         barrier.any = true;
         barrier.first.get_or_insert((arrival.count, arrival.at));
@@ -155,9 +152,8 @@ impl Barriers {
         {
             barrier.places.push((arrival.warp, at));
         }
-        barrier.expected = arrival
-            .count
-            .filter(|&count| count < whole || count > whole.next_multiple_of(32));
+        // A count is not lowered when threads exit, unlike the number of all threads.
+        barrier.expected = arrival.count;
         let arrived = &mut barrier.arrived[arrival.warp as usize];
         barrier.again += (*arrived & arrival.lanes).count_ones();
         *arrived |= arrival.lanes;

@@ -17,7 +17,7 @@ use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
 use crate::error::LaunchError;
-use crate::observer::{Misuse, Observer};
+use crate::observer::{Executing, Misuse, Observer};
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;
@@ -162,6 +162,7 @@ impl<O: Observer> Machine<'_, O> {
                     split.turn = clock;
                     split.pc += 1;
                     let (pc, lanes) = (split.pc - 1, split.mask);
+                    warp.cluster_arrived &= !lanes;
                     let who = self.who(cta, warp.index, pc, lanes);
                     self.observer.cluster_wait(who, phase);
                 }
@@ -428,8 +429,17 @@ impl<O: Observer> Machine<'_, O> {
                         for lane in (0..32).filter(|lane| split.mask >> lane & 1 == 1) {
                             warp.cluster_phase[lane] = phase;
                         }
+                        let again = warp.cluster_arrived & split.mask;
+                        warp.cluster_arrived |= split.mask;
                         let who = self.who(cta, warp.index, split.pc, split.mask);
                         self.observer.cluster_arrive(who, phase);
+                        if again != 0 {
+                            let who = Executing {
+                                lanes: again,
+                                ..who
+                            };
+                            self.observer.misuse(who, Misuse::Again, who.offset);
+                        }
                     } else {
                         let phase = warp.cluster_phase[first];
                         let over = barrier.phase > phase;
@@ -448,6 +458,7 @@ impl<O: Observer> Machine<'_, O> {
                             split.state = State::Cluster { phase };
                             return Ok(Stop::Blocked);
                         }
+                        warp.cluster_arrived &= !split.mask;
                         let who = self.who(cta, warp.index, split.pc, split.mask);
                         self.observer.cluster_wait(who, phase);
                     }

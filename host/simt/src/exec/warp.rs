@@ -38,6 +38,8 @@ pub(crate) struct Warp {
     pub(crate) spins: Spins,
     /// Phase of the cluster's barrier in which each lane arrived last.
     pub(crate) cluster_phase: Box<[u64; WARP]>,
+    /// Lanes that have arrived there and not waited since.
+    pub(crate) cluster_arrived: u32,
 }
 
 /// Lanes that are at the same place.
@@ -108,6 +110,7 @@ impl Warp {
         self.clock = 0;
         self.spins = Spins::default();
         self.cluster_phase.fill(0);
+        self.cluster_arrived = 0;
         self.regs.resize(kernel.rows as usize, [0; WARP]);
         self.preds.clear();
         self.preds.resize(kernel.preds as usize, 0);

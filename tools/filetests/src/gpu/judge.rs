@@ -126,15 +126,14 @@ fn of_race(machine: &mut Machine, unit: &Unit) -> Result<(Finding, String)> {
 fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)> {
     let said = |finding, why: &str| Ok((finding, why.to_owned()));
     let (truth, labels) = (race::expected(case)?, race::labels(case)?);
-    let stated = case.get(&format!("expect({})", way.name()));
-    let stated = match (way, stated) {
-        // In `precise` mode the journal decides, and what the file states is of the simulated device.
-        (Way::Fast, Some(text)) => {
-            let word = text.split(',').next().unwrap_or_default();
-            Some(race::expectation(word.trim())?)
-        }
-        _ => None,
+    let stated = match way {
+        Way::AsWritten => None,
+        // What a file states of `precise` is of the simulated device; here the journal decides.
+        Way::Precise => case.get("expect(journal)"),
+        Way::Fast => case.get("expect(fast)"),
     };
+    let word = stated.map(|text| text.split(',').next().unwrap_or_default().trim());
+    let stated = word.map(race::expectation).transpose()?;
     if let Some(what) = &outcome.unchecked {
         return said(Finding::NotChecked, what);
     }
