@@ -86,6 +86,8 @@ impl Engine {
     }
 
     /// The current phase of an asynchronous barrier gets to know what a thread knows, and copies of its.
+    /// These complete at the barrier itself, whoever has issued them: so a wait of cta scope, by
+    /// threads of the CTA that the barrier belongs to, learns of them.
     pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
         let Some(cta) = self.ctas.get_mut(&me.cta) else {
             return;
@@ -98,6 +100,11 @@ impl Engine {
         published.join(copies);
         let current = &mut self.mbarriers.entry(at.key()).or_default().current;
         current.enter(me.cta, scope, &published);
+        if let Place::Shared { cta: owner, .. } = at
+            && scope >= Scope::Cluster
+        {
+            current.of_cta.entry(owner).or_default().join(copies);
+        }
         clocks.update(1 << me.lane, |view, _| view.times.own += 1);
         self.classify(me.warp());
     }
