@@ -66,6 +66,10 @@ pub(crate) fn rewrite(
         edits.insert(body.span.start + 1, declarations);
     }
     let grid_barriers = grid::barriers(body);
+    let elsewhere = match plan.kernels.iter().any(|kernel| kernel.grid_barriers) {
+        true => Grid::Somewhere,
+        false => Grid::None,
+    };
     let mut label = 0;
     for (statement, instruction) in body.instructions() {
         let part = grid::part(&grid_barriers, statement);
@@ -122,8 +126,7 @@ pub(crate) fn rewrite(
         }
         let grid = match part {
             Some(Part::Last) => Grid::Ends,
-            _ if plan.kernels.iter().any(|kernel| kernel.grid_barriers) => Grid::Somewhere,
-            _ => Grid::None,
+            _ => elsewhere,
         };
         if epoch::insert(instruction, grid, state, label, edits) {
             label += 1;
