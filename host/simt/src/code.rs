@@ -577,6 +577,9 @@ pub(crate) struct Program {
     /// True when its CTAs may tell each other something: it has atomic or ordered accesses, fences,
     /// mbarriers, or barriers of the cluster.
     pub(crate) communicates: bool,
+    /// True when its threads may wait for each other without taking turns: it has barriers, or
+    /// exchanges between lanes.
+    pub(crate) waits: bool,
     /// What keeps its CTAs on one thread of the host.
     pub(crate) order: Order,
     pub(crate) info: KernelInfo,

@@ -95,6 +95,12 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         Kind::Atomic(_) | Kind::Fence | Kind::Mbarrier(_) | Kind::ClusterBarrier { .. } => true,
         _ => false,
     });
+    program.waits = program.ops.iter().any(|op| {
+        matches!(
+            op.kind,
+            Kind::Barrier(_) | Kind::ClusterBarrier { .. } | Kind::Exchange(_)
+        )
+    });
     program.order = order::of(&program.ops);
     program.info = info(function, symbols, &program);
     Some(program)

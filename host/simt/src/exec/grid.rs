@@ -1,11 +1,11 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::cta::{Cta, CtaId};
 use super::fault;
 use super::machine::{ClusterBarrier, Machine, Setup};
+use super::queue::Queue;
 use super::random::Random;
 use super::sharing::Held;
 use super::step::Ran;
@@ -48,8 +48,8 @@ pub(crate) fn run<O: Observer>(
             "a cooperative launch of {total} blocks, of which {cooperative_limit} fit on the device"
         )));
     }
-    let queue = Queue::new(total);
-    let mut grid = Grid::new(setup, Held::Alone(memory), observer, slots, &queue);
+    let queue = Queue::new(total, 1);
+    let mut grid = Grid::new(setup, Held::Alone(memory), observer, slots, (&queue, 0));
     if grid.keeps_pace() {
         let cluster: u32 = setup.cluster.iter().product();
         for first in (0..slots as usize).step_by(cluster as usize) {
@@ -114,63 +114,14 @@ pub(crate) fn resident(setup: &Setup<'_>) -> u64 {
     (slots / cluster).max(1) * cluster
 }
 
-/// The CTAs of a launch that have not been started, in the order of starting.
-pub(crate) struct Queue {
-    next: AtomicU64,
-    /// Where to stop.
-    end: AtomicU64,
-    total: u64,
-    /// CTAs that have ended.
-    ended: AtomicU64,
-}
-
-impl Queue {
-    pub(crate) fn new(total: u64) -> Self {
-        Self {
-            next: AtomicU64::new(0),
-            end: AtomicU64::new(total),
-            total,
-            ended: AtomicU64::new(0),
-        }
-    }
-
-    /// The first of the next `count` CTAs, which are the caller's.
-    fn take(&self, count: u64) -> Option<u64> {
-        let first = self.next.fetch_add(count, Relaxed);
-        (first < self.end.load(Relaxed)).then_some(first)
-    }
-
-    /// How far the launch is.
-    fn progress(&self) -> Progress {
-        Progress {
-            done: self.ended.load(Relaxed),
-            ctas: self.total,
-        }
-    }
-
-    /// CTAs that have been taken.
-    pub(crate) fn taken(&self) -> u64 {
-        self.next.load(Relaxed).min(self.total)
-    }
-
-    /// CTAs that are left.
-    pub(crate) fn left(&self) -> u64 {
-        let end = self.end.load(Relaxed);
-        end.saturating_sub(self.next.load(Relaxed))
-    }
-
-    /// Starts no CTA from `end` on.
-    pub(crate) fn cut(&self, end: u64) {
-        self.end.fetch_min(end, Relaxed);
-    }
-}
-
 /// The resident CTAs of a launch, or those that one of several threads runs.
 pub(crate) struct Grid<'a, O> {
     pub(crate) machine: Machine<'a, O>,
     /// Resident CTAs; a slot is empty when the grid is running out.
     ctas: Vec<Cta>,
     queue: &'a Queue,
+    /// Whose piece of the queue comes first.
+    thread: usize,
     /// CTAs that have been started and have not ended.
     active: u64,
     /// The CTA that failed last.
@@ -191,7 +142,7 @@ impl<'a, O: Observer> Grid<'a, O> {
         memory: Held<'a>,
         observer: &'a mut O,
         slots: u64,
-        queue: &'a Queue,
+        (queue, thread): (&'a Queue, usize),
     ) -> Self {
         let random = match setup.launch.schedule {
             Schedule::RoundRobin => None,
@@ -203,6 +154,7 @@ impl<'a, O: Observer> Grid<'a, O> {
             machine: Machine::new(setup, memory, observer, slots as usize),
             ctas,
             queue,
+            thread,
             active: 0,
             faulted: None,
             random,
@@ -238,7 +190,7 @@ impl<'a, O: Observer> Grid<'a, O> {
         let setup = &self.machine.setup;
         let threads: u32 = setup.launch.block.iter().product();
         let kernel = &setup.program.functions[0];
-        let Some(next) = self.queue.take(size) else {
+        let Some(next) = self.queue.take(size, self.thread) else {
             return;
         };
         let words = self.machine.shared_bytes.div_ceil(4) as usize + 1;
@@ -467,7 +419,7 @@ impl<'a, O: Observer> Grid<'a, O> {
         }
         cta.active = false;
         self.active -= 1;
-        self.queue.ended.fetch_add(1, Relaxed);
+        self.queue.end(1);
         let first = cta.id.first_slot as usize;
         let size = self.cluster_size() as usize;
         let ended = self.ctas[first..first + size].iter().all(|cta| !cta.active);

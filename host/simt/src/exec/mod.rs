@@ -17,6 +17,7 @@ mod machine;
 mod matrix;
 mod mbarrier;
 mod printf;
+mod queue;
 mod random;
 mod sharing;
 mod special;

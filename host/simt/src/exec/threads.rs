@@ -1,8 +1,8 @@
 //! The CTAs of a launch on several threads of the host.
 //!
 //! Each thread has a machine of its own, with its own resident CTAs and their shared memory, and takes
-//! CTAs in their order from a queue. What a CTA does depends on no other CTA then, so neither does it
-//! depend on the number of threads. They share the device's memory ([`super::sharing`]).
+//! CTAs from a queue. What a CTA does depends on no other CTA then, so neither does it depend on the
+//! number of threads. They share the device's memory ([`super::sharing`]).
 //!
 //! The first thread runs alone until it is likely that others are worth waking ([`super::crew`]).
 
@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::crew::Crew;
-use super::grid::{self, Grid, MAX_WAITING, Queue};
+use super::grid::{self, Grid, MAX_WAITING};
 use super::machine::Setup;
+use super::queue::Queue;
 use super::sharing::{Held, Locks};
 use crate::code::Order;
 use crate::config::{LaunchStats, Schedule};
@@ -109,7 +110,10 @@ fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats
         setup,
         memory,
         locks: Locks::new(),
-        queue: Queue::new(grid::total(setup.launch)),
+        queue: Queue::new(
+            grid::total(setup.launch),
+            setup.launch.threads.most as usize,
+        ),
         failed: Failed::default(),
         resident: grid::resident(&setup),
     };
@@ -150,7 +154,7 @@ impl Team<'_> {
     fn run(&self, crew: &mut Crew) -> Vec<Left> {
         let threads = self.setup.launch.threads;
         let mut observer = Unobserved;
-        let mut first = self.grid(&mut observer);
+        let mut first = self.grid(&mut observer, 0);
         let mut waits = false;
         while !waits && self.queue.left() > 0 && !self.is_long(&first) {
             let executed = first.machine.stats.warp_instructions;
@@ -158,6 +162,10 @@ impl Team<'_> {
             waits = self.work(&mut first).is_some();
         }
         first.pause_after = u64::MAX;
+        if !self.setup.program.waits {
+            // Where CTAs may wait for ever, a deadlock is told of those that start first.
+            self.queue.divide();
+        }
         let ran = Mutex::new(Vec::new());
         let finish = |mut grid: Grid<'_, _>| {
             let waiting = self.work(&mut grid).unwrap_or_default();
@@ -173,10 +181,10 @@ impl Team<'_> {
         };
         match pool {
             Some(pool) => pool.in_place_scope(|scope| {
-                for _ in 0..others.min(pool.current_num_threads()) {
-                    scope.spawn(|_| {
+                for thread in 1..=others.min(pool.current_num_threads()) {
+                    scope.spawn(move |_| {
                         let mut observer = Unobserved;
-                        finish(self.grid(&mut observer));
+                        finish(self.grid(&mut observer, thread));
                     });
                 }
                 finish(first);
@@ -194,10 +202,10 @@ impl Team<'_> {
         executed >= after && executed * left >= after * taken
     }
 
-    fn grid<'a>(&'a self, observer: &'a mut Unobserved) -> Grid<'a, Unobserved> {
+    fn grid<'a>(&'a self, observer: &'a mut Unobserved, thread: usize) -> Grid<'a, Unobserved> {
         let memory = Held::Shared(self.memory, &self.locks);
         let slots = (self.resident / u64::from(self.setup.launch.threads.most)).max(1);
-        let mut grid = Grid::new(self.setup, memory, observer, slots, &self.queue);
+        let mut grid = Grid::new(self.setup, memory, observer, slots, (&self.queue, thread));
         grid.failed = Some(&self.failed);
         grid
     }
