@@ -8,31 +8,11 @@
    the kernel when it reads a line: it ends the process, or lets the kernel go on and end. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-typedef int CUresult;
-typedef void *H;
-typedef uint64_t P;
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void),
-    cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *),
-    cuMemAlloc_v2(P *, size_t), cuMemAllocHost_v2(void **, size_t),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H,
-                   void **, void **);
-
+#include "driver.h"
 #include "ends.h"
-
-#define CHECK(e)                                                                                  \
-    do {                                                                                          \
-        CUresult r_ = (e);                                                                        \
-        if (r_) {                                                                                 \
-            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                       \
-            exit(1);                                                                              \
-        }                                                                                         \
-    } while (0)
 
 static void own(int signal) {
     static const char text[] = "handled\n";

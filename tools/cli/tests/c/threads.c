@@ -5,33 +5,13 @@
    and after have counted. */
 #include <dirent.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-typedef int CUresult;
-typedef void *H;
-typedef uint64_t P;
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void),
-    cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *),
-    cuMemAlloc_v2(P *, size_t), cuMemcpyDtoH_v2(void *, P, size_t), cuMemsetD32_v2(P, unsigned, size_t),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H,
-                   void **, void **);
-
+#include "driver.h"
 #include "threads.h"
-
-#define CHECK(e)                                                                                  \
-    do {                                                                                          \
-        CUresult r_ = (e);                                                                        \
-        if (r_) {                                                                                 \
-            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                       \
-            exit(1);                                                                              \
-        }                                                                                         \
-    } while (0)
 
 /* Threads of the simulated device. */
 static int threads(void) {
