@@ -30,8 +30,25 @@ pub struct Image {
     pub extent: [u32; 2],
     /// The type of a texel: `f32`, `u32`, `s32`, `u16` or `u8`.
     pub ty: String,
-    /// All texels.
-    pub bytes: Vec<u8>,
+    /// Where they are.
+    pub texels: Texels,
+}
+
+/// The memory of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Texels {
+    /// Its own, with these bytes at first.
+    Own(Vec<u8>),
+    /// That of an earlier argument, by its number from 0: a buffer or another image.
+    Of(usize),
+}
+
+impl Image {
+    /// Bytes of its texels.
+    pub fn size(&self) -> Result<usize> {
+        let [x, y] = self.extent.map(|texels| texels as usize);
+        Ok(x * y * width(&self.ty)? as usize / 8)
+    }
 }
 
 /// Reads one `arg` value, in whose expressions `functions` may be called.
@@ -54,7 +71,7 @@ pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
     }
 }
 
-/// `8x4 f32 = i`: texels, row by row.
+/// `8x4 f32 = i`: texels, row by row; `8x4 f32 of 0`: the memory of the first argument.
 fn image(surface: bool, text: &str, functions: &Functions) -> Result<Arg> {
     let bad = || format!("expected `WIDTHxHEIGHT TYPE VALUES` in `{text}`");
     let (extent, rest) = text.split_once(' ').with_context(bad)?;
@@ -69,11 +86,16 @@ fn image(surface: bool, text: &str, functions: &Functions) -> Result<Arg> {
         "no image has texels of {ty}"
     );
     let count = u64::from(extent[0]) * u64::from(extent[1]);
+    let values = values.trim();
+    let texels = match values.strip_prefix("of ") {
+        Some(other) => Texels::Of(other.trim().parse().with_context(bad)?),
+        None => Texels::Own(elements(ty, count, values, functions)?),
+    };
     Ok(Arg::Image(Image {
         surface,
         extent,
         ty: ty.to_owned(),
-        bytes: elements(ty, count, values.trim(), functions)?,
+        texels,
     }))
 }
 
@@ -213,11 +235,17 @@ mod tests {
         let Arg::Image(image) = parse("surface 2x3 u16 = i").unwrap() else {
             panic!("no image");
         };
-        assert_eq!((image.extent, image.bytes.len()), ([2, 3], 12));
+        assert_eq!((image.extent, image.size().unwrap()), ([2, 3], 12));
+        assert!(matches!(image.texels, Texels::Own(bytes) if bytes.len() == 12));
+        let Arg::Image(image) = parse("texture 4x2 f32 of 1").unwrap() else {
+            panic!("no image");
+        };
+        assert_eq!((image.texels, image.surface), (Texels::Of(1), false));
         for text in [
             "texture 2 u8 zero",
             "texture 2x2 f16 zero",
             "texture 2x2 u8 1 2",
+            "texture 2x2 u8 of it",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

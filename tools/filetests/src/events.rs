@@ -8,13 +8,13 @@ use runtime::log::{Event, Kernel, Why};
 use crate::header::Class;
 use crate::machine::{Failure, Outcome, Race};
 
-/// Puts together what came of the launches of `kernel` that `events` tell of.
+/// Puts together what came of the launches of `kernels`, one at least, that `events` tell of.
 ///
 /// # Errors
 /// When a launch was not checked, or the log makes no sense.
 pub(crate) fn outcome(
     events: &[Event],
-    kernel: &str,
+    kernels: &[&str],
     contents: Vec<Vec<u8>>,
     error: Result<(), Failure>,
 ) -> Result<Outcome> {
@@ -28,8 +28,10 @@ pub(crate) fn outcome(
             .collect(),
         misuses: misuses.map(|(race, kind)| (kind, race.lines)).collect(),
         ordered: ordered(events),
-        unchecked: unchecked(events, kernel),
-        by_barriers: known(events, kernel).is_some_and(|known| known.release_sites.is_empty()),
+        unchecked: kernels.iter().find_map(|kernel| unchecked(events, kernel)),
+        by_barriers: kernels.iter().all(|kernel| {
+            known(events, kernel).is_some_and(|known| known.release_sites.is_empty())
+        }),
     })
 }
 

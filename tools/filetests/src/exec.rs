@@ -94,6 +94,7 @@ fn scalar(
     ];
     let launch = Launch {
         kernel: None,
+        then: None,
         grid: [count.div_ceil(BLOCK), 1, 1],
         block: [BLOCK, 1, 1],
         shared: 0,

@@ -30,6 +30,7 @@ const KEYS: &[&str] = &[
     "result",
     "revisions",
     "shared",
+    "then",
     "where",
 ];
 

@@ -12,7 +12,7 @@ use runtime::{Checker, Mode, Model, Options, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 
-use crate::args::{self, Arg};
+use crate::args::{self, Arg, Texels};
 use crate::events;
 use crate::header::{Case, Class};
 
@@ -24,6 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Launch {
     /// The kernel; the only one when not named.
     pub kernel: Option<String>,
+    /// Another one that is launched behind it, with the same grid, block and parameters.
+    pub then: Option<String>,
     /// CTAs.
     pub grid: [u32; 3],
     /// Threads per CTA.
@@ -39,6 +41,7 @@ impl Launch {
     pub fn of(case: &Case) -> Result<Self> {
         Ok(Self {
             kernel: case.get("kernel").map(str::to_owned),
+            then: case.get("then").map(str::to_owned),
             grid: case.dims("grid")?,
             block: case.dims("block")?,
             shared: case
@@ -193,12 +196,15 @@ impl Machine {
             timeout: Some(TIMEOUT),
             ..Limits::default()
         };
-        let error = self.sim.launch(id, &kernel, &request);
+        let mut error = self.sim.launch(id, &kernel, &request);
+        if let (Some(then), true) = (&launch.then, error.is_ok()) {
+            error = self.sim.launch(id, then, &request);
+        }
         let contents = arguments.iter().zip(addresses).map(|(argument, address)| {
             let length = match argument {
                 Arg::Scalar(_) => return Ok(Vec::new()),
                 Arg::Buffer(bytes) => bytes.len(),
-                Arg::Image(image) => image.bytes.len(),
+                Arg::Image(image) => image.size()?,
             };
             let mut bytes = vec![0; length];
             self.sim.device().read(address, &mut bytes)?;
@@ -206,7 +212,9 @@ impl Machine {
         });
         let contents = contents.collect::<Result<_>>()?;
         let events = self.sim.checker().map_or(&[][..], Checker::events);
-        events::outcome(events, &kernel, contents, error.map(drop).map_err(failure))
+        let kernels = std::iter::once(&kernel).chain(&launch.then);
+        let kernels: Vec<&str> = kernels.map(String::as_str).collect();
+        events::outcome(events, &kernels, contents, error.map(drop).map_err(failure))
     }
 
     /// Puts buffers into device memory and packs the parameters.
@@ -227,7 +235,7 @@ impl Machine {
                 info.params.len()
             );
         }
-        let (mut params, mut addresses) = (Vec::new(), Vec::new());
+        let (mut params, mut addresses) = (Vec::new(), Vec::<u64>::new());
         for (layout, argument) in info.params.iter().zip(arguments) {
             let (address, value) = match argument {
                 Arg::Scalar(value) => (0, value.clone()),
@@ -236,7 +244,10 @@ impl Machine {
                     (address, address.to_le_bytes().to_vec())
                 }
                 Arg::Image(image) => {
-                    let address = self.buffer(&image.bytes)?;
+                    let address = match &image.texels {
+                        Texels::Own(bytes) => self.buffer(bytes)?,
+                        Texels::Of(other) => within(arguments, &addresses, (image, *other))?,
+                    };
                     let handle = self.object(image, address)?;
                     (address, handle.to_le_bytes().to_vec())
                 }
@@ -292,6 +303,21 @@ impl Machine {
                 sampler: Sampler::default(),
             }),
         })
+    }
+}
+
+/// Where an image lies that is an earlier argument's memory.
+fn within(arguments: &[Arg], addresses: &[u64], of: (&args::Image, usize)) -> Result<u64> {
+    let (image, other) = of;
+    let length = match &arguments[other.min(arguments.len() - 1)] {
+        Arg::Scalar(_) => 0,
+        Arg::Buffer(bytes) => bytes.len(),
+        Arg::Image(image) => image.size()?,
+    };
+    match addresses.get(other) {
+        Some(&address) if length >= image.size()? => Ok(address),
+        Some(_) => bail!("argument {other} has no room for the image that is made of it"),
+        None => bail!("an image is made of argument {other}, which is no earlier one"),
     }
 }
 

@@ -93,6 +93,11 @@ impl Machine {
         (arguments, times): (&[Arg], u32),
     ) -> Result<Outcome> {
         let before = self.events().len();
+        if launch.then.is_some() {
+            bail!(Refused(
+                "one kernel is launched here, and no second one behind it".to_owned()
+            ));
+        }
         let (parsed, _) = ptx::parse(text);
         let kernel = launch.kernel(&parsed)?;
         let params = parsed.functions().find(|f| f.name == kernel.as_str());
@@ -152,7 +157,7 @@ impl Machine {
         if !self.broken {
             self.give_back(loaded.module, &loaded.variables, &buffers);
         }
-        events::outcome(&self.events()[before..], &loaded.kernel, contents, error)
+        events::outcome(&self.events()[before..], &[&loaded.kernel], contents, error)
     }
 
     fn events(&mut self) -> &[runtime::log::Event] {
