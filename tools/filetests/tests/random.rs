@@ -1,6 +1,8 @@
 //! Random kernels from fixed seeds: the oracles agree. `cargo xtask fuzz` goes on from there.
 
-use filetests::random::kernel::{Act, Step};
+use filetests::args::Arg;
+use filetests::machine::{Launch, Machine};
+use filetests::random::kernel::{Act, FAR, Step};
 use filetests::random::tally::Tally;
 use filetests::random::{judge, make, text};
 
@@ -48,6 +50,44 @@ fn the_kernel_of_a_seed_stays_the_same() {
 }
 
 #[test]
+fn mbarriers_go_through_several_phases() {
+    // After a second phase the parity is 0 again; the threads that see that are counted.
+    let count = |line: &String| match line.trim().strip_prefix("xor.b32 %parity") {
+        Some(gate) => format!(
+            "{line}\n    sub.u32 %a, 1, %parity{};\n    red.global.add.u32 [%global0+{}], %a;",
+            &gate[..1],
+            FAR * 2
+        ),
+        None => line.clone(),
+    };
+    let (mut with, mut beyond) = (0, 0);
+    for seed in 0..1000 {
+        let kernel = make::kernel(seed);
+        // A grid's barrier takes more than this launch has.
+        if kernel.gates.is_empty() || kernel.cooperative() {
+            continue;
+        }
+        let lines = text::write(&kernel).lines;
+        let lines: Vec<String> = lines.iter().map(count).collect();
+        let launch = Launch {
+            kernel: None,
+            then: None,
+            grid: [kernel.ctas, 1, 1],
+            block: [kernel.threads(), 1, 1],
+            shared: 0,
+            cooperative: false,
+        };
+        let memory = Arg::Buffer(vec![0; FAR as usize * 2 + 4]);
+        let machine = Machine::new(None, seed % 7).unwrap();
+        let outcome = machine.run(&(lines.join("\n") + "\n"), &launch, &[memory]);
+        let contents = outcome.unwrap().contents;
+        with += 1;
+        beyond += u32::from(contents[0][FAR as usize * 2..] != [0; 4]);
+    }
+    assert!(with > 50 && beyond > with / 4, "{beyond} of {with}");
+}
+
+#[test]
 fn there_is_something_of_everything() {
     let kernels: Vec<_> = (0..1500).map(make::kernel).collect();
     let all: String = kernels.iter().map(|k| text::write(k).whole()).collect();
@@ -79,6 +119,13 @@ fn there_is_something_of_everything() {
         "cp.async.bulk.global.shared::cta.",
         "cp.async.bulk.wait_group",
         "fence.proxy.async",
+        "mbarrier.arrive.noComplete.",
+        "mbarrier.arrive_drop.",
+        "mbarrier.expect_tx.",
+        "mbarrier.try_wait.parity.",
+        "mbarrier.test_wait.shared",
+        ".acquire.cluster.shared",
+        "[phases1]",
     ] {
         assert!(all.contains(wanted), "no {wanted}");
     }

@@ -9,34 +9,31 @@
 //!    the same run; a miss must show in a count.
 //! 5. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
 //!    full mode on the program as it was written.
+//! 6. What is defined of mbarriers is called no misuse of theirs.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod bench;
+
+use std::collections::BTreeSet;
 use std::fmt;
 
-use anyhow::{Context, Result, ensure};
-use driver::Device as _;
-use runtime::audit::{Audit, Conflict};
-use runtime::log::{self, Event, Writer};
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Model, Options, ShadowSize};
-use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule};
+use anyhow::Result;
+use runtime::audit::Conflict;
+use runtime::{Mode, log};
+use simt::LaunchError;
 
 use crate::machine::Checks;
 
 use super::kernel::{Act, Kernel, Kind, LANES, Order};
 use super::tally::Tally;
-use super::text::{self, ENTRY, Text};
+use super::text::{self, Text};
 use super::truth::{self, Byte};
+use bench::{Bench, Run};
 
 /// Precise mode as on a GPU.
 const JOURNAL: Checks = Checks {
     mode: Mode::Precise,
     journal: true,
 };
-
-/// More than a random kernel needs: where a CTA spins while the threads of another sleep until it is
-/// their turn at a journal, a hundred million have been seen.
-const MOST_INSTRUCTIONS: u64 = 1_000_000_000;
 
 /// One kernel of so many, where the truth is known, runs as it was written too.
 const ORIGINALS: u64 = 4;
@@ -56,6 +53,8 @@ pub enum Wrong {
     Precise,
     /// What the journal of a run tells and what a listener hears of it differ.
     Journal,
+    /// Something that PTX defines is called a misuse of an mbarrier.
+    Misuse,
     /// Happens-before and the obvious truth differ, on the rewritten text.
     Truth,
     /// The same on the original text.
@@ -90,6 +89,7 @@ impl Wrong {
             Self::Miss => "miss",
             Self::Precise => "precise",
             Self::Journal => "journal",
+            Self::Misuse => "misuse",
             Self::Truth => "truth",
             Self::Original => "original",
         }
@@ -146,6 +146,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         total.runs += 1;
         total.racy_runs += u64::from(!run.audit.clocks.is_empty());
         run.precise(&mut total).map_err(finding)?;
+        run.misuse(kernel).map_err(finding)?;
         if run.audit.cells_decide {
             run.cells(&text, Judge::Precise, &mut total)
                 .map_err(finding)?;
@@ -157,6 +158,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             };
             let run = journal.run(schedule).map_err(fails)?;
             run.journal(&text, &mut total).map_err(finding)?;
+            run.misuse(kernel).map_err(finding)?;
         }
         // The cells of what is not left to them in precise mode.
         let again = !run.audit.cells_decide || shared;
@@ -223,7 +225,7 @@ fn observes(act: &Act) -> bool {
             Kind::Atom(_) => true,
             Kind::Store | Kind::Red(_) => false,
         },
-        Act::Poll { .. } | Act::Pass { .. } => true,
+        Act::Poll { .. } | Act::Pass { .. } | Act::Leave { .. } => true,
         _ => false,
     }
 }
@@ -236,117 +238,6 @@ fn differ(truth: &BTreeSet<Byte>, found: &BTreeSet<Byte>) -> Option<String> {
             "bytes that race, but not by happens-before: {missed:?}; the other way: {false_alarm:?}"
         )
     })
-}
-
-/// A kernel on a device.
-struct Bench {
-    sim: CheckedSim,
-    id: simt::ModuleId,
-    memory: u64,
-    bytes: u64,
-    launch: simt::Launch,
-}
-
-/// What came of one run.
-struct Run {
-    audit: Audit,
-    /// What the mode reported.
-    races: Vec<log::Race>,
-    /// Lines by site in `races`.
-    lines: BTreeMap<u32, u32>,
-    memory: u64,
-}
-
-impl Bench {
-    fn new(kernel: &Kernel, text: &Text, checks: Checks) -> Result<Self> {
-        let device = Device::new(DeviceConfig {
-            memory: 1 << 20,
-            ..DeviceConfig::default()
-        })?;
-        let options = Options {
-            mode: checks.mode,
-            journal: checks.journal,
-            // Data races are compared, and warnings are none.
-            model: Some(Model::Ptx),
-            shadow: match kernel.small_shadow {
-                true => ShadowSize::Bytes(1),
-                false => ShadowSize::Exact,
-            },
-            ..Options::default()
-        };
-        let checker = Checker::new(options, Writer::Memory(Vec::new()));
-        let mut sim = CheckedSim::new(device, Some(checker));
-        let id = sim.load(&text.whole(), "random")?;
-        let bytes = u64::from(kernel.bytes());
-        let memory = sim.device_mut().alloc(bytes)?;
-        if let Some(checker) = sim.checker_mut() {
-            checker.allocated(memory, bytes, "memory");
-        }
-        let parameters = memory.to_le_bytes().to_vec();
-        let mut launch =
-            simt::Launch::new([kernel.ctas, 1, 1], [kernel.threads(), 1, 1], parameters);
-        launch.cooperative = kernel.cooperative();
-        launch.limits = Limits {
-            max_warp_instructions: Some(MOST_INSTRUCTIONS),
-            ..Limits::default()
-        };
-        Ok(Self {
-            sim,
-            id,
-            memory,
-            bytes,
-            launch,
-        })
-    }
-
-    fn run(&mut self, schedule: u64) -> Result<Run> {
-        let events = |sim: &CheckedSim| sim.checker().map_or(0, |checker| checker.events().len());
-        let before = events(&self.sim);
-        self.sim.device_mut().fill(self.memory, 0, self.bytes)?;
-        self.launch.schedule = match schedule {
-            0 => Schedule::RoundRobin,
-            seed => Schedule::Seeded(seed),
-        };
-        let mut audit = Audit::default();
-        self.sim
-            .audit(self.id, ENTRY, &self.launch, &mut audit)
-            .context("the launch failed")?;
-        let all = self.sim.checker().context("no checker")?.events();
-        let mut races = Vec::new();
-        let mut lines = BTreeMap::new();
-        for (number, event) in all.iter().enumerate() {
-            match event {
-                Event::Module(module) => {
-                    lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
-                    let mut puzzles = module.kernels.iter().flat_map(|k| &k.not_understood);
-                    let puzzle = puzzles.next();
-                    ensure!(puzzle.is_none(), "not understood: {puzzle:?}");
-                }
-                Event::Sites { sites, .. } => {
-                    lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
-                }
-                // Of the mbarrier they make what they like, and what is then said of it is no race.
-                Event::Race(race)
-                    if number >= before && !matches!(race.why, log::Why::Misuse(_)) =>
-                {
-                    races.push((**race).clone());
-                }
-                Event::Launch(launch) => {
-                    ensure!(launch.checked, "not checked: {:?}", launch.why_not);
-                    let counters = launch.counters;
-                    let lost = counters.outside + counters.dropped;
-                    ensure!(lost == 0, "not everything was checked: {counters:?}");
-                }
-                _ => {}
-            }
-        }
-        Ok(Run {
-            audit,
-            races,
-            lines,
-            memory: self.memory,
-        })
-    }
 }
 
 type Disagreement = (Wrong, String);
@@ -368,6 +259,17 @@ impl Run {
             bytes.extend(overlap.map(|byte| (conflict.shared, byte)));
         }
         bytes
+    }
+
+    /// The mbarriers of several phases are used as PTX wants it. That of one phase is not: threads
+    /// arrive at it as often as they like.
+    fn misuse(&self, kernel: &Kernel) -> Result<(), Disagreement> {
+        match self.misused.first() {
+            Some(race) if !kernel.acts().iter().any(|act| act.is_gate()) => {
+                Err((Wrong::Misuse, format!("{race:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the journal tells is what happens-before has heard.

@@ -28,6 +28,8 @@ pub struct Kernel {
     pub small_shadow: bool,
     /// Threads that act together.
     pub roles: Vec<Role>,
+    /// Each CTA's mbarriers that go through several phases, two at most.
+    pub gates: Vec<Gate>,
     /// What happens.
     pub steps: Vec<Step>,
 }
@@ -41,6 +43,60 @@ pub struct Role {
     pub warps: u32,
     /// Lanes of a warp.
     pub lanes: u32,
+}
+
+/// An mbarrier that goes through several phases.
+///
+/// A thread arrives in a phase only when it knows that the one before is over, so that no phase gets
+/// more arrivals than it expects, and nobody waits for one that is long over. Who has waited in vain
+/// neither arrives nor waits again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Index of the role whose threads arrive at it.
+    pub role: usize,
+    /// Arrivals of each of them in a phase: 1 or 2.
+    pub share: u32,
+    /// Where a thread that has arrived here waits next: at the same one, or at the other one of a
+    /// pair, whose threads wait here. Who has waited here arrives there.
+    pub then: usize,
+    /// Its threads arrive first; else they wait at the other one of the pair first.
+    pub begins: bool,
+}
+
+/// How a thread does its arrivals in a phase of a [`Gate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// All at once.
+    Whole,
+    /// One by one.
+    OneByOne,
+    /// All but the last with `.noComplete`, which cannot end the phase, because the last is missing.
+    NoComplete,
+    /// For good (`arrive_drop`), but for the first thread, because somebody has to stay.
+    Drop,
+    /// One when its copies are complete, if that is one of several or nobody needs a state;
+    /// otherwise besides.
+    Copies,
+    /// The first thread issues a bulk copy into shared memory, which the phase waits for too.
+    Bulk {
+        /// Where it reads.
+        from: Place,
+        /// Where it writes.
+        to: Place,
+        /// `expect_tx` alone, in front of the copy; the arrival follows behind.
+        apart: bool,
+    },
+}
+
+/// How an operation on a [`Gate`] orders others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strength {
+    /// Nothing said: release or acquire, of cta scope.
+    Plain,
+    /// `.release` or `.acquire`, of cluster scope.
+    Cluster,
+    /// `.relaxed`, of a scope.
+    Relaxed(Scope),
 }
 
 /// One step of all threads.
@@ -162,6 +218,29 @@ pub enum Act {
         /// `.relaxed`
         relaxed: bool,
     },
+    /// Does its arrivals at one of [`Kernel::gates`], if it may.
+    Enter {
+        /// Its number.
+        gate: usize,
+        /// How.
+        how: Entry,
+        /// Of what is no copy.
+        strength: Strength,
+    },
+    /// Looks at one of [`Kernel::gates`] until the phase is over, so many times at most, if it has
+    /// to wait there; [`Access::after_flag`] depends on it.
+    Leave {
+        /// Its number.
+        gate: usize,
+        /// By the state that its own arrival gave; else by parity.
+        state: bool,
+        /// `try_wait`
+        suspends: bool,
+        /// How it orders others.
+        strength: Strength,
+        /// How often.
+        tries: u32,
+    },
 }
 
 /// An access.
@@ -275,7 +354,12 @@ impl Act {
     /// The places that it accesses.
     pub fn places(&self) -> Vec<&Place> {
         match self {
-            Self::Copy { from, to } | Self::Bulk { from, to } => vec![from, to],
+            Self::Copy { from, to }
+            | Self::Bulk { from, to }
+            | Self::Enter {
+                how: Entry::Bulk { from, to, .. },
+                ..
+            } => vec![from, to],
             _ => self
                 .access()
                 .map(|access| &access.place)
@@ -284,7 +368,21 @@ impl Act {
         }
     }
 
-    /// Whether it uses the mbarrier.
+    /// Whether it issues a bulk copy.
+    pub fn is_bulk(&self) -> bool {
+        let enters = |how: &Entry| matches!(how, Entry::Bulk { .. });
+        matches!(self, Self::Bulk { .. }) || matches!(self, Self::Enter { how, .. } if enters(how))
+    }
+
+    /// The one of [`Kernel::gates`] that it uses.
+    pub fn phases(&self) -> Option<usize> {
+        match *self {
+            Self::Enter { gate, .. } | Self::Leave { gate, .. } => Some(gate),
+            _ => None,
+        }
+    }
+
+    /// Whether it uses the mbarrier of one phase.
     pub fn is_gate(&self) -> bool {
         match self {
             Self::Arrive { .. } | Self::Pass { .. } => true,
@@ -297,7 +395,7 @@ impl Act {
     pub fn needs_branch(&self) -> bool {
         match self {
             Self::Access(access) => access.after_flag,
-            Self::Poll { .. } | Self::Pass { .. } => true,
+            Self::Poll { .. } | Self::Pass { .. } | Self::Enter { .. } | Self::Leave { .. } => true,
             _ => false,
         }
     }
@@ -338,6 +436,21 @@ impl Kernel {
         accesses.any(|access| access.place.far)
     }
 
+    /// The mbarriers of several phases that anybody uses, by number.
+    pub fn used_gates(&self) -> BTreeSet<usize> {
+        let acts = self.acts();
+        let used = acts.iter().filter_map(|act| act.phases());
+        used.flat_map(|gate| [gate, self.gates[gate].then])
+            .collect()
+    }
+
+    /// Arrivals that a phase of an mbarrier expects, at first.
+    pub fn expected(&self, gate: &Gate) -> u32 {
+        let Role { warps, lanes, .. } = self.roles[gate.role];
+        let warps = warps & ((1 << self.warps) - 1);
+        (warps.count_ones() * lanes.count_ones() * gate.share).max(1)
+    }
+
     /// The roles that any step names.
     pub fn used_roles(&self) -> BTreeSet<usize> {
         fn collect(steps: &[Step], into: &mut BTreeSet<usize>) {
@@ -351,6 +464,7 @@ impl Kernel {
         }
         let mut used = BTreeSet::new();
         collect(&self.steps, &mut used);
+        used.extend(self.used_gates().iter().map(|&gate| self.gates[gate].role));
         used
     }
 

@@ -1,5 +1,7 @@
 //! From a seed to a kernel.
 
+mod phases;
+
 use super::Random;
 use super::kernel::{Access, Act, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
 
@@ -91,6 +93,7 @@ pub fn kernel(seed: u64) -> Kernel {
         clusters,
         small_shadow,
         roles,
+        gates: Vec::new(),
         steps: Vec::new(),
     };
     let count = 2 + maker.random.below(7);
@@ -98,6 +101,9 @@ pub fn kernel(seed: u64) -> Kernel {
     if !clusters {
         meet_as_a_grid(&mut kernel);
     }
+    // Drawn apart, too.
+    maker.random = Random::new(seed.rotate_left(48) ^ 0x7068_6173);
+    maker.phases(&mut kernel);
     kernel
 }
 
@@ -280,20 +286,7 @@ impl Maker {
     fn bulk(&mut self) -> Act {
         match self.random.below(100) {
             0..45 => {
-                let bytes = self.random.pick(&[16, 16, 32]);
-                let by_lane = bytes == 16 && self.random.percent(10);
-                let place = |shared, offset| Place {
-                    shared,
-                    far: false,
-                    generic: false,
-                    offset: if by_lane { 0 } else { offset },
-                    bytes,
-                    vector: 1,
-                    by_lane,
-                };
-                // Fixed places of other accesses lie in the first of these rows.
-                let offsets = [0; 2].map(|_| self.random.pick(&[0, 0, 0, 16]));
-                let (global, shared) = (place(false, offsets[0]), place(true, offsets[1]));
+                let (global, shared) = self.bulk_places(10);
                 let (from, to) = match self.random.percent(60) {
                     true => (global, shared),
                     false => (shared, global),
@@ -315,6 +308,25 @@ impl Maker {
                 relaxed: self.random.percent(20),
             },
         }
+    }
+
+    /// Where a bulk copy goes, in global and in shared memory; each lane has its own so many times out
+    /// of a hundred, where that fits.
+    fn bulk_places(&mut self, of_hundred: u32) -> (Place, Place) {
+        let bytes = self.random.pick(&[16, 16, 32]);
+        let by_lane = bytes == 16 && self.random.percent(of_hundred);
+        let place = |shared, offset| Place {
+            shared,
+            far: false,
+            generic: false,
+            offset: if by_lane { 0 } else { offset },
+            bytes,
+            vector: 1,
+            by_lane,
+        };
+        // Fixed places of other accesses lie in the first of these rows.
+        let offsets = [0; 2].map(|_| self.random.pick(&[0, 0, 0, 16]));
+        (place(false, offsets[0]), place(true, offsets[1]))
     }
 
     fn fence(&mut self) -> Act {

@@ -1,8 +1,10 @@
 //! A random kernel as PTX, one instruction per line.
 
+mod gates;
+
 use std::collections::BTreeMap;
 
-use super::kernel::{Access, Act, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
+use super::kernel::{Access, Act, Gate, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
 
 /// A kernel's text, and where its accesses stand in it.
 #[derive(Clone, Debug)]
@@ -25,6 +27,7 @@ pub fn write(kernel: &Kernel) -> Text {
         },
         labels: 0,
         threads: kernel.threads(),
+        gates: kernel.gates.clone(),
     };
     writer.head(kernel);
     writer.steps(&kernel.steps);
@@ -71,6 +74,7 @@ struct Writer {
     text: Text,
     labels: u32,
     threads: u32,
+    gates: Vec<Gate>,
 }
 
 impl Writer {
@@ -101,11 +105,11 @@ impl Writer {
         let places = || acts.iter().flat_map(|act| act.places()).copied();
         let shared = places().any(|place| place.shared);
         if shared {
-            let bulk = acts.iter().any(|act| matches!(act, Act::Bulk { .. }));
+            let bulk = acts.iter().any(|act| act.is_bulk());
             let align = if bulk { 16 } else { 8 };
             self.line(format!(".shared .align {align} .b8 tile[{HOT}];"));
         }
-        self.line(".reg .pred %p, %q, %got, %role<8>;");
+        self.line(".reg .pred %p, %q, %got, %role<10>;");
         self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
         self.line(".reg .b16 %half, %one16;");
         self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
@@ -145,13 +149,7 @@ impl Writer {
                 }
             }
         }
-        if kernel.acts().iter().any(|act| act.is_gate()) {
-            self.line(".shared .align 8 .b8 gate[8];");
-            self.line("mov.u32 %a, %tid.x;");
-            self.line("setp.eq.u32 %p, %a, 0;");
-            self.line("@%p mbarrier.init.shared.b64 [gate], 2;");
-            self.line("bar.sync 0;");
-        }
+        self.gates(kernel);
         let used = kernel.used_roles();
         for (number, role) in kernel.roles.iter().enumerate() {
             if !used.contains(&number) {
@@ -166,6 +164,7 @@ impl Writer {
             self.line("and.b32 %a, %a, 1;");
             self.line(format!("setp.ne.u32 %role{number}, %a, 0;"));
         }
+        self.members(kernel);
     }
 
     fn steps(&mut self, steps: &[Step]) {
@@ -347,6 +346,12 @@ impl Writer {
                 ));
                 self.again(*tries, &again);
             }
+            Act::Enter {
+                gate,
+                how,
+                strength,
+            } => self.enter(*gate, how, *strength),
+            Act::Leave { .. } => self.leave(act),
             Act::Poll { access, tries } => {
                 let again = self.label();
                 self.line("mov.u32 %n, 0;");
@@ -438,25 +443,31 @@ impl Writer {
 
     /// Into shared memory it completes with the mbarrier, which is told of its bytes.
     fn bulk(&mut self, (from, to): (&Place, &Place), guard: &str) {
+        let bytes = from.bytes;
+        if to.shared {
+            self.line(format!(
+                "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"
+            ));
+        }
+        self.bulk_to((from, to), "gate", guard);
+    }
+
+    /// A bulk copy; into shared memory it completes with an mbarrier.
+    fn bulk_to(&mut self, (from, to): (&Place, &Place), barrier: &str, guard: &str) {
         let address = |place: &Place| {
             let base = if place.shared { "shared" } else { "global" };
             let row = if place.by_lane { place.bytes } else { 0 };
             format!("[%{base}{row}+{}]", place.offset)
         };
         let (target, source, bytes) = (address(to), address(from), from.bytes);
-        match to.shared {
-            true => {
-                self.line(format!(
-                    "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"
-                ));
-                self.line(format!(
-                    "{guard}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes {target}, {source}, {bytes}, [gate];"
-                ));
-            }
-            false => self.line(format!(
+        self.line(match to.shared {
+            true => format!(
+                "{guard}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes {target}, {source}, {bytes}, [{barrier}];"
+            ),
+            false => format!(
                 "{guard}cp.async.bulk.global.shared::cta.bulk_group {target}, {source}, {bytes};"
-            )),
-        }
+            ),
+        });
         self.goes(from);
         self.goes(to);
     }

@@ -1,0 +1,136 @@
+//! A random kernel on a simulated device, and what comes of a run.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use driver::Device as _;
+use runtime::audit::Audit;
+use runtime::log::{self, Event, Writer};
+use runtime::sim::CheckedSim;
+use runtime::{Checker, Model, Options, ShadowSize};
+use simt::{Device, DeviceConfig, Limits, Schedule};
+
+use super::super::kernel::Kernel;
+use super::super::text::{ENTRY, Text};
+use crate::machine::Checks;
+
+/// More than a random kernel needs: where a CTA spins while the threads of another sleep until it is
+/// their turn at a journal, a hundred million have been seen.
+const MOST_INSTRUCTIONS: u64 = 1_000_000_000;
+
+/// A kernel on a device.
+pub(super) struct Bench {
+    sim: CheckedSim,
+    id: simt::ModuleId,
+    memory: u64,
+    bytes: u64,
+    launch: simt::Launch,
+}
+
+/// What came of one run.
+pub(super) struct Run {
+    pub(super) audit: Audit,
+    /// What the mode reported.
+    pub(super) races: Vec<log::Race>,
+    /// Misuse of mbarriers that it reported.
+    pub(super) misused: Vec<log::Race>,
+    /// Lines by site in `races`.
+    pub(super) lines: BTreeMap<u32, u32>,
+    /// Where the kernel's global memory begins.
+    pub(super) memory: u64,
+}
+
+impl Bench {
+    pub(super) fn new(kernel: &Kernel, text: &Text, checks: Checks) -> Result<Self> {
+        let device = Device::new(DeviceConfig {
+            memory: 1 << 20,
+            ..DeviceConfig::default()
+        })?;
+        let options = Options {
+            mode: checks.mode,
+            journal: checks.journal,
+            // Data races are compared, and warnings are none.
+            model: Some(Model::Ptx),
+            shadow: match kernel.small_shadow {
+                true => ShadowSize::Bytes(1),
+                false => ShadowSize::Exact,
+            },
+            ..Options::default()
+        };
+        let checker = Checker::new(options, Writer::Memory(Vec::new()));
+        let mut sim = CheckedSim::new(device, Some(checker));
+        let id = sim.load(&text.whole(), "random")?;
+        let bytes = u64::from(kernel.bytes());
+        let memory = sim.device_mut().alloc(bytes)?;
+        if let Some(checker) = sim.checker_mut() {
+            checker.allocated(memory, bytes, "memory");
+        }
+        let parameters = memory.to_le_bytes().to_vec();
+        let mut launch =
+            simt::Launch::new([kernel.ctas, 1, 1], [kernel.threads(), 1, 1], parameters);
+        launch.cooperative = kernel.cooperative();
+        launch.limits = Limits {
+            max_warp_instructions: Some(MOST_INSTRUCTIONS),
+            ..Limits::default()
+        };
+        Ok(Self {
+            sim,
+            id,
+            memory,
+            bytes,
+            launch,
+        })
+    }
+
+    pub(super) fn run(&mut self, schedule: u64) -> Result<Run> {
+        let events = |sim: &CheckedSim| sim.checker().map_or(0, |checker| checker.events().len());
+        let before = events(&self.sim);
+        self.sim.device_mut().fill(self.memory, 0, self.bytes)?;
+        self.launch.schedule = match schedule {
+            0 => Schedule::RoundRobin,
+            seed => Schedule::Seeded(seed),
+        };
+        let mut audit = Audit::default();
+        self.sim
+            .audit(self.id, ENTRY, &self.launch, &mut audit)
+            .context("the launch failed")?;
+        let all = self.sim.checker().context("no checker")?.events();
+        let (mut races, mut misused) = (Vec::new(), Vec::new());
+        let mut lines = BTreeMap::new();
+        for (number, event) in all.iter().enumerate() {
+            match event {
+                Event::Module(module) => {
+                    lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
+                    let mut puzzles = module.kernels.iter().flat_map(|k| &k.not_understood);
+                    let puzzle = puzzles.next();
+                    ensure!(puzzle.is_none(), "not understood: {puzzle:?}");
+                }
+                Event::Sites { sites, .. } => {
+                    lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
+                }
+                Event::Race(race) if number >= before => match race.why {
+                    log::Why::Misuse(log::Misuse::Excess | log::Misuse::NotMbarrier) => {
+                        misused.push((**race).clone());
+                    }
+                    // Of threads that exit or meet elsewhere, perhaps; no race.
+                    log::Why::Misuse(_) => {}
+                    _ => races.push((**race).clone()),
+                },
+                Event::Launch(launch) => {
+                    ensure!(launch.checked, "not checked: {:?}", launch.why_not);
+                    let counters = launch.counters;
+                    let lost = counters.outside + counters.dropped;
+                    ensure!(lost == 0, "not everything was checked: {counters:?}");
+                }
+                _ => {}
+            }
+        }
+        Ok(Run {
+            audit,
+            races,
+            misused,
+            lines,
+            memory: self.memory,
+        })
+    }
+}
