@@ -46,8 +46,14 @@ enum Event {
 
 #[derive(Clone, Copy, Debug)]
 enum Ends {
-    Group { bulk: bool },
-    Mbarrier(u32),
+    Group {
+        bulk: bool,
+    },
+    /// A bulk copy, or an asynchronous store.
+    Mbarrier {
+        at: u32,
+        bulk: bool,
+    },
 }
 
 fn thread(number: usize) -> Thread {
@@ -97,6 +103,15 @@ struct Phases {
     over: [Option<usize>; 2],
 }
 
+/// The bytes on which an event races.
+#[derive(Debug, Default)]
+struct Races {
+    surely: BTreeSet<u32>,
+    /// With something that a copy has written over, and the event comes after the copy. The engine may
+    /// forget what is written over.
+    maybe: BTreeSet<u32>,
+}
+
 /// Events, each with all those that come before it.
 #[derive(Default)]
 struct Judge {
@@ -138,18 +153,41 @@ impl Judge {
     }
 
     /// The bytes on which an event races with an earlier one.
-    fn races(&self, event: usize) -> BTreeSet<u32> {
+    fn races(&self, event: usize) -> Races {
+        let mut races = Races::default();
         let Some(mine) = &self.did[event] else {
-            return BTreeSet::new();
+            return races;
         };
-        let earlier = (0..event).filter(|other| !self.before[event].contains(other));
-        let conflict = earlier.filter_map(|other| self.did[other].as_ref());
-        conflict
-            .filter(|theirs| theirs.writes || mine.writes)
-            .flat_map(|theirs| {
-                mine.bytes.start.max(theirs.bytes.start)..mine.bytes.end.min(theirs.bytes.end)
-            })
-            .collect()
+        for other in (0..event).filter(|other| !self.before[event].contains(other)) {
+            let Some(theirs) = &self.did[other] else {
+                continue;
+            };
+            if !theirs.writes && !mine.writes {
+                continue;
+            }
+            let both =
+                mine.bytes.start.max(theirs.bytes.start)..mine.bytes.end.min(theirs.bytes.end);
+            let between = self.before[event].iter();
+            let between = between.filter(|&&write| self.before[write].contains(&other));
+            let over: Vec<&Did> = between
+                .filter_map(|&write| self.did[write].as_ref())
+                .filter(|did| did.writes)
+                .collect();
+            for byte in both {
+                let hidden = over.iter().any(|did| did.bytes.contains(&byte));
+                races.maybe.extend(hidden.then_some(byte));
+                races.surely.extend((!hidden).then_some(byte));
+            }
+        }
+        races
+    }
+
+    /// Accesses of copies, without what comes before them: who gets to know of the copies does not
+    /// get to know of what their thread has done before.
+    fn alone(&mut self, accesses: impl IntoIterator<Item = usize>) -> usize {
+        self.before.push(accesses.into_iter().collect());
+        self.did.push(None);
+        self.did.len() - 1
     }
 
     fn end_phase(&mut self, at: u32) {
@@ -170,7 +208,7 @@ impl Judge {
         };
     }
 
-    fn do_it(&mut self, event: &Event) -> BTreeSet<u32> {
+    fn do_it(&mut self, event: &Event) -> Races {
         match *event {
             Event::Access(me, writes, at) => {
                 let did = Did {
@@ -194,13 +232,18 @@ impl Judge {
                     Ends::Group { bulk } => {
                         self.groups[me][usize::from(bulk)].open.push([read, write]);
                     }
-                    Ends::Mbarrier(at) => self.phases[at as usize].current.push((write, None)),
+                    Ends::Mbarrier { at, bulk } => {
+                        let end = match bulk {
+                            true => self.alone([read, write]),
+                            false => write,
+                        };
+                        self.phases[at as usize].current.push((end, None));
+                    }
                 }
-                return self
-                    .races(read)
-                    .union(&self.races(write))
-                    .copied()
-                    .collect();
+                let (mut races, more) = (self.races(read), self.races(write));
+                races.surely.extend(more.surely);
+                races.maybe.extend(more.maybe);
+                return races;
             }
             Event::Commit(me, bulk) => {
                 let groups = &mut self.groups[me][usize::from(bulk)];
@@ -224,11 +267,10 @@ impl Judge {
             Event::CopiesArrive(me, at, ends) => {
                 let groups = &self.groups[me][0];
                 let all = groups.closed.iter().flatten().chain(&groups.open);
-                let all: Vec<usize> = all.map(|made| made[1]).collect();
-                let arrival = self.step(me, &[], None);
+                let all: Vec<usize> = all.flatten().copied().collect();
+                let arrival = self.alone(all);
                 let phase = &mut self.phases[at as usize].current;
-                let cta = Some(thread(me).cta);
-                phase.extend(all.into_iter().chain([arrival]).map(|event| (event, cta)));
+                phase.push((arrival, Some(thread(me).cta)));
                 if ends {
                     self.end_phase(at);
                 }
@@ -252,7 +294,7 @@ impl Judge {
                 all.into_iter().for_each(|me| self.last[me] = Some(event));
             }
         }
-        BTreeSet::new()
+        Races::default()
     }
 }
 
@@ -289,7 +331,7 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
         Event::Copy(me, (from, to), ends) => {
             let (ends, bulk) = match ends {
                 Ends::Group { bulk } => (Completion::Group, bulk),
-                Ends::Mbarrier(at) => (Completion::Mbarrier(barrier(at)), true),
+                Ends::Mbarrier { at, bulk } => (Completion::Mbarrier(barrier(at)), bulk),
             };
             let sides = ((global(from), 16), (global(to), 16));
             let proxies = |race: Race| {
@@ -334,7 +376,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let at = (0..BYTES / 4).prop_map(|at| 4 * at);
     let ends = prop_oneof![
         any::<bool>().prop_map(|bulk| Ends::Group { bulk }),
-        (0..BARRIERS).prop_map(Ends::Mbarrier),
+        (0..BARRIERS, any::<bool>()).prop_map(|(at, bulk)| Ends::Mbarrier { at, bulk }),
     ];
     // A copy over itself is not looked at.
     let pieces = BYTES / 16;
@@ -380,7 +422,14 @@ fn copies_race_as_their_own_events() {
         let (mut judge, mut engine) = (Judge::new(), Engine::new(SHAPE));
         for (number, event) in events.iter().enumerate() {
             let (right, told) = (judge.do_it(event), tell(&mut engine, event));
-            prop_assert_eq!(right, told, "event {}: {:?}", number, event);
+            let missed = !right.surely.is_subset(&told);
+            let wrong = told
+                .iter()
+                .any(|byte| !right.surely.contains(byte) && !right.maybe.contains(byte));
+            prop_assert!(
+                !missed && !wrong,
+                "{right:?}, told {told:?}: event {number}: {event:?}"
+            );
         }
         Ok(())
     });

@@ -196,10 +196,15 @@ impl Engine {
         }
         match (ends, maker) {
             (Completion::Mbarrier(at), Some(maker)) => {
-                // It comes after all that its issuer knows, and before the end of the phase.
+                // It comes after all that its issuer knows, and before the end of the phase, which does
+                // not make known what the issuer knows (PTX ISA, "Asynchronous Operations"). Of
+                // `st.async` and `red.async` the ISA does not say so.
+                if !bulk {
+                    self.arrive_at(me, at, Scope::Cluster);
+                }
                 let mut known = Sparse::default();
                 known.raise(maker.0, maker.1);
-                self.arrive_at(me, at, Scope::Cluster, &known);
+                self.copies_at(me, at, Scope::Cluster, &known);
             }
             _ => {
                 let groups = self.copies.groups.entry((me, bulk)).or_default();
@@ -258,6 +263,9 @@ impl Engine {
 
     /// The copies of a thread that end with its groups make it arrive at an asynchronous barrier
     /// when they are complete (`cp.async.mbarrier.arrive`). `completes` when that ends the phase.
+    ///
+    /// This arrival is ordered behind these copies and behind nothing else that the thread has done
+    /// (PTX ISA, "Asynchronous Operations").
     pub fn copies_arrive(&mut self, me: Thread, at: Place, completes: bool) {
         self.enter(me.warp());
         let Copies {
@@ -289,7 +297,7 @@ impl Engine {
                 self.finish(me, copy, maker);
             }
         }
-        self.arrive_at(me, at, Scope::Cta, &known);
+        self.copies_at(me, at, Scope::Cta, &known);
         if completes {
             self.mbarrier_complete(at);
         }

@@ -61,7 +61,7 @@ impl Engine {
         self.enter(me.warp());
         match order {
             Order::Release(scope) | Order::AcqRel(scope) => {
-                self.arrive_at(me, at, scope, &Sparse::default());
+                self.arrive_at(me, at, scope);
             }
             Order::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
             Order::Weak | Order::ReadOnly | Order::Acquire(_) => {}
@@ -85,10 +85,8 @@ impl Engine {
         }
     }
 
-    /// The current phase of an asynchronous barrier gets to know what a thread knows, and copies of its.
-    /// These complete at the barrier itself, whoever has issued them: so a wait of cta scope, by
-    /// threads of the CTA that the barrier belongs to, learns of them.
-    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
+    /// The current phase of an asynchronous barrier gets to know what a thread knows.
+    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope) {
         let Some(cta) = self.ctas.get_mut(&me.cta) else {
             return;
         };
@@ -97,16 +95,23 @@ impl Engine {
         let times = &clocks.view(me.lane).times;
         let mut published = Sparse::default();
         times.publish(&mut published, me.warp(), 1 << me.lane, false);
-        published.join(copies);
         let current = &mut self.mbarriers.entry(at.key()).or_default().current;
         current.enter(me.cta, scope, &published);
+        clocks.update(1 << me.lane, |view, _| view.times.own += 1);
+        self.classify(me.warp());
+    }
+
+    /// The current phase of an asynchronous barrier gets to know copies of a thread's, and nothing that
+    /// the thread has done before. These complete at the barrier itself, whoever has issued them: so a
+    /// wait of cta scope, by threads of the CTA that the barrier belongs to, learns of them.
+    pub(crate) fn copies_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
+        let current = &mut self.mbarriers.entry(at.key()).or_default().current;
+        current.enter(me.cta, scope, copies);
         if let Place::Shared { cta: owner, .. } = at
             && scope >= Scope::Cluster
         {
             current.of_cta.entry(owner).or_default().join(copies);
         }
-        clocks.update(1 << me.lane, |view, _| view.times.own += 1);
-        self.classify(me.warp());
     }
 
     /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
