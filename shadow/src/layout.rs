@@ -203,6 +203,10 @@ pub struct LaunchBlock {
     pub besides_barrier: u64,
     /// [`rule::warp_epoch`](crate::rule::warp_epoch).
     pub warp_epoch: u64,
+    /// [`rule::compared_beside_loads`](crate::rule::compared_beside_loads) of the launch.
+    pub compared_beside_loads: u64,
+    /// From a witness to the next of the same cell, in bytes: 8 for each cell (of all slots).
+    pub row: u64,
 }
 }
 
@@ -398,7 +402,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 224);
+        assert_eq!(size_of::<LaunchBlock>(), 240);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);

@@ -454,6 +454,33 @@ pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     }
 }
 
+/// The bits of a cell that decide on [`joins_loads`]; none in a launch with grid epochs, which may be lost.
+pub const fn compared_beside_loads(shifts: &Shifts) -> u64 {
+    if shifts.grid != 64 {
+        return 0;
+    }
+    let classes = CTA_CLASS_MASK | WARP_CLASS_MASK;
+    up(!0, shifts.barrier) | GENERATION_MASK | BUSY | GRID_MULTI | classes
+}
+
+/// What one more weak load adds to a cell that others of its CTA have only loaded since their last
+/// barrier, beside itself, by how the cell differs from the thread: several warps or several lanes. 0
+/// where it is not that: the most common case of [`only_loads`], in which [`join_loads`] shares the cell.
+pub const fn joins_loads(differs: u64, compared: u64) -> u64 {
+    let loads = classes(WEAK_LOAD);
+    if differs & compared != loads & (CTA_CLASS_MASK | WARP_CLASS_MASK) {
+        return 0;
+    }
+    let warps = differs & (WARP_MASK | WARP_MULTI) != 0;
+    let lanes = differs & (LANE_MASK | WARP_LANE_MULTI) != 0;
+    let several = if warps { WARP_MULTI } else { WARP_LANE_MULTI };
+    if warps | (lanes & (differs >> WARP_EPOCH_SHIFT == 0)) {
+        several | loads & GRID_CLASS_MASK
+    } else {
+        0
+    }
+}
+
 /// After a conflict the cell describes a subset of the accesses, so that it never alarms falsely.
 /// A load leaves the cell to the writer it raced with, and so does a write where the cell knows a
 /// weak write already: nothing conflicts with more, and threads that all store to one granule do

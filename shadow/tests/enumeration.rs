@@ -105,6 +105,11 @@ impl Walk<'_> {
                         let next = rule::join_loads(cell, me_here, &self.shifts);
                         assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
                     }
+                    let beside = rule::compared_beside_loads(&self.shifts);
+                    let adds = rule::joins_loads(cell ^ me_here, beside);
+                    if load && adds != 0 {
+                        assert_eq!((outcome.next, outcome.verdict), (cell | adds, rule::OK));
+                    }
                     if rule::is_covered(cell, me_here, kind)
                         || claims_before_barrier(cell, me_here, kind, &self.shifts)
                     {

@@ -444,7 +444,7 @@ impl Granule {
                 tag: up(granule >> (*launch).index_bits, (*launch).tag_shift),
                 cell_at: (*launch).cells + (index << 3u32),
                 witnesses: (*launch).witnesses + (index << 3u32),
-                row: crate::row(launch),
+                row: (*launch).row,
             }
         }
     }

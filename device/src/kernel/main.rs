@@ -128,11 +128,6 @@ pub unsafe extern "C" fn __cudarun_order(launch: *const LaunchBlock, releases: u
     }
 }
 
-/// From a witness to the next of the same cell, in bytes.
-unsafe fn row(launch: *const LaunchBlock) -> u64 {
-    unsafe { ((*launch).index_mask + 1) * ((*launch).slot_mask + 1) << 3u32 }
-}
-
 /// The address of what a CTA has counted.
 unsafe fn counts(launch: *const LaunchBlock, cta: u64) -> u64 {
     unsafe { (*launch).orders + cta * order::COUNTS_BYTES }
@@ -266,7 +261,7 @@ pub unsafe extern "C" fn __cudarun_slow(
         let witnesses = witness::At {
             witnesses: (*launch).witnesses + (index << 3u32),
             stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << 3u32) },
-            row: row(launch),
+            row: (*launch).row,
             tag,
         };
         // Lanes that do the same to the same granule do not fight over its cell: the first goes
@@ -302,7 +297,8 @@ pub unsafe extern "C" fn __cudarun_slow(
 
 /// One weak load of one granule, where witnesses have no stamps: enters the cell in few steps where
 /// nothing but loads may happen at the same time (`rule::only_loads`), and else asks
-/// [`__cudarun_slow`].
+/// [`__cudarun_slow`]. Fewest are needed beside loads of the same CTA, since its last barrier
+/// (`rule::joins_loads`): of those who come at once, one enters itself.
 ///
 /// `cell_at` is the address of the cell, `who` is `me` with the granule's tag.
 #[inline(never)]
@@ -317,9 +313,31 @@ pub unsafe extern "C" fn __cudarun_load(
     who: u64,
 ) {
     unsafe {
-        let shifts = shifts(launch);
         let cell = load_cell(cell_at);
         let inside = address - (*launch).window_base < (*launch).window_bytes;
+        let adds = rule::joins_loads(cell ^ who, (*launch).compared_beside_loads);
+        if inside & (adds != 0) {
+            let next = cell | adds;
+            if next == cell {
+                return;
+            }
+            let seen = compare_and_swap(cell_at, cell, next | BUSY);
+            if seen != cell {
+                // Somebody else of the CTA, or lane of the warp, was as far, and enters itself: for a third
+                // the rule changes nothing. A barrier waits for that thread too.
+                if seen & !BUSY != next {
+                    __cudarun_slow(launch, me, address, site, access);
+                }
+                return;
+            }
+            // There are no grid epochs, so the CTA is what is above the others.
+            let cta = shr(me, (*launch).cta_shift);
+            let at = cell_at + (*launch).to_witness;
+            witness::remember_load_beside(at, (*launch).row, cell, witness::of_cta(site, me, cta));
+            publish_cell(cell_at, next);
+            return;
+        }
+        let shifts = shifts(launch);
         if !(inside & rule::only_loads(cell, who, &shifts)) {
             __cudarun_slow(launch, me, address, site, access);
             return;
@@ -348,7 +366,7 @@ pub unsafe extern "C" fn __cudarun_load(
         let at = witness::At {
             witnesses: cell_at + (*launch).to_witness,
             stamps: 0,
-            row: row(launch),
+            row: (*launch).row,
             tag: who ^ me,
         };
         let last = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | other << WITNESS_LANE_SHIFT;

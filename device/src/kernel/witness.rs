@@ -53,9 +53,15 @@ pub const NOBODY: Other = Other { witness: 0, stamp: 0 };
 /// The witness of an access by `me`, which is without tag.
 #[inline(always)]
 pub fn of(site: u32, me: u64, shifts: &Shifts) -> u64 {
+    of_cta(site, me, rule::cta(me, shifts))
+}
+
+/// Likewise, of a thread of that CTA.
+#[inline(always)]
+pub fn of_cta(site: u32, me: u64, cta: u64) -> u64 {
     let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
     // The site's bits above those of a witness say that it is the only one.
-    witness(site & 0x1fff_ffff, rule::cta(me, shifts), thread as u32)
+    witness(site & 0x1fff_ffff, cta, thread as u32)
 }
 
 /// The class of the level at which `verdict` conflicted.
@@ -107,6 +113,21 @@ pub fn remember_one_more(at: &At, shifts: &Shifts, before: u64, mine: u64) {
     } else {
         at.enter(WITNESS_LOADS + WITNESS_LAST, mine, 0);
     }
+}
+
+/// Enters a load that shares a cell of its own CTA of which only loads are remembered, where witnesses have
+/// no stamps. `at` is the address of the first witness, `row` as in [`At`].
+#[inline(always)]
+pub fn remember_load_beside(at: u64, row: u64, before: u64, mine: u64) {
+    let sole = load_relaxed(at);
+    let loads = at + row * WITNESS_LOADS;
+    if sole & WITNESS_SOLE != 0 {
+        let first = of_cta((sole >> WITNESS_SITE_SHIFT) as u32, before, mine);
+        store_relaxed(at, 0);
+        store_relaxed(at + row, 0);
+        store_relaxed(loads, first);
+    }
+    store_relaxed(loads + row * WITNESS_LAST, mine);
 }
 
 /// Enters the first and the last load, where there is nothing else.

@@ -336,6 +336,8 @@ impl ShadowMemory {
             unwritten,
             besides_barrier: rule::besides_barrier(&shifts),
             warp_epoch: rule::warp_epoch(&shifts),
+            compared_beside_loads: rule::compared_beside_loads(&shifts),
+            row: 8 << self.index_bits,
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,

@@ -57,6 +57,7 @@ impl Slots {
                     index_bits,
                     tag_shift: widths.cluster_shifts().tag,
                     slot_mask: 0,
+                    row: 8 << index_bits,
                     owner_shift: u64::from(owner_shift),
                     ..block
                 }
@@ -67,6 +68,7 @@ impl Slots {
                 index_bits: self.index_bits,
                 tag_shift: widths.shared_shifts().tag,
                 slot_mask: (1 << self.slot_bits) - 1,
+                row: 8 << (self.index_bits + self.slot_bits),
                 ..block
             },
         }
