@@ -1,7 +1,8 @@
 //! Asynchronous copies and mbarriers in the journal.
 //!
 //! A copy is told before it is issued. From then on its granules are everybody's, so that whatever is
-//! accessed while it is under way is told.
+//! accessed while it is under way is told. So are those of an mbarrier from its first operation on: what
+//! one thread alone does there like data may race with any of them.
 
 use crate::journal::{Access, TURN, append, lock, tell_as, told, touch};
 use crate::layout::*;
@@ -31,7 +32,7 @@ pub unsafe extern "C" fn __cudarun_journal_copy(
 }
 
 /// Before an operation on an mbarrier: 1, and told, when it is this thread's turn there. `count` is what
-/// the operation counts.
+/// the operation counts, `word` has the bytes of an mbarrier.
 ///
 /// Told before it is made, so that nobody has waited for it before.
 #[unsafe(no_mangle)]
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
     word: u32,
     count: u32,
 ) -> u32 {
-    let access = Access { address, what, word, copies: false };
+    let access = Access { address, what, word, copies: true };
     unsafe {
         if (*launch).journal == 0 {
             return 1;
@@ -57,6 +58,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
         if load_cell(&raw const (*lock).done as u64) + 1 != turn {
             return 0;
         }
+        touch(launch, state, &access);
         let number = append(launch, state, ENTRY_MBARRIER, own_lane(), (address, what, count));
         told(launch, state, number);
         1

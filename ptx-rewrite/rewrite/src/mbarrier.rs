@@ -1,11 +1,15 @@
 //! Operations on mbarriers, in kernels that keep a journal.
 //!
-//! They are made in turns, each told before it is made. A wait takes no turn: it is told behind, when it
-//! has found its phase over; by then all arrivals of that phase have been told.
+//! They are made in turns, each told before it is made; its bytes are everybody's from then on. A wait
+//! takes no turn: it is told behind, when it has found its phase over; by then all arrivals of that phase
+//! have been told.
 
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, MbarrierOp, SyncOp};
-use shadow::layout::{ACCESS_SHARED, ENTRY_MBARRIER_OVER, LaunchBlock, PARITY_SHIFT};
+use shadow::layout::{
+    ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT, ACCESS_SHARED, ENTRY_MBARRIER_OVER, LaunchBlock,
+    PARITY_SHIFT,
+};
 
 use crate::access::{self, Place, unless};
 use crate::analysis::Granules;
@@ -14,6 +18,9 @@ use crate::copies;
 use crate::edit::Edits;
 use crate::journal::{self, STATE};
 use crate::names::Names;
+
+/// Bytes of an mbarrier.
+const BYTES: u32 = 8;
 
 /// The registers that [`tell`] uses besides those of all journals.
 pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_count;\n.reg .b64 %crc_over;\n";
@@ -44,6 +51,7 @@ pub(crate) fn tell(
             (at, instruction),
             (op, address),
             (&at_barrier, &skip),
+            granules,
             edits,
         ),
     }
@@ -68,9 +76,13 @@ fn operation(
     (at, instruction): (usize, &Instruction),
     (op, address): (MbarrierOp, usize),
     (at_barrier, skip): (&str, &str),
+    granules: Granules,
     edits: &mut Edits,
 ) {
-    let (count, word) = (count(instruction, op, address), ACCESS_SHARED.to_string());
+    let count = count(instruction, op, address);
+    let granule = granules.shared.unwrap_or(2);
+    let word = BYTES << ACCESS_BYTES_SHIFT | granule << ACCESS_GRANULE_SHIFT | ACCESS_SHARED;
+    let word = word.to_string();
     let what = instruction.span.start.to_string();
     let guard = instruction.guard.as_ref();
     let guard = guard.map_or_else(String::new, |guard| {
