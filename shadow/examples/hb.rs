@@ -1,5 +1,5 @@
 //! One kernel on the happens-before engine, with what it costs: events per second, peak memory,
-//! clocks that left [`shadow::hb::Format::Converged`].
+//! warps by the furthest [`shadow::hb::Format`] of their clocks, where that is not the first.
 //!
 //! `cargo run --release -p shadow --example hb [-- KERNEL CTAS...]`
 
@@ -33,7 +33,7 @@ fn main() {
         counts
     };
     println!(
-        "{:<20} {:>7} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "{:<20} {:>7} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "kernel",
         "CTAs",
         "threads",
@@ -41,7 +41,9 @@ fn main() {
         "events/s",
         "peak KiB",
         "warps",
-        "left",
+        "diverged",
+        "nested",
+        "sparse",
         "releases",
         "kept"
     );
@@ -64,7 +66,7 @@ fn main() {
             }
             let seconds = (seconds(begin) - start) / f64::from(runs);
             println!(
-                "{:<20} {:>7} {:>9} {:>10} {:>9.2}M {:>9} {:>9} {:>9} {:>9} {:>9}",
+                "{:<20} {:>7} {:>9} {:>10} {:>9.2}M {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 kernel.name,
                 ctas,
                 ctas * u64::from(kernel.threads),
@@ -72,7 +74,9 @@ fn main() {
                 events as f64 / seconds / 1e6,
                 peak,
                 stats.warps,
-                stats.left_converged,
+                stats.diverged,
+                stats.nested_diverged,
+                stats.sparse,
                 stats.releases,
                 stats.kept
             );

@@ -106,6 +106,44 @@ fn barriers_alone_keep_clocks_converged() {
     assert_eq!((stats.warps, stats.left_converged), (16, 0));
 }
 
+#[test]
+fn warps_are_counted_by_the_furthest_format_of_their_clocks() {
+    let mut engine = engine(1, 128);
+    let fence_by = |engine: &mut Engine, of: Warp, lanes: u32| {
+        engine.fence(of, lanes, FenceKind::AcqRel, Scope::Gpu);
+    };
+    for of in 0..4 {
+        engine.fence(warp(0, of), u32::MAX, FenceKind::AcqRel, Scope::Gpu);
+    }
+    // Two sets of lanes, again and again; three; and one that two have become.
+    fence_by(&mut engine, warp(0, 1), 1);
+    fence_by(&mut engine, warp(0, 1), !1);
+    fence_by(&mut engine, warp(0, 1), 1);
+    fence_by(&mut engine, warp(0, 2), 1);
+    fence_by(&mut engine, warp(0, 2), 3);
+    assert_eq!(engine.format(warp(0, 1)), Format::Diverged);
+    assert_eq!(engine.format(warp(0, 2)), Format::NestedDiverged);
+    let counts = |engine: &Engine| {
+        let of = engine.stats();
+        [
+            of.left_converged,
+            of.diverged,
+            of.nested_diverged,
+            of.sparse,
+        ]
+    };
+    assert_eq!(counts(&engine), [2, 1, 1, 0]);
+    // What a warp leaves behind at a barrier still counts.
+    barrier(&mut engine, 0, 4);
+    assert_eq!(engine.format(warp(0, 2)), Format::Converged);
+    assert_eq!(counts(&engine), [2, 1, 1, 0]);
+    // And it is counted once, wherever it goes from there.
+    hand_over(&mut engine, warp(0, 0), warp(0, 1));
+    hand_over(&mut engine, warp(0, 0), warp(0, 2));
+    assert_eq!(counts(&engine)[2..], [0, 2]);
+    assert_eq!(engine.stats().warps, 4);
+}
+
 /// `from` hands over to `to` by a flag.
 fn hand_over(engine: &mut Engine, from: Warp, to: Warp) {
     fence(engine, from);

@@ -76,6 +76,8 @@ impl Judged {
             synchronisations: stats.synchronisations,
             warps: stats.warps,
             left_converged: stats.left_converged,
+            diverged: stats.diverged,
+            nested_diverged: stats.nested_diverged,
             sparse: stats.sparse,
             peak_resident: peak_resident(),
         })

@@ -232,6 +232,12 @@ pub struct Clocks {
     pub warps: u64,
     /// Warps whose clocks were ever in another format than CONVERGED.
     pub left_converged: u64,
+    /// Of these, warps whose clocks were in the format DIVERGED at most.
+    #[serde(default)]
+    pub diverged: u64,
+    /// Likewise, NESTEDDIVERGED.
+    #[serde(default)]
+    pub nested_diverged: u64,
     /// Warps whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
     /// Bytes of memory that the process had resident at most until the launch had been judged; 0 when

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use runtime::log::{
-    Allocation, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread, Value,
-    Why, Work,
+    Allocation, Clocks, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread,
+    Value, Why, Work,
 };
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
@@ -459,6 +459,32 @@ fn a_print_limit_hides_races_but_counts_them() {
         "{text}"
     );
     assert!(text.contains("3 races (3 errors)"), "{text}");
+}
+
+#[test]
+fn warps_are_counted_by_the_formats_of_their_clocks() {
+    let (_folder, sources) = sources();
+    let clocks = |warps, diverged, nested_diverged, sparse| Clocks {
+        warps,
+        left_converged: diverged + nested_diverged + sparse,
+        diverged,
+        nested_diverged,
+        sparse,
+        ..Clocks::default()
+    };
+    let mut log = log(None, Vec::new());
+    for (number, of) in [(2, clocks(16, 1, 2, 4)), (3, clocks(8, 0, 1, 0))] {
+        log.events.push(Event::Launch(Box::new(Launch {
+            clocks: Some(of),
+            ..launch(number)
+        })));
+    }
+    let report = Report::build(&[log], &context(), &sources);
+    let of = report.coverage.clocks;
+    let formats = [of.converged, of.diverged, of.nested_diverged, of.sparse];
+    assert_eq!((of.warps, of.left_converged), (24, 8));
+    assert_eq!(formats, [16, 1, 3, 4]);
+    assert_valid(&report);
 }
 
 /// A race of two stores that have written the given words.

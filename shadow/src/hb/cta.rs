@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
-use super::Engine;
 use super::barrier::Arrivals;
 use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
 use super::place::{Thread, Warp};
+use super::{Engine, Stats};
 
 /// A CTA with threads that have not exited.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +65,18 @@ impl Cta {
     }
 }
 
+impl Stats {
+    /// The warps whose worst format is this one, where they are counted.
+    fn of(&mut self, format: Format) -> Option<&mut u64> {
+        match format {
+            Format::Converged => None,
+            Format::Diverged => Some(&mut self.diverged),
+            Format::NestedDiverged => Some(&mut self.nested_diverged),
+            Format::SparseVc => Some(&mut self.sparse),
+        }
+    }
+}
+
 impl Engine {
     /// Makes sure that a warp is known.
     pub(crate) fn enter(&mut self, warp: Warp) {
@@ -91,9 +103,14 @@ impl Engine {
         };
         let now = Some(lanes.format(existing));
         if now > *worst {
-            self.stats.left_converged += u64::from(*worst == Some(Format::Converged));
-            self.stats.sparse += u64::from(now == Some(Format::SparseVc));
-            *worst = now;
+            let before = core::mem::replace(worst, now);
+            self.stats.left_converged += u64::from(before == Some(Format::Converged));
+            if let Some(count) = before.and_then(|format| self.stats.of(format)) {
+                *count -= 1;
+            }
+            if let Some(count) = now.and_then(|format| self.stats.of(format)) {
+                *count += 1;
+            }
         }
     }
 

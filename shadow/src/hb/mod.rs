@@ -205,8 +205,12 @@ pub struct Stats {
     pub synchronisations: u64,
     /// Warps that did anything.
     pub warps: u64,
-    /// Warps that were ever in a format other than [`Format::Converged`].
+    /// Warps that were ever in a format other than [`Format::Converged`]: the sum of the next three.
     pub left_converged: u64,
+    /// Warps that were in [`Format::Diverged`] at most.
+    pub diverged: u64,
+    /// Warps that were in [`Format::NestedDiverged`] at most.
+    pub nested_diverged: u64,
     /// Warps that were ever in [`Format::SparseVc`].
     pub sparse: u64,
     /// Most CTAs with threads that had not all exited.

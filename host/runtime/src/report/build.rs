@@ -273,6 +273,9 @@ impl<'a> Builder<'a> {
             clocks.synchronisations += counted.synchronisations;
             clocks.warps += counted.warps;
             clocks.left_converged += counted.left_converged;
+            clocks.converged += counted.warps.saturating_sub(counted.left_converged);
+            clocks.diverged += counted.diverged;
+            clocks.nested_diverged += counted.nested_diverged;
             clocks.sparse += counted.sparse;
             clocks.peak_resident = clocks.peak_resident.max(counted.peak_resident);
         }

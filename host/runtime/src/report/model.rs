@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.4";
+pub const SCHEMA_VERSION: &str = "1.5";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -144,10 +144,16 @@ pub struct Clocks {
     pub accesses: u64,
     /// Fences, barriers and the like, by warp.
     pub synchronisations: u64,
-    /// Warps.
+    /// Warps: the sum of those in the four formats.
     pub warps: u64,
     /// Those whose clocks were ever in another format than CONVERGED.
     pub left_converged: u64,
+    /// Those whose clocks were always in the format CONVERGED.
+    pub converged: u64,
+    /// Those whose clocks were in DIVERGED at most: two sets of lanes with a clock each.
+    pub diverged: u64,
+    /// Those whose clocks were in NESTEDDIVERGED at most: more such sets.
+    pub nested_diverged: u64,
     /// Those whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
     /// Bytes of memory that a checked process had resident at most, until its last launch that was judged
