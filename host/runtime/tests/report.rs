@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use runtime::log::{
-    Allocation, Clocks, Counters, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread,
-    Value, Why, Work,
+    Allocation, Clocks, Counters, Event, Frame, Kernel, Launch, Level, Misuse, Module, Race, Site,
+    Thread, Value, Why, Work,
 };
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
@@ -459,6 +459,42 @@ fn a_print_limit_hides_races_but_counts_them() {
         "{text}"
     );
     assert!(text.contains("3 races (3 errors)"), "{text}");
+}
+
+#[test]
+fn the_summary_tells_races_from_synchronisation_errors() {
+    let (_folder, sources) = sources();
+    let misuse = |site, misuse| {
+        let Event::Race(mut of) = race(1, site, site, 1) else {
+            unreachable!()
+        };
+        of.why = Why::Misuse(misuse);
+        Event::Race(of)
+    };
+    let excess = || misuse(2, Misuse::Excess);
+    let exited = || misuse(3, Misuse::Exited);
+    for (found, summary, counts) in [
+        (vec![race(1, 1, 2, 1)], "1 race (1 error)", [1, 0]),
+        (
+            vec![excess()],
+            "0 races, 1 synchronisation error (1 error)",
+            [1, 1],
+        ),
+        (
+            vec![race(1, 1, 2, 1), excess(), exited()],
+            "1 race, 2 synchronisation errors (2 errors, 1 warning)",
+            [3, 2],
+        ),
+    ] {
+        let report = Report::build(&[log(None, found)], &context(), &sources);
+        let text = render(&report, &sources);
+        let line = format!("SUMMARY: cudarun-check: {summary}\n");
+        assert!(text.contains(&line), "{line}is missing in\n{text}");
+        let of = report.summary;
+        assert_eq!([of.races, of.synchronisation_errors], counts);
+        assert_eq!(of.outcome, Outcome::Races);
+        assert_valid(&report);
+    }
 }
 
 #[test]

@@ -490,6 +490,8 @@ impl<'a> Builder<'a> {
             .count();
         let summary = &mut report.summary;
         summary.races = report.races.len();
+        let misuses = report.races.iter().filter(|race| race.rule == misuse::RULE);
+        summary.synchronisation_errors = misuses.count();
         summary.errors = errors;
         summary.warnings = summary.races - errors;
         let counting = if context.warnings_fail {

@@ -5,10 +5,13 @@ use super::words::{counted, listed, number, put_in};
 
 pub(super) fn summary(report: &Report) -> String {
     let numbers = report.summary;
-    let mut text = format!(
-        "SUMMARY: cudarun-check: {}",
-        counted(numbers.races as u64, "race")
-    );
+    let misuses = numbers.synchronisation_errors;
+    let races = (numbers.races - misuses) as u64;
+    let mut text = format!("SUMMARY: cudarun-check: {}", counted(races, "race"));
+    if misuses > 0 {
+        let misuses = counted(misuses as u64, "synchronisation error");
+        put_in(&mut text, format_args!(", {misuses}"));
+    }
     if numbers.races > 0 {
         let possible = match numbers.warnings {
             0 => String::new(),

@@ -102,8 +102,10 @@ pub enum Outcome {
 /// The result in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Reported pairs of places.
+    /// Reported pairs of places, whatever is wrong there.
     pub races: usize,
+    /// Those that are no races but misuse barriers or warp operations (CR007).
+    pub synchronisation_errors: usize,
     /// Those that are errors.
     pub errors: usize,
     /// The others.
