@@ -377,6 +377,20 @@ pub enum Cause {
         /// The acquire's scope.
         scope: String,
     },
+    /// An arrival at an mbarrier whose scope leaves the other side out.
+    NarrowArrival {
+        /// Who arrived.
+        by: Thread,
+        /// In which scope that was a release.
+        scope: String,
+    },
+    /// A wait for an mbarrier whose acquire is of a scope that leaves the arriving thread out.
+    NarrowWait {
+        /// Who arrived.
+        by: Thread,
+        /// The acquire's scope.
+        scope: String,
+    },
     /// A release that was observed without an acquire.
     NoAcquire {
         /// Who released.

@@ -94,6 +94,14 @@ fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause 
             by: indices(by),
             scope: name(scope),
         },
+        Cause::NarrowArrival { by, scope } => log::Cause::NarrowArrival {
+            by: indices(by),
+            scope: name(scope),
+        },
+        Cause::NarrowWait { by, scope } => log::Cause::NarrowWait {
+            by: indices(by),
+            scope: name(scope),
+        },
         Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
         Cause::NoRelease => log::Cause::NoRelease,
     }

@@ -22,6 +22,21 @@ pub enum Cause {
         /// The acquire's scope.
         scope: Scope,
     },
+    /// The later thread has waited for an mbarrier at which somebody arrived after the earlier access, but
+    /// the scope of that release leaves it out.
+    NarrowArrival {
+        /// Who arrived.
+        by: Thread,
+        /// In which scope that was a release.
+        scope: Scope,
+    },
+    /// It has waited for such an mbarrier, and acquired in a scope that leaves the arriving thread out.
+    NarrowWait {
+        /// Who arrived.
+        by: Thread,
+        /// The acquire's scope.
+        scope: Scope,
+    },
     /// It has observed such a release, and has not acquired.
     NoAcquire {
         /// Who released.
@@ -53,6 +68,9 @@ impl Engine {
                 Some(scope) => Cause::NarrowAcquire { by, scope },
                 None => Cause::NoAcquire { by },
             });
+        }
+        if let Some(lack) = cta.waits.lack(&self.shape, me, (them, race.time)) {
+            return Some(lack);
         }
         let &(writer, time) = cta.heard.get(&(me.warp, me.lane))?;
         (writer == them && time >= race.time).then_some(Cause::NoRelease)

@@ -8,6 +8,7 @@ use super::barrier::Arrivals;
 use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
 use super::place::{Thread, Warp};
+use super::waits::Waits;
 use super::{Engine, Stats};
 
 /// A CTA with threads that have not exited.
@@ -20,6 +21,7 @@ pub(crate) struct Cta {
     /// By warp and lane: whose strong write a thread's last strong load has observed, and the
     /// writer's own time.
     pub(crate) heard: HashMap<(u32, u32), (Thread, Time)>,
+    pub(crate) waits: Waits,
 }
 
 /// A warp of a CTA.

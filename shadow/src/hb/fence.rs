@@ -38,6 +38,9 @@ impl Engine {
         let Some(cta) = ctas.get_mut(&warp.cta) else {
             return;
         };
+        if kind != FenceKind::Release {
+            cta.waits.fence(warp.warp, lanes, scope);
+        }
         let mine = cta.lanes(warp.warp);
         mine.raise(lanes, *now);
         if kind != FenceKind::Release {

@@ -5,13 +5,16 @@
 //! fence before the one and behind the other does it. Operations on an object are atomic; that memory
 //! becomes one is a write as any other.
 
+use alloc::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::access::Weak;
 use super::clock::{Sparse, Time};
 use super::place::{Id, Scope, Thread, Warp};
 use super::row::Run;
-use super::{Access, Engine, Order, Place, Race, View, barrier};
+use super::waits::{Arrived, Phase};
+use super::{Access, Engine, Order, Place, Race, Shape, View, barrier};
 
 /// Bytes of an object.
 const MBARRIER: u64 = 8;
@@ -23,14 +26,24 @@ pub(crate) struct Published {
     pub(crate) wide: Sparse,
     /// Those of cta scope at least, by the CTA of the thread that arrived.
     pub(crate) of_cta: HashMap<u64, Sparse>,
+    /// Who arrived in the last phase, in launches with clusters.
+    phase: Phase,
 }
 
 impl Published {
-    /// A thread of a CTA publishes something to a scope.
-    fn enter(&mut self, cta: u64, scope: Scope, published: &Sparse) {
-        self.of_cta.entry(cta).or_default().join(published);
+    /// A thread publishes something to a scope.
+    fn enter(&mut self, by: Thread, scope: Scope, published: &Sparse, shape: &Shape) {
+        self.of_cta.entry(by.cta).or_default().join(published);
         if scope >= Scope::Cluster {
             self.wide.join(published);
+        }
+        if shape.has_clusters() {
+            let published = published.clone();
+            Arc::make_mut(&mut self.phase).push(Arrived {
+                by,
+                scope,
+                published,
+            });
         }
     }
 
@@ -81,7 +94,8 @@ impl Engine {
             let mut published = Sparse::default();
             let times = &fence.times;
             times.publish(&mut published, me.warp(), 1 << me.lane, false);
-            current.enter(me.cta, scope.min(fence.scope), &published);
+            let scope = scope.min(fence.scope);
+            current.enter(me, scope, &published, &self.shape);
         }
     }
 
@@ -96,7 +110,7 @@ impl Engine {
         let mut published = Sparse::default();
         times.publish(&mut published, me.warp(), 1 << me.lane, false);
         let current = &mut self.mbarriers.entry(at.key()).or_default().current;
-        current.enter(me.cta, scope, &published);
+        current.enter(me, scope, &published, &self.shape);
         clocks.update(1 << me.lane, |view, _| view.times.own += 1);
         self.classify(me.warp());
     }
@@ -106,7 +120,7 @@ impl Engine {
     /// wait of cta scope, by threads of the CTA that the barrier belongs to, learns of them.
     pub(crate) fn copies_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
         let current = &mut self.mbarriers.entry(at.key()).or_default().current;
-        current.enter(me.cta, scope, copies);
+        current.enter(me, scope, copies, &self.shape);
         if let Place::Shared { cta: owner, .. } = at
             && scope >= Scope::Cluster
         {
@@ -120,6 +134,7 @@ impl Engine {
         let current = core::mem::take(&mut phases.current);
         phases.earlier = phases.complete.clone();
         phases.complete.join(&current);
+        phases.complete.phase = current.phase;
     }
 
     /// The asynchronous barriers in the shared memory of a CTA end with it.
@@ -220,6 +235,8 @@ impl Engine {
         {
             let mut over = Waited::default();
             let complete = what(phases);
+            cta.waits
+                .enter(me, at.key(), &complete.phase, (scope, relaxed));
             if let Some(of_cta) = complete.of_cta.get(&me.cta) {
                 over.near = of_cta.clone();
             }

@@ -37,6 +37,7 @@ mod proxy;
 mod release;
 mod row;
 mod sparse;
+mod waits;
 mod word;
 
 use hashbrown::HashMap;

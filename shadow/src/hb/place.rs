@@ -114,6 +114,11 @@ impl Shape {
         }
     }
 
+    /// True when CTAs are in clusters of more than one.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.cluster.iter().any(|&ctas| ctas > 1)
+    }
+
     /// A number for the cluster of a CTA, the same for all its CTAs and for no others.
     pub fn cluster_of(&self, cta: u64) -> u64 {
         let (gx, gy) = (

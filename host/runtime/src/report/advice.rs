@@ -41,7 +41,12 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if race.cause.is_some() => match race.cause {
-            Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. }) => "CR005",
+            Some(
+                Cause::NarrowRelease { .. }
+                | Cause::NarrowAcquire { .. }
+                | Cause::NarrowArrival { .. }
+                | Cause::NarrowWait { .. },
+            ) => "CR005",
             _ => "CR006",
         },
         (Why::Unordered, Level::Warp) => "CR001",
@@ -125,6 +130,16 @@ fn lacking(cause: &Cause) -> String {
             block(by),
             words::scope(scope)
         ),
+        Cause::NarrowArrival { by, scope } => format!(
+            "the second side has waited for an mbarrier at which {} arrived, and that release is of {} scope",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NarrowWait { by, scope } => format!(
+            "the second side has waited for an mbarrier at which {} arrived, and acquired at {} scope only",
+            block(by),
+            words::scope(scope)
+        ),
         Cause::NoAcquire { by } => format!(
             "the second side has observed a release by {}, but has not acquired",
             block(by)
@@ -144,6 +159,12 @@ fn completion(cause: &Cause) -> &'static str {
         }
         Cause::NarrowAcquire { .. } => {
             "acquire at a scope that has both sides: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device`, `.gpu`"
+        }
+        Cause::NarrowArrival { .. } => {
+            "arrive in a scope that has both sides: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`; before a relaxed arrival, a fence of that scope"
+        }
+        Cause::NarrowWait { .. } => {
+            "wait in a scope that has both sides: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`; behind a relaxed wait, a fence of that scope"
         }
         Cause::NoAcquire { .. } => {
             "acquire before the second access: read the flag with `ld.acquire` or `cuda::memory_order_acquire`, or put `__threadfence()` behind the read that saw it"
