@@ -8,7 +8,6 @@
 //!
 //! | function | when |
 //! |---|---|
-//! | `__cudarun_enter(launch) -> me` | kernel entry |
 //! | `__cudarun_barrier(launch, me) -> me` | after a barrier of the whole CTA, in modules with barriers of the whole grid |
 //! | `__cudarun_grid_barrier(launch)` | by one thread of the CTA, where a barrier of the whole grid is complete |
 //! | `__cudarun_barrier_of_grid(launch, me) -> me` | after the CTA's barrier at its end |
@@ -16,16 +15,18 @@
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
 //! | `__cudarun_load(launch, me, address, site, access, cell_at, who)` | likewise, for weak loads |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
-//! | `__cudarun_slot(launch, me) -> cells` | kernel or function entry, where shared memory is accessed |
+//! | `__cudarun_slot(launch, me) -> cells` | function entry, where shared memory is accessed |
 //! | `__cudarun_cluster_place(launch, address, rank) -> address` | for shared memory, in kernels that reach that of other CTAs |
 //!
 //! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for the last two, and where the
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
 //! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
-//! ([`Claim`]), and what follows other barriers of a CTA or warp ([`Pass`]).
+//! ([`Claim`]), what follows other barriers of a CTA or warp ([`Pass`]), and who a thread is at its kernel's
+//! entry ([`Entry`]).
 
 mod claim;
+mod entry;
 mod pass;
 mod paste;
 
@@ -35,6 +36,7 @@ use std::process::Command;
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
 pub use claim::Claim;
+pub use entry::Entry;
 pub use pass::Pass;
 pub use paste::{Fast, FastArguments, FastShared, FastSharedArguments};
 
@@ -222,7 +224,6 @@ mod tests {
     fn the_called_functions_are_all_there() {
         let text = functions(true, true);
         for name in [
-            "enter",
             "barrier",
             "grid_barrier",
             "barrier_of_grid",

@@ -207,6 +207,10 @@ pub struct LaunchBlock {
     pub compared_beside_loads: u64,
     /// From a witness to the next of the same cell, in bytes: 8 for each cell (of all slots).
     pub row: u64,
+    /// The generation, in its place in a cell; read together with the next.
+    pub generation_in_place: u64,
+    /// What one CTA id is worth in a cell: a one at `cta_shift`.
+    pub cta_step: u64,
 }
 }
 
@@ -402,7 +406,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 240);
+        assert_eq!(size_of::<LaunchBlock>(), 256);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 16);
         assert_eq!(size_of::<Record>(), 64);
@@ -415,6 +419,7 @@ mod tests {
             offset_of!(LaunchBlock, over_from),
             offset_of!(LaunchBlock, compared),
             offset_of!(LaunchBlock, besides_barrier),
+            offset_of!(LaunchBlock, generation_in_place),
         ] {
             assert_eq!(pair % 16, 0);
         }

@@ -74,7 +74,7 @@ impl Access {
 /// Prepares the state of a thread at the kernel's entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, state: u64) {
-    store_local(state + ME, unsafe { crate::__cudarun_enter(launch) });
+    store_local(state + ME, unsafe { crate::enter(launch) });
     store_local(state + LAST, 0);
     store_local(state + POLLED_WHAT, 0);
     store_local(state + TURN, 0);

@@ -60,9 +60,10 @@ fn shifts(launch: *const LaunchBlock) -> Shifts {
     }
 }
 
-/// The identity of this thread at the kernel's entry.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_enter(launch: *const LaunchBlock) -> u64 {
+/// The identity of this thread at the entry of a kernel that keeps a journal; others compute it in place
+/// (`Entry` of the `device` crate).
+#[inline(always)]
+unsafe fn enter(launch: *const LaunchBlock) -> u64 {
     unsafe {
         let thread = thread_in_cta();
         up(cta_in_grid(), (*launch).cta_shift)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use device::{Fast, FastShared, LAUNCH_PARAM};
+use device::{Entry, Fast, FastShared, LAUNCH_PARAM};
 use ptx::ast::{Body, Function, Instruction, Module};
 use ptx::isa;
 use shadow::layout::LaunchBlock;
@@ -188,7 +188,7 @@ fn prologue(
         text.push_str(".reg .b64 %crc_slot, %crc_slot_mask;\n");
     }
     text.push_str(
-        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_tag_from, %crc_tag_shift;\n\
+        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_tag_from, %crc_tag_shift, %crc_index;\n\
          .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next, %crc_new;\n\
          .reg .b64 %crc_compared, %crc_by_warps;\n",
     );
@@ -199,6 +199,24 @@ fn prologue(
         text.push_str(".local .align 8 .b8 __cudarun_me[8];\nmov.u64 %crc_state, __cudarun_me;\n");
     }
     text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
+    // Before the registers are filled that it works in.
+    let entry = Entry {
+        launch: LAUNCH.1,
+        me: ME.1,
+        cta: "%crc_address",
+        scratch: ["%crc_next", "%crc_new"],
+        words: ["%crc_tag_from", "%crc_tag_shift", "%crc_index"],
+    };
+    if function.entry {
+        text.push_str(&entry.identity());
+        if state {
+            text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
+        }
+    } else {
+        text.push_str(&format!(
+            "ld.param.u64 %crc_state, [{STATE_PARAM}];\nld.local.u64 %crc_me, [%crc_state];\n"
+        ));
+    }
     let field = |register: &str, ty: &str, offset: usize| {
         format!("ld.global.{ty} {register}, [%crc_launch+{offset}];\n")
     };
@@ -244,16 +262,6 @@ fn prologue(
             std::mem::offset_of!(LaunchBlock, sample_mask),
         ));
     }
-    if function.entry {
-        text.push_str(&call("enter", Some(ME), &[LAUNCH]));
-        if state {
-            text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
-        }
-    } else {
-        text.push_str(&format!(
-            "ld.param.u64 %crc_state, [{STATE_PARAM}];\nld.local.u64 %crc_me, [%crc_state];\n"
-        ));
-    }
     if shared {
         let block = size_of::<LaunchBlock>();
         text.push_str(&field(
@@ -262,9 +270,13 @@ fn prologue(
             block + std::mem::offset_of!(LaunchBlock, index_mask),
         ));
         text.push_str("shl.b64 %crc_slot_mask, %crc_slot_mask, 3;\n");
-        text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
-        let shared = ("b64", "%crc_next");
-        text.push_str(&call("slot", Some(("b64", "%crc_slot")), &[shared, ME]));
+        if function.entry {
+            text.push_str(&entry.slot("%crc_slot", "%crc_slot_mask"));
+        } else {
+            text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
+            let shared = ("b64", "%crc_next");
+            text.push_str(&call("slot", Some(("b64", "%crc_slot")), &[shared, ME]));
+        }
     }
     text
 }

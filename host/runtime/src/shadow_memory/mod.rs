@@ -10,7 +10,9 @@ mod slots;
 
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
-use shadow::layout::{Counters, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES};
+use shadow::layout::{
+    Counters, GENERATION_SHIFT, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES,
+};
 use shadow::order::COUNTS_BYTES;
 use shadow::plan::{self, Shape};
 use shadow::rule;
@@ -338,6 +340,8 @@ impl ShadowMemory {
             warp_epoch: rule::warp_epoch(&shifts),
             compared_beside_loads: rule::compared_beside_loads(&shifts),
             row: 8 << self.index_bits,
+            generation_in_place: u64::from(self.generation) << GENERATION_SHIFT,
+            cta_step: rule::up(1, shifts.cta),
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,
