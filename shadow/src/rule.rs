@@ -454,7 +454,7 @@ pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     }
 }
 
-/// The bits of a cell that decide on [`joins_loads`]; none in a launch with grid epochs, which may be lost.
+/// The bits of a cell that decide on [`added_beside_loads`]; none in a launch with grid epochs, which may be lost.
 pub const fn compared_beside_loads(shifts: &Shifts) -> u64 {
     if shifts.grid != 64 {
         return 0;
@@ -466,7 +466,7 @@ pub const fn compared_beside_loads(shifts: &Shifts) -> u64 {
 /// What one more weak load adds to a cell that others of its CTA have only loaded since their last
 /// barrier, beside itself, by how the cell differs from the thread: several warps or several lanes. 0
 /// where it is not that: the most common case of [`only_loads`], in which [`join_loads`] shares the cell.
-pub const fn joins_loads(differs: u64, compared: u64) -> u64 {
+pub const fn added_beside_loads(differs: u64, compared: u64) -> u64 {
     let loads = classes(WEAK_LOAD);
     if differs & compared != loads & (CTA_CLASS_MASK | WARP_CLASS_MASK) {
         return 0;

@@ -106,7 +106,7 @@ impl Walk<'_> {
                         assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
                     }
                     let beside = rule::compared_beside_loads(&self.shifts);
-                    let adds = rule::joins_loads(cell ^ me_here, beside);
+                    let adds = rule::added_beside_loads(cell ^ me_here, beside);
                     if load && adds != 0 {
                         assert_eq!((outcome.next, outcome.verdict), (cell | adds, rule::OK));
                     }

@@ -103,7 +103,7 @@ fn barriers_alone_keep_clocks_converged() {
         }
     }
     let stats = engine.stats();
-    assert_eq!((stats.warps, stats.left_converged), (16, 0));
+    assert_eq!((stats.warps, stats.left_converged()), (16, 0));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn warps_are_counted_by_the_furthest_format_of_their_clocks() {
     let counts = |engine: &Engine| {
         let of = engine.stats();
         [
-            of.left_converged,
+            of.left_converged(),
             of.diverged,
             of.nested_diverged,
             of.sparse,

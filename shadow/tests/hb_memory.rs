@@ -25,7 +25,7 @@ fn memory_follows_synchronisation_and_what_is_accessed() {
     assert!(stats.accesses > 10_000_000 && stats.releases == 1000);
     // The releasing warps, of which one lane has fenced; nobody has observed a release.
     assert_eq!(
-        (stats.warps, stats.left_converged, stats.sparse),
+        (stats.warps, stats.left_converged(), stats.sparse),
         (8000, 1000, 0)
     );
     assert!(peak < 24 * MIB, "{peak} bytes");

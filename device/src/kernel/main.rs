@@ -299,7 +299,7 @@ pub unsafe extern "C" fn __cudarun_slow(
 /// One weak load of one granule, where witnesses have no stamps: enters the cell in few steps where
 /// nothing but loads may happen at the same time (`rule::only_loads`), and else asks
 /// [`__cudarun_slow`]. Fewest are needed beside loads of the same CTA, since its last barrier
-/// (`rule::joins_loads`): of those who come at once, one enters itself.
+/// (`rule::added_beside_loads`): of those who come at once, one enters itself.
 ///
 /// `cell_at` is the address of the cell, `who` is `me` with the granule's tag.
 #[inline(never)]
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn __cudarun_load(
     unsafe {
         let cell = load_cell(cell_at);
         let inside = address - (*launch).window_base < (*launch).window_bytes;
-        let adds = rule::joins_loads(cell ^ who, (*launch).compared_beside_loads);
+        let adds = rule::added_beside_loads(cell ^ who, (*launch).compared_beside_loads);
         if inside & (adds != 0) {
             let next = cell | adds;
             if next == cell {

@@ -75,7 +75,7 @@ impl Judged {
             accesses: stats.accesses,
             synchronisations: stats.synchronisations,
             warps: stats.warps,
-            left_converged: stats.left_converged,
+            left_converged: stats.left_converged(),
             diverged: stats.diverged,
             nested_diverged: stats.nested_diverged,
             sparse: stats.sparse,

@@ -68,6 +68,11 @@ impl Cta {
 }
 
 impl Stats {
+    /// Warps that were ever in a format other than [`Format::Converged`].
+    pub fn left_converged(&self) -> u64 {
+        self.diverged + self.nested_diverged + self.sparse
+    }
+
     /// The warps whose worst format is this one, where they are counted.
     fn of(&mut self, format: Format) -> Option<&mut u64> {
         match format {
@@ -106,7 +111,6 @@ impl Engine {
         let now = Some(lanes.format(existing));
         if now > *worst {
             let before = core::mem::replace(worst, now);
-            self.stats.left_converged += u64::from(before == Some(Format::Converged));
             if let Some(count) = before.and_then(|format| self.stats.of(format)) {
                 *count -= 1;
             }

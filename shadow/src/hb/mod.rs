@@ -206,8 +206,6 @@ pub struct Stats {
     pub synchronisations: u64,
     /// Warps that did anything.
     pub warps: u64,
-    /// Warps that were ever in a format other than [`Format::Converged`]: the sum of the next three.
-    pub left_converged: u64,
     /// Warps that were in [`Format::Diverged`] at most.
     pub diverged: u64,
     /// Warps that were in [`Format::NestedDiverged`] at most.

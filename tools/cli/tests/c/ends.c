@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver.h"
+#include "calls.h"
 #include "ends.h"
 
 static void own(int signal) {

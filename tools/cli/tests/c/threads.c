@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver.h"
+#include "calls.h"
 #include "threads.h"
 
 /* Threads of the simulated device. */

@@ -1,13 +1,9 @@
-/* What the programs of this folder share: two kernels, and macros that end the program when something goes wrong. In
-   `racy` all threads store to one word, in `fine` each adds to its own; `word` is a variable. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* What the programs of this folder share: two kernels, and a macro that ends the program when something is not as it
+   must be. In `racy` all threads store to one word, in `fine` each adds to its own; `word` is a variable. */
 #include <string.h>
 
-typedef int CUresult;
-typedef void *H;
-typedef uint64_t P;
+#include "driver.h"
+
 /* What cuLaunchKernelEx wants to know. */
 typedef struct {
     unsigned gx, gy, gz, bx, by, bz, shared;
@@ -37,14 +33,6 @@ static const char ptx[] =
     "    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
     "    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;\n}\n";
 
-#define CHECK(e)                                                                                                      \
-    do {                                                                                                              \
-        CUresult r_ = (e);                                                                                            \
-        if (r_) {                                                                                                     \
-            printf("line %d: %s = %d\n", __LINE__, #e, r_);                                                           \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
-    } while (0)
 #define MUST(e)                                                                                                       \
     do {                                                                                                              \
         if (!(e)) {                                                                                                   \
