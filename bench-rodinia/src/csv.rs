@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::figures::{Checked, Named, RATIOS, Row, Side};
 
 /// What is known of one way to run it, by heading.
-const SIDE: [Named<Side, Option<String>>; 12] = [
+const SIDE: [Named<Side, Option<String>>; 13] = [
     ("device", |s| Some(format!("{:?}", s.device).to_lowercase())),
     ("launches", |s| Some(s.launches.to_string())),
     ("kernel_seconds", |s| Some(s.kernel_seconds?.to_string())),
@@ -18,6 +18,9 @@ const SIDE: [Named<Side, Option<String>>; 12] = [
     }),
     ("global_sectors", |s| {
         Some(s.counts?.global_sectors.to_string())
+    }),
+    ("device_fences", |s| {
+        Some(s.counts?.device_fences.to_string())
     }),
     ("program_bytes", |s| Some(s.program_bytes.to_string())),
     ("resident_bytes", |s| Some(s.resident_bytes.to_string())),

@@ -73,6 +73,8 @@ pub(crate) struct Counts {
     pub(crate) thread_instructions: u64,
     /// 32-byte sectors of global memory that the accesses touched.
     pub(crate) global_sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope.
+    pub(crate) device_fences: u64,
 }
 
 /// Checked over unchecked; none where either is not known, or nothing.
@@ -151,6 +153,7 @@ pub(crate) mod tests {
                 warp_instructions,
                 thread_instructions: 32 * warp_instructions,
                 global_sectors: 0,
+                device_fences: 0,
             }),
             launches: 1,
             program_bytes: 4096,

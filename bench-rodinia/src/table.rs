@@ -74,7 +74,7 @@ const TIMES: [Column; 9] = [
     },
 ];
 
-const COUNTS: [Column; 9] = [
+const COUNTS: [Column; 11] = [
     Column {
         heading: "warp-instructions",
         cell: |row| {
@@ -130,6 +130,16 @@ const COUNTS: [Column; 9] = [
         heading: "ratio",
         cell: |row| ratio(row, |side| Some(side.counts?.global_sectors as f64)).map(times),
         mean: Some("global_sectors"),
+    },
+    Column {
+        heading: "fences",
+        cell: |row| Some(row.unchecked.as_ref()?.counts?.device_fences.to_string()),
+        mean: None,
+    },
+    Column {
+        heading: "checked",
+        cell: |row| Some(row.checked.as_ref()?.side.counts?.device_fences.to_string()),
+        mean: None,
     },
     Column {
         heading: "program's memory",
@@ -202,7 +212,7 @@ pub(crate) fn render(rows: &[Row]) -> String {
     };
     let mut text = format!("{clock}; ratios are checked over unchecked.\n\n");
     text += &table(rows, &TIMES);
-    text += "\n\nExecuted warp-instructions, 32-byte sectors of global memory, and memory.\n\n";
+    text += "\n\nExecuted warp-instructions, 32-byte sectors of global memory, fences (acquires and releases too) of gpu or sys scope, and memory.\n\n";
     text += &table(rows, &COUNTS);
     text += "\n\nTime of single launches.\n\n";
     text += &table(rows, &LATENCIES);

@@ -5,14 +5,22 @@
 //! that others may do, so nothing else needs to be remembered.
 //! So is a weak store to what the CTA alone has touched, before its last barrier, and a weak load of
 //! what it has only loaded there (`rule::claimed_before_barrier`).
-//! So the cell is marked busy by one compare-and-swap, gets its one witness, and is published, as
-//! the called check does it; whoever comes meanwhile finds it busy, and waits in the called check.
+//! So the cell is changed by one compare-and-swap, and gets its one witness behind that.
+//! No fence stands between the two, because one of gpu scope costs a GPU more than all the rest: an
+//! acquire empties the multiprocessor's first cache, and a release waits for all stores before it.
+//! Instead the witness tells which cell it belongs to (`layout::sole_witness`), and the called check,
+//! which alone reads witnesses, waits until it is there.
+//! No witness that was entered for an earlier cell comes late: whoever claims comes after a launch, a barrier
+//! or an own access that is ordered behind it, and whoever does not claim has waited for it.
+//! Lanes that came too late part from those that claim only then, so that they need not wait for them.
 //! This code waits for nobody: where anything else is the case, the called check is left to decide.
 //! In shared memory that includes a busy cell, of whatever barrier epoch it is.
 
 use std::mem::offset_of;
 
-use shadow::layout::{BUSY, GENERATION_MASK, LaunchBlock, sole_witness};
+use shadow::layout::{
+    BUSY, GENERATION_MASK, LaunchBlock, WITNESS_CELL_FACTOR, sole_witness_of_any,
+};
 use shadow::rule;
 
 use crate::paste::literal;
@@ -31,7 +39,7 @@ pub struct Claim<'a> {
     pub scratch: [&'a str; 2],
     /// A predicate.
     pub predicate: &'a str,
-    /// Kind of the access.
+    /// Kind of the access, one that `rule::claims`.
     pub kind: u32,
     /// The access's site.
     pub site: u32,
@@ -92,18 +100,20 @@ impl Claim<'_> {
         text.push_str(&format!(
             "@!{p} bra {not};\n\
              or.b64 {a}, {who}, {fresh};\n\
-             or.b64 {b}, {a}, {BUSY};\n\
-             atom.acquire.gpu.global.cas.b64 {b}, [%crc_at], %crc_cell, {b};\n\
-             setp.ne.u64 {p}, {b}, %crc_cell;\n\
-             @{p} bra {not};\n\
+             atom.relaxed.gpu.global.cas.b64 {b}, [%crc_at], %crc_cell, {a};\n\
+             setp.eq.u64 {p}, {b}, %crc_cell;\n\
              ld.global.u64 {b}, [{launch}+{to_witness}];\n\
              add.s64 {b}, {b}, %crc_at;\n\
-             st.relaxed.gpu.global.u64 [{b}], {witness};\n\
-             st.release.gpu.global.u64 [%crc_at], {a};\n",
+             mul.lo.u64 {a}, {a}, {factor};\n\
+             shr.u64 {a}, {a}, 32;\n\
+             or.b64 {a}, {a}, {witness};\n\
+             @{p} st.relaxed.gpu.global.u64 [{b}], {a};\n\
+             @!{p} bra {not};\n",
             fresh = literal(rule::classes(self.kind)),
             launch = self.launch,
             to_witness = block + offset_of!(LaunchBlock, to_witness),
-            witness = literal(sole_witness(self.site, write)),
+            factor = literal(WITNESS_CELL_FACTOR),
+            witness = literal(sole_witness_of_any(self.site, write)),
         ));
         text
     }

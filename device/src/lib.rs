@@ -14,6 +14,7 @@
 //! | `__cudarun_order(launch, releases, acquires)` | before what may order threads unseen by the epochs, in `fast` mode |
 //! | `__cudarun_slow(launch, me, address, site, access)` | when the fast path did not settle an access |
 //! | `__cudarun_load(launch, me, address, site, access, cell_at, who)` | likewise, for weak loads |
+//! | `__cudarun_await_witness(first, cell) -> witness` | by these, when a cell was claimed in place a moment ago |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
 //! | `__cudarun_slot(launch, me) -> cells` | function entry, where shared memory is accessed |
 //! | `__cudarun_cluster_place(launch, address, rank) -> address` | for shared memory, in kernels that reach that of other CTAs |
@@ -38,7 +39,7 @@ use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 pub use claim::Claim;
 pub use entry::Entry;
 pub use pass::Pass;
-pub use paste::{Fast, FastArguments, FastShared, FastSharedArguments};
+pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments};
 
 /// The compiled device code, as `cargo xtask device` wrote it.
 pub const PTX: &str = include_str!("../check.ptx");
@@ -173,8 +174,10 @@ mod tests {
             address: "%address",
             granule_log2: 2,
             kind: rule::WEAK_STORE,
+            load: CellLoad::Fresh,
         });
         assert!(!text.contains("param"), "{text}");
+        assert!(text.contains("\nld.relaxed.gpu.global.u64 "), "{text}");
         for name in [
             "%cells",
             "%base",
@@ -203,7 +206,9 @@ mod tests {
             address: "%address",
             granule_log2: 2,
             kind: rule::WEAK_STORE,
+            load: CellLoad::Cached,
         });
+        assert!(text.contains("\nld.relaxed.cta.global.u64 "), "{text}");
         assert!(!text.contains("param"), "{text}");
         for name in [
             "%cells",
@@ -230,6 +235,7 @@ mod tests {
             "order",
             "slow",
             "load",
+            "await_witness",
             "range",
             "slot",
             "cluster_place",

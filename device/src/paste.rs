@@ -38,6 +38,32 @@ pub struct FastArguments<'a> {
     pub granule_log2: u32,
     /// Kind of the access, `shadow::rule::WEAK_LOAD` and on.
     pub kind: u32,
+    /// See [`CellLoad`].
+    pub load: CellLoad,
+}
+
+/// Where the pasted code finds a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellLoad {
+    /// Where all threads see it, in a GPU's second cache.
+    Fresh,
+    /// In the multiprocessor's own cache, if it is there: what is found may be what the cell held
+    /// earlier in the launch. Whoever was settled by that then is settled by it now, as no epoch has ended
+    /// in between (`settled_by_what_the_cell_held_before` of shadow/tests/enumeration.rs); and a
+    /// cell is claimed by a compare-and-swap, which fails.
+    /// Not where an access is dated by its cell, as for the fence rule.
+    Cached,
+}
+
+impl CellLoad {
+    /// How the device code loads a cell, and what stands for that.
+    fn instructions(self) -> [&'static str; 2] {
+        let fresh = "ld.relaxed.gpu.global";
+        match self {
+            Self::Fresh => [fresh; 2],
+            Self::Cached => [fresh, "ld.relaxed.cta.global"],
+        }
+    }
 }
 
 /// The fast path for shared memory, likewise; the predicate is that of [`Fast`].
@@ -61,6 +87,8 @@ pub struct FastSharedArguments<'a> {
     pub granule_log2: u32,
     /// Kind of the access, of gpu scope if it is strong.
     pub kind: u32,
+    /// See [`CellLoad`].
+    pub load: CellLoad,
 }
 
 /// A 64-bit literal as every assembler takes it.
@@ -97,7 +125,8 @@ impl FastShared {
             &literal(rule::shared_by_warps(kind)),
             &literal(rule::shared_by_lanes(kind)),
         ];
-        paste(Self::NAME, Self::REGISTERS, &values)
+        let [fresh, load] = arguments.load.instructions();
+        paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load)
     }
 }
 
@@ -133,7 +162,8 @@ impl Fast {
             &literal(rule::shared_by_warps(kind)),
             &literal(rule::shared_by_lanes(kind)),
         ];
-        paste(Self::NAME, Self::REGISTERS, &values)
+        let [fresh, load] = arguments.load.instructions();
+        paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load)
     }
 }
 

@@ -12,7 +12,7 @@
 //! | 15-17 | CTA class | attributes of the accesses of this barrier epoch |
 //! | 18 | grid multi | several CTAs in this launch |
 //! | 19-21 | grid class | attributes of the accesses of this launch |
-//! | 22 | busy | a thread that changed the cell is writing its site |
+//! | 22 | busy | a thread that changed the cell is writing its witnesses |
 //! | 23-30 | generation | launch modulo 255, plus 1; 0 is an empty cell |
 //! | 31-63 | who | grid epoch, tag, CTA, barrier epoch, warp epoch from high to low, with widths per launch |
 //!
@@ -45,8 +45,8 @@ pub const GRID_MULTI: u64 = 1 << 18;
 pub const GRID_CLASS_SHIFT: u32 = 19;
 /// Class of the launch, in place.
 pub const GRID_CLASS_MASK: u64 = CLASS_BITS << GRID_CLASS_SHIFT;
-/// The thread that changed the cell is still writing the site that belongs to it. The device waits
-/// for it; the rule never sees it.
+/// The thread that changed the cell is still writing the witnesses that belong to it. The device waits
+/// for it; the rule never sees it. Cells that are claimed in place are never busy.
 pub const BUSY: u64 = 1 << 22;
 /// Lowest bit of the generation.
 pub const GENERATION_SHIFT: u32 = 23;
@@ -88,10 +88,15 @@ pub const WITNESS_LOADS: u64 = 2;
 /// From the first to the last.
 pub const WITNESS_LAST: u64 = 1;
 /// In the first row: the cell stands for one access. Its thread is the cell's owner, of the witness
-/// there are only the site and [`WITNESS_SOLE_WRITE`], and the other rows hold nothing that counts.
+/// there are only the site, [`WITNESS_SOLE_WRITE`] and [`witness_cell`], and the other rows hold nothing
+/// that counts.
 pub const WITNESS_SOLE: u64 = 1 << 63;
 /// That access writes.
-pub const WITNESS_SOLE_WRITE: u64 = 1;
+pub const WITNESS_SOLE_WRITE: u64 = 1 << 33;
+/// The bits of [`witness_cell`].
+pub const WITNESS_CELL_MASK: u64 = 0xffff_ffff;
+/// What [`witness_cell`] multiplies with: 2^64 over the golden ratio, which spreads every bit upwards.
+pub const WITNESS_CELL_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Where a witness's site begins.
 pub const WITNESS_SITE_SHIFT: u32 = 34;
 /// Lowest bit of a witness's thread, and so of its lane.
@@ -109,9 +114,24 @@ pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
         | (cta & WITNESS_CTA_MASK)
 }
 
-/// The witness of the only access that a cell stands for.
-pub const fn sole_witness(site: u32, writes: bool) -> u64 {
-    WITNESS_SOLE | (site as u64) << WITNESS_SITE_SHIFT | writes as u64
+/// The witness of the only access that `cell` stands for.
+///
+/// Code that claims a cell in place enters it behind the cell, without a fence between the two; so it
+/// tells which cell it belongs to, and whoever reads it waits until it is there.
+pub const fn sole_witness(site: u32, writes: bool, cell: u64) -> u64 {
+    sole_witness_of_any(site, writes) | witness_cell(cell)
+}
+
+/// Likewise, without the bits that tell the cell.
+pub const fn sole_witness_of_any(site: u32, writes: bool) -> u64 {
+    let does = if writes { WITNESS_SOLE_WRITE } else { 0 };
+    WITNESS_SOLE | (site as u64) << WITNESS_SITE_SHIFT | does
+}
+
+/// 32 bits that tell a cell from those that its place has held before: the upper half of the product with
+/// [`WITNESS_CELL_FACTOR`], modulo 2^64.
+pub const fn witness_cell(cell: u64) -> u64 {
+    ((cell as u128 * WITNESS_CELL_FACTOR as u128) >> 32u32) as u64 & WITNESS_CELL_MASK
 }
 
 /// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
@@ -424,6 +444,22 @@ mod tests {
             assert_eq!(pair % 16, 0);
         }
         assert_eq!(offset_of!(Record, site), 24);
+    }
+
+    #[test]
+    fn a_sole_witness_tells_its_cell() {
+        let cells = (0..64).flat_map(|bit| [1u64 << bit, !0 >> bit, 0x0123_4567_89ab_cdef << bit]);
+        for cell in cells {
+            let product = cell.wrapping_mul(WITNESS_CELL_FACTOR);
+            assert_eq!(witness_cell(cell), product >> 32, "{cell:#x}");
+            // Nor do its bits meet those of site and kind.
+            let witness = sole_witness(0x1fff_ffff, true, cell);
+            assert_eq!(witness >> WITNESS_SITE_SHIFT & 0x1fff_ffff, 0x1fff_ffff);
+            assert_eq!(
+                witness ^ witness_cell(cell),
+                sole_witness_of_any(0x1fff_ffff, true)
+            );
+        }
     }
 
     #[test]

@@ -237,6 +237,23 @@ pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
     apart || (shifts.tag == shifts.cta && above(differs, shifts.barrier) != 0)
 }
 
+/// Whether `kind` has classes that no other accesses leave: not those of narrow scope, which look like
+/// several accesses, of which the wide ones came last. Only such accesses claim a cell in place.
+pub const fn claims(kind: u32) -> bool {
+    !is_narrow(kind)
+}
+
+/// Whether an access that [claims](claims) a cell in place may have left it so. Then it stands for that
+/// one access, however it came about.
+pub const fn may_be_claimed(cell: u64) -> bool {
+    let several = GRID_MULTI | WARP_MULTI | WARP_LANE_MULTI;
+    let state = cell & (several | GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK);
+    state == classes(WEAK_LOAD)
+        || state == classes(STRONG_LOAD_GPU)
+        || state == classes(STRONG_WRITE_GPU)
+        || state == classes(WEAK_STORE)
+}
+
 /// Whether a weak store leaves nothing else to remember of `cell`: its owner is the one that stores, in
 /// the same epochs. Whatever conflicts with what the owner did before conflicts with the store.
 pub const fn is_covered(cell: u64, me: u64, kind: u32) -> bool {

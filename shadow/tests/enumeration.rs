@@ -51,6 +51,7 @@ struct Tally {
     evictions: u64,
     later_races: u64,
     later_misses: u64,
+    settled_late: u64,
 }
 
 impl Tally {
@@ -69,12 +70,17 @@ struct Walk<'a> {
     events: &'a [Event],
     shifts: Shifts,
     tally: Tally,
+    /// What the cell has held, where accesses may be settled by that too; empty where not.
+    held: Vec<u64>,
 }
 
 impl Walk<'_> {
     fn step(&mut self, cell: u64, me: &[u64], oracles: &mut Oracles<'_>, blurred: bool, left: u32) {
         if left == 0 {
             return;
+        }
+        if !self.held.is_empty() {
+            self.held.push(cell);
         }
         for index in 0..self.events.len() {
             match self.events[index] {
@@ -116,8 +122,16 @@ impl Walk<'_> {
                         let alone = me_here | rule::classes(kind);
                         assert_eq!((outcome.next, outcome.verdict), (alone, rule::OK));
                     }
-                    let blurred = blurred || races || outcome.verdict != rule::OK;
-                    self.step(outcome.next, me, oracles, blurred, left - 1);
+                    // What one access may claim in place stands for one access, however it came about.
+                    let alone = me_here | rule::classes(kind);
+                    if rule::may_be_claimed(outcome.next) {
+                        assert!([cell, alone].contains(&outcome.next));
+                    }
+                    let late = blurred || races || outcome.verdict != rule::OK;
+                    self.step(outcome.next, me, oracles, late, left - 1);
+                    self.settle_late(cell, me_here, kind, (races, blurred), |walk, late| {
+                        walk.step(cell, me, oracles, late, left - 1);
+                    });
                     oracles[granule].undo();
                 }
                 Event::GridBarrier => {
@@ -142,6 +156,27 @@ impl Walk<'_> {
                     self.barrier(cell, me, oracles, blurred, left, joins, pass);
                 }
             }
+        }
+        if !self.held.is_empty() {
+            self.held.pop();
+        }
+    }
+
+    /// The access as it is if the device's fast path finds what the cell held before in its
+    /// multiprocessor's cache, and settles the access by that.
+    fn settle_late(
+        &mut self,
+        cell: u64,
+        me: u64,
+        kind: u32,
+        (races, blurred): (bool, bool),
+        mut go_on: impl FnMut(&mut Self, bool),
+    ) {
+        let settles = |&held: &u64| held != cell && passes_fast(held, me, kind, &self.shifts);
+        if self.held.iter().any(settles) {
+            assert!(!races || blurred, "missed the first race");
+            self.tally.settled_late += u64::from(!blurred);
+            go_on(self, blurred || races);
         }
     }
 
@@ -243,7 +278,6 @@ fn passes_fast_shared(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
         || differs & rule::COMPARED_BY_LANES == rule::shared_by_lanes(kind)
 }
 
-#[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]
 fn walk(
     name: &str,
     (widths, shifts): (&Widths, Shifts),
@@ -251,6 +285,26 @@ fn walk(
     kinds: &[u32],
     barriers: &[Event],
     length: u32,
+) -> Tally {
+    walk_back(
+        name,
+        (widths, shifts),
+        places,
+        kinds,
+        barriers,
+        (length, false),
+    )
+}
+
+/// Likewise; with `late`, accesses may also be settled by what the cell has held before.
+#[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]
+fn walk_back(
+    name: &str,
+    (widths, shifts): (&Widths, Shifts),
+    places: &[Place],
+    kinds: &[u32],
+    barriers: &[Event],
+    (length, late): (u32, bool),
 ) -> Tally {
     let mut events = barriers.to_vec();
     for granule in 0..1 << widths.tag {
@@ -278,6 +332,7 @@ fn walk(
         events: &events,
         shifts,
         tally: Tally::default(),
+        held: if late { vec![0] } else { Vec::new() },
     };
     let mut oracles = [Oracle::new(places), Oracle::new(places)];
     walk.step(0, &me, &mut oracles, false, length);
@@ -397,6 +452,21 @@ fn five_events_of_lanes_and_warp_barriers() {
         );
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.undecided, 0);
+    }
+}
+
+#[test]
+fn settled_by_what_the_cell_held_before() {
+    for (name, places, barriers) in [
+        ("late, warps", WARPS, &CTA_BARRIERS[..]),
+        ("late, lanes", LANES, &ALL_BARRIERS),
+        ("late, one CTA", ONE_CTA, &ALL_BARRIERS),
+    ] {
+        for kinds in [&KINDS[..], &ALL_KINDS] {
+            let widths = (&WIDTHS, WIDTHS.shifts());
+            let tally = walk_back(name, widths, &places, kinds, barriers, (5, true));
+            assert!(tally.settled_late > 1_000, "{tally:?}");
+        }
     }
 }
 

@@ -40,12 +40,12 @@ macro_rules! operator {
 
 operator!("add", Add, add, +, u32, u32; u64, u64;);
 operator!("sub", Sub, sub, -, u32, u32; u64, u64;);
-operator!("mul", Mul, mul, *, u32, u32; u64, u64;);
+operator!("mul", Mul, mul, *, u32, u32; u64, u64; u128, u128;);
 operator!("bitand", BitAnd, bitand, &, u32, u32; u64, u64; bool, bool;);
 operator!("bitor", BitOr, bitor, |, u32, u32; u64, u64; bool, bool;);
 operator!("bitxor", BitXor, bitxor, ^, u32, u32; u64, u64;);
 operator!("shl", Shl, shl, <<, u32, u32; u64, u32;);
-operator!("shr", Shr, shr, >>, u32, u32; u64, u32;);
+operator!("shr", Shr, shr, >>, u32, u32; u64, u32; u128, u32;);
 
 #[lang = "not"]
 pub const trait Not {
@@ -97,3 +97,4 @@ macro_rules! compare {
     )*};
 }
 compare!(u32 u64 bool);
+impl Copy for u128 {}

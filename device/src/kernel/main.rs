@@ -264,6 +264,7 @@ pub unsafe extern "C" fn __cudarun_slow(
             stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << 3u32) },
             row: (*launch).row,
             tag,
+            near: slots != 0,
         };
         // Lanes that do the same to the same granule do not fight over its cell: the first goes
         // ahead and enters itself, and one other that stands for all the others: unless that one
@@ -314,7 +315,9 @@ pub unsafe extern "C" fn __cudarun_load(
     who: u64,
 ) {
     unsafe {
-        let cell = load_cell(cell_at);
+        let cell = load_relaxed(cell_at);
+        // There are no clusters where this is called.
+        let near = access & ACCESS_SHARED != 0;
         let inside = address - (*launch).window_base < (*launch).window_bytes;
         let adds = rule::added_beside_loads(cell ^ who, (*launch).compared_beside_loads);
         if inside & (adds != 0) {
@@ -322,7 +325,7 @@ pub unsafe extern "C" fn __cudarun_load(
             if next == cell {
                 return;
             }
-            let seen = compare_and_swap(cell_at, cell, next | BUSY);
+            let seen = swap_near(cell_at, cell, next | BUSY);
             if seen != cell {
                 // Somebody else of the CTA, or lane of the warp, was as far, and enters itself: for a third
                 // the rule changes nothing. A barrier waits for that thread too.
@@ -335,7 +338,7 @@ pub unsafe extern "C" fn __cudarun_load(
             let cta = shr(me, (*launch).cta_shift);
             let at = cell_at + (*launch).to_witness;
             witness::remember_load_beside(at, (*launch).row, cell, witness::of_cta(site, me, cta));
-            publish_cell(cell_at, next);
+            publish(cell_at, next, near);
             return;
         }
         let shifts = shifts(launch);
@@ -356,7 +359,14 @@ pub unsafe extern "C" fn __cudarun_load(
         if begins & (others != 0) {
             next = next | WARP_LANE_MULTI;
         }
-        if next == cell || compare_and_swap(cell_at, cell, next | BUSY) != cell {
+        let seen = if next == cell {
+            !cell
+        } else if near {
+            swap_near(cell_at, cell, next | BUSY)
+        } else {
+            compare_and_swap(cell_at, cell, next | BUSY)
+        };
+        if seen != cell {
             __cudarun_slow(launch, me, address, site, access);
             if others != 0 {
                 __cudarun_slow(launch, me & !LANE_MASK | other, address, site, access);
@@ -369,6 +379,7 @@ pub unsafe extern "C" fn __cudarun_load(
             stamps: 0,
             row: (*launch).row,
             tag: who ^ me,
+            near,
         };
         let last = mine & !(LANE_MASK << WITNESS_LANE_SHIFT) | other << WITNESS_LANE_SHIFT;
         if !begins {
@@ -377,11 +388,11 @@ pub unsafe extern "C" fn __cudarun_load(
             // Other CTAs may still conflict with what this one wrote before its last barrier.
             witness::begin_loads(&at, &shifts, cell, mine, if others == 0 { mine } else { last });
         } else if others == 0 {
-            witness::remember_alone(&at, false, mine, 0);
+            witness::remember_alone(&at, next, false, mine, 0);
         } else {
             witness::remember_loads(&at, mine, last);
         }
-        publish_cell(cell_at, next);
+        publish(cell_at, next, near);
     }
 }
 
@@ -405,11 +416,11 @@ struct Access {
 unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witnesses: &witness::At, by: &Access) {
     unsafe {
         let (me, kind) = (by.me, by.access & ACCESS_KIND_MASK);
-        let mut cell = load_cell(cell_at);
+        let mut cell = load_relaxed(cell_at);
         loop {
             // A busy cell of an earlier launch belongs to a thread that was killed.
             if cell & BUSY != 0 && (cell ^ me) & GENERATION_MASK == 0 {
-                cell = load_cell(cell_at);
+                cell = load_relaxed(cell_at);
                 continue;
             }
             let outcome = rule::access(cell & !BUSY, me, kind, shifts);
@@ -418,34 +429,46 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                     return;
                 }
                 // The witnesses are the cell's own unless it changes meanwhile.
-                let other = witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine);
-                let seen = load_cell(cell_at);
+                let mut seen = load_cell(cell_at);
                 if seen == cell {
-                    settle(launch, outcome.verdict, cell, other, by);
-                    return;
+                    let was = (cell, witnesses.sole(cell));
+                    let other = witness::partner(witnesses, shifts, outcome.verdict, was, kind, by.mine);
+                    seen = load_cell(cell_at);
+                    if seen == cell {
+                        settle(launch, outcome.verdict, cell, other, by);
+                        return;
+                    }
                 }
                 cell = seen;
                 continue;
             }
-            let seen = compare_and_swap(cell_at, cell, outcome.next | BUSY);
+            let seen = if witnesses.near {
+                swap_near(cell_at, cell, outcome.next | BUSY)
+            } else {
+                compare_and_swap(cell_at, cell, outcome.next | BUSY)
+            };
             if seen != cell {
                 cell = seen;
                 continue;
             }
-            // Nobody else touches the witnesses of a busy cell.
+            let alone = outcome.next == me | rule::classes(kind);
+            // Nobody else touches the witnesses of a busy cell, once one that is on its way is there. What is
+            // over has come, and does not count.
+            let over = alone & (outcome.verdict == rule::OK);
+            let was = (cell, if over { 0 } else { witnesses.sole(cell) });
             let other = if outcome.verdict == rule::OK {
                 witness::NOBODY
             } else {
-                witness::partner(witnesses, shifts, outcome.verdict, cell, kind, by.mine)
+                witness::partner(witnesses, shifts, outcome.verdict, was, kind, by.mine)
             };
             let write = kind > rule::STRONG_LOAD_CTA;
             // A cell that is not decided on may still stand for what other CTAs can conflict with.
-            if outcome.next == me | rule::classes(kind) {
-                witness::remember_alone(witnesses, write, by.mine, by.stamp);
+            if alone {
+                witness::remember_alone(witnesses, outcome.next, write, by.mine, by.stamp);
             } else {
-                witness::remember(witnesses, shifts, cell, outcome.next, write, by.mine, by.stamp);
+                witness::remember(witnesses, shifts, was, outcome.next, write, by.mine, by.stamp);
             }
-            publish_cell(cell_at, outcome.next);
+            publish(cell_at, outcome.next, witnesses.near);
             settle(launch, outcome.verdict, cell, other, by);
             return;
         }

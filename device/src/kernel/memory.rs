@@ -82,6 +82,28 @@ pub fn load_cell(at: u64) -> u64 {
     value
 }
 
+/// [`compare_and_swap`] of a cell whose witnesses only threads of the CTA have entered.
+#[inline(always)]
+pub fn swap_near(at: u64, old: u64, new: u64) -> u64 {
+    let seen: u64;
+    unsafe {
+        asm!("atom.relaxed.gpu.global.cas.b64 {0}, [{1}], {2}, {3};", "fence.acq_rel.cta;",
+            out(reg64) seen, in(reg64) at, in(reg64) old, in(reg64) new)
+    };
+    seen
+}
+
+/// [`publish_cell`]; `near` where no thread of another CTA asks for its witnesses.
+#[inline(always)]
+pub fn publish(at: u64, value: u64, near: bool) {
+    if !near {
+        return publish_cell(at, value);
+    }
+    unsafe {
+        asm!("fence.acq_rel.cta;", "st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value)
+    };
+}
+
 /// Release, so that the witnesses written before it are seen with the cell.
 pub fn publish_cell(at: u64, value: u64) {
     unsafe { asm!("st.release.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };

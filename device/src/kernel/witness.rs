@@ -14,12 +14,16 @@ pub struct At {
     pub row: u64,
     /// The tag of the granule, in place.
     pub tag: u64,
+    /// No thread of another CTA asks for them.
+    pub near: bool,
 }
 
 impl At {
+    /// One of several witnesses.
     #[inline(always)]
     fn witness(&self, row: u64) -> u64 {
-        load_relaxed(self.witnesses + row * self.row)
+        let witness = load_relaxed(self.witnesses + row * self.row);
+        if witness & WITNESS_SOLE == 0 { witness } else { 0 }
     }
 
     #[inline(always)]
@@ -38,8 +42,59 @@ impl At {
     /// The witness of the only access that `cell` stands for.
     #[inline(always)]
     fn whole(&self, sole: u64, cell: u64, shifts: &Shifts) -> u64 {
+        if sole == WITNESS_SOLE {
+            return 0;
+        }
         of((sole >> WITNESS_SITE_SHIFT) as u32, cell ^ self.tag, shifts)
     }
+
+    /// See [`sole`].
+    #[inline(always)]
+    pub fn sole(&self, cell: u64) -> u64 {
+        sole(self.witnesses, cell)
+    }
+}
+
+/// How often a witness that is on its way is looked for. It comes at once, unless launches overlap and have
+/// lost it.
+const MOST_LOOKS: u32 = 4096;
+
+/// What the first row, at `first`, holds of the only access that `cell` stands for; 0 if it stands for several,
+/// and nothing but [`WITNESS_SOLE`] if that witness is lost.
+///
+/// Whoever claims a cell in place enters the witness behind the cell, so it may be on its way: then this
+/// waits for it.
+#[inline(always)]
+fn sole(first: u64, cell: u64) -> u64 {
+    let witness = load_relaxed(first);
+    if is_sole_of(witness, cell) {
+        witness
+    } else if rule::may_be_claimed(cell) {
+        unsafe { __cudarun_await_witness(first, cell) }
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+fn is_sole_of(witness: u64, cell: u64) -> bool {
+    (witness & (WITNESS_SOLE | WITNESS_CELL_MASK)) == (WITNESS_SOLE | witness_cell(cell))
+}
+
+/// The witness at `first` of the only access that `cell` stands for, once it is there; [`WITNESS_SOLE`] if it
+/// does not come.
+#[inline(never)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cudarun_await_witness(first: u64, cell: u64) -> u64 {
+    let mut left = MOST_LOOKS;
+    while left != 0 {
+        let witness = load_relaxed(first);
+        if is_sole_of(witness, cell) {
+            return witness;
+        }
+        left = left - 1;
+    }
+    WITNESS_SOLE
 }
 
 /// The other side of a conflict, and its stamp.
@@ -76,10 +131,10 @@ pub fn class(verdict: u32, cell: u64) -> u64 {
     cell >> shift & CLASS_BITS
 }
 
-/// The earlier access that `kind` conflicts with; not the asking thread's own if there is another.
-pub fn partner(at: &At, shifts: &Shifts, verdict: u32, cell: u64, kind: u32, mine: u64) -> Other {
-    let sole = at.witness(0);
-    if sole & WITNESS_SOLE != 0 {
+/// The earlier access that `kind` conflicts with; not the asking thread's own if there is another. `sole` as
+/// [`sole`] gives it.
+pub fn partner(at: &At, shifts: &Shifts, verdict: u32, (cell, sole): (u64, u64), kind: u32, mine: u64) -> Other {
+    if sole != 0 {
         return Other { witness: at.whole(sole, cell, shifts), stamp: at.stamp(0) };
     }
     let class = class(verdict, cell);
@@ -99,16 +154,16 @@ pub fn partner(at: &At, shifts: &Shifts, verdict: u32, cell: u64, kind: u32, min
     Other { witness: at.witness(row), stamp: at.stamp(row) }
 }
 
-/// Enters the one access that the cell stands for.
-pub fn remember_alone(at: &At, write: bool, mine: u64, stamp: u64) {
-    at.enter(0, sole_witness((mine >> WITNESS_SITE_SHIFT) as u32, write), stamp);
+/// Enters the one access that `next` stands for.
+pub fn remember_alone(at: &At, next: u64, write: bool, mine: u64, stamp: u64) {
+    at.enter(0, sole_witness((mine >> WITNESS_SITE_SHIFT) as u32, write, next), stamp);
 }
 
 /// Enters a load that shares a cell of which only loads are remembered.
 #[inline(always)]
 pub fn remember_one_more(at: &At, shifts: &Shifts, before: u64, mine: u64) {
-    let sole = at.witness(0);
-    if sole & WITNESS_SOLE != 0 {
+    let sole = at.sole(before);
+    if sole != 0 {
         remember_loads(at, at.whole(sole, before, shifts), mine);
     } else {
         at.enter(WITNESS_LOADS + WITNESS_LAST, mine, 0);
@@ -119,13 +174,16 @@ pub fn remember_one_more(at: &At, shifts: &Shifts, before: u64, mine: u64) {
 /// no stamps. `at` is the address of the first witness, `row` as in [`At`].
 #[inline(always)]
 pub fn remember_load_beside(at: u64, row: u64, before: u64, mine: u64) {
-    let sole = load_relaxed(at);
     let loads = at + row * WITNESS_LOADS;
-    if sole & WITNESS_SOLE != 0 {
-        let first = of_cta((sole >> WITNESS_SITE_SHIFT) as u32, before, mine);
-        store_relaxed(at, 0);
-        store_relaxed(at + row, 0);
-        store_relaxed(loads, first);
+    if before & (WARP_MULTI | WARP_LANE_MULTI) == 0 {
+        let sole = sole(at, before);
+        if sole != 0 {
+            // Of a lost one that is the thread alone.
+            let first = of_cta((sole >> WITNESS_SITE_SHIFT) as u32, before, mine);
+            store_relaxed(at, 0);
+            store_relaxed(at + row, 0);
+            store_relaxed(loads, first);
+        }
     }
     store_relaxed(loads + row * WITNESS_LAST, mine);
 }
@@ -143,8 +201,8 @@ pub fn remember_loads(at: &At, first: u64, last: u64) {
 /// place of all earlier loads.
 #[inline(always)]
 pub fn begin_loads(at: &At, shifts: &Shifts, before: u64, first: u64, last: u64) {
-    let sole = at.witness(0);
-    if sole & WITNESS_SOLE != 0 {
+    let sole = at.sole(before);
+    if sole != 0 {
         let write = at.whole(sole, before, shifts);
         at.enter(WITNESS_WRITES, write, 0);
         at.enter(WITNESS_WRITES + WITNESS_LAST, write, 0);
@@ -153,10 +211,10 @@ pub fn begin_loads(at: &At, shifts: &Shifts, before: u64, first: u64, last: u64)
     at.enter(WITNESS_LOADS + WITNESS_LAST, last, 0);
 }
 
-/// Enters an access that made the cell `next`, where it stood for others before.
-pub fn remember(at: &At, shifts: &Shifts, before: u64, next: u64, write: bool, mine: u64, stamp: u64) {
-    let sole = at.witness(0);
-    if sole & WITNESS_SOLE != 0 {
+/// Enters an access that made the cell `next`, where it stood for others before. `sole` is what [`sole`] gives
+/// of that.
+pub fn remember(at: &At, shifts: &Shifts, (before, sole): (u64, u64), next: u64, write: bool, mine: u64, stamp: u64) {
+    if sole != 0 {
         let (witness, stamp) = (at.whole(sole, before, shifts), at.stamp(0));
         let (own, others) = rows(sole & WITNESS_SOLE_WRITE != 0);
         at.enter(own, witness, stamp);

@@ -265,6 +265,7 @@ impl Checker {
         launch.warp_instructions = outcome.warp_instructions;
         launch.thread_instructions = outcome.thread_instructions;
         launch.sectors = outcome.sectors;
+        launch.device_fences = outcome.device_fences;
         launch.error = outcome.error;
         launch.unsupported = outcome.unsupported;
         launch.deadlock = outcome.deadlock;

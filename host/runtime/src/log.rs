@@ -164,6 +164,9 @@ pub struct Launch {
     pub thread_instructions: u64,
     /// 32-byte sectors of global memory, checks included.
     pub sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope, those of checks included.
+    #[serde(default)]
+    pub device_fences: u64,
     /// Time in seconds: wall-clock time on the simulated device.
     pub seconds: f64,
     /// Bytes that the program has allocated on the device, its modules' variables included.

@@ -243,6 +243,7 @@ impl CheckedSim {
             warp_instructions: stats.warp_instructions,
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,
+            device_fences: stats.device_fences,
             error: result.as_ref().err().map(ToString::to_string),
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
             deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),

@@ -16,6 +16,8 @@ pub(crate) struct Op {
     pub(crate) guard: u32,
     /// True for the op that counts as the instruction.
     pub(crate) counts: bool,
+    /// True where it is counted as [`LaunchStats::device_fences`](crate::LaunchStats::device_fences).
+    pub(crate) fences: bool,
 }
 
 /// What an op does.

@@ -238,6 +238,7 @@ fn observers_see_accesses_and_synchronisation() {
     want.sort();
     assert_eq!(have, want);
     assert_eq!((stats.global_sectors, stats.resident_ctas), (4, 1));
+    assert_eq!(stats.device_fences, 2);
     // Six instructions before the body and seven of it, one of which only four lanes execute.
     assert_eq!(stats.warp_instructions, 2 * 13);
     assert_eq!(stats.thread_instructions, 40 * 12 + 4);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use device::{Claim, Fast, FastArguments, FastShared, FastSharedArguments};
+use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
@@ -260,12 +260,17 @@ fn in_one_space(
     (skip, label): (&str, u32),
 ) {
     let kind = kind(op, if shared { SHARED } else { GLOBAL });
+    let load = match claims {
+        true => CellLoad::Cached,
+        false => CellLoad::Fresh,
+    };
+    let claims = claims && rule::claims(kind);
     let granules = op.bytes().div_ceil(1 << granule_log2);
     let name = if shared { "slot_" } else { "" };
     let ask = format!("$crc_ask_{name}{label}");
     let inline = granules <= INLINE_GRANULES;
     for n in (0..granules).filter(|_| inline) {
-        fast(text, n << granule_log2, granule_log2, kind, shared);
+        fast(text, n << granule_log2, (granule_log2, kind, shared), load);
         let last = n + 1 == granules;
         let next = match last {
             true => skip.to_owned(),
@@ -376,7 +381,12 @@ pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: 
 
 /// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
 /// is settled.
-fn fast(text: &mut String, offset: u32, granule_log2: u32, kind: u32, shared: bool) {
+fn fast(
+    text: &mut String,
+    offset: u32,
+    (granule_log2, kind, shared): (u32, u32, bool),
+    load: CellLoad,
+) {
     let mut address = "%crc_address";
     if offset > 0 {
         address = "%crc_next";
@@ -399,6 +409,7 @@ fn fast(text: &mut String, offset: u32, granule_log2: u32, kind: u32, shared: bo
             address,
             granule_log2,
             kind,
+            load,
         }),
         true => FastShared::paste(&FastSharedArguments {
             cells: "%crc_slot",
@@ -408,6 +419,7 @@ fn fast(text: &mut String, offset: u32, granule_log2: u32, kind: u32, shared: bo
             address,
             granule_log2,
             kind,
+            load,
         }),
     });
 }

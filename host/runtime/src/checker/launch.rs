@@ -55,6 +55,8 @@ pub struct Outcome {
     pub thread_instructions: u64,
     /// 32-byte sectors of global memory.
     pub sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope.
+    pub device_fences: u64,
     /// How it failed.
     pub error: Option<String>,
     /// It has never begun, so it has left nothing.

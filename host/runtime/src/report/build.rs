@@ -283,6 +283,7 @@ impl<'a> Builder<'a> {
         stats.warp_instructions += launch.warp_instructions;
         stats.thread_instructions += launch.thread_instructions;
         stats.global_sectors += launch.sectors;
+        stats.device_fences += launch.device_fences;
         stats.launch_seconds += launch.seconds;
         stats.program_bytes = stats.program_bytes.max(launch.program_bytes);
         stats.shadow_bytes = stats.shadow_bytes.max(launch.shadow_bytes);

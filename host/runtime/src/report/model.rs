@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.5";
+pub const SCHEMA_VERSION: &str = "1.6";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -517,6 +517,8 @@ pub struct Stats {
     pub thread_instructions: u64,
     /// 32-byte sectors of global memory touched.
     pub global_sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope, issued for a warp.
+    pub device_fences: u64,
     /// Time inside launches: wall time on the simulated device, with what happens-before takes.
     pub launch_seconds: f64,
     /// Wall time that modules took to be parsed and rewritten.

@@ -57,6 +57,7 @@ impl<'m> Decoder<'_, 'm> {
             kind,
             guard: 0,
             counts: false,
+            fences: false,
         });
         Ok(())
     }

@@ -164,6 +164,7 @@ fn one(cx: &mut Decoder<'_, '_>, instruction: &Instruction) {
     }
     if let Some(last) = ops.last_mut() {
         last.counts = true;
+        last.fences = super::order::fences_device(instruction);
     }
 }
 

@@ -1,6 +1,20 @@
 //! What the order of CTAs means to a kernel.
 
+use ptx::ast::Instruction;
+use ptx::isa::{self, Scope, Semantics, SyncOp};
+
 use crate::code::{Callee, Kind, Op, Order, Place, Rmw, Special};
+
+/// Whether an instruction orders accesses for threads all over the device, or beyond.
+pub(super) fn fences_device(instruction: &Instruction) -> bool {
+    if let Some(SyncOp::Fence { scope, proxy, .. }) = isa::sync(instruction) {
+        return scope >= Scope::Gpu && !proxy;
+    }
+    isa::memory(instruction).is_some_and(|op| {
+        let orders = [Semantics::Acquire, Semantics::Release, Semantics::AcqRel];
+        op.scope >= Scope::Gpu && orders.contains(&op.sem)
+    })
+}
 
 /// What the order means to code.
 pub(super) fn of(ops: &[Op]) -> Order {
@@ -124,6 +138,44 @@ mod tests {
             ),
         ] {
             assert_eq!(order(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_fences_the_device() {
+        let fences = |text: &str| {
+            let text = format!(".version 8.0 .target sm_90 .func f() {{ {text} }}");
+            let (module, diagnostics) = ptx::parse(&text);
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
+            let bodies = module
+                .functions()
+                .filter_map(|function| function.body.as_ref());
+            let mut instructions = bodies.flat_map(|body| body.instructions());
+            instructions.any(|(_, instruction)| fences_device(instruction))
+        };
+        for text in [
+            "membar.gl;",
+            "fence.sc.sys;",
+            "fence.acq_rel.gpu;",
+            "ld.acquire.gpu.u32 %r0, [%d0];",
+            "st.release.sys.u32 [%d0], %r0;",
+            "atom.acq_rel.gpu.add.u32 %r0, [%d0], 1;",
+            "red.release.gpu.add.u32 [%d0], 1;",
+        ] {
+            assert!(fences(text), "{text}");
+        }
+        for text in [
+            "membar.cta;",
+            "fence.acq_rel.cluster;",
+            "fence.proxy.async;",
+            "ld.acquire.cta.u32 %r0, [%d0];",
+            "ld.relaxed.gpu.u32 %r0, [%d0];",
+            "ld.volatile.u32 %r0, [%d0];",
+            "st.u32 [%d0], %r0;",
+            "atom.add.u32 %r0, [%d0], 1;",
+            "bar.sync 0;",
+        ] {
+            assert!(!fences(text), "{text}");
         }
     }
 }

@@ -245,6 +245,7 @@ impl<O: Observer> Machine<'_, O> {
                     f(&mut warp.rows(&split.frame, &program.consts), args, mask);
                 }
                 Kind::Load(access) if access.strong => {
+                    self.stats.device_fences += u64::from(op.fences);
                     let at = warp.digest(split, access.address.base, &program.consts, exec);
                     self.load(cta, warp, split, access, exec)?;
                     if warp.repeats(split, exec, at, &access.rows) || spins {
@@ -252,7 +253,10 @@ impl<O: Observer> Machine<'_, O> {
                     }
                 }
                 Kind::Load(access) => self.load(cta, warp, split, access, exec)?,
-                Kind::Store(access) => self.store(cta, warp, split, access, exec)?,
+                Kind::Store(access) => {
+                    self.stats.device_fences += u64::from(op.fences);
+                    self.store(cta, warp, split, access, exec)?;
+                }
                 Kind::Branch(target) => {
                     if exec == split.mask {
                         split.pc = *target;
@@ -283,6 +287,7 @@ impl<O: Observer> Machine<'_, O> {
                         .splat(*d, exec, value);
                 }
                 Kind::Atomic(atomic) => {
+                    self.stats.device_fences += u64::from(op.fences);
                     let at = warp.digest(split, atomic.address.base, &program.consts, exec);
                     self.atomic(cta, warp, split, atomic, exec)?;
                     let looks = !atomic.results.is_empty();
@@ -332,6 +337,7 @@ impl<O: Observer> Machine<'_, O> {
                         .splat(*d, exec, u64::from(exec));
                 }
                 Kind::Fence => {
+                    self.stats.device_fences += u64::from(op.fences);
                     if self.memory.locks().is_some() {
                         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                     }

@@ -127,6 +127,7 @@ fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats
         stats.warp_instructions += part.warp_instructions;
         stats.thread_instructions += part.thread_instructions;
         stats.global_sectors += part.global_sectors;
+        stats.device_fences += part.device_fences;
         waiting.extend(groups);
     }
     let failed = team.failed.first.into_inner();
