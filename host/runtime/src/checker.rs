@@ -151,6 +151,11 @@ impl Checker {
             true => text.to_owned(),
             false => rewritten.text,
         };
+        if !bare && let Some(target) = &rewritten.raised {
+            self.note(format!(
+                "{origin}: compiled for {target}, and checked as for sm_70, whose warps do not run in step"
+            ));
+        }
         let kernels = rewritten
             .kernels
             .into_iter()

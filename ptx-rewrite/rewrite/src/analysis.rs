@@ -9,6 +9,7 @@ use crate::Config;
 use crate::edit;
 use crate::facts::{self, Facts, Puzzle, Special};
 use crate::pointers::{self, Pointers};
+use crate::target::{self, Reach};
 
 /// How many of a kernel's release-capable instructions are told.
 const RELEASES_KEPT: usize = 8;
@@ -321,14 +322,9 @@ fn refuse(module: &Module) -> Option<String> {
         let why = "kernels launched from the device are not checked";
         return Some(format!("the module uses {}: {why}", call.name));
     }
-    let sm = module
-        .target
-        .iter()
-        .find_map(|target| target.strip_prefix("sm_"));
-    let number = sm.and_then(|sm| sm.trim_end_matches(char::is_alphabetic).parse::<u32>().ok());
-    match number {
-        Some(number) if number >= 70 => None,
-        _ => Some("the target is below sm_70; build for compute_70 or later".into()),
+    match target::reach(module) {
+        Reach::Refused(why) => Some(why),
+        Reach::Far | Reach::Raised(_) => None,
     }
 }
 

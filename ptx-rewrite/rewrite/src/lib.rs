@@ -34,6 +34,7 @@ mod order;
 mod pointers;
 mod site;
 pub mod stats;
+mod target;
 
 use ptx::ast::{Diagnostic, Item, Module};
 
@@ -69,6 +70,9 @@ pub struct Rewritten {
     pub kernels: Vec<KernelInfo>,
     /// Device functions that stay unchecked, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
+    /// The target that the module was for, where its checks need a newer one: it is for sm_70 now, whose
+    /// warps do not run in step.
+    pub raised: Option<String>,
     /// Remarks about places in the original text.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -96,6 +100,7 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
             functions = device::without_sleep(&functions);
         }
         edits.insert(at, functions + &calls::no_launch());
+        rewritten.raised = target::raise(module, &mut edits);
     }
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);

@@ -297,7 +297,11 @@ fn modules_are_left_alone_with_the_reason() {
     assert!(once.kernels[0].instrumented && once.diagnostics.is_empty());
     for (text, reason) in [
         (header("5.0", "sm_60", 64), "below"),
-        (header("7.0", "sm_61", 64), "sm_70"),
+        (header("7.0", "sm_61\n, debug", 64), "sm_70"),
+        (
+            header("7.0", "sm_61", 64).replace("ret;", "vote.all.pred %p, %p; ret;"),
+            "vote without .sync",
+        ),
         (header("7.0", "sm_70", 32), "32-bit"),
         (once.text.clone(), "already"),
         (kernel.replace("%v", "%crc_v"), "already"),
@@ -309,6 +313,26 @@ fn modules_are_left_alone_with_the_reason() {
         let why = again.kernels[0].why_not.clone().unwrap_or_default();
         assert!(why.contains(reason), "{why}");
         assert_eq!(again.diagnostics[0].message, why);
+    }
+}
+
+#[test]
+fn older_targets_are_raised() {
+    for target in ["sm_52", "sm_61, debug"] {
+        let text = format!(
+            "// .target sm_10\n.version 8.0\n.target {target} // as nvcc has it\n.address_size 64\n
+             .entry k {{ .reg .u32 %v; shfl.sync.bfly.b32 %v, %v, 1, 31, -1; st.global.u32 [8], %v; ret; }}"
+        );
+        let raised = rewrite(&ptx::parse(&text).0, &Config::default());
+        assert!(raised.kernels[0].instrumented);
+        assert_eq!(raised.raised.as_deref(), target.split(',').next());
+        assert_eq!(rewrite::erase(&raised.text), text);
+        let (again, diagnostics) = ptx::parse(&raised.text);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        assert_eq!(
+            again.target.join(", "),
+            target.replace(&target[..5], "sm_70")
+        );
     }
 }
 
