@@ -63,8 +63,6 @@ pub(crate) struct Module {
     pub(crate) key: ModuleKey,
     /// Offset and length in bytes of the parameters of each kernel, without the hidden one.
     pub(crate) kernels: HashMap<String, Vec<(u32, u32)>>,
-    /// Kernels that do not say how large a block may be.
-    pub(crate) unlimited: Vec<String>,
     /// Variables that a kernel may write.
     pub(crate) variables: Vec<String>,
     /// The handle is that of a library.

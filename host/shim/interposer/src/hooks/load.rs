@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::hash::{Hash, Hasher};
 
 use driver::gpu;
 use driver::image::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
-use ptx::ast::Space;
+use ptx::ast::{Function, Space};
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
@@ -79,6 +79,8 @@ pub(super) struct Checked {
     prepared: Prepared,
     original: Source,
     module: Module,
+    /// Registers that a thread may have, if that has to be limited.
+    limit: Option<u32>,
 }
 
 impl Checked {
@@ -102,19 +104,15 @@ impl Watch {
             let params = layout.iter().map(|of| (of.offset, of.bytes)).collect();
             (entry.name.to_string(), params)
         });
-        let limits = ["maxntid", "reqntid"];
-        let unlimited = entries().filter(|entry| {
-            let limited = limits.iter().any(|name| entry.directive(name).is_some());
-            !limited
-        });
         let global = parsed
             .variables()
             .filter(|variable| variable.space == Space::Global);
+        let unlimited = entries().any(|entry| !is_limited(entry));
         Checked {
+            limit: unlimited.then_some(FEW_REGISTERS),
             module: Module {
                 key: prepared.key,
                 kernels: kernels.collect(),
-                unlimited: unlimited.map(|entry| entry.name.to_string()).collect(),
                 variables: global.map(|variable| variable.name.to_string()).collect(),
                 library,
                 told: HashSet::new(),
@@ -183,8 +181,20 @@ fn unlinked(origin: &str, errors: &[LinkError]) -> String {
 
 /// Registers with which a block of the largest size still fits a multiprocessor.
 const FEW_REGISTERS: u32 = 64;
-/// Threads of the largest block.
-const MOST_THREADS: c_int = 1024;
+/// Threads of the largest block that still fits with more: 28 warps with 72 registers, 8 more, of 65,536.
+const FEW_THREADS: u64 = 896;
+
+/// Whether every block that a kernel may have fits a multiprocessor without a limit of registers from outside:
+/// because it says itself how many it takes, or that its blocks are small. How many blocks it would like to fit
+/// (`.minnctapersm`), the compiler sees to.
+fn is_limited(entry: &Function) -> bool {
+    let bounds = ["maxntid", "reqntid"].map(|name| entry.directive(name));
+    let threads = bounds.into_iter().flatten().map(|sizes| {
+        let sizes = sizes.iter();
+        sizes.fold(1u64, |all, &size| all.saturating_mul(size))
+    });
+    entry.directive("maxnreg").is_some() || threads.min().is_some_and(|most| most <= FEW_THREADS)
+}
 
 /// What the driver is asked to load.
 #[derive(Clone, Copy)]
@@ -220,32 +230,38 @@ pub(super) fn load(
         prepared,
         original: source,
         module,
+        limit,
     } = checked;
-    let (mut result, mut handle) = match &text {
-        Some(text) => load(Ask::Checked(text, None)),
+    let (result, handle) = match text {
         None => load(Ask::Original),
-    };
-    if let Some(text) = &text {
-        let _relaxed = gpu::relaxed(real);
-        if result == CUresult::SUCCESS
-            && module.library
-            && let Err(error) = into_context(real, handle)
-        {
-            unload(handle);
-            result = error;
-        }
-        if result != CUresult::SUCCESS {
-            why = format!("its module does not load with checks: {result}");
-            (result, handle) = load(Ask::Original);
-        } else if !fits(real, handle, &module) {
-            // Slower, but every block that the program may launch can be launched.
-            let limited = load(Ask::Checked(text, Some(FEW_REGISTERS)));
-            if limited.0 == CUresult::SUCCESS {
-                unload(handle);
-                (result, handle) = limited;
+        Some(text) => {
+            let _relaxed = gpu::relaxed(real);
+            let compile = |limit| {
+                let (result, handle) = load(Ask::Checked(&text, limit));
+                if result == CUresult::SUCCESS
+                    && module.library
+                    && let Err(error) = into_context(real, handle)
+                {
+                    unload(handle);
+                    return (error, 0);
+                }
+                (result, handle)
+            };
+            // Large modules take their time, so the limit comes first: with checks nearly every module has a
+            // kernel that would take more registers.
+            let mut made = compile(limit);
+            if made.0 != CUresult::SUCCESS && limit.is_some() {
+                made = compile(None);
+            }
+            match made {
+                (CUresult::SUCCESS, _) => made,
+                (error, _) => {
+                    why = format!("its module does not load with checks: {error}");
+                    load(Ask::Original)
+                }
             }
         }
-    }
+    };
     // If the program's own image does not load either, that is the program's affair.
     if !why.is_empty() && result == CUresult::SUCCESS {
         with(|watch| {
@@ -271,19 +287,6 @@ fn into_context(real: &'static Api, library: u64) -> Result<(), CUresult> {
     }
 }
 
-/// Whether the checks leave enough registers for the largest block in every kernel that may be launched
-/// with one. What the driver does not tell counts as enough.
-fn fits(real: &'static Api, handle: u64, module: &Module) -> bool {
-    module.unlimited.iter().all(|name| {
-        let Some(function) = find(real, handle, module.library, name) else {
-            return true;
-        };
-        let most = function_attribute::MAX_THREADS_PER_BLOCK;
-        let most = super::launch::attribute(real, function, module.library, most);
-        most == 0 || most as c_int >= MOST_THREADS
-    })
-}
-
 /// The handle of a kernel by its name.
 pub(super) fn find(real: &'static Api, handle: u64, library: bool, name: &str) -> Option<u64> {
     let symbol = CString::new(name).ok()?;
@@ -298,64 +301,6 @@ pub(super) fn find(real: &'static Api, handle: u64, library: bool, name: &str) -
         }
     };
     (result == CUresult::SUCCESS).then(|| found.expose_provenance() as u64)
-}
-
-/// A program's options for the driver's compiler, as it has given them: count, options and values.
-pub(super) type Jit = (c_uint, *mut CUjit_option, *mut *mut c_void);
-
-/// Copies of such options, for several loads: the driver writes results into the array of values, over what
-/// it has read there.
-pub(super) struct JitOptions {
-    given: Jit,
-    /// None where an array is missing, which is for the driver to refuse.
-    read: Option<Vec<(CUjit_option, *mut c_void)>>,
-}
-
-impl JitOptions {
-    /// # Safety
-    /// There are `count` options and values, or none, for as long as the result lives.
-    pub(super) unsafe fn new(given: Jit) -> JitOptions {
-        let (count, names, values) = given;
-        // SAFETY: by the contract.
-        let (of, with) = unsafe { (Ptr::new(names), Ptr::new(values)) };
-        let one = |index| Some((of.at(index).get().ok()?, with.at(index).get().ok()?));
-        JitOptions {
-            given,
-            read: (0..count as usize).map(one).collect(),
-        }
-    }
-
-    /// Asks the driver for a load with these options, and with a limit of registers where the program
-    /// says nothing of them itself. After success the program finds the results where it looks for them.
-    pub(super) fn load(
-        &self,
-        limit: Option<u32>,
-        ask: impl FnOnce(c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult,
-    ) -> CUresult {
-        let Some(read) = &self.read else {
-            let (count, names, values) = self.given;
-            return ask(count, names, values);
-        };
-        let mut all = read.clone();
-        let said = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
-        if let Some(limit) = limit
-            && !all.iter().any(|(name, _)| said.contains(name))
-        {
-            // The value of this option is no pointer but the number itself.
-            let value = std::ptr::without_provenance_mut(limit as usize);
-            all.push((jit_option::MAX_REGISTERS, value));
-        }
-        let (mut names, mut values): (Vec<_>, Vec<_>) = all.into_iter().unzip();
-        let count = names.len() as c_uint;
-        let result = ask(count, names.as_mut_ptr(), values.as_mut_ptr());
-        if result == CUresult::SUCCESS {
-            for (index, value) in values.into_iter().take(read.len()).enumerate() {
-                // SAFETY: the program's array has as many values as were read of it.
-                unsafe { self.given.2.add(index).write(value) };
-            }
-        }
-        result
-    }
 }
 
 /// The handle that a successful call has written.

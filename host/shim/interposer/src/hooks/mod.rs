@@ -7,6 +7,7 @@ mod context;
 mod function;
 mod graph;
 mod graph_exec;
+mod jit;
 mod launch;
 mod link;
 mod load;

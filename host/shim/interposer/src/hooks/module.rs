@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_uint, c_void};
 use driver::pointer::Ptr;
 use driver::sys::*;
 
-use super::load::{Ask, Checked, Jit, JitOptions, in_file, in_memory, load, written};
+use super::jit::{Jit, JitOptions};
+use super::load::{Ask, Checked, in_file, in_memory, load, written};
 
 /// Loads into a context: `original` loads what the program has given.
 ///

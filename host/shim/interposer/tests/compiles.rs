@@ -1,0 +1,103 @@
+//! What the driver's compiler is asked for, how often, and what is told of its answers.
+
+mod common;
+
+use common::program::{Program, Ran};
+use runtime::Options;
+
+/// `racy`, in which all threads store to one word, and `fine`, in which each adds to its own, with their bounds.
+fn text(version: &str, racy: &str, fine: &str) -> String {
+    format!(
+        "\
+.version {version}
+.target sm_70
+.address_size 64
+.visible .entry racy(.param .u64 out, .param .u32 n) {racy} {{
+    .reg .u64 %a; .reg .u32 %t;
+    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;
+    st.global.u32 [%a], %t; ret;
+}}
+.visible .entry fine(.param .u64 out, .param .u32 n) {fine} {{
+    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;
+    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];
+    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;
+    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;
+    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;
+}}
+"
+    )
+}
+
+/// Loads in these forms, and what the driver calls our load in each.
+const FORMS: [(&str, &str); 2] = [
+    ("module", "cuModuleLoadDataEx"),
+    ("library", "cuLibraryLoadData"),
+];
+
+/// Runs a program of this text, and counts the compilations with checks.
+fn run(program: &Program, form: (&str, &str), text: &str, more: &[(&str, &str)]) -> (Ran, usize) {
+    let file = program.place.path("given.ptx");
+    std::fs::write(&file, text).expect("a writable folder");
+    let list = program.place.path("calls");
+    let _ = std::fs::remove_file(&list);
+    let mut all = vec![("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
+    all.extend(more);
+    let file = file.to_str().expect("a path");
+    let ran = program.run_with(&[form.0, file], &Options::default(), &all);
+    let calls = std::fs::read_to_string(&list).expect("a list of calls");
+    let loads = calls.lines().filter(|line| line.ends_with(form.1)).count();
+    (ran, loads)
+}
+
+/// A large module takes its time, so that it is compiled once: with few registers, unless every kernel says that its
+/// blocks are small.
+#[test]
+fn a_module_is_compiled_once_for_every_block_that_it_may_have() {
+    let program = Program::of("tests/c/given.c");
+    let (all, small) = ("", ".maxntid 128, 1, 1");
+    // What is left to a block of `fine`: 512 threads where each has 128 registers, and all where each has 64.
+    for (racy, fine, most) in [
+        (all, all, 1024),
+        (all, ".maxntid 800", 800),
+        (small, all, 1024),
+        (small, ".maxntid 1024", 1024),
+        (small, ".minnctapersm 2", 1024),
+        (small, ".maxntid 800", 512),
+        (small, ".maxntid 800 .minnctapersm 2", 512),
+        (small, ".reqntid 64, 1, 1", 64),
+        (".maxnreg 200", ".maxntid 800", 512),
+    ] {
+        for form in FORMS {
+            let registers = [("CUDARUN_SIM_REGISTERS", "128")];
+            let (ran, loads) = run(&program, form, &text("7.0", racy, fine), &registers);
+            let what = format!("{form:?} `{racy}` `{fine}` {:?}", ran.notes);
+            assert_eq!(
+                (ran.code, ran.stdout.clone()),
+                (Some(0), format!("{most} 512\n")),
+                "{what}"
+            );
+            assert_eq!(loads, 1, "{what}");
+            assert_eq!(ran.checked("fine"), [true], "{what}");
+        }
+    }
+}
+
+/// Where the compiler cannot do with so few.
+#[test]
+fn a_module_that_needs_more_registers_gets_them() {
+    let program = Program::of("tests/c/given.c");
+    for (form, call) in FORMS {
+        let fail = format!("{call}#1=218");
+        let more = [
+            ("CUDARUN_SIM_REGISTERS", "128"),
+            ("CUDARUN_SIM_FAIL", &fail),
+        ];
+        let (ran, loads) = run(&program, (form, call), &text("7.0", "", ""), &more);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), "512 512\n"),
+            "{form}"
+        );
+        assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form}");
+    }
+}
