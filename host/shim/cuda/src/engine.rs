@@ -15,7 +15,7 @@ use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
 
-use crate::calls;
+use crate::{calls, refuse};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
@@ -78,6 +78,9 @@ impl Engine {
 
     /// Loads PTX text that came from `origin`.
     pub(crate) fn load(&mut self, text: &str, origin: &str) -> Result<ModuleId, Refusal> {
+        if let Some(refusal) = refuse::refusal(text) {
+            return Err(refusal);
+        }
         let (module, diagnostics) = ptx::parse(text);
         let refuse = |code, message| Err(Refusal { code, message });
         if module.version.is_none() {

@@ -52,6 +52,7 @@ mod order;
 mod pointer_attribute;
 mod pool;
 mod proc_address;
+mod refuse;
 mod state;
 mod steps;
 mod stream;

@@ -101,3 +101,36 @@ fn a_module_that_needs_more_registers_gets_them() {
         assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form}");
     }
 }
+
+/// What is in texts with checks, and in no others.
+const CHECKS: &str = "/*+crc*/";
+
+/// Why a launch of `fine` was not checked.
+fn why_not(ran: &Ran) -> &str {
+    let mut of = ran.launches.iter().filter(|of| of.kernel == "fine");
+    let why = of.next().and_then(|launch| launch.why_not.as_deref());
+    why.unwrap_or_default()
+}
+
+/// The compiler says why it refuses a text, to the program where it asks for that.
+#[test]
+fn the_compilers_first_words_are_told() {
+    let program = Program::of("tests/c/given.c");
+    let refuse = format!("218:{CHECKS}");
+    let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
+    for form in FORMS {
+        let (ran, loads) = run(&program, form, &text("7.0", "", ""), &more);
+        assert_eq!(ran.code, Some(0), "{form:?}");
+        assert_eq!((loads, ran.checked("fine")), (2, vec![false]), "{form:?}");
+        let says = "line 4; error   : `/*+crc*/` is refused";
+        assert!(why_not(&ran).ends_with(says), "{}", why_not(&ran));
+    }
+    let program = Program::of("tests/c/loads.c");
+    for form in ["module", "library"] {
+        let ran = program.run_with(&[form], &Options::default(), &more);
+        let said = (ran.code, ran.stdout.as_str());
+        let told = "0.25 ms, 0 of information, 0 of errors\n512\n";
+        assert_eq!(said, (Some(0), told), "{form}");
+        assert!(!why_not(&ran).contains("is refused"), "{}", why_not(&ran));
+    }
+}

@@ -1,9 +1,37 @@
-//! Options for the driver's compiler.
+//! Options for the driver's compiler, and what it says.
 
 use std::ffi::{c_uint, c_void};
 
 use driver::pointer::Ptr;
 use driver::sys::*;
+
+/// Bytes that the compiler may write about one text.
+const LOG_BYTES: usize = 8 << 10;
+/// Characters of its first line that are told.
+const LINE_LENGTH: usize = 300;
+
+/// Where the driver's compiler says why it refuses a text, unless the program wants to read that itself.
+pub(super) struct Log(Vec<u8>);
+
+impl Log {
+    pub(super) fn new() -> Log {
+        Log(vec![0; LOG_BYTES])
+    }
+
+    /// The first line that says something.
+    pub(super) fn first_line(&self) -> Option<String> {
+        let end = self.0.iter().position(|&byte| byte == 0);
+        let text = String::from_utf8_lossy(&self.0[..end.unwrap_or(self.0.len())]);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        line.map(|line| line.chars().take(LINE_LENGTH).collect())
+    }
+
+    /// A driver may compile a library once more where it is next needed, and nobody says that it forgets by then
+    /// where to write.
+    pub(super) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
 
 /// A program's options for the driver's compiler, as it has given them: count, options and values.
 pub(super) type Jit = (c_uint, *mut CUjit_option, *mut *mut c_void);
@@ -30,11 +58,13 @@ impl JitOptions {
         }
     }
 
-    /// Asks the driver for a load with these options, and with a limit of registers where the program
-    /// says nothing of them itself. After success the program finds the results where it looks for them.
+    /// Asks the driver for a load with these options, and with a limit of registers and a log of errors where
+    /// the program says nothing of them itself. After success the program finds the results where it looks for
+    /// them.
     pub(super) fn load(
         &self,
         limit: Option<u32>,
+        log: &mut Log,
         ask: impl FnOnce(c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult,
     ) -> CUresult {
         let Some(read) = &self.read else {
@@ -42,13 +72,22 @@ impl JitOptions {
             return ask(count, names, values);
         };
         let mut all = read.clone();
-        let said = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
+        let says = |options: [_; 2]| read.iter().any(|(name, _)| options.contains(name));
+        // The values of some options are no pointers but the numbers themselves.
+        let number = std::ptr::without_provenance_mut::<c_void>;
+        let few = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
         if let Some(limit) = limit
-            && !all.iter().any(|(name, _)| said.contains(name))
+            && !says(few)
         {
-            // The value of this option is no pointer but the number itself.
-            let value = std::ptr::without_provenance_mut(limit as usize);
-            all.push((jit_option::MAX_REGISTERS, value));
+            all.push((jit_option::MAX_REGISTERS, number(limit as usize)));
+        }
+        let errors = [
+            jit_option::ERROR_LOG_BUFFER,
+            jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        if !says(errors) {
+            let values = [log.0.as_mut_ptr().cast(), number(log.0.len())];
+            all.extend(errors.into_iter().zip(values));
         }
         let (mut names, mut values): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let count = names.len() as c_uint;

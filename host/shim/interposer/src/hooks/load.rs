@@ -14,6 +14,7 @@ use ptx::ast::{Function, Space};
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
+use super::jit::Log;
 use crate::watch::{Module, Watch, with, with_begun};
 
 /// The oldest architecture that is still worth compiling for.
@@ -197,12 +198,12 @@ fn is_limited(entry: &Function) -> bool {
 }
 
 /// What the driver is asked to load.
-#[derive(Clone, Copy)]
 pub(super) enum Ask<'a> {
     /// What the program has given.
     Original,
-    /// PTX with checks, and how many registers a thread may have, if that is to be limited.
-    Checked(&'a CStr, Option<u32>),
+    /// PTX with checks, how many registers a thread may have, if that is to be limited, and where the compiler
+    /// says why not.
+    Checked(&'a CStr, Option<u32>, &'a mut Log),
 }
 
 /// Loads what a program wants to load, with checks if there is PTX in it.
@@ -237,25 +238,31 @@ pub(super) fn load(
         Some(text) => {
             let _relaxed = gpu::relaxed(real);
             let compile = |limit| {
-                let (result, handle) = load(Ask::Checked(&text, limit));
-                if result == CUresult::SUCCESS
-                    && module.library
-                    && let Err(error) = into_context(real, handle)
-                {
-                    unload(handle);
-                    return (error, 0);
+                let mut log = Log::new();
+                let (result, handle) = load(Ask::Checked(&text, limit, &mut log));
+                if result == CUresult::SUCCESS && module.library {
+                    let entered = into_context(real, handle);
+                    if let Err(error) = entered {
+                        unload(handle);
+                        return Err(told(error, &log));
+                    }
+                    log.keep();
+                    return Ok(handle);
                 }
-                (result, handle)
+                match result {
+                    CUresult::SUCCESS => Ok(handle),
+                    error => Err(told(error, &log)),
+                }
             };
             // Large modules take their time, so the limit comes first: with checks nearly every module has a
             // kernel that would take more registers.
             let mut made = compile(limit);
-            if made.0 != CUresult::SUCCESS && limit.is_some() {
+            if made.is_err() && limit.is_some() {
                 made = compile(None);
             }
             match made {
-                (CUresult::SUCCESS, _) => made,
-                (error, _) => {
+                Ok(handle) => (CUresult::SUCCESS, handle),
+                Err(error) => {
                     why = format!("its module does not load with checks: {error}");
                     load(Ask::Original)
                 }
@@ -273,6 +280,14 @@ pub(super) fn load(
         with(|watch| watch.modules.insert(handle, module));
     }
     result
+}
+
+/// What the driver has to say about a text that it does not take.
+fn told(error: CUresult, log: &Log) -> String {
+    match log.first_line() {
+        Some(line) => format!("{error}: {line}"),
+        None => error.to_string(),
+    }
 }
 
 /// Brings a library into the current context, if there is one, so that what is wrong with it shows as long as

@@ -65,6 +65,7 @@ impl Place {
             "CUDARUN_CHECK_DIR",
             "CUDA_VISIBLE_DEVICES",
             "CUDARUN_SIM_FAIL",
+            "CUDARUN_SIM_REFUSE",
         ] {
             command.env_remove(variable);
         }
