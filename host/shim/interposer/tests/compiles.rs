@@ -134,3 +134,36 @@ fn the_compilers_first_words_are_told() {
         assert!(!why_not(&ran).contains("is refused"), "{}", why_not(&ran));
     }
 }
+
+/// A toolkit may be newer than the driver: the simulated one is of CUDA 13.0.
+#[test]
+fn ptx_that_is_too_new_is_checked_as_what_the_driver_takes() {
+    let program = Program::of("tests/c/given.c");
+    let too_new = text("9.1 // not .version 9.1\n", ".maxntid 64", ".maxntid 64");
+    for form in FORMS {
+        let more = [("CUDARUN_SIM_REFUSE", "222:.version 9.1 //")];
+        let (ran, loads) = run(&program, form, &too_new, &more);
+        let said = (ran.code, ran.stdout.as_str());
+        assert_eq!(said, (Some(0), "64 512\n"), "{form:?} {:?}", ran.notes);
+        assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form:?}");
+        assert_eq!(ran.racing(), ["racy"], "{form:?}");
+        let told =
+            "its PTX is of version 9.1, and a driver of CUDA 13.0 takes 9.0 at most; it is checked";
+        let told = ran.notes.iter().filter(|note| note.contains(told)).count();
+        assert_eq!(told, 1, "{form:?} {:?}", ran.notes);
+        // No older version helps where the text has what that lacks.
+        let refuse = format!("222:{CHECKS}");
+        let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
+        let (ran, loads) = run(&program, form, &too_new, &more);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "64 512\n"));
+        assert_eq!((loads, ran.checked("fine")), (2, vec![false]), "{form:?}");
+        let says = "compile it with the nvcc of CUDA 13.0, or install a newer driver";
+        assert!(why_not(&ran).ends_with(says), "{}", why_not(&ran));
+    }
+    // Nor where it is old enough already.
+    let refuse = format!("222:{CHECKS}");
+    let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
+    let (ran, loads) = run(&program, FORMS[0], &text("9.0", "", ""), &more);
+    assert_eq!((loads, ran.checked("fine")), (1, vec![false]));
+    assert!(why_not(&ran).ends_with("is refused"), "{}", why_not(&ran));
+}

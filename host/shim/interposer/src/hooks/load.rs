@@ -15,6 +15,7 @@ use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
 use super::jit::Log;
+use super::version::Lowered;
 use crate::watch::{Module, Watch, with, with_begun};
 
 /// The oldest architecture that is still worth compiling for.
@@ -237,33 +238,52 @@ pub(super) fn load(
         None => load(Ask::Original),
         Some(text) => {
             let _relaxed = gpu::relaxed(real);
-            let compile = |limit| {
+            let compile = |text: &CStr, limit| {
                 let mut log = Log::new();
-                let (result, handle) = load(Ask::Checked(&text, limit, &mut log));
+                let (result, handle) = load(Ask::Checked(text, limit, &mut log));
                 if result == CUresult::SUCCESS && module.library {
                     let entered = into_context(real, handle);
                     if let Err(error) = entered {
                         unload(handle);
-                        return Err(told(error, &log));
+                        return Err((error, told(error, &log)));
                     }
                     log.keep();
                     return Ok(handle);
                 }
                 match result {
                     CUresult::SUCCESS => Ok(handle),
-                    error => Err(told(error, &log)),
+                    error => Err((error, told(error, &log))),
                 }
             };
             // Large modules take their time, so the limit comes first: with checks nearly every module has a
             // kernel that would take more registers.
-            let mut made = compile(limit);
-            if made.is_err() && limit.is_some() {
-                made = compile(None);
+            let mut made = compile(&text, limit);
+            let too_new = |made: &Result<u64, (CUresult, String)>| {
+                let error = made.as_ref().err().map(|(error, _)| *error);
+                error == Some(CUresult::UNSUPPORTED_PTX_VERSION)
+            };
+            let lowered = match too_new(&made) {
+                true => Lowered::new(real, &prepared.text),
+                false => None,
+            };
+            if let Some(lowered) = &lowered {
+                made = compile(&lowered.text, limit);
+            }
+            if made.is_err() && limit.is_some() && !too_new(&made) {
+                let text = lowered.as_ref().map_or(&text, |lowered| &lowered.text);
+                made = compile(text, None);
             }
             match made {
-                Ok(handle) => (CUresult::SUCCESS, handle),
-                Err(error) => {
-                    why = format!("its module does not load with checks: {error}");
+                Ok(handle) => {
+                    if let Some(lowered) = lowered {
+                        let note = lowered.taken(&source.origin);
+                        with(|watch| watch.session.checker().note(note));
+                    }
+                    (CUresult::SUCCESS, handle)
+                }
+                Err((_, error)) => {
+                    let remedy = lowered.map_or_else(String::new, |lowered| lowered.remedy());
+                    why = format!("its module does not load with checks: {error}{remedy}");
                     load(Ask::Original)
                 }
             }

@@ -16,6 +16,7 @@ mod module;
 mod nodes;
 mod proc_address;
 mod steps;
+mod version;
 
 pub(crate) use context::*;
 pub(crate) use function::*;
