@@ -42,6 +42,10 @@ pub trait Device {
     }
     /// Bytes of device memory, used or not.
     fn total_memory(&self) -> u64;
+    /// Those that nobody uses yet, as far as that is known.
+    fn free_memory(&self) -> u64 {
+        self.total_memory()
+    }
     /// Tells its memory from that of other devices and contexts.
     fn memory_id(&self) -> u64 {
         0

@@ -535,6 +535,18 @@ impl Device for Gpu {
         self.total
     }
 
+    fn free_memory(&self) -> u64 {
+        let (mut free, mut total) = (0usize, 0usize);
+        let Ok(_entered) = self.enter() else {
+            return self.total;
+        };
+        // SAFETY: the context is current, and both results have room.
+        match unsafe { self.api.cuMemGetInfo(&mut free, &mut total) } {
+            CUresult::SUCCESS => self.total.min(free as u64),
+            _ => self.total,
+        }
+    }
+
     fn memory_id(&self) -> u64 {
         self.context as u64
     }

@@ -370,14 +370,16 @@ impl Checker {
         self.shadows.remove(&memory_id);
     }
 
-    /// Gives the cells back to a program that has no memory left; false when there are none, or
+    /// Gives cells and journal back to a program that has no memory left; false when there are none, or
     /// launches need them.
     pub fn yield_cells(&mut self, device: &mut dyn Device) -> bool {
         let yielded = self.shadow(device).yield_cells(device);
-        if yielded {
-            self.note("the program has no device memory left, so the shadow memory has given half of its own back");
+        if let Some(what) = yielded {
+            self.note(format!(
+                "the program has no device memory left, so half of {what} was given back"
+            ));
         }
-        yielded
+        yielded.is_some()
     }
 
     fn start(&mut self, device: &dyn Device) {

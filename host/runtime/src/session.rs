@@ -404,7 +404,7 @@ impl Session {
         }
     }
 
-    /// Gives the cells back to a program that has no memory left; true when it should ask again.
+    /// Gives cells and journal back to a program that has no memory left; true when it should ask again.
     pub fn yield_cells(&mut self, context: u64) -> bool {
         self.settle(PATIENCE);
         match self.gpus.get_mut(&context) {

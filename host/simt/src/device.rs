@@ -230,6 +230,10 @@ impl driver::Device for Device {
         self.config.memory
     }
 
+    fn free_memory(&self) -> u64 {
+        self.memory.total() - self.memory.used()
+    }
+
     fn name(&self) -> String {
         self.config.name.clone()
     }

@@ -10,8 +10,7 @@ impl Area {
     /// Makes sure that there are so many bytes, and gives the address.
     pub(super) fn reserve(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, String> {
         if !self.has(bytes) {
-            release(device, [self.0]);
-            *self = Self::default();
+            self.give_back(device);
             let at = device.alloc(bytes);
             *self = Self(
                 at.map_err(|error| format!("no shadow memory: {error}"))?,
@@ -31,6 +30,12 @@ impl Area {
         let filled = device.wipe(at, bytes);
         filled.map_err(|error| error.to_string())?;
         Ok(at)
+    }
+
+    /// Gives it back.
+    pub(super) fn give_back(&mut self, device: &mut dyn Device) {
+        release(device, [self.0]);
+        *self = Self::default();
     }
 
     /// How many bytes it has.

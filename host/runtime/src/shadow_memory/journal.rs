@@ -10,7 +10,7 @@ use super::area::Area;
 const MOST_ENTRIES: u64 = 1 << 28;
 /// At least, or there is none.
 const LEAST_ENTRIES: u64 = 1 << 16;
-/// A journal gets this part of the device's memory.
+/// A journal gets this part of the device's memory that is free when it is first needed.
 const PART: u64 = 8;
 /// Locks of a journal; a power of two.
 const LOCKS: u64 = 1 << 12;
@@ -21,7 +21,7 @@ const PIECE: u64 = 1 << 15;
 const ENTRY: u64 = size_of::<JournalEntry>() as u64;
 
 /// The journal, its entries and its locks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct JournalMemory {
     journal: Area,
     /// What the next launch finds in it, as the host sees it; 0 before there is one.
@@ -29,10 +29,27 @@ pub(super) struct JournalMemory {
     entries: Area,
     locks: Area,
     capacity: u64,
+    /// Most that may be asked for, since the program has needed the memory itself.
+    most: u64,
     /// How many entries the last launch has left.
     used: u64,
     /// The launch that keeps it.
     pub(super) keeper: Option<usize>,
+}
+
+impl Default for JournalMemory {
+    fn default() -> Self {
+        Self {
+            journal: Area::default(),
+            sent: 0,
+            entries: Area::default(),
+            locks: Area::default(),
+            capacity: 0,
+            most: MOST_ENTRIES,
+            used: 0,
+            keeper: None,
+        }
+    }
 }
 
 impl JournalMemory {
@@ -65,8 +82,8 @@ impl JournalMemory {
     /// Room for entries: as much as there is, within reason.
     fn entries(&mut self, device: &mut dyn Device) -> Result<u64, String> {
         if self.capacity == 0 {
-            let part = device.total_memory() / PART / ENTRY;
-            let mut wanted = part.clamp(LEAST_ENTRIES, MOST_ENTRIES);
+            let part = device.free_memory() / PART / ENTRY;
+            let mut wanted = part.clamp(LEAST_ENTRIES, self.most);
             loop {
                 match self.entries.reserve(device, ENTRY * wanted) {
                     Ok(_) => break,
@@ -77,6 +94,18 @@ impl JournalMemory {
             self.capacity = wanted;
         }
         Ok(self.entries.0)
+    }
+
+    /// Gives the entries back to a program that has no memory left; half of them come back, if they can, with the
+    /// next journal. False when there are none, or a launch keeps them.
+    pub(super) fn yield_entries(&mut self, device: &mut dyn Device) -> bool {
+        let has = self.capacity != 0 && self.keeper.is_none();
+        if has {
+            self.entries.give_back(device);
+            self.most = (self.capacity / 2).max(LEAST_ENTRIES);
+            (self.capacity, self.used) = (0, 0);
+        }
+        has
     }
 
     /// Bytes of the entries that the last launch has left.

@@ -240,17 +240,23 @@ impl ShadowMemory {
         }
     }
 
-    /// Gives the cells back to a program that has no memory left. They come back, if they can, with
-    /// the next launch. False when there is nothing to give, or launches are in flight.
-    pub fn yield_cells(&mut self, device: &mut dyn Device) -> bool {
-        let has = self.cells != 0 && !self.is_busy();
-        if has {
+    /// Gives cells and journal back to a program that has no memory left, and says which. They come back, if
+    /// they can, when a launch next needs them, with half of what they had. None when there is nothing to give, or
+    /// launches in flight need it.
+    pub fn yield_cells(&mut self, device: &mut dyn Device) -> Option<&'static str> {
+        let cells = self.cells != 0 && !self.is_busy();
+        if cells {
             self.release_cells(device);
             self.generation = 0;
             // Half of it next time.
             self.most = self.index_bits.saturating_sub(1).max(MIN_INDEX_BITS);
         }
-        has
+        match (cells, self.journal.yield_entries(device)) {
+            (false, false) => None,
+            (true, false) => Some("the shadow memory"),
+            (false, true) => Some("the journal"),
+            (true, true) => Some("the shadow memory and of the journal"),
+        }
     }
 
     /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel

@@ -121,6 +121,9 @@ table! {
     cuMemCreate,
     cuMemMap,
     cuMemUnmap,
+    cuArrayCreate,
+    cuArray3DCreate,
+    cuMipmappedArrayCreate,
     // waiting, and the end of contexts
     cuCtxSynchronize,
     cuStreamSynchronize,

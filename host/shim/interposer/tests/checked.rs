@@ -384,7 +384,11 @@ fn memory_that_the_program_needs_is_given_back() {
         let ran = program.run(&["late"], &Options::default(), &fail);
         let (code, printed) = (ran.code, ran.stdout.as_str());
         assert_eq!((code, printed), (Some(0), SUM), "{fail} {:?}", ran.notes);
-        given += u32::from(ran.notes.iter().any(|note| note.contains("given half")));
+        given += u32::from(
+            ran.notes
+                .iter()
+                .any(|note| note.contains("half of the shadow memory was given back")),
+        );
     }
     assert_eq!(given, 1);
 }

@@ -2,31 +2,8 @@
 
 mod common;
 
-use common::program::{Program, Ran};
+use common::program::{Program, Ran, ptx};
 use runtime::Options;
-
-/// `racy`, in which all threads store to one word, and `fine`, in which each adds to its own, with their bounds.
-fn text(version: &str, racy: &str, fine: &str) -> String {
-    format!(
-        "\
-.version {version}
-.target sm_70
-.address_size 64
-.visible .entry racy(.param .u64 out, .param .u32 n) {racy} {{
-    .reg .u64 %a; .reg .u32 %t;
-    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;
-    st.global.u32 [%a], %t; ret;
-}}
-.visible .entry fine(.param .u64 out, .param .u32 n) {fine} {{
-    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;
-    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];
-    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;
-    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;
-    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;
-}}
-"
-    )
-}
 
 /// Loads in these forms, and what the driver calls our load in each.
 const FORMS: [(&str, &str); 2] = [
@@ -69,7 +46,7 @@ fn a_module_is_compiled_once_for_every_block_that_it_may_have() {
     ] {
         for form in FORMS {
             let registers = [("CUDARUN_SIM_REGISTERS", "128")];
-            let (ran, loads) = run(&program, form, &text("7.0", racy, fine), &registers);
+            let (ran, loads) = run(&program, form, &ptx("7.0", racy, fine), &registers);
             let what = format!("{form:?} `{racy}` `{fine}` {:?}", ran.notes);
             assert_eq!(
                 (ran.code, ran.stdout.clone()),
@@ -92,7 +69,7 @@ fn a_module_that_needs_more_registers_gets_them() {
             ("CUDARUN_SIM_REGISTERS", "128"),
             ("CUDARUN_SIM_FAIL", &fail),
         ];
-        let (ran, loads) = run(&program, (form, call), &text("7.0", "", ""), &more);
+        let (ran, loads) = run(&program, (form, call), &ptx("7.0", "", ""), &more);
         assert_eq!(
             (ran.code, ran.stdout.as_str()),
             (Some(0), "512 512\n"),
@@ -119,7 +96,7 @@ fn the_compilers_first_words_are_told() {
     let refuse = format!("218:{CHECKS}");
     let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
     for form in FORMS {
-        let (ran, loads) = run(&program, form, &text("7.0", "", ""), &more);
+        let (ran, loads) = run(&program, form, &ptx("7.0", "", ""), &more);
         assert_eq!(ran.code, Some(0), "{form:?}");
         assert_eq!((loads, ran.checked("fine")), (2, vec![false]), "{form:?}");
         let says = "line 4; error   : `/*+crc*/` is refused";
@@ -139,7 +116,7 @@ fn the_compilers_first_words_are_told() {
 #[test]
 fn ptx_that_is_too_new_is_checked_as_what_the_driver_takes() {
     let program = Program::of("tests/c/given.c");
-    let too_new = text("9.1 // not .version 9.1\n", ".maxntid 64", ".maxntid 64");
+    let too_new = ptx("9.1 // not .version 9.1\n", ".maxntid 64", ".maxntid 64");
     for form in FORMS {
         let more = [("CUDARUN_SIM_REFUSE", "222:.version 9.1 //")];
         let (ran, loads) = run(&program, form, &too_new, &more);
@@ -163,7 +140,7 @@ fn ptx_that_is_too_new_is_checked_as_what_the_driver_takes() {
     // Nor where it is old enough already.
     let refuse = format!("222:{CHECKS}");
     let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
-    let (ran, loads) = run(&program, FORMS[0], &text("9.0", "", ""), &more);
+    let (ran, loads) = run(&program, FORMS[0], &ptx("9.0", "", ""), &more);
     assert_eq!((loads, ran.checked("fine")), (1, vec![false]));
     assert!(why_not(&ran).ends_with("is refused"), "{}", why_not(&ran));
 }

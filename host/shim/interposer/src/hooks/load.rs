@@ -15,6 +15,7 @@ use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
 use super::jit::Log;
+use super::memory::make_room;
 use super::version::Lowered;
 use crate::watch::{Module, Watch, with, with_begun};
 
@@ -216,8 +217,10 @@ pub(super) fn load(
     load: impl Fn(Ask) -> (CUresult, u64),
     unload: impl Fn(u64),
 ) -> CUresult {
+    // A driver may need memory for a module, and have none left beside ours.
+    let original = || in_room(|| load(Ask::Original));
     let Some(checked) = checked else {
-        let (result, handle) = load(Ask::Original);
+        let (result, handle) = original();
         // The handle may have been that of another one.
         with_begun(|watch| watch.modules.remove(&handle));
         return result;
@@ -235,12 +238,12 @@ pub(super) fn load(
         limit,
     } = checked;
     let (result, handle) = match text {
-        None => load(Ask::Original),
+        None => original(),
         Some(text) => {
             let _relaxed = gpu::relaxed(real);
             let compile = |text: &CStr, limit| {
                 let mut log = Log::new();
-                let (result, handle) = load(Ask::Checked(text, limit, &mut log));
+                let (result, handle) = in_room(|| load(Ask::Checked(text, limit, &mut log)));
                 if result == CUresult::SUCCESS && module.library {
                     let entered = into_context(real, handle);
                     if let Err(error) = entered {
@@ -284,7 +287,7 @@ pub(super) fn load(
                 Err((_, error)) => {
                     let remedy = lowered.map_or_else(String::new, |lowered| lowered.remedy());
                     why = format!("its module does not load with checks: {error}{remedy}");
-                    load(Ask::Original)
+                    original()
                 }
             }
         }
@@ -300,6 +303,15 @@ pub(super) fn load(
         with(|watch| watch.modules.insert(handle, module));
     }
     result
+}
+
+/// Asks for a load, and once more with less shadow memory if there is none left.
+fn in_room(mut ask: impl FnMut() -> (CUresult, u64)) -> (CUresult, u64) {
+    let made = ask();
+    match made.0 == CUresult::OUT_OF_MEMORY && make_room() {
+        true => ask(),
+        false => made,
+    }
 }
 
 /// What the driver has to say about a text that it does not take.

@@ -25,19 +25,21 @@ fn allocate(
 }
 
 /// Asks for memory, and once more with less shadow memory if there is none left.
-fn ask_twice(ask: impl Fn() -> CUresult) -> CUresult {
+fn ask_twice(mut ask: impl FnMut() -> CUresult) -> CUresult {
     let result = ask();
-    if result != CUresult::OUT_OF_MEMORY {
-        return result;
+    match result == CUresult::OUT_OF_MEMORY && make_room() {
+        true => ask(),
+        false => result,
     }
+}
+
+/// Gives shadow memory of the current context back; false if there is none to give.
+pub(super) fn make_room() -> bool {
     let yielded = with_begun(|watch| {
         let context = watch.context();
         context.is_some_and(|context| watch.session.yield_cells(context))
     });
-    match yielded {
-        Some(true) => ask(),
-        _ => result,
-    }
+    yielded == Some(true)
 }
 
 /// Tells the checker of memory that is given back, before it can be somebody else's.
@@ -234,4 +236,32 @@ pub(crate) unsafe fn cuMemUnmap(real: &'static Api, ptr: CUdeviceptr, size: usiz
     with_begun(|watch| watch.session.checker().freed_within(ptr, size as u64));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuMemUnmap(ptr, size) }
+}
+
+pub(crate) unsafe fn cuArrayCreate(
+    real: &'static Api,
+    array: *mut CUarray,
+    descriptor: *const CUDA_ARRAY_DESCRIPTOR,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    ask_twice(|| unsafe { real.cuArrayCreate(array, descriptor) })
+}
+
+pub(crate) unsafe fn cuArray3DCreate(
+    real: &'static Api,
+    array: *mut CUarray,
+    descriptor: *const CUDA_ARRAY3D_DESCRIPTOR,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    ask_twice(|| unsafe { real.cuArray3DCreate(array, descriptor) })
+}
+
+pub(crate) unsafe fn cuMipmappedArrayCreate(
+    real: &'static Api,
+    array: *mut CUmipmappedArray,
+    descriptor: *const CUDA_ARRAY3D_DESCRIPTOR,
+    levels: c_uint,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    ask_twice(|| unsafe { real.cuMipmappedArrayCreate(array, descriptor, levels) })
 }

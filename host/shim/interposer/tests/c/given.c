@@ -1,6 +1,7 @@
 /* Loads the PTX in the file that the second argument names, as a module or a library, which the first says, and launches
    two kernels of it: in `racy` all threads store to one word, in `fine` each adds to its own. Prints how many threads a
-   block of `fine` may have, and what it has left. */
+   block of `fine` may have, and what it has left. With a third argument it allocates so many MiB first, and with a
+   fourth so many MiB and arrays behind the launches, loads the PTX again, and launches `fine` of that. */
 #include "kernels.h"
 
 CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
@@ -8,13 +9,15 @@ CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(
     cuLibraryLoadFromFile(H *, const char *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryGetModule(H *, H), cuLibraryUnload(H), cuFuncGetAttribute(int *, int, H), cuMemAlloc_v2(P *, size_t),
     cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t), cuMemcpyDtoH_v2(void *, P, size_t),
+    cuArrayCreate_v2(H *, const void *), cuArray3DCreate_v2(H *, const void *),
+    cuMipmappedArrayCreate(H *, const void *, unsigned), cuArrayDestroy(H), cuMipmappedArrayDestroy(H),
     cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
 
 enum { COUNT = 128 };
 
 int main(int argc, char **argv) {
     H context, library = 0, module, racy, fine;
-    MUST(argc == 3);
+    MUST(argc >= 3 && argc <= 5);
     CHECK(cuInit(0));
     CHECK(cuCtxCreate_v2(&context, 0, 0));
     if (!strcmp(argv[1], "library")) {
@@ -25,7 +28,9 @@ int main(int argc, char **argv) {
     }
     CHECK(cuModuleGetFunction(&racy, module, "racy"));
     CHECK(cuModuleGetFunction(&fine, module, "fine"));
-    P one, many;
+    P one, many, before = 0, behind = 0;
+    if (argc > 3)
+        CHECK(cuMemAlloc_v2(&before, (size_t)atoi(argv[3]) << 20));
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
@@ -35,6 +40,39 @@ int main(int argc, char **argv) {
     CHECK(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
     CHECK(cuCtxSynchronize());
     CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+    if (argc > 4) {
+        /* One channel of CU_AD_FORMAT_UNSIGNED_INT32. */
+        struct {
+            size_t width, height;
+            int format;
+            unsigned channels;
+        } plain = {64, 64, 3, 1};
+        struct {
+            size_t width, height, depth;
+            int format;
+            unsigned channels, flags;
+        } deep = {64, 64, 0, 3, 1, 0};
+        H array, array3, levels, again, more;
+        CHECK(cuMemAlloc_v2(&behind, (size_t)atoi(argv[4]) << 20));
+        CHECK(cuArrayCreate_v2(&array, &plain));
+        CHECK(cuArray3DCreate_v2(&array3, &deep));
+        /* Which the simulated device does not support. */
+        CUresult result = cuMipmappedArrayCreate(&levels, &deep, 2);
+        MUST(result == 0 || result == 801);
+        CHECK(cuModuleLoad(&again, argv[2]));
+        CHECK(cuModuleGetFunction(&more, again, "fine"));
+        CHECK(cuLaunchKernel(more, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
+        CHECK(cuCtxSynchronize());
+        CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+        CHECK(cuModuleUnload(again));
+        if (result == 0)
+            CHECK(cuMipmappedArrayDestroy(levels));
+        CHECK(cuArrayDestroy(array3));
+        CHECK(cuArrayDestroy(array));
+        CHECK(cuMemFree_v2(behind));
+    }
+    if (before)
+        CHECK(cuMemFree_v2(before));
     for (int i = 0; i < COUNT; i++)
         sum += words[i];
     int most; /* CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK */

@@ -110,6 +110,30 @@ impl Program {
     }
 }
 
+/// `racy`, in which all threads store to one word, and `fine`, in which each adds to its own, with their bounds, as
+/// `tests/c/given.c` launches them.
+pub(crate) fn ptx(version: &str, racy: &str, fine: &str) -> String {
+    format!(
+        "\
+.version {version}
+.target sm_70
+.address_size 64
+.visible .entry racy(.param .u64 out, .param .u32 n) {racy} {{
+    .reg .u64 %a; .reg .u32 %t;
+    ld.param.u64 %a, [out]; mov.u32 %t, %tid.x;
+    st.global.u32 [%a], %t; ret;
+}}
+.visible .entry fine(.param .u64 out, .param .u32 n) {fine} {{
+    .reg .u64 %a, %o; .reg .u32 %n, %i, %c, %t;
+    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];
+    mov.u32 %i, %ctaid.x; mov.u32 %c, %ntid.x; mov.u32 %t, %tid.x;
+    mad.lo.u32 %i, %i, %c, %t; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;
+    ld.global.u32 %t, [%a]; add.u32 %t, %t, %n; st.global.u32 [%a], %t; ret;
+}}
+"
+    )
+}
+
 fn read(logs: &Path) -> Vec<Event> {
     let files = std::fs::read_dir(logs).expect("a folder");
     let paths = files.map(|file| file.expect("a file").path());
