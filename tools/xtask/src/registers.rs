@@ -78,7 +78,7 @@ pub fn ptxas(toolkit: &Toolkit) -> Result<PathBuf> {
     }
 }
 
-/// PTX of each file of a program.
+/// PTX of each file of a program, for the oldest architecture that it can be for.
 fn compile(
     toolkit: &Toolkit,
     program: &Program,
@@ -92,16 +92,9 @@ fn compile(
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let suite = suite.rsplit('/').next().unwrap_or_default();
         let output = folder.join(format!("{suite}-{stem}.ptx"));
-        let mut last = Ok(String::new());
+        let mut last = Ok(());
         for architecture in ARCHITECTURES {
-            let mut nvcc = Command::new(&toolkit.nvcc);
-            toolkit.prepare(&mut nvcc);
-            nvcc.args(["-ptx", "-O2", "-lineinfo", "-arch", architecture])
-                .args(&further)
-                .arg("-o")
-                .arg(&output)
-                .arg(&file);
-            last = command::output(&mut nvcc);
+            last = compile_for(architecture, toolkit, &further, &file, &output);
             if last.is_ok() {
                 break;
             }
@@ -110,4 +103,91 @@ fn compile(
         texts.push(output);
     }
     Ok(texts)
+}
+
+/// PTX that the assembler takes: nvcc hands on instructions in `asm` that an architecture does not have.
+fn compile_for(
+    architecture: &str,
+    toolkit: &Toolkit,
+    further: &[&str],
+    file: &Path,
+    output: &Path,
+) -> Result<()> {
+    let mut nvcc = Command::new(&toolkit.nvcc);
+    toolkit.prepare(&mut nvcc);
+    nvcc.args(["-ptx", "-O2", "-lineinfo", "-arch", architecture])
+        .args(further)
+        .arg("-o")
+        .arg(output)
+        .arg(file);
+    command::output(&mut nvcc)?;
+    let cubin = output.with_extension("cubin");
+    let mut assembler = Command::new(ptxas(toolkit)?);
+    // Nobody looks at the code, so it need not be good. Other files may have what this one declares.
+    assembler
+        .args(["-O0", "-c", "-arch"])
+        .arg(architecture.replace("compute_", "sm_"))
+        .arg("-o")
+        .arg(&cubin)
+        .arg(output);
+    let taken = command::output(&mut assembler).map(drop);
+    // It is not there when the assembler has refused.
+    drop(std::fs::remove_file(&cubin));
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_compiled_for_the_oldest_architecture_that_the_assembler_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // Copied by another process: a file that a fork of ours still has open cannot be run.
+        let put = |name: &str, text: &str| {
+            std::fs::write(at("text"), text).unwrap();
+            let mut install = Command::new("install");
+            install.args(["-m", "755"]).arg(at("text")).arg(at(name));
+            command::run(&mut install).unwrap();
+        };
+        // The compiler takes everything, and writes down what for; the assembler knows when the source was new.
+        put(
+            "nvcc",
+            "#!/bin/sh\nfor word; do case $was in -arch) arch=$word ;; -o) out=$word ;; esac; was=$word; done\n\
+             echo \"$arch $(sed -n 's/.*since //p' \"$word\")\" >\"$out\"\n",
+        );
+        put(
+            "ptxas",
+            "#!/bin/sh\nfor word; do case $was in -arch) arch=${word#sm_} ;; -o) : >\"$word\" ;; esac; was=$word; done\n\
+             read own since <\"$word\"\n[ $own = compute_$arch ] && [ $arch -ge $since ] || { echo too old >&2; exit 1; }\n",
+        );
+        let toolkit = Toolkit {
+            root: at(""),
+            nvcc: at("nvcc"),
+            found: String::new(),
+        };
+        let compiled = |since: &str| {
+            let text = format!("//@ variants: clean\n//@ expect: no-race\n// since {since}\n");
+            std::fs::write(at("a.cu"), text).unwrap();
+            let program = Program::read(&at("a.cu")).unwrap();
+            compile(&toolkit, &program, "tests/apps", folder.path())
+        };
+        for (since, architecture) in [
+            ("70", "compute_75"),
+            ("80", "compute_80"),
+            ("90", "compute_90"),
+        ] {
+            let outputs = compiled(since).unwrap();
+            assert_eq!(outputs, [at("apps-a.ptx")]);
+            let text = std::fs::read_to_string(&outputs[0]).unwrap();
+            assert_eq!(text.split(' ').next(), Some(architecture), "since {since}");
+        }
+        let refused = format!("{:#}", compiled("100").unwrap_err());
+        assert!(
+            refused.contains("compiles for no target") && refused.contains("too old"),
+            "{refused}"
+        );
+        assert!(!at("apps-a.cubin").exists());
+    }
 }
