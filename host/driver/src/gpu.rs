@@ -115,6 +115,11 @@ impl Gpu {
         self.shared
     }
 
+    /// Takes the device to have 1/`parts` of its memory, where other processes do the same with the rest.
+    pub fn share(&mut self, parts: u64) {
+        self.total /= parts.max(1);
+    }
+
     /// The context is gone, or about to go, and all that was in it. What lies apart belongs to no context.
     pub fn forget(mut self) {
         for (address, far) in std::mem::take(&mut self.far) {

@@ -6,19 +6,26 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use filetests::gpu::judge::Finding;
-use filetests::gpu::{pool, units};
+use filetests::gpu::{Unit, pool, units};
 
 const RIGHT: &str = r#"@unit {"Unit":{"finding":"right","why":"","broken":false}}"#;
 
+/// The units of the files with one of these in their names.
+fn named(parts: &[&str]) -> Vec<Unit> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let parts: Vec<String> = parts.iter().map(|&part| part.to_owned()).collect();
+    units(&tests, &parts).unwrap()
+}
+
 /// What becomes of two units under this worker.
 fn findings(script: &str) -> Vec<Finding> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    let mut all = units(&tests, &["exec/int_binary".to_owned()]).unwrap();
+    let mut all = named(&["exec/int_binary"]);
     all.truncate(2);
     assert!(all.len() == 2 && all[0].way == all[1].way);
     let settings = pool::Settings {
         jobs: 1,
         limit: Duration::from_millis(500),
+        hang_limit: Duration::from_secs(60),
         deadline: Instant::now() + Duration::from_secs(60),
     };
     let ended = pool::run(&all, settings, || {
@@ -50,4 +57,36 @@ fn a_worker_that_dies_or_never_starts_is_told() {
     assert_eq!(findings("exit 1"), [Finding::Crashed; 2]);
     let dies = "read a; echo '@unit \"Ready\"'; read a; exit 1";
     assert_eq!(findings(dies), [Finding::Crashed; 2]);
+}
+
+#[test]
+fn what_may_hang_comes_last_and_is_killed_sooner() {
+    let all = named(&["misuse_", "exec/int_binary"]);
+    let [first, .., last] = &all[..] else {
+        panic!("two units")
+    };
+    assert!(first.name.contains("int_binary") && last.name.contains("misuse_"));
+    let ends = [first.clone(), last.clone()];
+    let settings = pool::Settings {
+        jobs: 1,
+        limit: Duration::from_secs(3),
+        hang_limit: Duration::from_secs(1),
+        deadline: Instant::now() + Duration::from_secs(60),
+    };
+    let ended = pool::run(&ends, settings, || {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read a; echo '@unit \"Ready\"'; exec sleep 50"]);
+        command
+    });
+    let told: Vec<_> = ended
+        .iter()
+        .map(|ended| (ended.finding, ended.why.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Finding::Hung, "killed after 3 s"),
+            (Finding::NotSeen, "killed after 1 s")
+        ]
+    );
 }

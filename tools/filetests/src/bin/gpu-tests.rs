@@ -28,12 +28,15 @@ struct Arguments {
     tests: Option<PathBuf>,
     /// Only files whose name contains one of these.
     filters: Vec<String>,
-    /// Worker processes at a time.
+    /// Worker processes at a time; each takes its part of the device's memory.
     #[arg(long, default_value_t = 4)]
-    jobs: usize,
+    jobs: u16,
     /// A unit that takes more seconds hangs, and is killed.
     #[arg(long, default_value_t = 20)]
     limit: u64,
+    /// Likewise for a unit that deadlocks or misuses barriers, as such a one may spin for ever.
+    #[arg(long, default_value_t = 5)]
+    hang_limit: u64,
     /// After so many seconds no unit is begun.
     #[arg(long, default_value_t = 600)]
     budget: u64,
@@ -72,7 +75,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let tests = arguments.tests.as_ref().context("which folder of tests?")?;
     let units = units(tests, &arguments.filters)?;
     if arguments.worker {
-        worker::run(&units, std::io::stdin().lock(), std::io::stdout())?;
+        let processes = u64::from(arguments.jobs);
+        worker::run(
+            &units,
+            processes,
+            std::io::stdin().lock(),
+            std::io::stdout(),
+        )?;
         return Ok(true);
     }
     ensure!(!units.is_empty(), "no file has such a name");
@@ -80,13 +89,15 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let mut report = device()?;
     let program = std::env::current_exe().context("where am I?")?;
     let settings = pool::Settings {
-        jobs: arguments.jobs,
+        jobs: usize::from(arguments.jobs),
         limit: Duration::from_secs(arguments.limit),
+        hang_limit: Duration::from_secs(arguments.hang_limit),
         deadline: started + Duration::from_secs(arguments.budget),
     };
     let ended = pool::run(&units, settings, || {
         let mut command = Command::new(&program);
-        command.arg("--worker").arg(tests).args(&arguments.filters);
+        command.args(["--worker", "--jobs", &arguments.jobs.to_string()]);
+        command.arg(tests).args(&arguments.filters);
         command
     });
     ensure!(ended.len() == units.len(), "a thread has died");

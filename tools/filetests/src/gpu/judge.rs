@@ -79,6 +79,11 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Whether a unit may hang on a GPU, whatever checks it: its file deadlocks, or misuses barriers.
+pub(super) fn may_hang(unit: &Unit) -> bool {
+    unit.case.get("error") == Some("deadlock") || !unit.case.all("misuse").is_empty()
+}
+
 /// What a unit that was killed is: some files are there to hang, and what a racy kernel does is
 /// undefined.
 pub(super) fn hung(unit: &Unit) -> Finding {

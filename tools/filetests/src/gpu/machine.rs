@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use driver::Device as _;
 use driver::client::{Client, Function, Module, Shape};
 use driver::gpu::Gpu;
 use driver::sys::CUresult;
+use driver::{Device as _, DeviceError};
 use ptx::ast::Space;
 use runtime::log::Writer;
 use runtime::session::{Kernel, Session};
@@ -68,13 +68,16 @@ struct Loaded {
 }
 
 impl Machine {
-    /// Opens the driver that the environment names, or the one that is installed. All launches of a
-    /// process are checked in one way, because a journal takes much of a device's memory.
-    pub(super) fn open(how: Option<How>) -> Result<Self> {
+    /// Opens the driver that the environment names, or the one that is installed, for one of
+    /// `processes` that share the device's memory. All launches of a process are checked in one way,
+    /// because a journal takes much of what it has.
+    pub(super) fn open(how: Option<How>, processes: u64) -> Result<Self> {
         let client = Client::open().map_err(|why| anyhow!(why))?;
         let mut memory = client.memory().context("no memory on the device")?;
         let arena = memory.alloc(ARENA)?;
-        let session = how.map(|how| session(how, &client)).transpose()?;
+        let session = how
+            .map(|how| session(how, &client, processes))
+            .transpose()?;
         Ok(Self {
             client,
             memory,
@@ -286,7 +289,7 @@ impl Machine {
     }
 }
 
-fn session((checks, model): How, client: &Client) -> Result<Session> {
+fn session((checks, model): How, client: &Client, processes: u64) -> Result<Session> {
     let options = Options {
         mode: checks.mode,
         journal: checks.journal,
@@ -295,7 +298,11 @@ fn session((checks, model): How, client: &Client) -> Result<Session> {
         ..Options::default()
     };
     let mut session = Session::new(Checker::new(options, Writer::Memory(Vec::new())));
-    session.meet(client.context(), || client.memory())?;
+    session.meet(client.context(), || {
+        let mut memory = client.memory()?;
+        memory.share(processes);
+        Ok::<_, DeviceError>(memory)
+    })?;
     Ok(session)
 }
 

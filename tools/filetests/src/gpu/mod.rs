@@ -107,8 +107,9 @@ pub fn units(tests: &Path, filters: &[String]) -> Result<Vec<Unit>> {
             }
         }
     }
-    // Workers last longest when what is checked in one way stands together.
-    units.sort_by_key(|unit| (unit.way, format!("{:?}", unit.how)));
+    // Workers last longest when what is checked in one way stands together. A kernel that spins takes
+    // its turns on the GPU from those of all other processes, so these stand at the end.
+    units.sort_by_key(|unit| (judge::may_hang(unit), unit.way, format!("{:?}", unit.how)));
     Ok(units)
 }
 

@@ -23,6 +23,8 @@ pub struct Settings {
     pub jobs: usize,
     /// A unit that takes longer hangs.
     pub limit: Duration,
+    /// Likewise, where the file is there to hang, or may.
+    pub hang_limit: Duration,
     /// What has not begun by then is not run.
     pub deadline: Instant,
 }
@@ -87,7 +89,11 @@ fn one(
             Err(error) => return (Finding::Crashed, format!("no worker: {error:#}")),
         },
     };
-    match worker.ask(index, settings.limit) {
+    let limit = match judge::may_hang(unit) {
+        true => settings.hang_limit.min(settings.limit),
+        false => settings.limit,
+    };
+    match worker.ask(index, limit) {
         Ok(Some((finding, why, broken))) => {
             if !broken {
                 *slot = Some(worker);
@@ -95,7 +101,7 @@ fn one(
             (finding, why)
         }
         Ok(None) => {
-            let why = format!("killed after {} s", settings.limit.as_secs());
+            let why = format!("killed after {} s", limit.as_secs());
             (judge::hung(unit), why)
         }
         Err(error) => (Finding::Crashed, format!("{error:#}")),

@@ -32,11 +32,16 @@ pub(super) enum Answer {
     },
 }
 
-/// Answers until `questions` end.
+/// Answers until `questions` end, as one of `processes` on the device.
 ///
 /// # Errors
 /// When there is no driver, or nobody listens.
-pub fn run(units: &[Unit], questions: impl BufRead, mut answers: impl Write) -> Result<()> {
+pub fn run(
+    units: &[Unit],
+    processes: u64,
+    questions: impl BufRead,
+    mut answers: impl Write,
+) -> Result<()> {
     let mut lines = questions.lines();
     let mut ask = || -> Result<Option<&Unit>> {
         let Some(line) = lines.next() else {
@@ -48,7 +53,7 @@ pub fn run(units: &[Unit], questions: impl BufRead, mut answers: impl Write) -> 
     let Some(first) = ask()? else {
         return Ok(());
     };
-    let mut machine = Machine::open(first.how)?;
+    let mut machine = Machine::open(first.how, processes)?;
     let mut say = |answer: &Answer| -> Result<()> {
         writeln!(answers, "{MARK}{}", serde_json::to_string(answer)?)?;
         Ok(answers.flush()?)

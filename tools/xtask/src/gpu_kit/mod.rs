@@ -120,36 +120,57 @@ fn weight(folder: &Path) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// Runs the script in a kit whose programs are these shell scripts; gives its output and the steps that it has noted.
-    fn script(gpu_tests: &str, kit_apps: &str) -> (String, Vec<String>) {
-        let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name);
-        std::fs::create_dir(place("bin")).unwrap();
-        // Copied by another process: a file that a fork of ours still has open cannot be run.
-        let put = |name: &str, text: &str| {
-            std::fs::write(place("text"), format!("#!/bin/sh\n{text}\n")).unwrap();
+    /// A kit whose programs are shell scripts.
+    struct Kit(tempfile::TempDir);
+
+    impl Kit {
+        fn of(gpu_tests: &str, kit_apps: &str) -> Kit {
+            let kit = Kit(tempfile::tempdir().unwrap());
+            kit.put("bin/gpu-tests", gpu_tests);
+            kit.put("bin/kit-apps", kit_apps);
+            kit.put("bin/bench-rodinia", "exit 0");
+            std::fs::write(kit.place("run.sh"), SCRIPT).unwrap();
+            kit
+        }
+
+        fn place(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn put(&self, name: &str, text: &str) {
+            // Copied by another process: a file that a fork of ours still has open cannot be run.
+            std::fs::write(self.place("text"), format!("#!/bin/sh\n{text}\n")).unwrap();
             let mut install = Command::new("install");
             install
-                .args(["-m", "755"])
-                .arg(place("text"))
-                .arg(place(name));
+                .args(["-D", "-m", "755"])
+                .arg(self.place("text"))
+                .arg(self.place(name));
             command::run(&mut install).unwrap();
-        };
-        put("bin/gpu-tests", gpu_tests);
-        put("bin/kit-apps", kit_apps);
-        put("bin/bench-rodinia", "exit 0");
-        std::fs::write(place("run.sh"), SCRIPT).unwrap();
-        let output = command::output(Command::new("sh").arg(place("run.sh"))).unwrap();
-        let steps = std::fs::read_to_string(place("results/steps.tsv")).unwrap();
-        let fields = |line: &str| line.rsplit_once('\t').unwrap().0.replace('\t', " ");
-        (output, steps.lines().map(fields).collect())
+        }
+
+        /// Runs the script with the kit's own folder `path` first on PATH; gives its output and the steps that it has
+        /// noted.
+        fn run(&self) -> (String, Vec<String>) {
+            let old = std::env::var("PATH").unwrap();
+            let path = format!("{}:{old}", self.place("path").display());
+            let mut shell = Command::new("sh");
+            let output =
+                command::output(shell.arg(self.place("run.sh")).env("PATH", path)).unwrap();
+            let steps = std::fs::read_to_string(self.place("results/steps.tsv")).unwrap();
+            let fields = |line: &str| line.rsplit_once('\t').unwrap().0.replace('\t', " ");
+            (output, steps.lines().map(fields).collect())
+        }
     }
+
+    /// In place of `gpu-tests`: knows a GPU, and says how it is called.
+    const GPU: &str =
+        "case $1 in --device) printf 'sm_90\\t13.0\\tx\\n';; *) echo \"race $*\";; esac";
 
     #[test]
     fn a_step_that_fails_keeps_no_other_from_running() {
         let gpu = "case $1 in --device) printf 'sm_90\\t13.0\\tx\\n';; *) exit 1;; esac";
         let apps = "case $1 in build) exit 2;; run) : >\"$3/manifest-a.json\";; esac";
-        let (_, steps) = script(gpu, apps);
+        let (_, steps) = Kit::of(gpu, apps).run();
         assert_eq!(
             steps,
             [
@@ -165,11 +186,23 @@ mod tests {
 
     #[test]
     fn without_a_gpu_nothing_is_measured() {
-        let (output, steps) = script("exit 2", "echo $1");
+        let (output, steps) = Kit::of("exit 2", "echo $1").run();
         assert_eq!(steps, ["device 2"]);
         assert!(
             output.contains("nothing was measured") && output.ends_with("summary\n"),
             "{output}"
         );
+    }
+
+    #[test]
+    fn cores_say_how_many_workers_there_are() {
+        for (cores, workers) in [(1, 1), (6, 6), (64, 16)] {
+            let kit = Kit::of(GPU, "exit 0");
+            kit.put("path/nproc", &format!("echo {cores}"));
+            let (output, _) = kit.run();
+            let mut lines = output.lines();
+            let race = lines.find(|line| line.starts_with("race ")).unwrap();
+            assert!(race.contains(&format!(" --jobs {workers} ")), "{race}");
+        }
     }
 }

@@ -11,6 +11,9 @@ rm -f "$results"/*.json "$results"/*.tsv
 size=${KIT_SIZE:-medium}
 runs=${KIT_RUNS:-3}
 jobs=$(nproc 2>/dev/null || echo 4)
+# Processes that use the GPU at a time: each needs some of its memory for a context, cells and a journal.
+workers=$jobs
+[ "$workers" -le 16 ] || workers=16
 
 # Programs of the shared runtime need the library that comes with nvcc.
 if nvcc=$(command -v nvcc) && [ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ]; then
@@ -57,7 +60,8 @@ sm_*)
     printf 'arch\t%s\ncuda of the driver\t%s\ngpu\t%s\n' "$arch" "$(tail -n 1 "$results/device.tsv" | cut -f2)" \
         "$(tail -n 1 "$results/device.tsv" | cut -f3)" >>"$results/about.tsv"
     step build 110 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 90 "$@"
-    step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --budget 110 --limit 20 --json "$results/race.json"
+    step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
+        --budget 110 --limit 20 --hang-limit 5 --json "$results/race.json"
     step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs 2 --budget 50 "$@"
     echo "=== bench"
     bench
