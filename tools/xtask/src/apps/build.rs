@@ -26,7 +26,7 @@ pub struct Builder {
     pub folder: PathBuf,
     /// The architecture that programs are compiled for unless they name one, such as [`SIMULATED`].
     pub arch: String,
-    /// What is not compiled by then is given up.
+    /// What is not compiled by then is given up, and what still runs is ended.
     pub until: Option<Instant>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -20,8 +20,11 @@ const UNSEEN_IN_FAST: &str = "unseen-in-fast";
 /// Longer than any run may take, on a slow machine too.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Likewise, on a GPU.
-const GPU_LIMIT: Duration = Duration::from_secs(20);
+/// Likewise, on a GPU, whose driver takes a while over the code of big modules.
+const GPU_LIMIT: Duration = Duration::from_secs(60);
+
+/// Memory for the cells on a GPU, where several programs run at a time: as much as the simulated device gives them.
+const GPU_SHADOW: &str = "2GiB";
 
 /// The schedules that a program must come through: round robin, which is 0, and five others.
 const SEEDS: RangeInclusive<u64> = 0..=5;
@@ -85,9 +88,14 @@ pub enum Way {
     Gpu,
 }
 
-/// One run under the tool, and the races of its report when there is one.
+/// One run under the tool, until the builder's time is up at most, and the races of its report when there is one.
 pub fn run(
-    Builder { dist, toolkit, .. }: &Builder,
+    Builder {
+        dist,
+        toolkit,
+        until,
+        ..
+    }: &Builder,
     program: &Program,
     built: &Built,
     way: Way,
@@ -112,7 +120,7 @@ pub fn run(
             command.env("LD_LIBRARY_PATH", libraries);
         }
         Way::Gpu => {
-            command.args(["--device", "gpu"]);
+            command.args(["--device", "gpu", "--shadow-mem", GPU_SHADOW]);
             command.env("LD_LIBRARY_PATH", toolkit.library_path());
         }
     }
@@ -121,6 +129,8 @@ pub fn run(
         Way::Gpu => GPU_LIMIT,
         Way::Simulated(_) | Way::Fast | Way::AsOnGpu => LIMIT,
     };
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let limit = left.map_or(limit, |left| left.min(limit));
     command
         .args(["--format", "text", "--format"])
         .arg(format!("json:{}", report.display()));

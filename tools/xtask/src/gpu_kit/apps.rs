@@ -42,7 +42,7 @@ struct Outcome {
     why: String,
 }
 
-/// How long after [`Settings::deadline`] a compiler may still be at work.
+/// How long after [`Settings::deadline`] a compiler or a program may still be at work.
 const LAST: Duration = Duration::from_secs(10);
 
 /// Compiles everything that the later steps need, what is measured first; false when something does not compile.
@@ -89,6 +89,11 @@ pub fn run(settings: &Settings) -> Result<bool> {
         Some(value) if value == "1" => Way::AsOnGpu,
         _ => Way::Gpu,
     };
+    run_with(settings, &builder, way)
+}
+
+fn run_with(settings: &Settings, builder: &Builder, way: Way) -> Result<bool> {
+    let over = || builder.until.is_some_and(|until| Instant::now() >= until);
     let tested = programs(settings, "tests/apps")?;
     let outcomes = each(settings, &variants(&tested), |program, variant| {
         if let Some(why) = program.values("not-as-on-gpu", variant).next() {
@@ -96,9 +101,10 @@ pub fn run(settings: &Settings) -> Result<bool> {
         }
         match builder.find(program, variant)? {
             None => Ok(Done::NotRun("it has not been compiled")),
-            Some(built) => {
-                judge::judge_once(&builder, program, variant, &built, way).map(|()| Done::Right)
-            }
+            Some(built) => match judge::judge_once(builder, program, variant, &built, way) {
+                Err(_) if over() => Ok(Done::NotRun("it had not ended when the time was up")),
+                judged => judged.map(|()| Done::Right),
+            },
         }
     });
     report(settings, "apps.json", &outcomes)
@@ -208,70 +214,121 @@ fn report(settings: &Settings, file: &str, outcomes: &[Outcome]) -> Result<bool>
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::toolkit::Toolkit;
 
+    /// A kit whose compiler and tool are shell scripts, in a folder.
+    struct Kit(tempfile::TempDir);
+
+    impl Kit {
+        fn of(nvcc: &str, tool: &str, programs: &[&str]) -> Kit {
+            let kit = Kit(tempfile::tempdir().unwrap());
+            kit.put("nvcc", nvcc);
+            kit.put("bin/cudarun-check", tool);
+            for name in programs {
+                kit.put(
+                    name,
+                    "// A program.\n//@ variants: clean\n//@ expect: no-race\n",
+                );
+            }
+            std::fs::create_dir(kit.at("results")).unwrap();
+            kit
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn put(&self, name: &str, text: &str) {
+            // Copied by another process: a file that a fork of ours still has open cannot be run.
+            std::fs::write(self.at("text"), text).unwrap();
+            let mut install = std::process::Command::new("install");
+            install
+                .args(["-D", "-m", "755"])
+                .arg(self.at("text"))
+                .arg(self.at(name));
+            crate::command::run(&mut install).unwrap();
+        }
+
+        fn settings(&self) -> Settings {
+            Settings {
+                kit: self.at(""),
+                results: self.at("results"),
+                arch: "sm_90".to_owned(),
+                deadline: Instant::now() + Duration::from_secs(30),
+                jobs: 2,
+                size: "small".to_owned(),
+                filters: Vec::new(),
+            }
+        }
+
+        fn builder(&self, until: Option<Instant>) -> Builder {
+            Builder {
+                toolkit: Toolkit {
+                    root: self.at(""),
+                    nvcc: self.at("nvcc"),
+                    found: String::new(),
+                },
+                dist: Dist { root: self.at("") },
+                folder: self.at("built"),
+                arch: "sm_90".to_owned(),
+                until,
+            }
+        }
+
+        /// What is written down of each program: what became of it, and why.
+        fn outcomes(&self, file: &str) -> Vec<(String, String)> {
+            let told = std::fs::read_to_string(self.at("results").join(file)).unwrap();
+            let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+            let text = |one: &serde_json::Value, key: &str| one[key].as_str().unwrap().to_owned();
+            let all = told.as_array().unwrap().iter();
+            all.map(|one| (text(one, "outcome"), text(one, "why")))
+                .collect()
+        }
+    }
+
+    /// Before the file comes `-o` and the place of the result.
+    const NVCC: &str = "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
+         case \"$*\" in *tardy*) sleep 60 ;; esac\n: >\"$out\"\n";
+
+    fn soon() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_secs(2))
+    }
+
     #[test]
     fn a_compiler_that_takes_too_long_costs_only_its_program() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let put = |name: &str, text: &str| {
-            let path = at(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        // Before the file comes `-o` and the place of the result.
-        put(
-            "nvcc",
-            "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
-             case \"$*\" in *slow*) sleep 60 ;; esac\n: >\"$out\"\n",
-        );
-        std::fs::set_permissions(at("nvcc"), PermissionsExt::from_mode(0o755)).unwrap();
-        for name in [
-            "bench-rodinia/programs/slow.cu",
+        let programs = [
+            "bench-rodinia/programs/tardy.cu",
             "bench-rodinia/programs/quick.cu",
             "tests/apps/other.cu",
-        ] {
-            put(
-                name,
-                "// A program.\n//@ variants: clean\n//@ expect: no-race\n",
-            );
+        ];
+        let kit = Kit::of(NVCC, "", &programs);
+        assert!(!build_with(&kit.settings(), &kit.builder(soon())).unwrap());
+        let outcomes = kit.outcomes("build.json");
+        let right = ("right".to_owned(), String::new());
+        assert_eq!(outcomes[..2], [right.clone(), right]);
+        let (outcome, why) = &outcomes[2];
+        assert!(outcome == "wrong" && why.contains("did not end"), "{why}");
+        assert!(kit.at("results/manifest-quick.json").is_file());
+        assert!(!kit.at("results/manifest-tardy.json").exists());
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_before_the_step_is() {
+        // Writes a report without races, where it is told how much of a GPU's memory it may have.
+        let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
+             case $* in *slow*) sleep 6 ;; esac\n\
+             case $* in *'--device gpu --shadow-mem '*) echo '{\"races\": []}' >\"$report\" ;; esac\n";
+        let kit = Kit::of(NVCC, tool, &["tests/apps/quick.cu", "tests/apps/slow.cu"]);
+        let settings = kit.settings();
+        for program in programs(&settings, "tests/apps").unwrap() {
+            kit.builder(None).build(&program, Variant::Clean).unwrap();
         }
-        std::fs::create_dir(at("results")).unwrap();
-        let settings = Settings {
-            kit: at(""),
-            results: at("results"),
-            arch: "sm_90".to_owned(),
-            deadline: Instant::now() + Duration::from_secs(30),
-            jobs: 2,
-            size: "small".to_owned(),
-            filters: Vec::new(),
+        assert!(!run_with(&settings, &kit.builder(soon()), Way::Gpu).unwrap());
+        let [(quick, _), (slow, why)] = &kit.outcomes("apps.json")[..] else {
+            panic!("two programs")
         };
-        let builder = Builder {
-            toolkit: Toolkit {
-                root: at(""),
-                nvcc: at("nvcc"),
-                found: String::new(),
-            },
-            dist: Dist { root: at("") },
-            folder: at("built"),
-            arch: settings.arch.clone(),
-            until: Some(Instant::now() + Duration::from_secs(2)),
-        };
-        assert!(!build_with(&settings, &builder).unwrap());
-        let told = std::fs::read_to_string(at("results/build.json")).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let outcomes: Vec<_> = (0..3)
-            .map(|n| told[n]["outcome"].as_str().unwrap())
-            .collect();
-        assert_eq!(outcomes, ["right", "right", "wrong"], "{told}");
-        assert!(
-            told[2]["why"].as_str().unwrap().contains("did not end"),
-            "{told}"
-        );
-        assert!(at("results/manifest-quick.json").is_file());
-        assert!(!at("results/manifest-slow.json").exists());
+        assert_eq!((quick.as_str(), slow.as_str()), ("right", "not run"));
+        assert_eq!(why, "it had not ended when the time was up");
     }
 }

@@ -196,13 +196,18 @@ mod tests {
 
     #[test]
     fn cores_say_how_many_workers_there_are() {
-        for (cores, workers) in [(1, 1), (6, 6), (64, 16)] {
-            let kit = Kit::of(GPU, "exit 0");
+        for (cores, workers, programs) in [(1, 1, 2), (6, 6, 3), (64, 16, 8)] {
+            let kit = Kit::of(GPU, "echo apps $*");
             kit.put("path/nproc", &format!("echo {cores}"));
             let (output, _) = kit.run();
             let mut lines = output.lines();
-            let race = lines.find(|line| line.starts_with("race ")).unwrap();
-            assert!(race.contains(&format!(" --jobs {workers} ")), "{race}");
+            let mut jobs = |start: &str, count: usize| {
+                let line = lines.find(|line| line.starts_with(start)).unwrap();
+                assert!(line.contains(&format!(" --jobs {count} ")), "{line}");
+            };
+            jobs("apps build", cores);
+            jobs("race ", workers);
+            jobs("apps run", programs);
         }
     }
 }

@@ -14,6 +14,8 @@ jobs=$(nproc 2>/dev/null || echo 4)
 # Processes that use the GPU at a time: each needs some of its memory for a context, cells and a journal.
 workers=$jobs
 [ "$workers" -le 16 ] || workers=16
+half=$((workers / 2))
+[ "$half" -ge 2 ] || half=2
 
 # Programs of the shared runtime need the library that comes with nvcc.
 if nvcc=$(command -v nvcc) && [ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ]; then
@@ -62,7 +64,7 @@ sm_*)
     step build 110 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 90 "$@"
     step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
         --budget 110 --limit 20 --hang-limit 5 --json "$results/race.json"
-    step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs 2 --budget 50 "$@"
+    step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs "$half" --budget 60 "$@"
     echo "=== bench"
     bench
     step racecheck 45 "$kit/bin/kit-apps" racecheck "$kit" "$results" --arch "$arch" --size "$size" --budget 35 "$@"
