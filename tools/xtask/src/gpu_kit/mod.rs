@@ -153,9 +153,14 @@ mod tests {
         fn run(&self) -> (String, Vec<String>) {
             let old = std::env::var("PATH").unwrap();
             let path = format!("{}:{old}", self.place("path").display());
-            let mut shell = Command::new("sh");
-            let output =
-                command::output(shell.arg(self.place("run.sh")).env("PATH", path)).unwrap();
+            self.run_in(Command::new("sh").env("PATH", path))
+        }
+
+        fn run_in(&self, shell: &mut Command) -> (String, Vec<String>) {
+            shell
+                .arg(self.place("run.sh"))
+                .env_remove("CUDARUN_CHECK_DRIVER_SIMULATED");
+            let output = command::output(shell).unwrap();
             let steps = std::fs::read_to_string(self.place("results/steps.tsv")).unwrap();
             let fields = |line: &str| line.rsplit_once('\t').unwrap().0.replace('\t', " ");
             (output, steps.lines().map(fields).collect())
@@ -209,5 +214,41 @@ mod tests {
             jobs("race ", workers);
             jobs("apps run", programs);
         }
+    }
+
+    #[test]
+    fn the_compiler_and_its_libraries_need_not_be_on_any_path() {
+        let kit = Kit::of(
+            GPU,
+            "echo \"$1 by $(command -v nvcc) with $LD_LIBRARY_PATH\"",
+        );
+        kit.put("cuda/bin/nvcc", "exit 0");
+        std::fs::create_dir(kit.place("path")).unwrap();
+        let link = |name: &str, to: &Path| std::os::unix::fs::symlink(to, kit.place(name)).unwrap();
+        // All that the script calls, and nothing else: there may be a compiler in the same folder.
+        for name in [
+            "cut", "date", "dirname", "mkdir", "nproc", "readlink", "rm", "sed", "sh", "tail",
+            "timeout",
+        ] {
+            link(&format!("path/{name}"), &command::on_path(name).unwrap());
+        }
+        let built = || {
+            let mut shell = Command::new("sh");
+            shell
+                .env("PATH", kit.place("path"))
+                .env("CUDA_HOME", kit.place("cuda"))
+                .env_remove("LD_LIBRARY_PATH");
+            let (output, _) = kit.run_in(&mut shell);
+            let line = output.lines().find(|line| line.starts_with("build by "));
+            line.unwrap().to_owned()
+        };
+        let cuda = kit.place("cuda");
+        let told = |nvcc: PathBuf| {
+            let (nvcc, cuda) = (nvcc.display(), cuda.display());
+            format!("build by {nvcc} with {cuda}/lib64:{cuda}/lib")
+        };
+        assert_eq!(built(), told(cuda.join("bin/nvcc")));
+        link("path/nvcc", &cuda.join("bin/nvcc"));
+        assert_eq!(built(), told(kit.place("path/nvcc")));
     }
 }

@@ -17,9 +17,14 @@ workers=$jobs
 half=$((workers / 2))
 [ "$half" -ge 2 ] || half=2
 
-# Programs of the shared runtime need the library that comes with nvcc.
+# A shell that nobody has logged in to often does not have CUDA on its PATH.
+if ! command -v nvcc >/dev/null && [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+    export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
+fi
+
+# Programs of the shared runtime need the library that comes with nvcc, which may be a link to where that is.
 if nvcc=$(command -v nvcc) && [ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ]; then
-    cuda=$(dirname "$(dirname "$nvcc")")
+    cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
     export LD_LIBRARY_PATH="$cuda/lib64:$cuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
 
