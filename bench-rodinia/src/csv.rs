@@ -8,6 +8,7 @@ use crate::figures::{Checked, Named, RATIOS, Row, Side};
 const SIDE: [Named<Side, Option<String>>; 13] = [
     ("device", |s| Some(format!("{:?}", s.device).to_lowercase())),
     ("launches", |s| Some(s.launches.to_string())),
+    ("runs", |s| Some(s.runs.to_string())),
     ("kernel_seconds", |s| Some(s.kernel_seconds?.to_string())),
     ("wall_seconds", |s| Some(s.wall_seconds.to_string())),
     ("warp_instructions", |s| {

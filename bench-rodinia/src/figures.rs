@@ -35,6 +35,8 @@ pub(crate) struct Checked {
 /// The figures of one way to run it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Side {
+    /// Runs that there are figures of.
+    pub(crate) runs: usize,
     /// Version of the tool.
     pub(crate) version: String,
     /// Whose clock launches are timed by.
@@ -145,6 +147,7 @@ pub(crate) mod tests {
     /// A program that takes so many times longer with checks, and executes twice as much.
     pub(crate) fn row(name: &str, slowdown: f64) -> Row {
         let side = |kernel_seconds, warp_instructions| Side {
+            runs: 3,
             version: "1".to_owned(),
             device: Device::Sim,
             wall_seconds: 1.0,

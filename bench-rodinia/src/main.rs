@@ -23,6 +23,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -39,6 +40,13 @@ struct Arguments {
     /// Runs of each program with and without checks; medians count.
     #[arg(long, default_value_t = 3)]
     runs: u32,
+    /// Seconds after which no run begins, and one that is not over is ended; every program runs once before any of them
+    /// runs again.
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Seconds after which a run is ended, as one that hangs.
+    #[arg(long)]
+    limit: Option<u64>,
     /// The mode of the runs with checks: precise, fast or full.
     #[arg(long, default_value = "precise")]
     mode: String,
@@ -85,17 +93,16 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<bool> {
     let manifest = manifest::read(&arguments.manifest)?;
     let tool = arguments.tool.clone().or(manifest.tool);
+    let budget = arguments.budget.map(Duration::from_secs);
     let settings = Settings {
         tool: tool.unwrap_or_else(|| PathBuf::from("cudarun-check")),
         runs: arguments.runs.max(1),
         mode: arguments.mode.clone(),
         options: arguments.options.clone(),
+        limit: arguments.limit.map(Duration::from_secs),
+        deadline: budget.map(|budget| Instant::now() + budget),
     };
-    let mut rows = Vec::new();
-    for program in &manifest.programs {
-        eprintln!("measuring {}", program.name);
-        rows.push(measure::measure(&settings, program));
-    }
+    let rows = measure::measure(&settings, &manifest.programs);
     println!("{}", table::render(&rows));
     if let Some(path) = &arguments.json {
         let means = RATIOS.map(|(name, of)| {

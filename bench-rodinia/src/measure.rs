@@ -1,12 +1,14 @@
-//! One program, several times with the checks off and on.
+//! Programs, several times with the checks off and on.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use wait4::Wait4;
+use wait4::{ResUse, Wait4};
 
 use crate::figures::{Checked, Row, Side, median};
 use crate::latency;
@@ -24,6 +26,10 @@ pub(crate) struct Settings {
     pub(crate) mode: String,
     /// Further options of the tool, for both ways.
     pub(crate) options: Vec<String>,
+    /// The longest that a run may take.
+    pub(crate) limit: Option<Duration>,
+    /// No run begins later, and one that is not over then is ended, and does not count.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// One run of one way.
@@ -43,23 +49,36 @@ struct Way {
     error: Option<anyhow::Error>,
 }
 
+/// All programs once, then all of them again, so that there are figures of each when the time is up.
 /// Alternates between the two ways, so that a drift of the machine's speed meets both.
 /// What goes wrong in one way leaves the figures of the other.
-pub(crate) fn measure(settings: &Settings, program: &Program) -> Row {
-    let mut ways = ["off", "on"].map(|check| Way {
+pub(crate) fn measure(settings: &Settings, programs: &[Program]) -> Vec<Row> {
+    let way = |check| Way {
         check,
         runs: Vec::new(),
         error: None,
-    });
-    for _ in 0..settings.runs.max(1) {
-        for way in ways.iter_mut().filter(|way| way.error.is_none()) {
-            match run(settings, program, way.check) {
-                Ok(run) => way.runs.push(run),
-                Err(error) => way.error = Some(error),
+    };
+    let mut all: Vec<[Way; 2]> = programs.iter().map(|_| ["off", "on"].map(way)).collect();
+    for round in 1..=settings.runs {
+        for (program, ways) in programs.iter().zip(&mut all) {
+            eprintln!(
+                "measuring {}, run {round} of {}",
+                program.name, settings.runs
+            );
+            for way in ways.iter_mut().filter(|way| way.error.is_none()) {
+                match run(settings, program, way.check) {
+                    Ok(run) => way.runs.extend(run),
+                    Err(error) => way.error = Some(error),
+                }
             }
         }
     }
-    let [unchecked, checked] = ways;
+    let measured = programs.iter().zip(all);
+    measured.map(|(program, ways)| row(program, ways)).collect()
+}
+
+/// What the runs of a program tell.
+fn row(program: &Program, [unchecked, checked]: [Way; 2]) -> Row {
     let mut errors = Vec::new();
     let mut known = |way: &Way, side: Result<Side>| {
         side.map_err(|error| errors.push(format!("with --check {}: {error:#}", way.check)))
@@ -109,7 +128,7 @@ impl Way {
         if let Some(error) = &self.error {
             bail!("{error:#}");
         }
-        let first = &self.runs.first().context("no run")?.report;
+        let first = &self.runs.first().context("there was no time left")?.report;
         let stats = || self.runs.iter().map(|run| &run.report.stats);
         let counts = (first.tool.device == Device::Sim).then_some(first.stats.counts);
         if let Some(counts) = counts {
@@ -123,6 +142,7 @@ impl Way {
         let wall_seconds = median(self.runs.iter().map(|run| run.wall_seconds).collect());
         let resident = self.runs.iter().map(|run| run.resident_bytes);
         Ok(Side {
+            runs: self.runs.len(),
             version: first.tool.version.clone(),
             device: first.tool.device,
             wall_seconds: wall_seconds.context("no run")?,
@@ -136,7 +156,14 @@ impl Way {
     }
 }
 
-fn run(settings: &Settings, program: &Program, check: &str) -> Result<Run> {
+/// One run; none when there was no time for it.
+fn run(settings: &Settings, program: &Program, check: &str) -> Result<Option<Run>> {
+    let deadline = settings.deadline;
+    let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let over = || left().is_some_and(|left| left.is_zero());
+    if over() {
+        return Ok(None);
+    }
     let folder = tempfile::Builder::new()
         .prefix("bench-rodinia-")
         .tempdir()?;
@@ -158,10 +185,19 @@ fn run(settings: &Settings, program: &Program, check: &str) -> Result<Run> {
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
     }
+    let limit = left().into_iter().chain(settings.limit).min();
+    if limit.is_some() {
+        // With everything that it starts, it can be ended as one.
+        command.process_group(0);
+    }
     let start = Instant::now();
     let child = command.spawn();
     let child = child.with_context(|| format!("cannot start {}", settings.tool.display()))?;
-    let used = child.wait4()?;
+    let Some(used) = wait(child, limit)? else {
+        let limit = settings.limit.unwrap_or_default().as_secs_f64();
+        ensure!(over(), "it did not end within {limit} s");
+        return Ok(None);
+    };
     let wall_seconds = start.elapsed().as_secs_f64();
     let Ok(text) = std::fs::read_to_string(&path) else {
         let said = tail(&mut said)?;
@@ -184,11 +220,32 @@ fn run(settings: &Settings, program: &Program, check: &str) -> Result<Run> {
     if let Some(failure) = report.failures.first() {
         bail!("{}: {}", failure.kernel, failure.message);
     }
-    Ok(Run {
+    Ok(Some(Run {
         wall_seconds,
         resident_bytes: used.rusage.maxrss,
         report,
-    })
+    }))
+}
+
+/// What a process has used; none when it was ended at the limit, with its group.
+fn wait(child: Child, limit: Option<Duration>) -> Result<Option<ResUse>> {
+    let Some(limit) = limit else {
+        return Ok(Some(child.wait4()?));
+    };
+    let group = format!("-{}", child.id());
+    let (ended, end) = channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let late = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if late {
+            // It may have ended by itself meanwhile.
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        }
+        late
+    });
+    let used = child.wait4();
+    drop(ended);
+    let late = watch.join().unwrap_or_default();
+    Ok((!late).then_some(used?))
 }
 
 /// The end of what the program and the tool have said.

@@ -14,7 +14,17 @@ struct Column {
     mean: Option<&'static str>,
 }
 
-const TIMES: [Column; 9] = [
+const TIMES: [Column; 10] = [
+    Column {
+        heading: "runs",
+        cell: |row| match row.sides().map(|side| side.map(|side| side.runs)) {
+            [Some(unchecked), Some(checked)] if unchecked != checked => {
+                Some(format!("{unchecked}, {checked} checked"))
+            }
+            [unchecked, checked] => unchecked.or(checked).map(|runs| runs.to_string()),
+        },
+        mean: None,
+    },
     Column {
         heading: "kernel time",
         cell: |row| row.unchecked.as_ref()?.kernel_seconds.map(seconds),

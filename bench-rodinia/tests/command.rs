@@ -11,6 +11,11 @@ for word; do
     case $word in json:*) report=${word#json:} ;; esac
     program=$word
 done
+echo "${program##*/} $check" >> "${0%/*}/log"
+case $program in
+    */hangs) sleep 60 ;;
+    */sleepy) [ "$(grep -c "sleepy on" "${0%/*}/log")" = 2 ] && sleep 60 ;;
+esac
 case $program in
     */silent) echo "no way"; exit 70 ;;
     */seven) code=7 ;;
@@ -34,6 +39,14 @@ exit 66
 /// Measures programs of a folder, of which only the names matter; what was written as JSON and CSV comes too.
 fn measure(programs: &str) -> (Output, serde_json::Value, String) {
     let folder = tempfile::tempdir().unwrap();
+    measure_in(&folder, programs, &[])
+}
+
+fn measure_in(
+    folder: &tempfile::TempDir,
+    programs: &str,
+    further: &[&str],
+) -> (Output, serde_json::Value, String) {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("tool"), TOOL).unwrap();
     std::fs::set_permissions(at("tool"), PermissionsExt::from_mode(0o755)).unwrap();
@@ -47,6 +60,7 @@ fn measure(programs: &str) -> (Output, serde_json::Value, String) {
         .arg(at("out.csv"))
         .arg("--plot")
         .arg(at("out.svg"))
+        .args(further)
         .output()
         .unwrap();
     let read = |name| std::fs::read_to_string(at(name)).unwrap();
@@ -97,4 +111,53 @@ fn what_cannot_be_measured_does_not_stop_the_others() {
     assert!(worse["unchecked"]["wall_seconds"].is_number() && worse["checked"].is_null());
     assert!(csv.lines().nth(4).unwrap().starts_with("steady,sim,2,"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not measured"));
+}
+
+#[test]
+fn every_program_runs_once_before_any_runs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, ..) = measure_in(&folder, r#"{ "a": [], "b": [] }"#, &["--runs", "2"]);
+    assert!(output.status.success());
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(log, "a off\na on\nb off\nb on\n".repeat(2));
+}
+
+#[test]
+fn what_has_been_measured_when_the_time_is_up_counts() {
+    // The second checked run of the first program would take longer.
+    let folder = tempfile::tempdir().unwrap();
+    let programs = r#"{ "sleepy": [], "steady": [] }"#;
+    let (output, json, csv) = measure_in(&folder, programs, &["--budget", "5"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    let runs = |program: usize, way| &json["programs"][program][way]["runs"];
+    assert_eq!(
+        (runs(0, "unchecked"), runs(0, "checked")),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(
+        (runs(1, "unchecked"), runs(1, "checked")),
+        (&1.into(), &1.into())
+    );
+    let line = |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap();
+    let cell = |start: &str| line(start).split('|').nth(2).unwrap().trim().to_owned();
+    assert_eq!(cell("| sleepy"), "2, 1 checked");
+    assert_eq!(cell("| steady"), "1");
+    assert!(csv.lines().next().unwrap().contains(",unchecked_runs,"));
+    let (output, json, _) = measure_in(&folder, programs, &["--budget", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = json["programs"][1]["not_measured"].as_str().unwrap();
+    assert!(why.contains("there was no time left"), "{why}");
+}
+
+#[test]
+fn a_run_that_hangs_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = r#"{ "hangs": [], "steady": [] }"#;
+    let (output, json, _) = measure_in(&folder, programs, &["--limit", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = json["programs"][0]["not_measured"].as_str().unwrap();
+    let of = |check| format!("with --check {check}: it did not end within 1 s");
+    assert_eq!(why, format!("{}; {}", of("off"), of("on")));
+    assert_eq!(json["programs"][1]["checked"]["runs"], 3);
 }

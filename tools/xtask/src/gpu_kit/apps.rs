@@ -62,19 +62,18 @@ fn build_with(settings: &Settings, builder: &Builder) -> Result<bool> {
     let outcomes = each(settings, &all, |program, variant| {
         builder.build(program, variant).map(|_| Done::Right)
     });
+    let mut there = Vec::new();
     for program in &measured {
-        // What is not there has been said; its measurement says so again.
+        // What is not there has been said.
         if let Some(built) = builder.find(program, Variant::Clean)? {
-            let manifest = serde_json::json!({
-                "tool": builder.dist.tool(),
-                "programs": [{ "name": program.name, "program": built.program, "arguments": [settings.size] }],
-            });
-            let path = settings
-                .results
-                .join(format!("manifest-{}.json", program.name));
-            std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;
+            there.push(serde_json::json!({
+                "name": program.name, "program": built.program, "arguments": [settings.size],
+            }));
         }
     }
+    let manifest = serde_json::json!({ "tool": builder.dist.tool(), "programs": there });
+    let path = settings.results.join("manifest.json");
+    std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;
     report(settings, "build.json", &outcomes)
 }
 
@@ -309,8 +308,11 @@ mod tests {
         assert_eq!(outcomes[..2], [right.clone(), right]);
         let (outcome, why) = &outcomes[2];
         assert!(outcome == "wrong" && why.contains("did not end"), "{why}");
-        assert!(kit.at("results/manifest-quick.json").is_file());
-        assert!(!kit.at("results/manifest-tardy.json").exists());
+        let manifest = std::fs::read_to_string(kit.at("results/manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        let programs = manifest["programs"].as_array().unwrap();
+        assert_eq!(programs.len(), 1, "{manifest}");
+        assert_eq!(programs[0]["name"], "quick");
     }
 
     #[test]

@@ -39,21 +39,6 @@ step() {
     printf '%s\t%s\t%s\n' "$name" "$code" "$(($(date +%s) - begun))" >>"$results/steps.tsv"
 }
 
-# Each program by itself, as long as there is time: one that hangs costs no other its figures.
-bench() {
-    begun=$(date +%s) worst=0
-    for manifest in "$results"/manifest-*.json; do
-        [ -f "$manifest" ] || { echo "nothing was built"; worst=1; break; }
-        program=${manifest##*/manifest-}
-        left=$((80 - $(date +%s) + begun))
-        [ "$left" -gt 0 ] || { echo "no time left for $program"; worst=124; break; }
-        [ "$left" -lt 30 ] || left=30
-        timeout -k 1 "$left" "$kit/bin/bench-rodinia" "$manifest" --runs "$runs" --option=--device=gpu \
-            --json "$results/bench-$program" || worst=$?
-    done
-    printf '%s\t%s\t%s\n' bench "$worst" "$(($(date +%s) - begun))" >>"$results/steps.tsv"
-}
-
 printf 'date\t%s\ncommand\tsh run.sh %s\nsize\t%s\nruns\t%s\n' \
     "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" "$*" "$size" "$runs" >"$results/about.tsv"
 [ -z "$CUDARUN_CHECK_DRIVER_SIMULATED" ] || printf 'simulated\tno GPU: our simulated driver\n' >>"$results/about.tsv"
@@ -70,8 +55,8 @@ sm_*)
     step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
         --budget 110 --limit 20 --hang-limit 5 --json "$results/race.json"
     step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs "$half" --budget 60 "$@"
-    echo "=== bench"
-    bench
+    step bench 85 "$kit/bin/bench-rodinia" "$results/manifest.json" --runs "$runs" --budget 78 --limit 15 \
+        --option=--device=gpu --json "$results/bench.json"
     step racecheck 45 "$kit/bin/kit-apps" racecheck "$kit" "$results" --arch "$arch" --size "$size" --budget 35 "$@"
     ;;
 *) echo "no GPU, so nothing was measured" ;;

@@ -23,21 +23,7 @@ pub fn write(results: &Path) -> Result<bool> {
         .iter()
         .filter_map(|line| line.split_once('\t'))
         .collect();
-    let mut measured = BTreeMap::new();
-    for entry in std::fs::read_dir(results)? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let program = name
-            .strip_prefix("bench-")
-            .and_then(|name| name.strip_suffix(".json"));
-        if let Some(program) = program {
-            measured.insert(program.to_owned(), read(&path));
-        }
-    }
+    let bench = read(&results.join("bench.json"));
     let racecheck = read(&results.join("racecheck.json"));
     let (race, build, apps) = (
         read(&results.join("race.json")),
@@ -64,7 +50,7 @@ pub fn write(results: &Path) -> Result<bool> {
             "build" => outcomes(&build),
             "race" => findings(&race),
             "apps" => outcomes(&apps),
-            "bench" => benchmarks(&measured),
+            "bench" => benchmarks(&bench),
             "racecheck" => slowdown(&racecheck),
             _ => String::new(),
         };
@@ -78,7 +64,7 @@ pub fn write(results: &Path) -> Result<bool> {
         "build": build,
         "apps": apps,
         "racecheck": racecheck,
-        "bench": if measured.is_empty() { json!(NOTHING) } else { json!(measured) },
+        "bench": bench,
     });
     let path = results.join("results.json");
     std::fs::write(&path, serde_json::to_string_pretty(&all)? + "\n")
@@ -132,11 +118,23 @@ fn findings(race: &Value) -> String {
     tell(&counts)
 }
 
-fn benchmarks(measured: &BTreeMap<String, Value>) -> String {
-    let count = measured.values().filter(|value| value.is_object()).count();
-    match count {
-        0 => NOTHING.to_owned(),
-        _ => format!("{count} programs measured"),
+/// `16 of 16 programs measured, 2 runs or more`
+fn benchmarks(bench: &Value) -> String {
+    let Some(all) = bench["programs"].as_array() else {
+        return NOTHING.to_owned();
+    };
+    let runs = |one: &Value| {
+        let ways = ["unchecked", "checked"].map(|way| one[way]["runs"].as_u64());
+        Some(ways[0]?.min(ways[1]?))
+    };
+    let measured: Vec<u64> = all.iter().filter_map(runs).collect();
+    match measured.iter().min() {
+        None => NOTHING.to_owned(),
+        Some(fewest) => format!(
+            "{} of {} programs measured, {fewest} runs or more",
+            measured.len(),
+            all.len()
+        ),
     }
 }
 
@@ -187,6 +185,14 @@ mod tests {
         ]);
         let told = "2 programs, 4.00 x (geometric mean of whole processes)";
         assert_eq!(slowdown(&figures), told);
+        let figures = json!({ "programs": [
+            { "unchecked": { "runs": 3 }, "checked": { "runs": 2 } },
+            { "unchecked": { "runs": 3 }, "checked": null },
+            { "unchecked": { "runs": 3 }, "checked": { "runs": 3 } },
+        ] });
+        let told = "2 of 3 programs measured, 2 runs or more";
+        assert_eq!(benchmarks(&figures), told);
+        assert_eq!(benchmarks(&all["bench"]), NOTHING);
         put("steps.tsv", "race\t0\t3\nbench\t124\t60\n");
         assert!(!write(folder.path()).unwrap());
     }
