@@ -71,9 +71,11 @@ fn build_with(settings: &Settings, builder: &Builder) -> Result<bool> {
             }));
         }
     }
-    let manifest = serde_json::json!({ "tool": builder.dist.tool(), "programs": there });
-    let path = settings.results.join("manifest.json");
-    std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;
+    if !measured.is_empty() {
+        let manifest = serde_json::json!({ "tool": builder.dist.tool(), "programs": there });
+        let path = settings.results.join("manifest.json");
+        std::fs::write(&path, serde_json::to_string_pretty(&manifest)?)?;
+    }
     report(settings, "build.json", &outcomes)
 }
 
@@ -313,6 +315,22 @@ mod tests {
         let programs = manifest["programs"].as_array().unwrap();
         assert_eq!(programs.len(), 1, "{manifest}");
         assert_eq!(programs[0]["name"], "quick");
+    }
+
+    #[test]
+    fn where_nothing_is_to_be_measured_there_is_no_manifest() {
+        let kit = Kit::of(
+            NVCC,
+            "",
+            &["bench-rodinia/programs/quick.cu", "tests/apps/other.cu"],
+        );
+        let settings = Settings {
+            filters: vec!["other".to_owned()],
+            ..kit.settings()
+        };
+        assert!(build_with(&settings, &kit.builder(None)).unwrap());
+        assert_eq!(kit.outcomes("build.json").len(), 1);
+        assert!(!kit.at("results/manifest.json").exists());
     }
 
     #[test]

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_step_that_fails_keeps_no_other_from_running() {
         let gpu = "case $1 in --device) printf 'sm_90\\t13.0\\tx\\n';; *) exit 1;; esac";
-        let apps = "case $1 in build) exit 2;; esac";
+        let apps = "case $1 in build) exit 2;; run) : >\"$3/manifest.json\";; esac";
         let (_, steps) = Kit::of(gpu, apps).run();
         assert_eq!(
             steps,
@@ -204,7 +204,10 @@ mod tests {
         for (cores, workers, programs) in [(1, 1, 2), (6, 6, 3), (64, 16, 8)] {
             let kit = Kit::of(GPU, "echo apps $*");
             kit.put("path/nproc", &format!("echo {cores}"));
-            let (output, _) = kit.run();
+            let (output, steps) = kit.run();
+            // There is no manifest.
+            assert_eq!(steps.len(), 5, "{steps:?}");
+            assert!(!steps.iter().any(|step| step.starts_with("bench ")));
             let mut lines = output.lines();
             let mut jobs = |start: &str, count: usize| {
                 let line = lines.find(|line| line.starts_with(start)).unwrap();
