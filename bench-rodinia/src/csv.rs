@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::figures::{Checked, Named, RATIOS, Row, Side};
 
 /// What is known of one way to run it, by heading.
-const SIDE: [Named<Side, Option<String>>; 13] = [
+const SIDE: [Named<Side, Option<String>>; 14] = [
     ("device", |s| Some(format!("{:?}", s.device).to_lowercase())),
     ("launches", |s| Some(s.launches.to_string())),
     ("runs", |s| Some(s.runs.to_string())),

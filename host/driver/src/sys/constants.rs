@@ -361,5 +361,6 @@ values! {
         INFO_LOG_BUFFER_SIZE_BYTES = 4,
         ERROR_LOG_BUFFER = 5,
         ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+        OPTIMIZATION_LEVEL = 7,
     }
 }

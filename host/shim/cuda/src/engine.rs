@@ -76,9 +76,15 @@ impl Engine {
         &self.device.device().config().name
     }
 
-    /// Loads PTX text that came from `origin`.
-    pub(crate) fn load(&mut self, text: &str, origin: &str) -> Result<ModuleId, Refusal> {
-        if let Some(refusal) = refuse::refusal(text) {
+    /// Loads PTX text that came from `origin`; `plainly` when it is not to be optimised, which changes nothing
+    /// here.
+    pub(crate) fn load(
+        &mut self,
+        text: &str,
+        origin: &str,
+        plainly: bool,
+    ) -> Result<ModuleId, Refusal> {
+        if let Some(refusal) = refuse::refusal(text, plainly) {
             return Err(refusal);
         }
         let (module, diagnostics) = ptx::parse(text);

@@ -22,6 +22,8 @@ pub(crate) struct Image {
     pub(crate) source: Source,
     /// It is a library's: each device gets it when it is first used there.
     pub(crate) library: bool,
+    /// Nothing of it is optimised.
+    pub(crate) plainly: bool,
     /// Its identity by device; none between the reset of a context and the next use.
     pub(crate) loaded: BTreeMap<i32, ModuleId>,
 }
@@ -137,18 +139,32 @@ pub(crate) struct Options {
     room: usize,
     /// Registers that a thread may have at most.
     max_registers: Option<u32>,
+    /// Nothing is to be optimised.
+    plainly: bool,
+}
+
+/// What the options of a load make of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compiled {
+    /// Threads that a block may have.
+    pub(crate) most_threads: u32,
+    /// Nothing is optimised.
+    pub(crate) plainly: bool,
 }
 
 impl Options {
-    /// Threads that a block may have, by the registers that each needs.
+    /// What the load makes of its module.
     ///
-    /// `CUDARUN_SIM_REGISTERS` says how many that are unless the load says less; without it, there are
-    /// always enough. A block has 65,536.
-    pub(crate) fn most_threads(&self) -> u32 {
+    /// `CUDARUN_SIM_REGISTERS` says how many registers each thread needs unless the load says less; without it,
+    /// there are always enough. A block has 65,536.
+    pub(crate) fn compiled(&self) -> Compiled {
         let needed = std::env::var("CUDARUN_SIM_REGISTERS").ok();
         let needed = needed.and_then(|text| text.parse::<u32>().ok());
         let needed = needed.map(|n| n.min(self.max_registers.unwrap_or(n)).max(1));
-        needed.map_or(u32::MAX, |n| (1 << 16) / n / 32 * 32)
+        Compiled {
+            most_threads: needed.map_or(u32::MAX, |n| (1 << 16) / n / 32 * 32),
+            plainly: self.plainly,
+        }
     }
 
     /// Nothing is asked for.
@@ -158,6 +174,7 @@ impl Options {
             buffer: None,
             room: 0,
             max_registers: None,
+            plainly: false,
         }
     }
 
@@ -179,6 +196,7 @@ impl Options {
             }
             match option {
                 jit_option::MAX_REGISTERS => log.max_registers = Some(value.address() as u32),
+                jit_option::OPTIMIZATION_LEVEL => log.plainly = value.address() as u32 == 0,
                 jit_option::ERROR_LOG_BUFFER => log.buffer = Some(value.cast()),
                 // The value of this option is not a pointer to the size but the size itself.
                 jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => {

@@ -11,7 +11,7 @@ use simt::ModuleId;
 
 use crate::Answer;
 use crate::function::Function;
-use crate::image::{self, Image, Options, Refusal, Source};
+use crate::image::{self, Compiled, Image, Options, Refusal, Source};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
@@ -23,8 +23,7 @@ pub(crate) struct Module {
     pub(crate) context: u64,
     pub(crate) library: Option<u64>,
     images: Vec<u64>,
-    /// Threads that a block may have.
-    most_threads: u32,
+    compiled: Compiled,
     /// Functions that have been asked for.
     functions: BTreeMap<String, u64>,
 }
@@ -35,8 +34,7 @@ pub(crate) struct Library {
     /// Its module, once that is loaded.
     module: Option<u64>,
     code: Code,
-    /// Threads that a block may have.
-    most_threads: u32,
+    compiled: Compiled,
 }
 
 /// What a library is loaded of, when something of it is first needed.
@@ -56,7 +54,7 @@ impl State {
         &mut self,
         context: u64,
         sources: Vec<Source>,
-        most_threads: u32,
+        compiled: Compiled,
     ) -> Result<u64, Refusal> {
         let mut images = Vec::new();
         let device = match context {
@@ -64,9 +62,11 @@ impl State {
             context => self.device_of(context),
         };
         for source in sources {
-            match self.engine.load(&source.text, &source.origin) {
+            let plainly = compiled.plainly;
+            match self.engine.load(&source.text, &source.origin, plainly) {
                 Ok(id) => images.push(self.images.insert(Image {
                     source,
+                    plainly,
                     library: context == 0,
                     loaded: BTreeMap::from([(device, id)]),
                 })),
@@ -82,7 +82,7 @@ impl State {
             library: None,
             images,
             functions,
-            most_threads,
+            compiled,
         }))
     }
 
@@ -129,7 +129,8 @@ impl State {
         match here.or(there) {
             Some(&id) => Ok(id),
             None => {
-                let loaded = self.engine.load(&image.source.text, &image.source.origin);
+                let Source { text, origin, .. } = &image.source;
+                let loaded = self.engine.load(text, origin, image.plainly);
                 let id = loaded.map_err(|refusal| refusal.code)?;
                 image.loaded.insert(device, id);
                 Ok(id)
@@ -153,13 +154,13 @@ impl State {
         if let Some(&function) = found.functions.get(name) {
             return Ok(function);
         }
-        let most_threads = found.most_threads;
+        let compiled = found.compiled;
         for image in found.images.clone() {
             let id = self.on_device(image)?;
             let known = self.engine.kernels(id).iter().any(|kernel| kernel == name);
             let info = self.engine.kernel(id, name).filter(|_| known);
             if let Some(mut info) = info {
-                info.max_threads = info.max_threads.min(most_threads);
+                info.max_threads = info.max_threads.min(compiled.most_threads);
                 let function = self
                     .functions
                     .insert(Function::new(module, image, name, info));
@@ -210,8 +211,7 @@ fn load(
     options: &Options,
 ) -> Result<u64, CUresult> {
     with(|state| {
-        let loaded =
-            sources.and_then(|sources| state.load(context, sources, options.most_threads()));
+        let loaded = sources.and_then(|sources| state.load(context, sources, options.compiled()));
         loaded.map_err(|refusal| state.refused(&refusal, options))
     })
 }
@@ -312,7 +312,7 @@ fn make_library(out: Ptr<CUlibrary>, code: Code, options: &Options) -> Answer {
         let library = state.libraries.insert(Library {
             module: None,
             code,
-            most_threads: options.most_threads(),
+            compiled: options.compiled(),
         });
         if !std::env::var(LAZY).is_ok_and(|value| value == "1") {
             state.load_library(library, options).inspect_err(|_| {
@@ -331,7 +331,7 @@ impl State {
         if let Some(module) = found.module {
             return Ok(module);
         }
-        let most_threads = found.most_threads;
+        let compiled = found.compiled;
         let sources = match &found.code {
             Code::Copied(sources) => sources.clone(),
             Code::Kept(address) => {
@@ -340,7 +340,7 @@ impl State {
                 image::read(unsafe { Ptr::new(kept) })
             }
         };
-        let loaded = sources.and_then(|sources| self.load(0, sources, most_threads));
+        let loaded = sources.and_then(|sources| self.load(0, sources, compiled));
         let module = loaded.map_err(|refusal| self.refused(&refusal, options))?;
         self.modules.get_mut(module)?.library = Some(library);
         self.libraries.get_mut(library)?.module = Some(module);

@@ -98,7 +98,7 @@ fn the_compilers_first_words_are_told() {
     for form in FORMS {
         let (ran, loads) = run(&program, form, &ptx("7.0", "", ""), &more);
         assert_eq!(ran.code, Some(0), "{form:?}");
-        assert_eq!((loads, ran.checked("fine")), (2, vec![false]), "{form:?}");
+        assert_eq!((loads, ran.checked("fine")), (3, vec![false]), "{form:?}");
         let says = "line 4; error   : `/*+crc*/` is refused";
         assert!(why_not(&ran).ends_with(says), "{}", why_not(&ran));
     }
@@ -109,6 +109,24 @@ fn the_compilers_first_words_are_told() {
         let told = "0.25 ms, 0 of information, 0 of errors\n512\n";
         assert_eq!(said, (Some(0), told), "{form}");
         assert!(!why_not(&ran).contains("is refused"), "{}", why_not(&ran));
+    }
+}
+
+/// The compiler may fail where it optimises.
+#[test]
+fn a_module_that_only_compiles_plainly_is_checked() {
+    let program = Program::of("tests/c/given.c");
+    let refuse = format!("optimised 218:{CHECKS}");
+    let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
+    for form in FORMS {
+        let (ran, loads) = run(&program, form, &ptx("7.0", "", ""), &more);
+        let said = (ran.code, ran.stdout.as_str());
+        assert_eq!(said, (Some(0), "1024 512\n"), "{form:?} {:?}", ran.notes);
+        assert_eq!((loads, ran.checked("fine")), (3, vec![true]), "{form:?}");
+        assert_eq!(ran.racing(), ["racy"], "{form:?}");
+        let told = "compiled without optimisation, since the driver says";
+        let told = ran.notes.iter().filter(|note| note.contains(told)).count();
+        assert_eq!(told, 1, "{form:?} {:?}", ran.notes);
     }
 }
 

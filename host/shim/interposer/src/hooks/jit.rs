@@ -10,6 +10,15 @@ const LOG_BYTES: usize = 8 << 10;
 /// Characters of its first line that are told.
 const LINE_LENGTH: usize = 300;
 
+/// How a text is to be compiled.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Compile {
+    /// How many registers a thread may have, if that is to be limited.
+    pub(super) registers: Option<u32>,
+    /// Without optimisation, for texts that the compiler fails on otherwise.
+    pub(super) plainly: bool,
+}
+
 /// Where the driver's compiler says why it refuses a text, unless the program wants to read that itself.
 pub(super) struct Log(Vec<u8>);
 
@@ -58,12 +67,12 @@ impl JitOptions {
         }
     }
 
-    /// Asks the driver for a load with these options, and with a limit of registers and a log of errors where
+    /// Asks the driver for a load with these options, and with what `how` says and a log of errors where
     /// the program says nothing of them itself. After success the program finds the results where it looks for
     /// them.
     pub(super) fn load(
         &self,
-        limit: Option<u32>,
+        how: Compile,
         log: &mut Log,
         ask: impl FnOnce(c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult,
     ) -> CUresult {
@@ -72,20 +81,23 @@ impl JitOptions {
             return ask(count, names, values);
         };
         let mut all = read.clone();
-        let says = |options: [_; 2]| read.iter().any(|(name, _)| options.contains(name));
+        let says = |options: &[_]| read.iter().any(|(name, _)| options.contains(name));
         // The values of some options are no pointers but the numbers themselves.
         let number = std::ptr::without_provenance_mut::<c_void>;
         let few = [jit_option::MAX_REGISTERS, jit_option::THREADS_PER_BLOCK];
-        if let Some(limit) = limit
-            && !says(few)
+        if let Some(limit) = how.registers
+            && !says(&few)
         {
             all.push((jit_option::MAX_REGISTERS, number(limit as usize)));
+        }
+        if how.plainly && !says(&[jit_option::OPTIMIZATION_LEVEL]) {
+            all.push((jit_option::OPTIMIZATION_LEVEL, number(0)));
         }
         let errors = [
             jit_option::ERROR_LOG_BUFFER,
             jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
         ];
-        if !says(errors) {
+        if !says(&errors) {
             let values = [log.0.as_mut_ptr().cast(), number(log.0.len())];
             all.extend(errors.into_iter().zip(values));
         }

@@ -14,7 +14,7 @@ use ptx::ast::{Function, Space};
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
 use runtime::Prepared;
 
-use super::jit::Log;
+use super::jit::{Compile, Log};
 use super::memory::make_room;
 use super::version::Lowered;
 use crate::watch::{Module, Watch, with, with_begun};
@@ -203,9 +203,8 @@ fn is_limited(entry: &Function) -> bool {
 pub(super) enum Ask<'a> {
     /// What the program has given.
     Original,
-    /// PTX with checks, how many registers a thread may have, if that is to be limited, and where the compiler
-    /// says why not.
-    Checked(&'a CStr, Option<u32>, &'a mut Log),
+    /// PTX with checks, how to compile it, and where the compiler says why not.
+    Checked(&'a CStr, Compile, &'a mut Log),
 }
 
 /// Loads what a program wants to load, with checks if there is PTX in it.
@@ -241,9 +240,9 @@ pub(super) fn load(
         None => original(),
         Some(text) => {
             let _relaxed = gpu::relaxed(real);
-            let compile = |text: &CStr, limit| {
+            let compile = |text: &CStr, how| {
                 let mut log = Log::new();
-                let (result, handle) = in_room(|| load(Ask::Checked(text, limit, &mut log)));
+                let (result, handle) = in_room(|| load(Ask::Checked(text, how, &mut log)));
                 if result == CUresult::SUCCESS && module.library {
                     let entered = into_context(real, handle);
                     if let Err(error) = entered {
@@ -260,7 +259,11 @@ pub(super) fn load(
             };
             // Large modules take their time, so the limit comes first: with checks nearly every module has a
             // kernel that would take more registers.
-            let mut made = compile(&text, limit);
+            let few = Compile {
+                registers: limit,
+                plainly: false,
+            };
+            let mut made = compile(&text, few);
             let too_new = |made: &Result<u64, (CUresult, String)>| {
                 let error = made.as_ref().err().map(|(error, _)| *error);
                 error == Some(CUresult::UNSUPPORTED_PTX_VERSION)
@@ -270,11 +273,29 @@ pub(super) fn load(
                 false => None,
             };
             if let Some(lowered) = &lowered {
-                made = compile(&lowered.text, limit);
+                made = compile(&lowered.text, few);
             }
+            let text = lowered.as_ref().map_or(&text, |lowered| &lowered.text);
             if made.is_err() && limit.is_some() && !too_new(&made) {
-                let text = lowered.as_ref().map_or(&text, |lowered| &lowered.text);
-                made = compile(text, None);
+                made = compile(text, Compile::default());
+            }
+            // Its register allocation gives up on some large kernels with calls (ptxas 13.0: C7600, of CUB's radix
+            // sort), and does without where nothing is optimised.
+            if let Err((CUresult::INVALID_PTX, error)) = &made {
+                let plain = compile(
+                    text,
+                    Compile {
+                        plainly: true,
+                        ..few
+                    },
+                );
+                if plain.is_ok() {
+                    let slow =
+                        "its checks are compiled without optimisation, since the driver says";
+                    let note = format!("{}: {slow} {error}", source.origin);
+                    with(|watch| watch.session.checker().note(note));
+                    made = plain;
+                }
             }
             match made {
                 Ok(handle) => {

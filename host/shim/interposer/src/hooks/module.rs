@@ -24,7 +24,7 @@ unsafe fn load_module(
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
-            Ask::Checked(text, limit, log) => jit.load(limit, log, |count, options, values| {
+            Ask::Checked(text, how, log) => jit.load(how, log, |count, options, values| {
                 let text = text.as_ptr().cast();
                 // SAFETY: by the contract.
                 unsafe { real.cuModuleLoadDataEx(module, text, count, options, values) }
@@ -146,7 +146,7 @@ unsafe fn load_library(
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
-            Ask::Checked(text, limit, log) => jit.load(limit, log, |count, names, values| {
+            Ask::Checked(text, how, log) => jit.load(how, log, |count, names, values| {
                 let text = text.as_ptr().cast();
                 let (mut of, mut with) = lasting.clone();
                 let (of, with, more) = (of.as_mut_ptr(), with.as_mut_ptr(), of.len() as c_uint);
