@@ -200,6 +200,21 @@ mod tests {
     }
 
     #[test]
+    fn all_steps_together_end_within_eight_minutes() {
+        let seconds = |line: &str| {
+            let mut words = line.trim_start().strip_prefix("step ")?.split(' ');
+            words.nth(1)?.parse::<u32>().ok()
+        };
+        let steps: Vec<u32> = SCRIPT.lines().filter_map(seconds).collect();
+        assert_eq!(steps.len(), 6);
+        let sum: u32 = steps.iter().sum();
+        assert!(sum < 480, "{sum} s");
+        let told = steps.iter().map(u32::to_string).collect::<Vec<_>>();
+        let told = format!("Steps end within {} s = {sum} s;", told.join(" + "));
+        assert!(SCRIPT.contains(&told), "{told}");
+    }
+
+    #[test]
     fn cores_say_how_many_workers_there_are() {
         for (cores, workers, programs) in [(1, 1, 2), (6, 6, 3), (64, 16, 8)] {
             let kit = Kit::of(GPU, "echo apps $*");

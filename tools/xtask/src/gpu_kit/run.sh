@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs all that the kit has on the GPU of this machine: sh run.sh [RESULTS] [FILTER...]
 # A filter is a part of the name of a test or a program. docs/gpu-kit.md in the source tree says more.
-# Steps end within 20 + 110 + 140 + 75 + 85 + 45 s = 475 s; a step that fails does not keep the others from running.
+# Steps end within 20 + 100 + 150 + 75 + 85 + 45 s = 475 s; a step that fails does not keep the others from running.
 
 kit=$(cd "$(dirname "$0")" && pwd) || exit 2
 results=${1:-$kit/results}
@@ -51,9 +51,9 @@ case $arch in
 sm_*)
     printf 'arch\t%s\ncuda of the driver\t%s\ngpu\t%s\n' "$arch" "$(tail -n 1 "$results/device.tsv" | cut -f2)" \
         "$(tail -n 1 "$results/device.tsv" | cut -f3)" >>"$results/about.tsv"
-    step build 110 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 90 "$@"
-    step race 140 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
-        --budget 110 --limit 20 --hang-limit 5 --json "$results/race.json"
+    step build 100 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 80 "$@"
+    step race 150 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
+        --budget 120 --limit 20 --hang-limit 5 --json "$results/race.json"
     step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs "$half" --budget 60 "$@"
     if [ -f "$results/manifest.json" ]; then
         step bench 85 "$kit/bin/bench-rodinia" "$results/manifest.json" --runs "$runs" --budget 78 --limit 15 \
