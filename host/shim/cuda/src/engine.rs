@@ -22,6 +22,8 @@ pub(crate) struct Engine {
     device: CheckedSim,
     /// Names of the kernels of each module.
     kernels: HashMap<ModuleId, Vec<String>>,
+    /// Names of the managed variables of modules that have any.
+    managed: HashMap<ModuleId, Vec<String>>,
     printf: Sink,
 }
 
@@ -47,6 +49,7 @@ impl Engine {
         let device = CheckedSim::new(device, checker);
         Ok(Engine {
             device,
+            managed: HashMap::new(),
             kernels: HashMap::new(),
             printf: Sink::new(|text| {
                 progress::erase();
@@ -109,6 +112,11 @@ impl Engine {
         match self.device.load(text, origin) {
             Ok(id) => {
                 self.kernels.insert(id, names);
+                let managed = module.variables().filter(|variable| variable.managed);
+                let managed: Vec<String> = managed.map(|of| of.name.to_string()).collect();
+                if !managed.is_empty() {
+                    self.managed.insert(id, managed);
+                }
                 Ok(id)
             }
             Err(why @ simt::LoadError::OutOfMemory { .. }) => {
@@ -120,6 +128,7 @@ impl Engine {
 
     pub(crate) fn unload(&mut self, module: ModuleId) {
         self.kernels.remove(&module);
+        self.managed.remove(&module);
         self.device.unload(module);
     }
 
@@ -134,6 +143,11 @@ impl Engine {
 
     pub(crate) fn global(&self, module: ModuleId, name: &str) -> Option<(u64, u64)> {
         self.device.device().global(module, name)
+    }
+
+    pub(crate) fn is_managed(&self, module: ModuleId, name: &str) -> bool {
+        let managed = self.managed.get(&module);
+        managed.is_some_and(|names| names.iter().any(|of| of == name))
     }
 
     /// Runs a kernel to its end; `at` is its place among all work if the process is checked.

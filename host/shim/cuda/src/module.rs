@@ -45,6 +45,15 @@ enum Code {
     Kept(u64),
 }
 
+/// What a call looks for among variables. Of a library, managed ones have a call of their own: source is the driver
+/// API's text on `cuLibraryGetManaged`, which finds no others.
+#[derive(Clone, Copy)]
+enum Kind {
+    Any,
+    Plain,
+    Managed,
+}
+
 /// Lets libraries be loaded when something of them is first needed, as a driver does whose loading is lazy.
 const LAZY: &str = "CUDARUN_SIM_LAZY";
 
@@ -172,11 +181,17 @@ impl State {
         Err(CUresult::NOT_FOUND)
     }
 
-    /// Address and size of a variable.
-    fn find_global(&mut self, module: u64, name: &str) -> Result<(u64, u64), CUresult> {
+    /// Address and size of a variable of a kind.
+    fn find_global(&mut self, module: u64, name: &str, kind: Kind) -> Result<(u64, u64), CUresult> {
         for image in self.modules.get(module)?.images.clone() {
             let id = self.on_device(image)?;
-            if let Some(found) = self.engine.global(id, name) {
+            let fits = match kind {
+                Kind::Any => true,
+                Kind::Plain => !self.engine.is_managed(id, name),
+                Kind::Managed => self.engine.is_managed(id, name),
+            };
+            let found = self.engine.global(id, name).filter(|_| fits);
+            if let Some(found) = found {
                 return Ok(found);
             }
         }
@@ -186,11 +201,11 @@ impl State {
     fn global_to(
         &mut self,
         module: u64,
-        name: Ptr<c_char>,
+        (name, kind): (Ptr<c_char>, Kind),
         address: Ptr<CUdeviceptr>,
         bytes: Ptr<usize>,
     ) -> Answer {
-        let (found, size) = self.find_global(module, &name.text()?)?;
+        let (found, size) = self.find_global(module, &name.text()?, kind)?;
         address.set_if(found);
         bytes.set_if(size as usize);
         Ok(())
@@ -303,7 +318,8 @@ pub(crate) fn cuModuleGetGlobal(
     module: Ptr<CUmod_st>,
     name: Ptr<c_char>,
 ) -> Answer {
-    with_context(|state, _| state.global_to(module.address(), name, address, bytes))
+    let any = (name, Kind::Any);
+    with_context(|state, _| state.global_to(module.address(), any, address, bytes))
 }
 
 /// Makes a library, and loads it unless that can wait.
@@ -455,7 +471,7 @@ pub(crate) fn cuLibraryGetGlobal(
 ) -> Answer {
     with_context(|state, _| {
         let module = module_of(state, library)?;
-        state.global_to(module, name, address, bytes)
+        state.global_to(module, (name, Kind::Plain), address, bytes)
     })
 }
 
@@ -465,7 +481,10 @@ pub(crate) fn cuLibraryGetManaged(
     library: Ptr<CUlib_st>,
     name: Ptr<c_char>,
 ) -> Answer {
-    cuLibraryGetGlobal(address, bytes, library, name)
+    with_context(|state, _| {
+        let module = module_of(state, library)?;
+        state.global_to(module, (name, Kind::Managed), address, bytes)
+    })
 }
 
 /// Functions that host and device share exist for host compilers other than nvcc's only.

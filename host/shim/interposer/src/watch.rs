@@ -41,6 +41,8 @@ pub(crate) struct Watch {
     pub(crate) steps: HashMap<u64, Steps>,
     /// Primary contexts by device.
     pub(crate) primary: HashMap<i32, u64>,
+    /// Contexts of memory that goes with them, by address.
+    pub(crate) memory: HashMap<u64, u64>,
     /// How often contexts have been attached to.
     pub(crate) attached: HashMap<u64, u32>,
     /// Links in progress, by handle.
@@ -197,6 +199,7 @@ fn start() -> Option<Mutex<Watch>> {
         attributes: HashMap::new(),
         steps: HashMap::new(),
         primary: HashMap::new(),
+        memory: HashMap::new(),
         attached: HashMap::new(),
         links: HashMap::new(),
         linked: HashMap::new(),
@@ -324,10 +327,17 @@ impl Watch {
         context.is_some_and(|context| self.session.is_ready(context))
     }
 
-    /// A context is about to be destroyed.
+    /// A context is about to be destroyed, or has been reset. A library survives it, and has its variables at
+    /// other addresses in the next one, which may be called the same.
     pub(crate) fn leave(&mut self, context: u64) {
         self.session.leave(context);
         self.attached.remove(&context);
+        for module in self.modules.values_mut() {
+            module.told.remove(&context);
+        }
+        for (address, _) in self.memory.extract_if(|_, of| *of == context) {
+            self.session.checker().freed(address);
+        }
         self.attributes.retain(|(_, of), _| *of != context);
     }
 
@@ -404,16 +414,25 @@ impl Watch {
             let (to, size, symbol) = (&mut address, &mut bytes, symbol.as_ptr());
             let at = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
             // SAFETY: the handle is that of a live module or library, and there is room for both.
-            let found = unsafe {
+            let mut found = unsafe {
                 match module.library {
                     true => real.cuLibraryGetGlobal(to, size, at.cast(), symbol),
                     false => real.cuModuleGetGlobal(to, size, at.cast(), symbol),
                 }
             };
+            let managed = found != CUresult::SUCCESS && module.library;
+            if managed {
+                // SAFETY: as above.
+                found = unsafe { real.cuLibraryGetManaged(to, size, at.cast(), symbol) };
+            }
             if found == CUresult::SUCCESS {
                 let call = format!("variable {name}");
                 let bytes = bytes as u64;
                 self.session.checker().allocated(address, bytes, &call);
+                // All contexts share managed variables.
+                if !managed {
+                    self.memory.insert(address, context);
+                }
             }
         }
     }

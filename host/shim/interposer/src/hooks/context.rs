@@ -90,23 +90,24 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRetain(
 
 pub(crate) unsafe fn cuDevicePrimaryCtxRelease(real: &'static Api, dev: CUdevice) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    end_primary(real, dev, |real| unsafe {
-        real.cuDevicePrimaryCtxRelease(dev)
-    })
+    let release = || unsafe { real.cuDevicePrimaryCtxRelease(dev) };
+    end_primary(dev, release, |_| !is_active(real, dev))
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxReset(real: &'static Api, dev: CUdevice) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    end_primary(real, dev, |real| unsafe {
-        real.cuDevicePrimaryCtxReset(dev)
+    let reset = || unsafe { real.cuDevicePrimaryCtxReset(dev) };
+    // Whoever still holds it, nothing of what was in it is left.
+    end_primary(dev, reset, |result| {
+        result == CUresult::SUCCESS || !is_active(real, dev)
     })
 }
 
-/// Drains what is in a device's primary context before a call that may end it.
+/// Drains what is in a device's primary context before a call that may end it; `ended` says whether it has.
 fn end_primary(
-    real: &'static Api,
     dev: CUdevice,
-    end: impl FnOnce(&'static Api) -> CUresult,
+    end: impl FnOnce() -> CUresult,
+    ended: impl FnOnce(CUresult) -> bool,
 ) -> CUresult {
     let context = with_begun(|watch| {
         let context = watch.primary.get(&dev).copied();
@@ -116,9 +117,9 @@ fn end_primary(
         }
         context
     });
-    let result = end(real);
+    let result = end();
     if let Some(Some(context)) = context
-        && !is_active(real, dev)
+        && ended(result)
     {
         with_begun(|watch| watch.leave(context));
     }

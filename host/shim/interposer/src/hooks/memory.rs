@@ -4,12 +4,23 @@ use std::ffi::{c_uint, c_void};
 
 use driver::sys::*;
 
-use crate::watch::{with, with_begun};
+use crate::resolve;
+use crate::watch::{current, with, with_begun};
+
+/// How long memory lives that nobody frees.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lives {
+    /// As long as the context in which it was asked for.
+    Context,
+    /// As long as its device: that of pools, and what is mapped.
+    Device,
+}
 
 /// Asks for memory, and once more with less shadow memory if there is none left; tells the checker
 /// of what was got.
 fn allocate(
     call: &str,
+    lives: Lives,
     ask: impl Fn() -> CUresult,
     got: impl FnOnce() -> (u64, usize),
 ) -> CUresult {
@@ -19,6 +30,11 @@ fn allocate(
         with(|watch| {
             let checker = watch.session.checker();
             checker.allocated(address, bytes as u64, call);
+            let context = resolve::real().and_then(|real| current(&real.api));
+            if let (Lives::Context, Some(context)) = (lives, context) {
+                let context = context.expose_provenance() as u64;
+                watch.memory.insert(address, context);
+            }
         });
     }
     result
@@ -44,7 +60,10 @@ pub(super) fn make_room() -> bool {
 
 /// Tells the checker of memory that is given back, before it can be somebody else's.
 fn free(address: u64, give: impl FnOnce() -> CUresult) -> CUresult {
-    with_begun(|watch| watch.session.checker().freed(address));
+    with_begun(|watch| {
+        watch.memory.remove(&address);
+        watch.session.checker().freed(address);
+    });
     give()
 }
 
@@ -57,6 +76,7 @@ pub(crate) unsafe fn cuMemAlloc(
     unsafe {
         allocate(
             "cuMemAlloc",
+            Lives::Context,
             || real.cuMemAlloc(dptr, bytes),
             || (*dptr, bytes),
         )
@@ -75,6 +95,7 @@ pub(crate) unsafe fn cuMemAllocPitch(
     unsafe {
         allocate(
             "cuMemAllocPitch",
+            Lives::Context,
             || real.cuMemAllocPitch(dptr, pitch_out, width_bytes, height, element_size_bytes),
             || (*dptr, (*pitch_out).saturating_mul(height)),
         )
@@ -91,6 +112,7 @@ pub(crate) unsafe fn cuMemAllocManaged(
     unsafe {
         allocate(
             "cuMemAllocManaged",
+            Lives::Context,
             || real.cuMemAllocManaged(dptr, bytes, flags),
             || (*dptr, bytes),
         )
@@ -107,6 +129,7 @@ pub(crate) unsafe fn cuMemAllocAsync(
     unsafe {
         allocate(
             "cuMemAllocAsync",
+            Lives::Device,
             || real.cuMemAllocAsync(dptr, bytes, stream),
             || (*dptr, bytes),
         )
@@ -124,6 +147,7 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
     unsafe {
         allocate(
             "cuMemAllocFromPoolAsync",
+            Lives::Device,
             || real.cuMemAllocFromPoolAsync(dptr, bytes, pool, stream),
             || (*dptr, bytes),
         )
@@ -139,6 +163,7 @@ pub(crate) unsafe fn cuMemAllocHost(
     unsafe {
         allocate(
             "cuMemAllocHost",
+            Lives::Context,
             || real.cuMemAllocHost(host_out, bytes),
             || ((*host_out).addr() as u64, bytes),
         )
@@ -155,6 +180,7 @@ pub(crate) unsafe fn cuMemHostAlloc(
     unsafe {
         allocate(
             "cuMemHostAlloc",
+            Lives::Context,
             || real.cuMemHostAlloc(host_out, bytes, flags),
             || ((*host_out).addr() as u64, bytes),
         )
@@ -171,6 +197,7 @@ pub(crate) unsafe fn cuMemHostRegister(
     unsafe {
         allocate(
             "cuMemHostRegister",
+            Lives::Context,
             || real.cuMemHostRegister(host, bytes, flags),
             || (host.addr() as u64, bytes),
         )
@@ -226,6 +253,7 @@ pub(crate) unsafe fn cuMemMap(
     unsafe {
         allocate(
             "cuMemMap",
+            Lives::Device,
             || real.cuMemMap(ptr, size, offset, handle, flags),
             || (ptr, size),
         )
