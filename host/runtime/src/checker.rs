@@ -226,6 +226,15 @@ impl Checker {
         (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
+    /// Whether a module has kernels with checks of whose threads nobody knows how much stack they need.
+    pub fn has_unknown_stack(&self, key: ModuleKey) -> bool {
+        let module = self.modules.get(&key.0).filter(|module| module.rewritten);
+        let mut kernels = module
+            .into_iter()
+            .flat_map(|module| module.kernels.values());
+        kernels.any(|kernel| kernel.instrumented && kernel.stack_unknown)
+    }
+
     fn listens(&self) -> bool {
         self.options.listens()
     }

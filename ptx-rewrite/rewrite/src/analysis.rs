@@ -63,6 +63,9 @@ pub struct KernelInfo {
     pub warp_barriers: bool,
     /// It executes barriers of the whole grid: `grid.sync()` of cooperative groups.
     pub grid_barriers: bool,
+    /// It reaches functions that call themselves, or others through a pointer, so that nobody knows how much stack its
+    /// threads need.
+    pub stack_unknown: bool,
     /// Static accesses to global or generic memory, callees included.
     pub accesses: u32,
     /// Those with a check.
@@ -212,11 +215,23 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         let mut journaled = plan.journaled.iter();
         plan.journals_strong = journaled.any(|name| facts.get(&**name).is_some_and(|f| f.strong));
     }
+    let through_pointer = |name: &str| {
+        let calls = graph.calls(name);
+        calls.is_some_and(|calls| !calls.indirect.is_empty())
+    };
+    let deep: BTreeSet<&str> = module
+        .functions()
+        .filter(|f| f.body.is_some())
+        // Nobody calls a kernel.
+        .filter(|f| through_pointer(&f.name) || !f.entry && graph.is_recursive(&f.name))
+        .map(|f| f.name.as_str())
+        .collect();
     for (entry, reached) in &groups {
         let journaled = plan.journaled.contains(entry.name.as_str());
         let how = (config, journaled);
         let mut info = kernel(&graph, &facts, (entry, how), reached, &fixed);
         info.journaled = journaled;
+        info.stack_unknown = !graph.reachable(&entry.name).is_disjoint(&deep);
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         let known = granules.get(entry.name.as_str());

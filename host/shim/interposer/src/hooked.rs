@@ -135,6 +135,8 @@ table! {
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxRelease,
     cuDevicePrimaryCtxReset,
+    cuCtxSetLimit,
+    cuCtxGetLimit,
 }
 
 macro_rules! functions {

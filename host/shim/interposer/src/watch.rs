@@ -13,7 +13,7 @@ use driver::gpu::Gpu;
 use driver::image::Source;
 use driver::interrupts::{self, Held};
 use driver::steps::Steps;
-use driver::sys::{Api, CUcontext, CUresult};
+use driver::sys::{Api, CUcontext, CUresult, limit};
 use runtime::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, Mode, ModuleKey, options, progress};
@@ -43,6 +43,8 @@ pub(crate) struct Watch {
     pub(crate) primary: HashMap<i32, u64>,
     /// Contexts of memory that goes with them, by address.
     pub(crate) memory: HashMap<u64, u64>,
+    /// What the program knows of the stack of contexts that have more, by context, in bytes per thread.
+    pub(crate) stacks: HashMap<u64, usize>,
     /// How often contexts have been attached to.
     pub(crate) attached: HashMap<u64, u32>,
     /// Links in progress, by handle.
@@ -200,6 +202,7 @@ fn start() -> Option<Mutex<Watch>> {
         steps: HashMap::new(),
         primary: HashMap::new(),
         memory: HashMap::new(),
+        stacks: HashMap::new(),
         attached: HashMap::new(),
         links: HashMap::new(),
         linked: HashMap::new(),
@@ -282,6 +285,11 @@ pub(crate) fn current(real: &Api) -> Option<CUcontext> {
     (result == CUresult::SUCCESS && !context.is_null()).then_some(context)
 }
 
+/// Stack for threads with checks, in bytes, that need so much without.
+pub(crate) fn deeper(bytes: usize) -> usize {
+    bytes.saturating_mul(3).saturating_add(1024)
+}
+
 /// The process ends without having waited for all its launches.
 extern "C" fn at_exit() {
     let settle = || with_begun(|watch| watch.session.settle(LAST));
@@ -332,6 +340,7 @@ impl Watch {
     pub(crate) fn leave(&mut self, context: u64) {
         self.session.leave(context);
         self.attached.remove(&context);
+        self.stacks.remove(&context);
         for module in self.modules.values_mut() {
             module.told.remove(&context);
         }
@@ -339,6 +348,35 @@ impl Watch {
             self.session.checker().freed(address);
         }
         self.attributes.retain(|(_, of), _| *of != context);
+    }
+
+    /// Gives the threads of a context more stack, once, where a module with checks has kernels that need it: frames
+    /// are larger with checks, and where nobody knows how many of them there are, a driver takes the limit.
+    pub(crate) fn deepen(&mut self, real: &Api, module: u64, context: u64) {
+        let Some(key) = self.modules.get(&module).map(|module| module.key) else {
+            return;
+        };
+        if self.stacks.contains_key(&context) || !self.session.checker().has_unknown_stack(key) {
+            return;
+        }
+        let Some(_entered) = self.session.enter(context) else {
+            return;
+        };
+        let mut shown = 0;
+        // SAFETY: the context is current, and there is room for the result.
+        let known = unsafe { real.cuCtxGetLimit(&mut shown, limit::STACK_SIZE) };
+        if known != CUresult::SUCCESS {
+            return;
+        }
+        // SAFETY: as above.
+        match unsafe { real.cuCtxSetLimit(limit::STACK_SIZE, deeper(shown)) } {
+            CUresult::SUCCESS => {
+                self.stacks.insert(context, shown);
+            }
+            error => note::once(&format!(
+                "kernels that recurse or call through pointers may have too little stack with checks ({shown} bytes): {error}"
+            )),
+        }
     }
 
     /// A launch is in flight, or the driver is about to be asked for one.
@@ -404,6 +442,10 @@ impl Watch {
         if !module.told.insert(context) {
             return;
         }
+        self.deepen(real, handle, context);
+        let Some(module) = self.modules.get(&handle) else {
+            return;
+        };
         // It is another one's where the launch brings its own with it. A driver may load the library for it.
         let _entered = self.session.enter(context);
         for name in &module.variables {

@@ -6,7 +6,7 @@ use driver::sys::*;
 use runtime::progress;
 use runtime::session::PATIENCE;
 
-use crate::watch::{with, with_begun};
+use crate::watch::{current, deeper, with, with_begun};
 
 /// Drains what has ended, after the program has waited for it.
 fn waited(result: CUresult) -> CUresult {
@@ -131,4 +131,54 @@ fn is_active(real: &Api, dev: CUdevice) -> bool {
     // SAFETY: there is room for both results.
     let known = unsafe { real.cuDevicePrimaryCtxGetState(dev, &mut flags, &mut active) };
     known == CUresult::SUCCESS && active != 0
+}
+
+/// The current context and what the program knows of its stack, where that has more.
+fn deepened(real: &Api) -> Option<(u64, usize)> {
+    with_begun(|watch| {
+        if watch.stacks.is_empty() {
+            return None;
+        }
+        let context = current(real)?.expose_provenance() as u64;
+        let shown = watch.stacks.get(&context)?;
+        Some((context, *shown))
+    })?
+}
+
+pub(crate) unsafe fn cuCtxSetLimit(real: &'static Api, limit: CUlimit, value: usize) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let set = |value| unsafe { real.cuCtxSetLimit(limit, value) };
+    let deepened = match limit == limit::STACK_SIZE {
+        true => deepened(real),
+        false => None,
+    };
+    let Some((context, _)) = deepened else {
+        return set(value);
+    };
+    let mut result = set(deeper(value));
+    if result != CUresult::SUCCESS {
+        // It may be more than there can be.
+        result = set(value);
+    }
+    if result == CUresult::SUCCESS {
+        with_begun(|watch| watch.stacks.insert(context, value));
+    }
+    result
+}
+
+pub(crate) unsafe fn cuCtxGetLimit(
+    real: &'static Api,
+    value_out: *mut usize,
+    limit: CUlimit,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuCtxGetLimit(value_out, limit) };
+    if result == CUresult::SUCCESS
+        && limit == limit::STACK_SIZE
+        && let Some((_, shown)) = deepened(real)
+    {
+        // SAFETY: the driver has written there.
+        unsafe { *value_out = shown };
+    }
+    result
 }

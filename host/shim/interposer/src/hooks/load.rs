@@ -321,7 +321,15 @@ pub(super) fn load(
         });
     }
     if result == CUresult::SUCCESS {
-        with(|watch| watch.modules.insert(handle, module));
+        with(|watch| {
+            watch.modules.insert(handle, module);
+            // The earlier the better: a driver waits for the device to do that.
+            if watch.session.checker().has_unknown_stack(prepared.key)
+                && let Some(context) = watch.context()
+            {
+                watch.deepen(real, handle, context);
+            }
+        });
     }
     result
 }
