@@ -417,8 +417,8 @@ fn every_block_that_fits_without_checks_fits_with_them() {
 #[test]
 fn what_cannot_be_checked_runs_as_it_is() {
     let program = Program::new();
-    // With few registers, and with as many as the compiler likes.
-    let fail = "cuModuleLoadDataEx#1=218,cuModuleLoadDataEx#2=218";
+    // With few registers, with as many as the compiler likes, and without optimisation.
+    let fail = "cuModuleLoadDataEx#1=218,cuModuleLoadDataEx#2=218,cuModuleLoadDataEx#3=218";
     let ran = program.run(&["plain"], &Options::default(), fail);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.checked("fine"), [false; 3]);

@@ -43,7 +43,9 @@ fn loads_are_checked_however_late_the_driver_makes_them() {
 #[test]
 fn a_library_that_does_not_compile_with_checks_runs_as_it_is() {
     let program = program();
-    let fail = [1, 2, 3].map(|n| format!("cuLibraryGetModule#{n}=218")).join(",");
+    let fail = [1, 2, 3]
+        .map(|n| format!("cuLibraryGetModule#{n}=218"))
+        .join(",");
     let fail = ("CUDARUN_SIM_FAIL", fail.as_str());
     for more in [&[fail][..], &[fail, LAZY]] {
         let ran = program.run_with(&["library"], &Options::default(), more);

@@ -66,7 +66,7 @@ fn units_that_cannot_be_linked_run_as_they_are() {
     let ran = program.run(
         &["module", "both"],
         &Options::default(),
-        "cuModuleLoadDataEx#1=218",
+        "cuModuleLoadDataEx#1=218,cuModuleLoadDataEx#2=218,cuModuleLoadDataEx#3=218",
     );
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
     assert_eq!(ran.checked("fine"), [false; 3]);
