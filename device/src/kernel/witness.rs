@@ -55,9 +55,9 @@ impl At {
     }
 }
 
-/// How often a witness that is on its way is looked for. It comes at once, unless launches overlap and have
-/// lost it.
-const MOST_LOOKS: u32 = 4096;
+/// How often a witness that is on its way is looked for. It comes at once on a GPU, unless launches overlap and
+/// have lost it; on the simulated device a thread of the host that was interrupted may have to enter it.
+const MOST_LOOKS: u32 = 1 << 20;
 
 /// What the first row, at `first`, holds of the only access that `cell` stands for; 0 if it stands for several,
 /// and nothing but [`WITNESS_SOLE`] if that witness is lost.
