@@ -6,12 +6,12 @@
 //! So is a weak store to what the CTA alone has touched, before its last barrier, and a weak load of
 //! what it has only loaded there (`rule::claimed_before_barrier`).
 //! So the cell is changed by one compare-and-swap, and gets its one witness behind that.
-//! No fence stands between the two, because one of gpu scope costs a GPU more than all the rest: an
-//! acquire empties the multiprocessor's first cache, and a release waits for all stores before it.
+//! No fence stands between the two: on a GPU an acquire of gpu scope empties the multiprocessor's first
+//! cache, and a release waits for all stores before it.
 //! Instead the witness tells which cell it belongs to (`layout::sole_witness`), and the called check,
 //! which alone reads witnesses, waits until it is there.
-//! No witness that was entered for an earlier cell comes late: whoever claims comes after a launch, a barrier
-//! or an own access that is ordered behind it, and whoever does not claim has waited for it.
+//! No witness that was entered for an earlier cell comes late: whoever claims comes after the end of a launch, a
+//! barrier or an own access, and so behind it; docs/cell.md names the exceptions.
 //! Lanes that came too late part from those that claim only then, so that they need not wait for them.
 //! This code waits for nobody: where anything else is the case, the called check is left to decide.
 //! In shared memory that includes a busy cell, of whatever barrier epoch it is.

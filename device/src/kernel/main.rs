@@ -264,6 +264,7 @@ pub unsafe extern "C" fn __cudarun_slow(
             stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << 3u32) },
             row: (*launch).row,
             tag,
+            // One slot is a grid of one CTA, or memory that CTAs of clusters reach.
             near: slots != 0,
         };
         // Lanes that do the same to the same granule do not fight over its cell: the first goes
@@ -359,13 +360,7 @@ pub unsafe extern "C" fn __cudarun_load(
         if begins & (others != 0) {
             next = next | WARP_LANE_MULTI;
         }
-        let seen = if next == cell {
-            !cell
-        } else if near {
-            swap_near(cell_at, cell, next | BUSY)
-        } else {
-            compare_and_swap(cell_at, cell, next | BUSY)
-        };
+        let seen = if next == cell { !cell } else { swap_cell(cell_at, cell, next | BUSY, near) };
         if seen != cell {
             __cudarun_slow(launch, me, address, site, access);
             if others != 0 {
@@ -442,18 +437,14 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                 cell = seen;
                 continue;
             }
-            let seen = if witnesses.near {
-                swap_near(cell_at, cell, outcome.next | BUSY)
-            } else {
-                compare_and_swap(cell_at, cell, outcome.next | BUSY)
-            };
+            let seen = swap_cell(cell_at, cell, outcome.next | BUSY, witnesses.near);
             if seen != cell {
                 cell = seen;
                 continue;
             }
             let alone = outcome.next == me | rule::classes(kind);
-            // Nobody else touches the witnesses of a busy cell, once one that is on its way is there. What is
-            // over has come, and does not count.
+            // Nobody else touches the witnesses of a busy cell, once one that is on its way is there. That of
+            // what is over was entered before, but for another CTA's in a slot that this one takes over.
             let over = alone & (outcome.verdict == rule::OK);
             let was = (cell, if over { 0 } else { witnesses.sole(cell) });
             let other = if outcome.verdict == rule::OK {

@@ -93,6 +93,12 @@ pub fn swap_near(at: u64, old: u64, new: u64) -> u64 {
     seen
 }
 
+/// Either of these; `near` where no thread of another CTA asks for the cell's witnesses.
+#[inline(always)]
+pub fn swap_cell(at: u64, old: u64, new: u64, near: bool) -> u64 {
+    if near { swap_near(at, old, new) } else { compare_and_swap(at, old, new) }
+}
+
 /// [`publish_cell`]; `near` where no thread of another CTA asks for its witnesses.
 #[inline(always)]
 pub fn publish(at: u64, value: u64, near: bool) {

@@ -20,7 +20,7 @@ pub unsafe fn first_of_pair(
     unsafe {
         let key = pair_key(verdict, site(mine), site(other), possible);
         let mask = (*launch).pair_mask as u64;
-        let mut slot = key * 0x9e37_79b9_7f4a_7c15 >> 40u32;
+        let mut slot = key * WITNESS_CELL_FACTOR >> 40u32;
         let end = slot + PROBES;
         while slot < end {
             let at = (*launch).pairs + ((slot & mask) << 4u32);

@@ -198,8 +198,8 @@ pub struct LaunchStats {
     /// 32-byte sectors of global memory touched, per warp instruction.
     pub global_sectors: u64,
     /// Instructions that order accesses for threads all over the device: fences, acquires and releases of
-    /// gpu or sys scope, each for the lanes of a warp that were together. A GPU waits there until its
-    /// stores are made, or empties its first cache (PTX ISA 8.10, "Memory Consistency Model").
+    /// gpu or sys scope, each for the lanes of a warp that were together (PTX ISA, "Memory Consistency
+    /// Model"). ptxas makes `MEMBAR` or `CCTL.IVALL` of them for sm_90.
     pub device_fences: u64,
     /// CTAs that were resident at once, at most.
     pub resident_ctas: u64,

@@ -257,57 +257,17 @@ pub(super) fn load(
                     error => Err((error, told(error, &log))),
                 }
             };
-            // Large modules take their time, so the limit comes first: with checks nearly every module has a
-            // kernel that would take more registers.
-            let few = Compile {
-                registers: limit,
-                plainly: false,
-            };
-            let mut made = compile(&text, few);
-            let too_new = |made: &Result<u64, (CUresult, String)>| {
-                let error = made.as_ref().err().map(|(error, _)| *error);
-                error == Some(CUresult::UNSUPPORTED_PTX_VERSION)
-            };
-            let lowered = match too_new(&made) {
-                true => Lowered::new(real, &prepared.text),
-                false => None,
-            };
-            if let Some(lowered) = &lowered {
-                made = compile(&lowered.text, few);
-            }
-            let text = lowered.as_ref().map_or(&text, |lowered| &lowered.text);
-            if made.is_err() && limit.is_some() && !too_new(&made) {
-                made = compile(text, Compile::default());
-            }
-            // Its register allocation gives up on some large kernels with calls (ptxas 13.0: C7600, of CUB's radix
-            // sort), and does without where nothing is optimised.
-            if let Err((CUresult::INVALID_PTX, error)) = &made {
-                let plain = compile(
-                    text,
-                    Compile {
-                        plainly: true,
-                        ..few
-                    },
-                );
-                if plain.is_ok() {
-                    let slow =
-                        "its checks are compiled without optimisation, since the driver says";
-                    let note = format!("{}: {slow} {error}", source.origin);
-                    with(|watch| watch.session.checker().note(note));
-                    made = plain;
-                }
-            }
-            match made {
-                Ok(handle) => {
-                    if let Some(lowered) = lowered {
-                        let note = lowered.taken(&source.origin);
-                        with(|watch| watch.session.checker().note(note));
-                    }
+            let origin = &source.origin;
+            match first_taken(real, (&text, &prepared.text, origin), limit, compile) {
+                Ok((handle, notes)) => {
+                    with(|watch| {
+                        let checker = watch.session.checker();
+                        notes.into_iter().for_each(|note| checker.note(note));
+                    });
                     (CUresult::SUCCESS, handle)
                 }
-                Err((_, error)) => {
-                    let remedy = lowered.map_or_else(String::new, |lowered| lowered.remedy());
-                    why = format!("its module does not load with checks: {error}{remedy}");
+                Err(error) => {
+                    why = format!("its module does not load with checks: {error}");
                     original()
                 }
             }
@@ -324,14 +284,60 @@ pub(super) fn load(
         with(|watch| {
             watch.modules.insert(handle, module);
             // The earlier the better: a driver waits for the device to do that.
-            if watch.session.checker().has_unknown_stack(prepared.key)
-                && let Some(context) = watch.context()
-            {
+            if let Some(context) = watch.context() {
                 watch.deepen(real, handle, context);
             }
         });
     }
     result
+}
+
+/// Loads `text`, which is `ptx`, in the first of several ways that the driver takes, by `compile`. Gives the handle and
+/// what the user is to be told, or why there is none.
+fn first_taken(
+    real: &'static Api,
+    (text, ptx, origin): (&CStr, &str, &str),
+    limit: Option<u32>,
+    compile: impl Fn(&CStr, Compile) -> Result<u64, (CUresult, String)>,
+) -> Result<(u64, Vec<String>), String> {
+    // Large modules take their time, so the limit comes first: with checks nearly every module has a kernel that
+    // would take more registers.
+    let few = Compile {
+        registers: limit,
+        plainly: false,
+    };
+    let mut made = compile(text, few);
+    let lowered = match made {
+        Err((CUresult::UNSUPPORTED_PTX_VERSION, _)) => Lowered::new(real, ptx),
+        _ => None,
+    };
+    let text = lowered.as_ref().map_or(text, |lowered| &lowered.text);
+    if lowered.is_some() {
+        made = compile(text, few);
+    }
+    let too_new = matches!(made, Err((CUresult::UNSUPPORTED_PTX_VERSION, _)));
+    if made.is_err() && limit.is_some() && !too_new {
+        made = compile(text, Compile::default());
+    }
+    let mut notes = Vec::new();
+    // Its register allocation gives up on some large kernels with calls (ptxas 13.0: C7600, of CUB's radix sort), and
+    // does without where nothing is optimised.
+    if let Err((CUresult::INVALID_PTX, error)) = &made {
+        let plainly = true;
+        if let Ok(handle) = compile(text, Compile { plainly, ..few }) {
+            let slow = "its checks are compiled without optimisation, since the driver says";
+            notes.push(format!("{origin}: {slow} {error}"));
+            made = Ok(handle);
+        }
+    }
+    match (made, lowered) {
+        (Ok(handle), lowered) => {
+            notes.extend(lowered.map(|lowered| lowered.taken(origin)));
+            Ok((handle, notes))
+        }
+        (Err((_, error)), Some(lowered)) => Err(error + &lowered.remedy()),
+        (Err((_, error)), None) => Err(error),
+    }
 }
 
 /// Asks for a load, and once more with less shadow memory if there is none left.

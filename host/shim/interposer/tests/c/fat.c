@@ -1,16 +1,13 @@
 /* Loads a fat binary as a library and launches two kernels: in `racy` all threads store to one word, in `fine` each adds to
    its own. Prints what `fine` has left. The arguments say what is in it: `p70` is PTX for compute_70, `m75` what stands for
    machine code for sm_75. */
-#include "kernels.h"
+#include "both.h"
 
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
+CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryLoadFromFile(H *, const char *, int *, void **, unsigned, int *, void **, unsigned),
-    cuLibraryGetKernel(H *, H, const char *), cuMemAlloc_v2(P *, size_t), cuMemsetD32_v2(P, unsigned, size_t),
-    cuMemcpyDtoH_v2(void *, P, size_t),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
+    cuLibraryGetKernel(H *, H, const char *), cuMemAlloc_v2(P *, size_t), cuMemsetD32_v2(P, unsigned, size_t);
 
-enum { COUNT = 128 };
 static char image[1 << 16];
 static size_t bytes = 16;
 
@@ -51,15 +48,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
-    unsigned n = 3, words[COUNT], sum = 0;
-    void *of_racy[] = {&one, &n}, *of_fine[] = {&many, &n};
-    CHECK(cuLaunchKernel(racy, 2, 1, 1, 64, 1, 1, 0, 0, of_racy, 0));
-    CHECK(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
-    CHECK(cuCtxSynchronize());
-    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
-    for (int i = 0; i < COUNT; i++)
-        sum += words[i];
-    printf("%u\n", sum);
+    printf("%u\n", run_both(racy, fine, one, many));
     CHECK(cuCtxDestroy_v2(context));
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Launches two kernels on memory that a graph has allocated, and nothing else: in `racy` all threads store to one word, in
    `fine` each adds to its own. Prints what `fine` has left. */
-#include "kernels.h"
+#include "both.h"
 
 typedef struct {
     int type, handles, at, id;
@@ -9,14 +9,11 @@ typedef struct {
     size_t accesses, bytes;
     P address;
 } Memory;
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
-    cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *), cuMemsetD32_v2(P, unsigned, size_t),
-    cuMemcpyDtoH_v2(void *, P, size_t), cuMemFree_v2(P), cuGraphCreate(H *, unsigned),
+CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
+    cuModuleLoadData(H *, const void *), cuModuleGetFunction(H *, H, const char *),
+    cuMemsetD32_v2(P, unsigned, size_t), cuMemFree_v2(P), cuGraphCreate(H *, unsigned),
     cuGraphAddMemAllocNode(H *, H, const H *, size_t, Memory *), cuGraphInstantiateWithFlags(H *, H, unsigned long long),
-    cuGraphLaunch(H, H),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
-
-enum { COUNT = 128 };
+    cuGraphLaunch(H, H);
 
 int main(void) {
     H context, module, racy, fine, graph, node, exec;
@@ -34,15 +31,7 @@ int main(void) {
     CHECK(cuCtxSynchronize());
     P one = memory.address, many = one + 4;
     CHECK(cuMemsetD32_v2(one, 1, COUNT + 1));
-    unsigned n = 3, words[COUNT], sum = 0;
-    void *of_racy[] = {&one, &n}, *of_fine[] = {&many, &n};
-    CHECK(cuLaunchKernel(racy, 2, 1, 1, 64, 1, 1, 0, 0, of_racy, 0));
-    CHECK(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
-    CHECK(cuCtxSynchronize());
-    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
-    for (int i = 0; i < COUNT; i++)
-        sum += words[i];
-    printf("%u\n", sum);
+    printf("%u\n", run_both(racy, fine, one, many));
     CHECK(cuMemFree_v2(one));
     CHECK(cuCtxDestroy_v2(context));
     return 0;

@@ -2,18 +2,15 @@
    two kernels of it: in `racy` all threads store to one word, in `fine` each adds to its own. Prints how many threads a
    block of `fine` may have, and what it has left. With a third argument it allocates so many MiB first, and with a
    fourth so many MiB and arrays behind the launches, loads the PTX again, and launches `fine` of that. */
-#include "kernels.h"
+#include "both.h"
 
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
+CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuModuleLoad(H *, const char *), cuModuleGetFunction(H *, H, const char *), cuModuleUnload(H),
     cuLibraryLoadFromFile(H *, const char *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryGetModule(H *, H), cuLibraryUnload(H), cuFuncGetAttribute(int *, int, H), cuMemAlloc_v2(P *, size_t),
-    cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t), cuMemcpyDtoH_v2(void *, P, size_t),
-    cuArrayCreate_v2(H *, const void *), cuArray3DCreate_v2(H *, const void *),
-    cuMipmappedArrayCreate(H *, const void *, unsigned), cuArrayDestroy(H), cuMipmappedArrayDestroy(H),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
-
-enum { COUNT = 128 };
+    cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t), cuArrayCreate_v2(H *, const void *),
+    cuArray3DCreate_v2(H *, const void *), cuMipmappedArrayCreate(H *, const void *, unsigned), cuArrayDestroy(H),
+    cuMipmappedArrayDestroy(H);
 
 int main(int argc, char **argv) {
     H context, library = 0, module, racy, fine;
@@ -34,12 +31,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
-    unsigned n = 3, words[COUNT], sum = 0;
-    void *of_racy[] = {&one, &n}, *of_fine[] = {&many, &n};
-    CHECK(cuLaunchKernel(racy, 2, 1, 1, 64, 1, 1, 0, 0, of_racy, 0));
-    CHECK(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
-    CHECK(cuCtxSynchronize());
-    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+    unsigned sum = run_both(racy, fine, one, many);
     if (argc > 4) {
         /* One channel of CU_AD_FORMAT_UNSIGNED_INT32. */
         struct {
@@ -61,9 +53,7 @@ int main(int argc, char **argv) {
         MUST(result == 0 || result == 801);
         CHECK(cuModuleLoad(&again, argv[2]));
         CHECK(cuModuleGetFunction(&more, again, "fine"));
-        CHECK(cuLaunchKernel(more, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
-        CHECK(cuCtxSynchronize());
-        CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
+        sum = run_fine(more, many);
         CHECK(cuModuleUnload(again));
         if (result == 0)
             CHECK(cuMipmappedArrayDestroy(levels));
@@ -73,8 +63,6 @@ int main(int argc, char **argv) {
     }
     if (before)
         CHECK(cuMemFree_v2(before));
-    for (int i = 0; i < COUNT; i++)
-        sum += words[i];
     int most; /* CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
     CHECK(cuFuncGetAttribute(&most, 0, fine));
     printf("%d %u\n", most, sum);

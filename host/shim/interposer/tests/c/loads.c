@@ -1,15 +1,13 @@
 /* Loads a library, or a module, in a way that the argument names, and launches two kernels: in `racy` all threads store
    to one word, in `fine` each adds to its own. Prints what `fine` has left. */
-#include "kernels.h"
+#include "both.h"
 
-CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
+CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleGetFunction(H *, H, const char *),
     cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryGetKernel(H *, H, const char *), cuLibraryUnload(H), cuModuleUnload(H), cuMemAlloc_v2(P *, size_t),
-    cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t), cuMemcpyDtoH_v2(void *, P, size_t),
-    cuLaunchKernel(H, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, H, void **, void **);
+    cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t);
 
-enum { COUNT = 128 };
 /* CU_JIT_WALL_TIME, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES */
 static int names[] = {2, 4, 5, 6};
 static char errors[256];
@@ -57,15 +55,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
-    unsigned n = 3, words[COUNT], sum = 0;
-    void *of_racy[] = {&one, &n}, *of_fine[] = {&many, &n};
-    CHECK(cuLaunchKernel(racy, 2, 1, 1, 64, 1, 1, 0, 0, of_racy, 0));
-    CHECK(cuLaunchKernel(fine, 2, 1, 1, 64, 1, 1, 0, 0, of_fine, 0));
-    CHECK(cuCtxSynchronize());
-    CHECK(cuMemcpyDtoH_v2(words, many, sizeof words));
-    for (int i = 0; i < COUNT; i++)
-        sum += words[i];
-    printf("%u\n", sum);
+    printf("%u\n", run_both(racy, fine, one, many));
     CHECK(cuMemFree_v2(one));
     CHECK(cuMemFree_v2(many));
     if (module)
