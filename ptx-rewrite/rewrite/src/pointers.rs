@@ -6,9 +6,10 @@
 //!
 //! Every 64-bit register has the set of 64-bit parameter values and variables that it may be computed from,
 //! whatever the flow of control: a fixed point over all instructions that write it. Integers of 32
-//! bits have none, and so do values computed from them; what comes from memory, and what instructions
-//! give that are not known to compute addresses, is unknown, and so is an address computed from no
-//! parameter. A kernel that calls, or writes through what is unknown, is left aside as a whole.
+//! bits have none, loaded ones included, and so do values computed from them; 64 bits from memory, and what instructions
+//! give that are not known to compute addresses, are unknown, and so is an address computed from no
+//! parameter. Unknown bits times a constant that is no power of two are an index, and no address.
+//! A kernel that calls, or writes through what is unknown, is left aside as a whole.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -189,16 +190,34 @@ impl Values<'_> {
                 Some(Operand::Int(0..32)) => {}
                 _ => return Some(UNKNOWN),
             },
-            "mov" | "cvta" | "cvt" | "add" | "addc" | "sub" | "subc" | "mul" | "mad" | "and"
-            | "or" | "xor" | "not" | "neg" | "abs" | "min" | "max" | "selp" | "shr" | "div"
-            | "rem" => {}
+            "mul" | "mad" => {
+                let (factors, sum) = instruction.operands.get(1..)?.split_at_checked(2)?;
+                return Some(self.product(at, factors) | self.any(at, sum.iter()));
+            }
+            "mov" | "cvta" | "cvt" | "add" | "addc" | "sub" | "subc" | "and" | "or" | "xor"
+            | "not" | "neg" | "abs" | "min" | "max" | "selp" | "shr" | "div" | "rem" => {}
             _ => return Some(UNKNOWN),
         }
-        let mut set = 0;
-        for operand in isa::reads(instruction) {
-            set |= self.read(at, operand);
+        Some(self.any(at, isa::reads(instruction)))
+    }
+
+    /// What one of several operands is computed from.
+    fn any<'o>(&mut self, at: usize, operands: impl Iterator<Item = &'o Operand>) -> u64 {
+        operands.fold(0, |set, operand| set | self.read(at, operand))
+    }
+
+    /// What a product is computed from. A power of two may move the bits of an address that were put aside; any
+    /// other factor leaves nothing of one, so that unknown bits were an index.
+    fn product(&mut self, at: usize, factors: &[Operand]) -> u64 {
+        let scales = |operand: &Operand| match operand {
+            Operand::Int(factor) => !factor.unsigned_abs().is_power_of_two() && *factor != 0,
+            _ => false,
+        };
+        let set = self.any(at, factors.iter());
+        match factors.iter().any(scales) {
+            true => set & !UNKNOWN,
+            false => set,
         }
-        Some(set)
     }
 
     /// The set of a variable in global memory.
@@ -235,6 +254,10 @@ impl Values<'_> {
         let Some(op) = isa::memory(instruction) else {
             return Some(UNKNOWN);
         };
+        // Extended to 64 bits, as it is from a register of 32 bits: an integer, and no address.
+        if op.bytes_per_element < 8 {
+            return Some(0);
+        }
         let Some(Operand::Address {
             base: AddressBase::Name(name),
             offset,
@@ -253,7 +276,7 @@ impl Values<'_> {
             return Some(UNKNOWN);
         };
         if op.bytes_per_element != 8 {
-            return Some(if op.bytes_per_element < 8 { 0 } else { UNKNOWN });
+            return Some(UNKNOWN);
         }
         let (layout, _) = ptx::param_layout(&self.function.params);
         let start = i64::from(layout.get(parameter)?.offset);

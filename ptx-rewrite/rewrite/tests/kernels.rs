@@ -514,6 +514,9 @@ fn loads_are_known_by_the_parameters_of_their_addresses() {
         "mad.wide.u32 %a, %v, 4, %a; cvta.to.global.u64 %a, %a;",
         "mul.wide.u32 %x, %v, 4; sub.s64 %a, %a, %x;",
         "ld.global.u32 %w, [%a]; cvt.u64.u32 %x, %w; shl.b64 %x, %x, 2; add.s64 %a, %a, %x;",
+        "ld.global.s32 %x, [%a]; shl.b64 %x, %x, 4; add.s64 %a, %a, %x;",
+        ".reg .u64 %y; ld.global.u64 %x, [%a]; mul.lo.s64 %y, %x, 2068; add.s64 %a, %a, %y;",
+        "ld.global.u64 %x, [%a]; mad.lo.s64 %a, %x, 2068, %a;",
     ] {
         assert_eq!(
             sets(&format!("{address} ld.global.u32 %v, [%a];")),
@@ -528,6 +531,9 @@ fn loads_are_known_by_the_parameters_of_their_addresses() {
         // It may be what is written, comes from memory, or is put together.
         "selp.b64 %a, %a, %b, %p;",
         "ld.global.u64 %a, [%a];",
+        ".reg .u64 %y; ld.global.u64 %x, [%a]; mul.lo.s64 %y, %x, 16; add.s64 %a, %a, %y;",
+        "ld.global.u64 %x, [%a]; mad.lo.s64 %a, %n, 2068, %x;",
+        ".reg .u64 %y; ld.global.s32 %x, [%a]; shl.b64 %y, %x, 32; add.s64 %a, %a, %y;",
         "mov.b64 %x, {%v, %v}; add.s64 %a, %a, %x;",
         "shl.b64 %x, %n, 32; add.s64 %a, %a, %x;",
         "atom.global.add.u64 %a, [%b], 1;",
