@@ -97,10 +97,7 @@ fn fast(to: Type, from: Type, m: u32, integral: bool) -> Option<AluFn> {
     use Type::{F32, F64, S32, S64, U8, U16, U32, U64};
     Some(match (to, from, m) {
         (F64, F32, 0) => alu!(|a: f32| -> f64 { f64::from(a) }),
-        (F32, F64, 0) if !integral => alu!(|a: f64| -> f32 {
-            let x = a as f32;
-            if x.is_nan() { canonical() } else { x }
-        }),
+        (F32, F64, 0) if !integral => alu!(|a: f64| -> f32 { one_nan(a as f32) }),
         (F32, S32, 0) => alu!(|a: i32| -> f32 { a as f32 }),
         (F32, U32, 0) => alu!(|a: u32| -> f32 { a as f32 }),
         (F32, U16, 0) => alu!(|a: u16| -> f32 { f32::from(a) }),
@@ -116,10 +113,30 @@ fn fast(to: Type, from: Type, m: u32, integral: bool) -> Option<AluFn> {
         (U32, F32, 1) => alu!(|a: f32| -> u32 { a as u32 }),
         (S32, F32, 9) => alu!(|a: f32| -> i32 { flush(a) as i32 }),
         (U32, F32, 9) => alu!(|a: f32| -> u32 { flush(a) as u32 }),
+        (F32, F32, mods::SAT) if !integral => alu!(|a: f32| -> f32 { clamped(a) }),
+        (F32, F32, 0) if integral => alu!(|a: f32| -> f32 { one_nan(a.round_ties_even()) }),
+        (F32, F32, 1) if integral => alu!(|a: f32| -> f32 { one_nan(a.trunc()) }),
+        (F32, F32, 2) if integral => alu!(|a: f32| -> f32 { one_nan(a.floor()) }),
+        (F32, F32, 3) if integral => alu!(|a: f32| -> f32 { one_nan(a.ceil()) }),
         (S32, F64, 1) => alu!(|a: f64| -> i32 { if a.is_nan() { i32::MIN } else { a as i32 } }),
         (U32, F64, 1) => alu!(|a: f64| -> u32 { if a.is_nan() { 1 << 31 } else { a as u32 } }),
         _ => return None,
     })
+}
+
+/// Single precision has one NaN.
+#[inline(always)]
+fn one_nan(x: f32) -> f32 {
+    if x.is_nan() { canonical() } else { x }
+}
+
+/// `.sat`: in [0, 1], and zero for a NaN and both zeros.
+#[inline(always)]
+fn clamped(x: f32) -> f32 {
+    match x > 0.0 {
+        true => x.min(1.0),
+        false => 0.0,
+    }
 }
 
 /// Types as numbers in an op's modifiers.

@@ -9,8 +9,9 @@ use super::context::{Decoder, Unsupported, last_type};
 use super::{Result, half};
 use crate::lanes::{AluFn, alu, has_fma};
 use crate::values::approx::{self, Function, canonical, coarse, fine_rsqrt, flush, single};
+use crate::values::directed;
 use crate::values::mods::{self, Arith, FTZ, arith, extreme};
-use crate::values::soft::{F32, F64};
+use crate::values::soft::{F32, F64, Round};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let ty = last_type(i)?;
@@ -186,6 +187,13 @@ fn fused(wide: bool, m: u32) -> AluFn {
             flush(one_nan(fma32(flush(a), flush(b), flush(c))))
         }),
         (true, 0) => alu!(|a: f64, b: f64, c: f64| -> f64 { a.mul_add(b, c) }),
+        (false, 2) => alu!(|a: f32, b: f32, c: f32| -> f32 {
+            match directed::fma(a, b, c, Round::Down) {
+                Some(result) => result,
+                // Of what is not finite the mode makes nothing.
+                None => one_nan(fma32(a, b, c)),
+            }
+        }),
         (false, _) => {
             alu!(imm m, |a: u64, b: u64, c: u64| -> u64 { arith(Arith::Fma, F32, m, a, b, c) })
         }
@@ -201,23 +209,7 @@ fn fused(wide: bool, m: u32) -> AluFn {
 /// bits for the second rounding to be right (Boldo and Melquiond, IEEE ToC 2008).
 #[inline(always)]
 pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
-    let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
-    let s = p + c;
-    // Knuth's TwoSum: the error of the sum, exactly.
-    let t = s - p;
-    let error = (p - (s - t)) + (c - t);
-    let bits = s.to_bits();
-    // An inexact sum becomes the odd one of its two neighbours. NaN errors, of infinite sums,
-    // compare false.
-    let up = (error > 0.0) == (s > 0.0);
-    let toward = if up {
-        bits | 1
-    } else {
-        (bits.wrapping_sub(1)) | 1
-    };
-    let even = bits & 1 == 0;
-    let inexact = error.abs() > 0.0;
-    f64::from_bits(if inexact && even { toward } else { bits }) as f32
+    directed::odd_sum(f64::from(a) * f64::from(b), f64::from(c)) as f32
 }
 
 fn quotient(i: &Instruction, wide: bool, m: u32) -> AluFn {

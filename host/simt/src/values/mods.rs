@@ -2,6 +2,7 @@
 
 use ptx::ast::{Instruction, Type};
 
+use super::directed;
 use super::soft::{self, BF16, F16, F32, F64, Format, Number, Round};
 
 /// Rounding mode in bits 0 to 2.
@@ -120,6 +121,19 @@ pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64
         return nan | 1 << 51;
     }
     let round = round_of(mods);
+    if format == F32 {
+        let [a, b, c] = [a, b, c].map(|bits| f32::from_bits(input(bits, F32, mods) as u32));
+        let quick = match op {
+            Arith::Add => directed::fma(a, 1.0, b, round),
+            Arith::Sub => directed::fma(a, 1.0, -b, round),
+            Arith::Mul => directed::mul(a, b, round),
+            Arith::Fma => directed::fma(a, b, c, round),
+            Arith::Div | Arith::Rcp | Arith::Sqrt => None,
+        };
+        if let Some(result) = quick {
+            return output(result.to_bits().into(), F32, mods);
+        }
+    }
     let get = |bits| format.unpack(input(bits, format, mods));
     let one = Number::Finite(soft::Exact::integer(1));
     let number = match op {
