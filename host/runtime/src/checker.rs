@@ -448,9 +448,7 @@ impl Checker {
         if let Event::Race(race) = &event {
             self.races.insert([race.previous_site, race.site]);
         }
-        // The log's folder was writable when the process started. If it no longer is, the program
-        // goes on and the missing events show as an incomplete run.
-        let _ = self.writer.write(event);
+        self.writer.write(event);
     }
 }
 

@@ -1,14 +1,13 @@
 //! What a checked process leaves behind: one file of JSON lines, written as things happen, so that a
 //! crash loses nothing. The command line reads the files of all processes and runs.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+mod fault;
+mod file;
 
 use serde::{Deserialize, Serialize};
 
-/// How the name of a log ends.
-pub const EXTENSION: &str = "jsonl";
+pub use fault::VARIABLE as FAULT_VARIABLE;
+pub use file::{EXTENSION, LogFile, Lost, Writer, read, read_lost};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +33,7 @@ pub enum Event {
         /// Accesses that its checks do not name.
         sites: Vec<Site>,
     },
-    /// A launch was asked for; when nothing is said of its end, the process ended before.
+    /// A launch was asked for; when nothing is said of its end, the process ended before, or the log lacks it.
     Begun(Box<Begun>),
     /// A launch ended.
     Launch(Box<Launch>),
@@ -479,92 +478,4 @@ pub struct Allocation {
     pub bytes: u64,
     /// The call that made it, or the variable's name.
     pub api: String,
-}
-
-/// Where events go.
-#[derive(Debug)]
-pub enum Writer {
-    /// A file.
-    File(File),
-    /// Memory, for callers in the same process.
-    Memory(Vec<Event>),
-}
-
-impl Writer {
-    /// Opens the log of this process in `folder`.
-    ///
-    /// # Errors
-    /// When the file cannot be made.
-    pub fn create(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(format!("{}.{EXTENSION}", std::process::id()));
-        Ok(Self::File(
-            File::options().create(true).append(true).open(path)?,
-        ))
-    }
-
-    /// Adds an event; it is on its way to the disk when this returns.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn write(&mut self, event: Event) -> io::Result<()> {
-        match self {
-            Writer::Memory(events) => {
-                events.push(event);
-                Ok(())
-            }
-            Writer::File(file) => {
-                let mut line = serde_json::to_vec(&event)?;
-                line.push(b'\n');
-                file.write_all(&line)
-            }
-        }
-    }
-}
-
-/// Reads a log. A last line that a crash cut short is left out.
-///
-/// # Errors
-/// When the file cannot be read, or a line that is not the last makes no sense.
-pub fn read(path: &Path) -> io::Result<Vec<Event>> {
-    let text = std::fs::read_to_string(path)?;
-    let mut events = Vec::new();
-    let mut lines = text.lines().enumerate().peekable();
-    while let Some((number, line)) = lines.next() {
-        match serde_json::from_str(line) {
-            Ok(event) => events.push(event),
-            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {}
-            Err(error) => {
-                let what = format!("{}:{}: {error}", path.display(), number + 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
-        }
-    }
-    Ok(events)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_survives_a_crash_in_its_last_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut writer = Writer::create(folder.path()).unwrap();
-        let note = Event::Note { text: "one".into() };
-        writer.write(note.clone()).unwrap();
-        writer.write(Event::Race(Box::default())).unwrap();
-        let path = std::fs::read_dir(folder.path())
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
-        let whole = std::fs::read(&path).unwrap();
-        assert_eq!(
-            read(&path).unwrap(),
-            [note.clone(), Event::Race(Box::default())]
-        );
-        std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
-        assert_eq!(read(&path).unwrap(), [note]);
-    }
 }

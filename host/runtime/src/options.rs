@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Names the folder that takes one log per process.
 pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
+/// Names a folder, on another file system, for what that one does not take.
+pub const SPARE_VARIABLE: &str = "CUDARUN_CHECK_SPARE_DIR";
 /// Most words of which only one is checked.
 pub const MAX_SAMPLE: u32 = 1024;
 /// Holds [`Options`] as JSON.
@@ -183,21 +185,37 @@ pub fn parse_sample(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("`{text}` is not 1/N with N a power of two, {MAX_SAMPLE} at most"))
 }
 
-/// The options and the log folder a process was given, if it is to be checked.
+/// What a process was asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// How to check it.
+    pub options: Options,
+    /// The folder for its log.
+    pub folder: PathBuf,
+    /// Another one, for when that is full.
+    pub spare: Option<PathBuf>,
+}
+
+/// What this process was asked for, if it is to be checked.
 ///
 /// # Errors
 /// When the variables are set but make no sense.
-pub fn from_environment() -> Result<Option<(Options, PathBuf)>, String> {
+pub fn from_environment() -> Result<Option<Asked>, String> {
     let Some(folder) = std::env::var_os(DIRECTORY_VARIABLE) else {
         return Ok(None);
     };
+    let spare = std::env::var_os(SPARE_VARIABLE).map(PathBuf::from);
     let options = match std::env::var(OPTIONS_VARIABLE) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| {
             format!("{OPTIONS_VARIABLE} is not what cudarun-check writes: {error}")
         })?,
         Err(_) => Options::default(),
     };
-    Ok(Some((options, folder.into())))
+    Ok(Some(Asked {
+        options,
+        folder: folder.into(),
+        spare,
+    }))
 }
 
 #[cfg(test)]

@@ -119,7 +119,10 @@ fn log(seed: Option<u64>, races: Vec<Event>) -> Log {
     ];
     events.extend(races);
     events.push(Event::Launch(Box::new(launch(1))));
-    Log { events }
+    Log {
+        events,
+        ..Log::default()
+    }
 }
 
 fn context() -> Context {
@@ -410,7 +413,7 @@ fn what_was_not_checked_is_said() {
         "6 conflicts taken for ordered by a release and an acquire",
         "vavrg4 is not supported by the simulated device (count.cu:3)",
         "note: something of note",
-        "not everything could be run",
+        "incomplete: 1 launch could not be run on this device",
     ] {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");
     }
@@ -424,7 +427,10 @@ fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
     let report = Report::build(&[], &context(), &sources);
     assert_eq!(report.summary.outcome, Outcome::Incomplete);
     let text = render(&report, &sources);
-    assert!(text.contains("0 races; nothing was checked"), "{text}");
+    assert!(
+        text.contains("0 races; incomplete: nothing was checked"),
+        "{text}"
+    );
     assert!(
         text.contains("COVERAGE: no kernels seen, 0 launches checked, 0 records dropped"),
         "{text}"

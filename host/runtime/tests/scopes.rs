@@ -42,7 +42,14 @@ fn report(text: &str, journal: bool) -> String {
     rig.launch(&launch(2, 1, &[]));
     let events = rig.events().to_vec();
     let sources = Sources::new(Vec::new());
-    let report = Report::build(&[Log { events }], &Context::default(), &sources);
+    let report = Report::build(
+        &[Log {
+            events,
+            ..Log::default()
+        }],
+        &Context::default(),
+        &sources,
+    );
     text::render(&report, &sources, Style::default())
 }
 

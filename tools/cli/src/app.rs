@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use driver::signals;
 use driver::sys::{DRIVER_VARIABLE, SIMULATED_VARIABLE};
 use runtime::Options;
-use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE};
+use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE, SPARE_VARIABLE};
 use runtime::report::model::ExitStatus;
 
 use crate::device::Device;
 use crate::exit::{INTERNAL, NOT_EXECUTABLE, NOT_FOUND, Stop};
+use crate::logs::Schedule;
 use crate::program::Program;
+use crate::stdin::Input;
 
 /// Names the folder of our libraries, for installations of another shape.
 const LIBRARY_VARIABLE: &str = "CUDARUN_CHECK_LIB";
@@ -98,7 +100,7 @@ pub(crate) fn run(
     arguments: &[OsString],
     device: &Device,
     libraries: &Path,
-    logs: &Path,
+    (logs, input): (&Schedule, &Input),
     options: &Options,
     timeout: Option<Duration>,
 ) -> Result<Ended, Stop> {
@@ -108,14 +110,23 @@ pub(crate) fn run(
         Device::Gpu(found) => in_front_of(&mut command, &found.path, libraries)?,
         Device::Simulated { .. } => in_place_of(&mut command, program, libraries),
     }
-    command.env(DIRECTORY_VARIABLE, logs);
+    command.env(DIRECTORY_VARIABLE, &logs.main);
+    match &logs.spare {
+        Some(spare) => command.env(SPARE_VARIABLE, spare),
+        None => command.env_remove(SPARE_VARIABLE),
+    };
+    let cannot = |error| {
+        let text = format!("cannot read the standard input again: {error}");
+        Stop::new(INTERNAL, text)
+    };
+    command.stdin(input.next().map_err(cannot)?);
     // Numbers and strings always serialise.
     command.env(
         OPTIONS_VARIABLE,
         serde_json::to_string(options).unwrap_or_default(),
     );
     signals::hold();
-    let child = command.spawn().map_err(|error| {
+    let mut child = command.spawn().map_err(|error| {
         let code = match error.kind() {
             ErrorKind::NotFound => NOT_FOUND,
             _ => NOT_EXECUTABLE,
@@ -127,6 +138,7 @@ pub(crate) fn run(
         };
         Stop::new(code, format!("{}: {what}", program.path.display()))
     })?;
+    input.feed(child.stdin.take());
     wait(child, timeout)
 }
 

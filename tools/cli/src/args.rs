@@ -16,7 +16,7 @@ use crate::output::Format;
 #[command(
     name = "cudarun-check",
     version,
-    after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 nothing or not enough was checked; \
+    after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
     override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check rewrite|inspect|doctor ..."
 )]
@@ -96,6 +96,15 @@ pub(crate) struct RunArgs {
     /// Kernels without PTX cannot be checked: exit with 75, name them, or say nothing
     #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
     pub(crate) no_ptx: NoPtx,
+    /// Exit with 75 unless this share of all launches was checked, such as 95%
+    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    pub(crate) require_coverage: Option<f64>,
+    /// Exit with 75 also when launches ran unchecked, instructions were not understood, or race records were dropped
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Do not exit with 75 when something was not seen to its end or could not be kept; the report says so all the same
+    #[arg(long, conflicts_with_all = ["strict", "require_coverage"])]
+    pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
     #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
@@ -332,6 +341,13 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(bad)
+}
+
+/// Reads `95` or `95%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse();
+    let share = number.ok().filter(|share| (0.0..=100.0).contains(share));
+    share.ok_or_else(|| format!("`{text}` is not a share of 0 to 100 percent, such as 95%"))
 }
 
 /// Reads `X`, `X,Y` or `X,Y,Z`.

@@ -14,10 +14,12 @@ mod doctor;
 mod exit;
 mod inspect;
 mod kernel;
+mod logs;
 mod output;
 mod program;
 mod rewrite;
 mod run;
+mod stdin;
 mod toolkit;
 
 use std::process::ExitCode;

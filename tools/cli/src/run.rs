@@ -1,18 +1,20 @@
 //! `run`: a program, or a kernel of a `.ptx` file, under one or several schedules.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use driver::interrupts;
-use runtime::report::model::ExitStatus;
+use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
-use runtime::{Mode, Model, Options, ShadowSize, Show, log, progress};
+use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
 use crate::device::Device;
-use crate::exit::{self, INCOMPLETE, INTERNAL, NO_DEVICE, Stop, USAGE};
+use crate::exit::{self, INCOMPLETE, NO_DEVICE, Stop, USAGE};
+use crate::logs::Folders;
 use crate::output::Outputs;
+use crate::stdin::Input;
 use crate::{app, device, kernel, program};
 
 /// Runs and reports; the exit code.
@@ -121,6 +123,9 @@ fn context(args: &RunArgs) -> Context {
         schedules: args.schedules,
         sample: args.sample,
         warnings_fail: matches!(args.fail_on, FailOn::Warning | FailOn::Info),
+        unchecked: args.check == Switch::Off,
+        require_coverage: args.require_coverage,
+        strict: args.strict,
         ..Context::default()
     }
 }
@@ -146,18 +151,8 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     let program = program::examine(&args.app[0], device.is_simulated())?;
     let libraries = app::libraries()?;
     let outputs = Outputs::open(args)?;
-    let folder = tempfile::Builder::new()
-        .prefix("cudarun-check-")
-        .tempdir()
-        .map_err(|error| {
-            Stop::new(
-                INTERNAL,
-                format!(
-                    "cannot make a folder for logs in {}: {error}; set TMPDIR",
-                    std::env::temp_dir().display()
-                ),
-            )
-        })?;
+    let folders = Folders::create()?;
+    let input = Input::of_runs(args.schedules);
     announce(args, &device);
     let mut context = context(args);
     context.gpu = !device.is_simulated();
@@ -172,22 +167,19 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     };
     let start = Instant::now();
     for schedule in 0..args.schedules {
-        let logs = folder.path().join(schedule.to_string());
-        std::fs::create_dir(&logs).map_err(|error| {
-            Stop::new(INTERNAL, format!("cannot make {}: {error}", logs.display()))
-        })?;
+        let logs = folders.schedule(schedule)?;
         let options = options(args, schedule);
         let ended = app::run(
             &program,
             &args.app[1..],
             &device,
             &libraries,
-            &logs,
+            (&logs, &input),
             &options,
             args.timeout,
         )?;
-        progress::wipe(&logs);
-        ran.logs.extend(read_logs(&logs)?);
+        progress::wipe(&logs.main);
+        ran.logs.extend(logs.read(&libraries)?);
         if ran.context.exit.code == Some(0) {
             ran.context.exit = ended.exit;
         }
@@ -206,20 +198,6 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         );
     }
     Ok(ran)
-}
-
-/// Reads what the processes of one schedule left behind.
-fn read_logs(folder: &Path) -> Result<Vec<Log>, Stop> {
-    let cannot =
-        |error: std::io::Error| Stop::new(INTERNAL, format!("cannot read the logs: {error}"));
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
-        paths.push(entry.map_err(cannot)?.path());
-    }
-    paths.retain(|path| path.extension().is_some_and(|end| end == log::EXTENSION));
-    paths.sort();
-    let read = |path: &PathBuf| log::read(path).map(|events| Log { events }).map_err(cannot);
-    paths.iter().map(read).collect()
 }
 
 fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
@@ -255,6 +233,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
         let done = job.run(options, schedule == 0)?;
         ran.logs.push(Log {
             events: done.events,
+            ..Log::default()
         });
         if done.failed && ran.context.exit.code == Some(0) {
             ran.context.exit.code = Some(1);
@@ -286,15 +265,15 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
         let limit = args.timeout.unwrap_or_default();
         eprintln!("cudarun-check: stopped after {limit:?}, as --timeout says");
     }
-    let races = match args.fail_on {
-        FailOn::Never => exit::of_run(without_races(&report), ran.context.exit, 0, ran.timed_out),
-        _ => exit::of_run(
-            report.summary.outcome,
-            ran.context.exit,
-            args.error_exitcode,
-            ran.timed_out,
-        ),
+    let (outcome, races) = match args.fail_on {
+        FailOn::Never => (without_races(&report), 0),
+        _ => (report.summary.outcome, args.error_exitcode),
     };
+    let outcome = match outcome {
+        Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
+        other => other,
+    };
+    let races = exit::of_run(outcome, ran.context.exit, races, ran.timed_out);
     let missing = report
         .coverage
         .kernels
@@ -307,10 +286,11 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
 }
 
 /// The outcome as if no races had been found.
-fn without_races(report: &Report) -> runtime::report::model::Outcome {
-    use runtime::report::model::Outcome;
+fn without_races(report: &Report) -> Outcome {
+    let complete = report.coverage.incomplete_because.is_empty();
     match report.summary.outcome {
         Outcome::Races if report.run.exit.code != Some(0) => Outcome::AppFailed,
+        Outcome::Races if !complete => Outcome::Incomplete,
         Outcome::Races => Outcome::Clean,
         other => other,
     }

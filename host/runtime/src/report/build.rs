@@ -7,11 +7,12 @@ use super::advice::advise;
 use super::latency::Latencies;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
-    KernelLaunch, Level, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction, Value,
+    KernelLaunch, Level, LostEvents, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
+    Value,
 };
 use super::side::{Side, access, came, frames, side};
 use super::source::Sources;
-use super::{fingerprint, locks, misuse, streams, time};
+use super::{fingerprint, incomplete, locks, misuse, streams, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -20,6 +21,10 @@ use crate::names::demangle;
 pub struct Log {
     /// What it says, in order.
     pub events: Vec<Event>,
+    /// What it lacks.
+    pub lost: Option<log::Lost>,
+    /// Its process, if that still ran when it was read.
+    pub running: Option<u32>,
 }
 
 /// What the command line knows besides the logs.
@@ -49,6 +54,12 @@ pub struct Context {
     pub without_ptx: Vec<String>,
     /// Warnings count as well as errors.
     pub warnings_fail: bool,
+    /// The program ran as it is, with `--check off`.
+    pub unchecked: bool,
+    /// A run is incomplete too when less than this share of its launches was checked, in percent.
+    pub require_coverage: Option<f64>,
+    /// A run is incomplete too when records were dropped, operations not understood, or kernels without PTX launched.
+    pub strict: bool,
     /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
     pub assume_lockstep: bool,
     /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
@@ -93,6 +104,8 @@ struct Said<'a> {
     sites: HashMap<u32, (&'a log::Site, u32)>,
     launches: HashMap<u64, &'a log::Launch>,
     seed: u64,
+    /// Events of the log are lost.
+    lacks: bool,
 }
 
 impl Said<'_> {
@@ -128,7 +141,11 @@ impl<'a> Builder<'a> {
     }
 
     fn log(&mut self, log: &Log) {
-        let mut said = Said::default();
+        let mut said = Said {
+            lacks: log.lost.is_some(),
+            ..Said::default()
+        };
+        self.lost(log);
         for event in &log.events {
             match event {
                 Event::Module(module) => {
@@ -167,6 +184,23 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+    }
+
+    /// What the log cannot say.
+    fn lost(&mut self, log: &Log) {
+        let pid = log.events.iter().find_map(|event| match event {
+            Event::Start { pid, .. } => Some(*pid),
+            _ => None,
+        });
+        let coverage = &mut self.report.coverage;
+        if let Some(lost) = &log.lost {
+            coverage.lost.push(LostEvents {
+                pid,
+                events: lost.events,
+                why: lost.why.clone(),
+            });
+        }
+        coverage.running.extend(log.running);
     }
 
     fn start(&mut self, pid: u32, device: &str) {
@@ -218,7 +252,9 @@ impl<'a> Builder<'a> {
     /// A launch without an end, or with one by a signal.
     fn begun(&mut self, begun: &log::Begun, said: &Said<'_>) {
         let end = said.launches.get(&begun.launch);
-        if end.is_some_and(|launch| !launch.interrupted) {
+        // The end may be among the events that the log lacks.
+        let unknown = end.is_none() && said.lacks;
+        if end.is_some_and(|launch| !launch.interrupted) || unknown {
             return;
         }
         if end.is_none() {
@@ -502,14 +538,14 @@ impl<'a> Builder<'a> {
         };
         let deadlock = report.failures.iter().any(|failure| failure.deadlock);
         let ended_well = context.exit.code == Some(0);
-        let incomplete = report.coverage.launches.checked == 0
-            || report.failures.iter().any(|failure| failure.unsupported);
+        let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
         summary.outcome = match () {
             () if counting > 0 || deadlock => Outcome::Races,
             () if !ended_well => Outcome::AppFailed,
-            () if incomplete => Outcome::Incomplete,
+            () if !incomplete.is_empty() => Outcome::Incomplete,
             () => Outcome::Clean,
         };
+        report.coverage.incomplete_because = incomplete;
         report
     }
 }

@@ -49,11 +49,8 @@ pub(super) fn summary(report: &Report) -> String {
         text.push_str("; the run was interrupted");
     }
     if numbers.outcome == Outcome::Incomplete {
-        let why = match report.coverage.launches.checked {
-            0 => "nothing was checked",
-            _ => "not everything could be run",
-        };
-        put_in(&mut text, format_args!("; {why}"));
+        let why = report.coverage.incomplete_because.join("; ");
+        put_in(&mut text, format_args!("; incomplete: {why}"));
     }
     text
 }
@@ -75,6 +72,10 @@ pub(super) fn coverage(report: &Report) -> String {
         .filter(|kernel| !kernel.instrumented)
         .map(
             |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
+                (_, "none") if kernel.launches > 0 => {
+                    let launches = counted(kernel.launches, "launch");
+                    format!("no PTX for {}, {launches}", kernel.name)
+                }
                 (_, "none") => format!("no PTX for {}", kernel.name),
                 (Some(why), _) => format!("{}: {why}", kernel.name),
                 (None, _) => match kernel.skipped_because.first() {
@@ -113,6 +114,16 @@ pub(super) fn coverage(report: &Report) -> String {
         let named: Vec<String> = coverage.incomplete.iter().map(incomplete).collect();
         let count = counted(named.len() as u64, "launch");
         parts.push(format!("{count} incomplete: {}", named.join(", ")));
+    }
+    if launches.failed > 0 {
+        parts.push(format!("{} failed", counted(launches.failed, "launch")));
+    }
+    for lost in &coverage.lost {
+        let events = counted(lost.events, "event");
+        parts.push(format!("{events} lost ({})", lost.why));
+    }
+    for pid in &coverage.running {
+        parts.push(format!("process {pid} not seen to its end"));
     }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));

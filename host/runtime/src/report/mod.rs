@@ -9,6 +9,7 @@ mod coverage;
 mod excerpt;
 mod fingerprint;
 pub(crate) mod function;
+mod incomplete;
 mod latency;
 mod locks;
 mod misuse;

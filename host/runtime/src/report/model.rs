@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.6";
+pub const SCHEMA_VERSION: &str = "1.7";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -129,6 +129,12 @@ pub struct Coverage {
     pub launches: Launches,
     /// Launches that had not ended when their process did, in the order in which they began.
     pub incomplete: Vec<Incomplete>,
+    /// What processes could not write to their logs.
+    pub lost: Vec<LostEvents>,
+    /// Processes that still ran when the report was made; what they did later is not in it.
+    pub running: Vec<u32>,
+    /// Why the run may have missed something; empty for a complete one.
+    pub incomplete_because: Vec<String>,
     /// Race records.
     pub records: Records,
     /// What the cells could not keep.
@@ -238,6 +244,17 @@ pub struct Incomplete {
     pub ended: Option<u64>,
     /// What it had found by then is in the report.
     pub told: bool,
+}
+
+/// What a process could not write to its log: races, launches or notes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LostEvents {
+    /// The process, where its log says so.
+    pub pid: Option<u32>,
+    /// How many lines of the log.
+    pub events: u64,
+    /// The last error.
+    pub why: String,
 }
 
 /// Race records.

@@ -39,10 +39,11 @@ impl Engine {
             false => options::from_environment().map_err(unchecked)?,
         };
         let checker = match asked {
-            Some((options, folder)) => {
-                progress::enable(options.progress, Some(&folder));
-                let log = Writer::create(&folder).map_err(|_| CUresult::SYSTEM_NOT_READY)?;
-                Some(Checker::new(options, log))
+            Some(asked) => {
+                progress::enable(asked.options.progress, Some(&asked.folder));
+                let log = Writer::create(&asked.folder, asked.spare.as_deref())
+                    .map_err(|_| CUresult::SYSTEM_NOT_READY)?;
+                Some(Checker::new(asked.options, log))
             }
             None => None,
         };

@@ -161,7 +161,11 @@ pub(crate) fn with_begun<R>(ask: impl FnOnce(&mut Watch) -> R) -> Option<R> {
 
 fn start() -> Option<Mutex<Watch>> {
     let asked = options::from_environment();
-    let (mut options, folder) = match asked {
+    let options::Asked {
+        mut options,
+        folder,
+        spare,
+    } = match asked {
         Ok(asked) => asked?,
         Err(why) => {
             note::once(&format!("{why}; the program is not checked"));
@@ -177,7 +181,7 @@ fn start() -> Option<Mutex<Watch>> {
             (options.mode, options.journal) = (Mode::Precise, true);
         }
     }
-    let log = match Writer::create(&folder) {
+    let log = match Writer::create(&folder, spare.as_deref()) {
         Ok(log) => log,
         Err(error) => {
             let folder = folder.display();

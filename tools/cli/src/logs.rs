@@ -1,0 +1,229 @@
+//! The folders that a run's processes keep their logs in, and what they have left there.
+
+use std::fs::Permissions;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use runtime::log::{self, Event};
+use runtime::report::Log;
+use tempfile::TempDir;
+
+use crate::exit::{INTERNAL, Stop};
+
+/// How long processes that outlive the program are waited for.
+const GRACE: Duration = Duration::from_secs(2);
+/// Where a spare folder may be; the first one on another file system is taken.
+const SPARE: [&str; 4] = ["/dev/shm", "/var/tmp", "/tmp", "."];
+
+/// The folders of a run; nobody else may read them, and they are removed with this.
+#[derive(Debug)]
+pub(crate) struct Folders {
+    main: TempDir,
+    spare: Option<TempDir>,
+}
+
+/// The folders of one schedule.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    pub(crate) main: PathBuf,
+    /// On another file system, for when the first is full.
+    pub(crate) spare: Option<PathBuf>,
+}
+
+impl Folders {
+    /// Makes them.
+    pub(crate) fn create() -> Result<Self, Stop> {
+        let temporary = std::env::temp_dir();
+        let spare = spare_beside(&temporary);
+        let main = match (folder_in(&temporary), &spare) {
+            (Ok(main), _) => main,
+            // A folder for temporary files that takes nothing is no reason not to run.
+            (Err(_), Some(spare)) => folder_in(spare.path()).map_err(|error| {
+                let spare = spare.path().display();
+                Stop::new(
+                    INTERNAL,
+                    format!("cannot make a folder in {spare}: {error}"),
+                )
+            })?,
+            (Err(error), None) => {
+                let text = format!(
+                    "cannot make a folder for logs in {}: {error}; set TMPDIR",
+                    temporary.display()
+                );
+                return Err(Stop::new(INTERNAL, text));
+            }
+        };
+        Ok(Self { main, spare })
+    }
+
+    /// Makes those of a schedule.
+    pub(crate) fn schedule(&self, number: u32) -> Result<Schedule, Stop> {
+        let make = |folder: &TempDir| {
+            let path = folder.path().join(number.to_string());
+            std::fs::create_dir(&path).map(|()| path)
+        };
+        let main = make(&self.main).map_err(|error| {
+            let folder = self.main.path().display();
+            Stop::new(
+                INTERNAL,
+                format!("cannot make a folder in {folder}: {error}"),
+            )
+        })?;
+        let spare = self.spare.as_ref().and_then(|spare| make(spare).ok());
+        Ok(Schedule { main, spare })
+    }
+}
+
+/// A folder of our own that nobody else may enter.
+fn folder_in(place: &Path) -> std::io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix("cudarun-check-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(place)
+}
+
+/// A folder on another file system than that of `place`.
+fn spare_beside(place: &Path) -> Option<TempDir> {
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev());
+    let own = device(place).ok();
+    let others = SPARE.iter().map(Path::new);
+    let mut others = others.filter(|other| device(other).is_ok_and(|device| Some(device) != own));
+    others.find_map(|other| folder_in(other).ok())
+}
+
+impl Schedule {
+    /// Reads what the processes of the schedule have left behind. Those that still run, and have a log or
+    /// one of our `libraries`, are waited for a little; what they do later is lost, and the logs say so.
+    pub(crate) fn read(&self, libraries: &Path) -> Result<Vec<Log>, Stop> {
+        let start = Instant::now();
+        let mut running = self.running(libraries);
+        while !running.is_empty() && start.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(20));
+            running = self.running(libraries);
+        }
+        let mut logs = Vec::new();
+        for name in self.names()? {
+            logs.push(Log {
+                events: self.events(&name)?,
+                lost: self
+                    .folders()
+                    .find_map(|folder| log::read_lost(&folder.join(&name))),
+                running: None,
+            });
+        }
+        logs.extend(running.into_iter().map(|process| Log {
+            running: Some(process),
+            ..Log::default()
+        }));
+        Ok(logs)
+    }
+
+    /// Processes of the run that have not ended: their environment names the folder of this schedule.
+    fn running(&self, libraries: &Path) -> Vec<u32> {
+        let own = self.main.as_os_str().as_bytes();
+        let libraries = libraries.as_os_str().as_bytes();
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let of_run = |process: &u32| {
+            let has = |file: &str, part: &[u8]| {
+                let bytes = std::fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
+                bytes.windows(part.len()).any(|bytes| bytes == part)
+            };
+            let logged = self.main.join(format!("{process}.{}", log::EXTENSION));
+            has("environ", own) && (logged.exists() || has("maps", libraries))
+        };
+        numbers.filter(of_run).collect()
+    }
+
+    fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.main).chain(&self.spare)
+    }
+
+    /// The names of the logs, each once.
+    fn names(&self) -> Result<Vec<PathBuf>, Stop> {
+        let mut names: Vec<PathBuf> = Vec::new();
+        for folder in self.folders() {
+            for entry in std::fs::read_dir(folder).map_err(cannot)? {
+                names.push(entry.map_err(cannot)?.file_name().into());
+            }
+        }
+        names.retain(|name| name.extension().is_some_and(|end| end == log::EXTENSION));
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// What a process has written, first to the one folder, then to the other.
+    fn events(&self, name: &Path) -> Result<Vec<Event>, Stop> {
+        let mut events = Vec::new();
+        for path in self.folders().map(|folder| folder.join(name)) {
+            if path.exists() {
+                events.extend(log::read(&path).map_err(cannot)?);
+            }
+        }
+        Ok(events)
+    }
+}
+
+fn cannot(error: std::io::Error) -> Stop {
+    Stop::new(INTERNAL, format!("cannot read the logs: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_reads_the_logs() {
+        let folders = Folders::create().unwrap();
+        for folder in std::iter::once(&folders.main).chain(&folders.spare) {
+            let mode = folder.path().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{folder:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_goes_on_in_the_spare_folder() {
+        let folders = Folders::create().unwrap();
+        let schedule = folders.schedule(0).unwrap();
+        let spare = schedule.spare.clone().unwrap_or(schedule.main.clone());
+        let line = |text: &str| format!("{{\"event\":\"note\",\"text\":\"{text}\"}}\n");
+        // No process has the number 0.
+        std::fs::write(schedule.main.join("0.jsonl"), line("one") + "{\"eve").unwrap();
+        if spare != schedule.main {
+            std::fs::write(spare.join("0.jsonl"), line("two")).unwrap();
+        }
+        let logs = schedule.read(Path::new("/nowhere")).unwrap();
+        assert_eq!(logs.len(), 1);
+        assert_eq!(
+            logs[0].events.len(),
+            if spare == schedule.main { 1 } else { 2 }
+        );
+        assert!(logs[0].running.is_none() && logs[0].lost.is_none());
+    }
+
+    #[test]
+    fn processes_of_the_run_are_known_by_their_environment() {
+        let folders = Folders::create().unwrap();
+        let schedule = folders.schedule(0).unwrap();
+        // Every process has the loader or itself in its memory.
+        let libraries = Path::new("/");
+        assert!(schedule.running(libraries).is_empty());
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("30").env("X", &schedule.main).spawn().unwrap();
+        let found = loop {
+            // The environment is that of this process until the new program runs.
+            let found = schedule.running(libraries);
+            if !found.is_empty() {
+                break found;
+            }
+        };
+        assert_eq!(found, [child.id()]);
+        assert!(schedule.running(Path::new("/nowhere")).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(schedule.running(libraries).is_empty());
+    }
+}

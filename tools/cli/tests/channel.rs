@@ -1,0 +1,177 @@
+//! The way from a checked process to the report: whatever happens to it, a race that was seen is reported, or the run
+//! does not end with 0.
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+
+use common::{WAYS, Way, command, compile, text};
+use runtime::log::FAULT_VARIABLE;
+use serde_json::Value;
+
+/// What ENOSPC and EIO are on every Linux.
+const NO_SPACE: u32 = 28;
+const INPUT_OUTPUT: u32 = 5;
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile("channel", include_str!("c/channel.ptx")))
+}
+
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+    report: Value,
+}
+
+/// Runs the program under the tool.
+fn run(way: Way, flags: &[&str], arguments: &[&str], fail: &str) -> Ended {
+    fed(way, flags, arguments, fail, "")
+}
+
+/// Likewise, with a standard input.
+fn fed(way: Way, flags: &[&str], arguments: &[&str], fail: &str, input: &str) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(way, folder.path());
+    command.env(FAULT_VARIABLE, fail).args(flags);
+    command.arg(program()).args(arguments);
+    command.current_dir(folder.path()).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = command.spawn().unwrap();
+    let _ = tool.stdin.take().unwrap().write_all(input.as_bytes());
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = tool.wait_with_output().unwrap();
+    let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap_or_default();
+    Ended {
+        code: status.code(),
+        stdout: text(&stdout),
+        stderr: text(&stderr),
+        report: serde_json::from_str(&report).unwrap_or_default(),
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    fn is(&self, code: i32, outcome: &str) {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        assert_eq!(
+            self.report["summary"]["outcome"], outcome,
+            "{}",
+            self.stderr
+        );
+    }
+
+    #[track_caller]
+    fn says(&self, words: &str) {
+        assert!(
+            self.stderr.contains(words),
+            "no `{words}` in\n{}",
+            self.stderr
+        );
+    }
+}
+
+#[test]
+fn a_log_that_fails_anywhere_hides_no_race() {
+    for way in WAYS {
+        let whole = run(way, &[], &["plain"], "");
+        whole.is(66, "races");
+        let mut without = 0;
+        // More writes than the program's log has.
+        for write in 1..=16 {
+            for how in [
+                format!("{write}={NO_SPACE}"),
+                format!("{write}={INPUT_OUTPUT}"),
+                format!("{write}..={NO_SPACE}"),
+                format!("{write}=abort"),
+            ] {
+                let ended = run(way, &[], &["plain"], &how);
+                assert_ne!(ended.code, Some(0), "{way:?} {how}: {}", ended.stderr);
+                without += u32::from(ended.code != Some(66));
+                // A single write that fails goes to the spare folder.
+                if !how.contains("..") && !how.contains("abort") {
+                    ended.is(66, "races");
+                }
+            }
+        }
+        assert!(without > 4, "{way:?}: the failures did not reach the race");
+    }
+}
+
+#[test]
+fn what_is_lost_is_counted_and_named() {
+    for way in WAYS {
+        // From behind the start and the module on nothing is kept.
+        let ended = run(way, &[], &["plain"], &format!("4..={NO_SPACE}"));
+        ended.is(75, "incomplete");
+        ended.says("could not be written: No space left on device");
+        ended.says(" lost (No space left on device");
+        assert!(
+            !ended.stderr.contains("ended in launch"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.report["coverage"]["lost"][0]["events"].as_u64() > Some(2));
+        let ended = run(
+            way,
+            &["--allow-incomplete"],
+            &["plain"],
+            &format!("4..={NO_SPACE}"),
+        );
+        ended.is(0, "incomplete");
+    }
+}
+
+#[test]
+fn a_program_may_close_all_descriptors() {
+    for way in WAYS {
+        let ended = run(way, &[], &["close"], "");
+        ended.is(66, "races");
+        assert_eq!(
+            ended.stdout, "own 0\n",
+            "the log went into the program's file"
+        );
+        assert_eq!(ended.report["coverage"]["launches"]["checked"], 2);
+    }
+}
+
+#[test]
+fn processes_that_outlive_the_program_are_waited_for_or_named() {
+    for way in WAYS {
+        run(way, &[], &["late", "1"], "").is(66, "races");
+        let ended = run(way, &[], &["late", "5"], "");
+        ended.is(75, "incomplete");
+        ended.says("still ran when the program had ended");
+    }
+}
+
+#[test]
+fn a_launch_that_fails_is_not_passed_over() {
+    for way in WAYS {
+        let ended = run(way, &[], &["fails"], "");
+        ended.is(75, "incomplete");
+        ended.says("1 launch failed, and later ones may not have run");
+        run(way, &["--allow-incomplete"], &["fails"], "").is(0, "incomplete");
+    }
+}
+
+#[test]
+fn every_schedule_has_the_standard_input() {
+    let ended = fed(Way::Simulated, &["--schedules", "3"], &["input"], "", "2\n");
+    ended.is(0, "clean");
+    assert_eq!(ended.stdout, "2 blocks\n".repeat(3));
+}
+
+#[test]
+fn a_program_that_runs_unchecked_ends_as_it_would() {
+    for way in WAYS {
+        run(way, &["--check", "off"], &["plain"], "").is(0, "clean");
+    }
+}
