@@ -8,6 +8,7 @@ use ptx::ast::Space;
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
 use crate::checker::{self, Begun, Checker};
+use crate::heard::Heard;
 use crate::log::{self, Event};
 use crate::reference::Reference;
 
@@ -28,6 +29,8 @@ pub struct Audit {
     pub clocks: Vec<Conflict>,
     /// Every race that happens-before has found in the journal, if the kernel has kept one.
     pub journal: Option<Vec<Conflict>>,
+    /// What happens-before was told, in the order of the launch.
+    pub heard: Vec<Heard>,
 }
 
 /// Two accesses of which the later one raced, by their lines in the program's own PTX.

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod checker;
 mod follower;
 mod grid;
+pub mod heard;
 mod instructions;
 mod judged;
 mod locking;

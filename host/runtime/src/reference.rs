@@ -16,6 +16,7 @@ use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 use crate::audit::Conflict;
 use crate::follower::Follower;
 use crate::grid::Arrivals;
+use crate::heard::{Heard, Told};
 use crate::instructions::{Instructions, Meaning, scope};
 use crate::judged::{Judged, Overtaken};
 use crate::locking;
@@ -57,6 +58,8 @@ pub(crate) struct Reference {
     overtaken: Overtaken,
     grid: Arrivals,
     follower: Option<Follower>,
+    /// What the engine was told, for [`Self::keep_all`].
+    heard: Option<Vec<Heard>>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
 }
@@ -83,14 +86,34 @@ impl Reference {
             overtaken: Overtaken::default(),
             grid: Arrivals::default(),
             follower: None,
+            heard: None,
             granules: [4; 2],
         }
     }
 
-    /// Keeps every race instead of the first of each pair of sites.
+    /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
     pub(crate) fn keep_all(mut self) -> Self {
         self.pairs.every = Some(Vec::new());
+        self.heard = Some(Vec::new());
         self
+    }
+
+    /// What the engine was told since [`Self::keep_all`].
+    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+        self.heard.take().unwrap_or_default()
+    }
+
+    /// Keeps what the engine is told of an instruction.
+    fn hear(&mut self, who: Executing, what: impl FnOnce() -> Told) {
+        let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
+        if let Some(heard) = &mut self.heard {
+            let line = site.and_then(|site| self.instructions.site(site));
+            heard.push(Heard::new(
+                who,
+                line.map_or(0, |site| site.ptx_line),
+                what(),
+            ));
+        }
     }
 
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
@@ -254,6 +277,11 @@ impl Reference {
     }
 }
 
+/// The lanes of a mask, lowest first.
+fn each(lanes: u32) -> impl Iterator<Item = u32> {
+    (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
+}
+
 fn warp(who: Executing) -> Warp {
     Warp {
         cta: who.cta,
@@ -297,6 +325,10 @@ impl Observer for Reference {
             )
         };
         let judged = self.judges(space);
+        self.hear(who, || Told::Access {
+            access,
+            places: each(who.lanes).map(place).collect(),
+        });
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
         let observes = access.order.scope().is_some();
         if judged && access.kind == Kind::Load && observes {
@@ -398,12 +430,20 @@ impl Observer for Reference {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
+        self.hear(who, || Told::Arrive { id, waits, counted });
         self.barrier(who, who.lanes, |engine| {
             engine.arrive(warp(who), who.lanes, arrival);
         });
     }
 
     fn complete(&mut self, cta: u64, id: u32) {
+        let nobody = Executing {
+            cta,
+            warp: 0,
+            offset: u32::MAX,
+            lanes: 0,
+        };
+        self.hear(nobody, || Told::Complete { id });
         self.with(|engine| engine.complete(cta, id));
     }
 
@@ -415,15 +455,18 @@ impl Observer for Reference {
             }) => u32::MAX,
             _ => who.lanes,
         };
+        self.hear(Executing { lanes, ..who }, || Told::WarpBarrier);
         self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
     }
 
     fn fence(&mut self, who: Executing) {
         let meaning = self.meaning(who);
         if meaning.is_some_and(|meaning| meaning.proxy) {
+            self.hear(who, || Told::ProxyFence);
             self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
         }
         if meaning.is_some_and(|meaning| meaning.fences_inits) {
+            self.hear(who, || Told::InitFence);
             self.with(|engine| engine.fence_init(warp(who), who.lanes));
             return;
         }
@@ -442,6 +485,7 @@ impl Observer for Reference {
             FenceSemantics::Release => FenceKind::Release,
         };
         let scope = scope(within);
+        self.hear(who, || Told::Fence { kind, scope });
         self.engine.fence(warp(who), who.lanes, kind, scope);
         self.luck.fence(warp(who), who.lanes, kind, scope);
     }
@@ -452,9 +496,15 @@ impl Observer for Reference {
         };
         match meaning.sync {
             Some(SyncOp::CommitGroup) => {
+                self.hear(who, || Told::Commit {
+                    bulk: meaning.proxy,
+                });
                 self.with(|engine| engine.commit(warp(who), who.lanes, meaning.proxy));
             }
-            _ => self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited)),
+            _ => {
+                self.hear(who, || Told::Wait(meaning.waited));
+                self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited));
+            }
         }
     }
 
@@ -474,8 +524,14 @@ impl Observer for Reference {
         };
         self.stamp();
         let me = warp(who).lane(who.lanes.trailing_zeros());
-        let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
         let (from, to) = ((source, from.count), (target, to.count));
+        self.hear(who, || Told::Copy {
+            from,
+            to,
+            ends,
+            bulk: meaning.proxy,
+        });
+        let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
         let issue = (meaning.site, ends, meaning.proxy);
         let (engine, instructions) = (&mut self.engine, &self.instructions);
         engine.copy(me, from, to, issue, |race| {
@@ -504,18 +560,21 @@ impl Observer for Reference {
 
     fn mbarrier_complete(&mut self, who: Executing, address: u64) {
         let at = self.shared(who, address);
+        self.hear(who, || Told::MbarrierComplete { at });
         self.with(|engine| engine.mbarrier_complete(at));
     }
 
     fn cluster_arrive(&mut self, who: Executing, phase: u64) {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
+        self.hear(who, || Told::ClusterArrive { phase, relaxed });
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
         });
     }
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
+        self.hear(who, || Told::ClusterWait { phase });
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_wait(warp(who), who.lanes, phase);
         });
@@ -539,6 +598,7 @@ impl Observer for Reference {
     }
 
     fn exit(&mut self, who: Executing) {
+        self.hear(who, || Told::Exit);
         self.engine.exit(warp(who), who.lanes);
         self.luck.exit(warp(who), who.lanes);
     }

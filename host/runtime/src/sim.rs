@@ -260,6 +260,7 @@ impl CheckedSim {
         if let Some(audit) = audit {
             let oracles = [watched.as_ref(), journal.as_ref()];
             audit.fill(checker, &self.device, &begun, oracles);
+            audit.heard = watched.as_mut().map_or(Vec::new(), Reference::heard);
         }
         let judged = reference.or(journal).map(Reference::finish);
         checker.end(&self.device, begun, outcome, judged);

@@ -8,6 +8,7 @@
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
 //! * [`gpu`]: both of them on a driver, in processes of their own.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
+//! * [`retrace`]: a second opinion on what the engine is told of a run.
 //! * [`table`]: the verdicts of [`race`], counted.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
@@ -25,5 +26,6 @@ pub mod machine;
 pub mod race;
 pub mod random;
 pub mod reference;
+pub mod retrace;
 pub mod syntax;
 pub mod table;

@@ -5,6 +5,7 @@ use shadow::hb::{Order, Place, Scope, Thread};
 use simt::Executing;
 
 use super::{Reference, warp};
+use crate::heard::Told;
 use crate::instructions::scope;
 use crate::pairs::Class;
 
@@ -63,6 +64,17 @@ impl Reference {
         };
         let (me, at) = (of.me, of.at);
         let waits = matches!(of.op, MbarrierOp::TestWait | MbarrierOp::TryWait);
+        let access = self.meaning(who).and_then(|meaning| meaning.access);
+        self.hear(who, || Told::Mbarrier {
+            at,
+            access,
+            order: match of.op {
+                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(Order::Release)),
+                _ if waits => Some(of.order(Order::Acquire)),
+                _ => None,
+            },
+            over,
+        });
         if over || !waits {
             self.uses(who, &of);
         }

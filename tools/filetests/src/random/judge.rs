@@ -10,8 +10,10 @@
 //! 5. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
 //!    full mode on the program as it was written.
 //! 6. What is defined of mbarriers is called no misuse of theirs.
+//! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text.
 
 mod bench;
+mod second;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,6 +30,7 @@ use super::tally::Tally;
 use super::text::{self, Text};
 use super::truth::{self, Byte};
 use bench::{Bench, Run};
+pub use second::{Recorded, record};
 
 /// Precise mode as on a GPU.
 const JOURNAL: Checks = Checks {
@@ -55,6 +58,8 @@ pub enum Wrong {
     Journal,
     /// Something that PTX defines is called a misuse of an mbarrier.
     Misuse,
+    /// Happens-before is told something else than the text says.
+    Heard,
     /// Happens-before and the obvious truth differ, on the rewritten text.
     Truth,
     /// The same on the original text.
@@ -90,6 +95,7 @@ impl Wrong {
             Self::Precise => "precise",
             Self::Journal => "journal",
             Self::Misuse => "misuse",
+            Self::Heard => "heard",
             Self::Truth => "truth",
             Self::Original => "original",
         }
@@ -142,11 +148,12 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             what,
         };
         let fails = |error| failed(schedule, error);
-        let run = bench.run(schedule).map_err(fails)?;
+        let mut run = bench.run(schedule).map_err(fails)?;
         total.runs += 1;
         total.racy_runs += u64::from(!run.audit.clocks.is_empty());
         run.precise(&mut total).map_err(finding)?;
         run.misuse(kernel).map_err(finding)?;
+        run.second(kernel, &text, &mut total).map_err(finding)?;
         if run.audit.cells_decide {
             run.cells(&text, Judge::Precise, &mut total)
                 .map_err(finding)?;

@@ -34,6 +34,12 @@ tally! {
     known: "runs of kernels whose races are known without running them",
     /// Kernels that also ran as they were written.
     original: "kernels of them that full mode judged as they were written, too",
+    /// Runs that a second interpreter has confirmed.
+    retraced: "runs whose events a second interpreter confirms, one by one",
+    /// The events there.
+    events: "events",
+    /// Runs that it does not understand.
+    not_retraced: "runs that it does not understand",
     /// Runs in which happens-before found a race.
     racy_runs: "runs with a race",
     /// Racy granules of shared memory.

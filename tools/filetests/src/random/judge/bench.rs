@@ -38,6 +38,8 @@ pub(super) struct Run {
     pub(super) lines: BTreeMap<u32, u32>,
     /// Where the kernel's global memory begins.
     pub(super) memory: u64,
+    /// What it holds in the end.
+    pub(super) contents: Vec<u8>,
 }
 
 impl Bench {
@@ -125,12 +127,15 @@ impl Bench {
                 _ => {}
             }
         }
+        let mut contents = vec![0; usize::try_from(self.bytes)?];
+        self.sim.device().read(self.memory, &mut contents)?;
         Ok(Run {
             audit,
             races,
             misused,
             lines,
             memory: self.memory,
+            contents,
         })
     }
 }

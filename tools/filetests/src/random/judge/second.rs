@@ -1,0 +1,122 @@
+//! The second opinion on what happens-before is told of a run.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use ptx::ast::Module;
+use runtime::Mode;
+use runtime::heard::{Heard, Told};
+use shadow::hb::Place;
+
+use super::super::kernel::Kernel;
+use super::super::tally::Tally;
+use super::super::text::{self, ENTRY, Text};
+use super::bench::{Bench, Run};
+use super::{Disagreement, Wrong};
+use crate::machine::Checks;
+use crate::retrace::{self, Objection};
+
+/// A run, and what happens-before was told of it.
+pub struct Recorded {
+    /// What it was told.
+    pub heard: Vec<Heard>,
+    module: Module,
+    kernel: Kernel,
+    memory: u64,
+    contents: Vec<u8>,
+    workspace: Option<u64>,
+}
+
+/// Runs a kernel with its checks.
+///
+/// # Errors
+/// When it does not run.
+pub fn record(kernel: &Kernel, schedule: u64) -> Result<Recorded> {
+    let text = text::write(kernel);
+    let mut bench = Bench::new(kernel, &text, Checks::by(Mode::Precise))?;
+    Ok(bench.run(schedule)?.recorded(kernel, &text))
+}
+
+impl Recorded {
+    /// Whether the text and what memory holds in the end agree with events of the run.
+    ///
+    /// # Errors
+    /// What does not agree, or is not understood.
+    pub fn confirm(&self, heard: &[Heard]) -> Result<(), Objection> {
+        let memory = [(self.memory, vec![0; self.contents.len()])];
+        let launch = retrace::Launch {
+            module: &self.module,
+            entry: ENTRY,
+            grid: [self.kernel.ctas, 1, 1],
+            block: [self.kernel.threads(), 1, 1],
+            cluster: if self.kernel.clusters { 2 } else { 1 },
+            params: &self.memory.to_le_bytes(),
+            variables: &BTreeMap::new(),
+            memory: &memory,
+            workspace: self.workspace,
+        };
+        let after = retrace::follow(&launch, heard)?;
+        match after.iter().all(|(_, bytes)| *bytes == self.contents) {
+            true => Ok(()),
+            false => Err(Objection::Differs {
+                after: heard.len(),
+                what: "memory differs".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Run {
+    /// Takes what [`Recorded`] needs.
+    fn recorded(&mut self, kernel: &Kernel, text: &Text) -> Recorded {
+        Recorded {
+            module: ptx::parse(&text.whole()).0,
+            kernel: kernel.clone(),
+            memory: self.memory,
+            workspace: self.workspace(),
+            contents: std::mem::take(&mut self.contents),
+            heard: std::mem::take(&mut self.audit.heard),
+        }
+    }
+
+    /// What was told is what the text says.
+    pub(super) fn second(
+        &mut self,
+        kernel: &Kernel,
+        text: &Text,
+        tally: &mut Tally,
+    ) -> Result<(), Disagreement> {
+        let recorded = self.recorded(kernel, text);
+        match recorded.confirm(&recorded.heard) {
+            Ok(()) => {
+                tally.retraced += 1;
+                tally.events += recorded.heard.len() as u64;
+                Ok(())
+            }
+            Err(Objection::NotUnderstood(_)) => {
+                tally.not_retraced += 1;
+                Ok(())
+            }
+            Err(objection) => Err((Wrong::Heard, objection.to_string())),
+        }
+    }
+
+    /// Where the grid's barrier is: what the kernel accesses besides its memory. The first arrival is
+    /// told at its first byte.
+    fn workspace(&self) -> Option<u64> {
+        let end = self.memory + self.contents.len() as u64;
+        let accesses = self
+            .audit
+            .heard
+            .iter()
+            .filter_map(|event| match &event.what {
+                Told::Access { places, .. } => places.first(),
+                _ => None,
+            });
+        let mut addresses = accesses.filter_map(|place| match *place {
+            Place::Global(address) => Some(address),
+            Place::Shared { .. } => None,
+        });
+        addresses.find(|address| !(self.memory..end).contains(address))
+    }
+}

@@ -1,0 +1,192 @@
+//! Falsified runs: what the engine would be told if something on the way were wrong.
+
+use runtime::heard::{Heard, Told};
+use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
+
+/// A way to falsify one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// It is not told.
+    Dropped,
+    /// It is told twice.
+    Twice,
+    /// One of several lanes is missing.
+    LessLanes,
+    /// Another line.
+    Line,
+    /// Another place: of an access, a copy or an mbarrier.
+    Place,
+    /// More bytes.
+    Bytes,
+    /// Another kind of access or fence.
+    Kind,
+    /// Another order, as weak or as relaxed.
+    Order,
+    /// Another scope.
+    Scope,
+    /// Another barrier or phase.
+    Barrier,
+    /// Waits instead of arriving only, and the other way around; `.relaxed` or not.
+    Flag,
+    /// A phase is said to be over, or not to be.
+    Over,
+    /// It is told before what came before it in the same thread, or what made it happen.
+    Early,
+}
+
+/// All of them.
+pub const FAULTS: [Fault; 13] = [
+    Fault::Dropped,
+    Fault::Twice,
+    Fault::LessLanes,
+    Fault::Line,
+    Fault::Place,
+    Fault::Bytes,
+    Fault::Kind,
+    Fault::Order,
+    Fault::Scope,
+    Fault::Barrier,
+    Fault::Flag,
+    Fault::Over,
+    Fault::Early,
+];
+
+impl Fault {
+    /// Whether a loop that waits may run in this way, too, so that nothing need be noticed.
+    pub fn may_be_a_loop(self) -> bool {
+        matches!(self, Self::Dropped | Self::Twice | Self::LessLanes)
+    }
+
+    /// The run with the event of a number falsified; nothing where that changes nothing.
+    pub fn falsify(self, heard: &[Heard], number: usize) -> Option<Vec<Heard>> {
+        let event = heard.get(number)?;
+        let mut all = heard.to_vec();
+        match self {
+            Self::Dropped => drop(all.remove(number)),
+            Self::Twice => all.insert(number, event.clone()),
+            Self::Early => {
+                let before = heard.get(number.checked_sub(1)?)?;
+                let one = (before.cta, before.warp) == (event.cta, event.warp);
+                let ends = matches!(
+                    event.what,
+                    Told::Complete { .. } | Told::MbarrierComplete { .. }
+                );
+                let after = matches!(before.what, Told::Complete { .. });
+                let together = one && before.lanes & event.lanes != 0;
+                // Several barriers may end at once.
+                if before == event || after || !(ends || together) {
+                    return None;
+                }
+                all.swap(number - 1, number);
+            }
+            _ => all[number] = self.falsified(event)?,
+        }
+        Some(all)
+    }
+
+    fn falsified(self, event: &Heard) -> Option<Heard> {
+        let mut other = event.clone();
+        match (self, &mut other.what) {
+            (Self::LessLanes, what) if event.lanes.count_ones() > 1 => {
+                other.lanes &= other.lanes - 1;
+                if let Told::Access { places, .. } = what {
+                    places.remove(0);
+                }
+                // Of a whole warp's barrier, lanes that have ended may be named or not.
+                if *what == Told::WarpBarrier {
+                    return None;
+                }
+            }
+            (Self::Line, _) if event.line > 0 => other.line += 1,
+            (Self::Place, Told::Access { places, .. }) => beside(places.first_mut()?),
+            (Self::Place, Told::Copy { to, .. }) => beside(&mut to.0),
+            (Self::Place, Told::Mbarrier { at, .. } | Told::MbarrierComplete { at }) => beside(at),
+            (Self::Bytes, Told::Access { access, .. }) => access.bytes *= 2,
+            (Self::Bytes, Told::Copy { from, .. }) => from.1 += 4,
+            (Self::Kind, Told::Access { access, .. }) => {
+                access.kind = match access.kind {
+                    Kind::Load => Kind::Store,
+                    Kind::Store => Kind::Load,
+                    Kind::Rmw => Kind::Reduction,
+                    Kind::Reduction => Kind::Rmw,
+                };
+            }
+            (Self::Kind, Told::Fence { kind, .. }) => {
+                *kind = match kind {
+                    FenceKind::Sc => FenceKind::AcqRel,
+                    _ => FenceKind::Sc,
+                };
+            }
+            (Self::Kind, Told::Copy { ends, to, .. }) => {
+                *ends = match ends {
+                    Completion::Group => Completion::Mbarrier(to.0),
+                    Completion::Mbarrier(_) => Completion::Group,
+                };
+            }
+            (Self::Order, Told::Access { access, .. }) => access.order = weaker(access.order),
+            (
+                Self::Order,
+                Told::Mbarrier {
+                    order: Some(order), ..
+                },
+            ) => *order = weaker(*order),
+            (Self::Scope, Told::Access { access, .. }) => {
+                access.order = within(access.order, narrower(access.order.scope()?));
+            }
+            (
+                Self::Scope,
+                Told::Mbarrier {
+                    order: Some(order), ..
+                },
+            ) => *order = within(*order, narrower(order.scope()?)),
+            (Self::Scope, Told::Fence { scope, .. }) => *scope = narrower(*scope),
+            (Self::Barrier, Told::Arrive { id, .. } | Told::Complete { id }) => *id += 1,
+            (Self::Barrier, Told::ClusterArrive { phase, .. } | Told::ClusterWait { phase }) => {
+                *phase += 1;
+            }
+            (Self::Flag, Told::Arrive { waits, .. }) => *waits = !*waits,
+            (Self::Flag, Told::ClusterArrive { relaxed, .. }) => *relaxed = !*relaxed,
+            (Self::Flag, Told::Copy { bulk, .. } | Told::Commit { bulk }) => *bulk = !*bulk,
+            (Self::Flag, Told::Wait(wait)) => wait.bulk = !wait.bulk,
+            (Self::Over, Told::Mbarrier { over, .. }) => *over = !*over,
+            _ => return None,
+        }
+        Some(other)
+    }
+}
+
+/// Moves a place by a byte.
+fn beside(place: &mut Place) {
+    match place {
+        Place::Global(address) => *address += 1,
+        Place::Shared { offset, .. } => *offset += 1,
+    }
+}
+
+fn narrower(scope: Scope) -> Scope {
+    match scope {
+        Scope::Cta => Scope::Gpu,
+        Scope::Cluster => Scope::Cta,
+        Scope::Gpu => Scope::Cluster,
+        Scope::Sys => Scope::Gpu,
+    }
+}
+
+fn weaker(order: Order) -> Order {
+    match order {
+        Order::Weak => Order::Relaxed(Scope::Gpu),
+        Order::ReadOnly | Order::Relaxed(_) => Order::Weak,
+        Order::Acquire(scope) | Order::Release(scope) => Order::Relaxed(scope),
+        Order::AcqRel(scope) => Order::Acquire(scope),
+    }
+}
+
+fn within(order: Order, scope: Scope) -> Order {
+    match order {
+        Order::Relaxed(_) => Order::Relaxed(scope),
+        Order::Acquire(_) => Order::Acquire(scope),
+        Order::Release(_) => Order::Release(scope),
+        Order::AcqRel(_) => Order::AcqRel(scope),
+        other => other,
+    }
+}
