@@ -72,7 +72,7 @@ fn mbarriers_go_through_several_phases() {
         let lines = text::write(&kernel).lines;
         let lines: Vec<String> = lines.iter().map(count).collect();
         let launch = Launch {
-            kernel: None,
+            kernel: Some(text::ENTRY.to_owned()),
             then: None,
             grid: [kernel.ctas, 1, 1],
             block: [kernel.threads(), 1, 1],
@@ -128,6 +128,11 @@ fn there_is_something_of_everything() {
         "mbarrier.test_wait.shared",
         ".acquire.cluster.shared",
         "[phases1]",
+        "call k_does",
+        "mov.u64 %target, k_does",
+        "ld.global.u64 %target, [k_table0",
+        "generic(k_table0)",
+        ".visible .entry k1(",
     ] {
         assert!(all.contains(wanted), "no {wanted}");
     }

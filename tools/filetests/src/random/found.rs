@@ -30,7 +30,7 @@ pub fn file(kernel: &Kernel, finding: &Finding) -> (String, String) {
     }
     let expect = if pairs.is_empty() { "no-race" } else { "race" };
     let header = format!(
-        "//@ grid: {}\n//@ block: {}\n{}//@ arg: u8[{}] zero\n//@ expect: {expect}\n//\n\
+        "//@ grid: {}\n//@ block: {}\n{}//@ kernel: {}\n//@ arg: u8[{}] zero\n//@ expect: {expect}\n//\n\
          // Found by `cargo xtask fuzz`, seed {}, made smaller: {}.\n",
         kernel.ctas,
         kernel.threads(),
@@ -38,6 +38,7 @@ pub fn file(kernel: &Kernel, finding: &Finding) -> (String, String) {
             true => "//@ cooperative: true\n",
             false => "",
         },
+        text::ENTRY,
         kernel.bytes(),
         kernel.seed,
         finding.what,

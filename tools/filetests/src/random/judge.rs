@@ -154,6 +154,10 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         run.precise(&mut total).map_err(finding)?;
         run.misuse(kernel).map_err(finding)?;
         run.second(kernel, &text, &mut total).map_err(finding)?;
+        if run.audit.cells_decide && run.unchecked {
+            let what = "left to cells that do not know of all accesses".to_owned();
+            return Err(finding((Wrong::Miss, what)));
+        }
         if run.audit.cells_decide {
             run.cells(&text, Judge::Precise, &mut total)
                 .map_err(finding)?;
@@ -164,6 +168,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
                 None => journal.insert(Bench::new(kernel, &text, JOURNAL).map_err(fails)?),
             };
             let run = journal.run(schedule).map_err(fails)?;
+            total.no_journal += u64::from(run.audit.journal.is_none());
             run.journal(&text, &mut total).map_err(finding)?;
             run.misuse(kernel).map_err(finding)?;
         }
@@ -180,10 +185,13 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             }
             false => None,
         };
-        fast.as_ref()
-            .unwrap_or(&run)
-            .cells(&text, Judge::Fast, &mut total)
-            .map_err(finding)?;
+        let cells = fast.as_ref().unwrap_or(&run);
+        match cells.unchecked {
+            true => total.unchecked += 1,
+            false => cells
+                .cells(&text, Judge::Fast, &mut total)
+                .map_err(finding)?,
+        }
         if run.audit.cells_decide && !kernel.acts().into_iter().any(observes) {
             let truth = known.get_or_insert_with(|| truth::races(kernel));
             total.known += 1;

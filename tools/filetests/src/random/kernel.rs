@@ -32,6 +32,8 @@ pub struct Kernel {
     pub gates: Vec<Gate>,
     /// What happens.
     pub steps: Vec<Step>,
+    /// Kernels that stand in the same module and are not launched.
+    pub beside: Vec<Kernel>,
 }
 
 /// The threads of some CTAs, warps and lanes; one bit each.
@@ -112,6 +114,8 @@ pub enum Step {
         acts: Vec<Act>,
         /// What the others do; needs the branch.
         others: Vec<Act>,
+        /// Where the role's acts stand.
+        call: Call,
     },
     /// A barrier of the whole CTA.
     Barrier(Whole),
@@ -147,6 +151,21 @@ pub enum Step {
         /// What.
         steps: Vec<Step>,
     },
+}
+
+/// Where acts stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// In the kernel.
+    Inline,
+    /// In a function that is called by name.
+    Direct,
+    /// In one that is called through a register that got its address.
+    Pointer,
+    /// In one whose address stands in a table in global memory.
+    Table,
+    /// In one whose address stands in a table that an object in global memory names.
+    Virtual,
 }
 
 /// A way to write a barrier of the whole CTA.
@@ -449,6 +468,18 @@ impl Kernel {
         let Role { warps, lanes, .. } = self.roles[gate.role];
         let warps = warps & ((1 << self.warps) - 1);
         (warps.count_ones() * lanes.count_ones() * gate.share).max(1)
+    }
+
+    /// Whether it calls functions through pointers.
+    pub fn points(&self) -> bool {
+        fn any(steps: &[Step]) -> bool {
+            steps.iter().any(|step| match step {
+                Step::Acts { call, .. } => !matches!(call, Call::Inline | Call::Direct),
+                Step::Loop { steps, .. } => any(steps),
+                _ => false,
+            })
+        }
+        any(&self.steps)
     }
 
     /// The roles that any step names.

@@ -1,9 +1,10 @@
 //! From a seed to a kernel.
 
+mod modules;
 mod phases;
 
 use super::Random;
-use super::kernel::{Access, Act, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
+use super::kernel::{Access, Act, Call, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
@@ -39,8 +40,15 @@ struct Maker {
     named: u32,
 }
 
-/// The kernel of a seed.
+/// The kernel of a seed, and its module.
 pub fn kernel(seed: u64) -> Kernel {
+    let mut kernel = alone(seed);
+    kernel.beside = modules::beside(seed).into_iter().map(alone).collect();
+    kernel
+}
+
+/// The kernel of a seed, without others beside it.
+fn alone(seed: u64) -> Kernel {
     let mut random = Random::new(seed);
     let flavour = match random.below(100) {
         0..55 => Flavour::Barriers,
@@ -95,6 +103,7 @@ pub fn kernel(seed: u64) -> Kernel {
         roles,
         gates: Vec::new(),
         steps: Vec::new(),
+        beside: Vec::new(),
     };
     let count = 2 + maker.random.below(7);
     kernel.steps = maker.steps(&kernel, count, true);
@@ -104,6 +113,7 @@ pub fn kernel(seed: u64) -> Kernel {
     // Drawn apart, too.
     maker.random = Random::new(seed.rotate_left(48) ^ 0x7068_6173);
     maker.phases(&mut kernel);
+    modules::calls(&mut kernel);
     kernel
 }
 
@@ -217,6 +227,7 @@ impl Maker {
             branch: self.random.percent(40),
             acts,
             others,
+            call: Call::Inline,
         }
     }
 
@@ -469,6 +480,7 @@ impl Maker {
             branch: true,
             acts,
             others: Vec::new(),
+            call: Call::Inline,
         });
         let mut acts = vec![Act::Poll {
             access: flag,
@@ -502,6 +514,7 @@ impl Maker {
             branch: true,
             acts,
             others: Vec::new(),
+            call: Call::Inline,
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Makes a kernel that disagrees as small as it can be while it still does, in the same way.
 
 use super::judge::{Finding, judge};
-use super::kernel::{Act, Kernel, Place, Role, Step};
+use super::kernel::{Act, Call, Kernel, Place, Role, Step};
 
 /// Kernels tried at most.
 const MOST: u32 = 3000;
@@ -52,6 +52,7 @@ fn smaller(kernel: &Kernel) -> Vec<Kernel> {
     push(&|less| less.warps = (less.warps - 1).max(1));
     push(&|less| less.clusters &= less.reaches_far());
     push(&|less| less.small_shadow = false);
+    push(&|less| less.beside.clear());
     for number in 0..kernel.roles.len() {
         for role in fewer_threads(kernel.roles[number]) {
             push(&|less| less.roles[number] = role);
@@ -87,13 +88,22 @@ fn fewer_steps(list: &[Step]) -> Vec<Vec<Step>> {
                 branch,
                 acts,
                 others,
+                call,
             } => {
                 let step = |acts: &[Act], others: &[Act]| Step::Acts {
                     role: *role,
                     branch: *branch,
                     acts: acts.to_vec(),
                     others: others.to_vec(),
+                    call: *call,
                 };
+                if *call != Call::Inline {
+                    let mut inline = list[at].clone();
+                    if let Step::Acts { call, .. } = &mut inline {
+                        *call = Call::Inline;
+                    }
+                    all.push(with(vec![inline]));
+                }
                 if !others.is_empty() {
                     all.push(with(vec![step(acts, &[])]));
                 }
@@ -129,6 +139,7 @@ fn simpler_steps(list: &[Step]) -> Vec<Vec<Step>> {
             branch,
             acts,
             others,
+            call,
         } = &list[at]
         else {
             continue;
@@ -149,6 +160,7 @@ fn simpler_steps(list: &[Step]) -> Vec<Vec<Step>> {
                     branch: *branch,
                     acts,
                     others: others.clone(),
+                    call: *call,
                 }));
             }
         }

@@ -1,10 +1,11 @@
 //! A random kernel as PTX, one instruction per line.
 
+mod functions;
 mod gates;
 
 use std::collections::BTreeMap;
 
-use super::kernel::{Access, Act, Gate, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
+use super::kernel::{Access, Act, Call, Gate, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
 
 /// A kernel's text, and where its accesses stand in it.
 #[derive(Clone, Debug)]
@@ -15,20 +16,36 @@ pub struct Text {
     places: BTreeMap<(u32, bool), Place>,
 }
 
-/// The name of the kernel, whose only parameter is the address of its global memory.
+/// The name of the kernel, whose only parameter is the address of its global memory. Those beside it have
+/// a number behind that.
 pub const ENTRY: &str = "k";
 
-/// Writes a kernel down.
+/// Writes a kernel's module down.
 pub fn write(kernel: &Kernel) -> Text {
+    let mut text = Text {
+        lines: Vec::new(),
+        places: BTreeMap::new(),
+    };
+    for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
+        text.lines.push(line.to_owned());
+    }
+    for (number, other) in kernel.beside.iter().enumerate() {
+        text = entry(other, &format!("{ENTRY}{number}"), text);
+    }
+    entry(kernel, ENTRY, text)
+}
+
+/// Adds a kernel of a name, and its functions.
+fn entry(kernel: &Kernel, name: &str, text: Text) -> Text {
     let mut writer = Writer {
-        text: Text {
-            lines: Vec::new(),
-            places: BTreeMap::new(),
-        },
+        text,
+        entry: name.to_owned(),
+        called: 0,
         labels: 0,
         threads: kernel.threads(),
         gates: kernel.gates.clone(),
     };
+    writer.functions(kernel);
     writer.head(kernel);
     writer.steps(&kernel.steps);
     if kernel.reaches_far() {
@@ -72,6 +89,9 @@ impl Text {
 
 struct Writer {
     text: Text,
+    entry: String,
+    /// Functions called so far.
+    called: usize,
     labels: u32,
     threads: u32,
     gates: Vec<Gate>,
@@ -92,10 +112,7 @@ impl Writer {
     }
 
     fn head(&mut self, kernel: &Kernel) {
-        for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
-            self.text.lines.push(line.to_owned());
-        }
-        let entry = format!(".visible .entry {ENTRY}(.param .u64 memory)");
+        let entry = format!(".visible .entry {}(.param .u64 memory)", self.entry);
         self.text.lines.push(entry);
         if kernel.clusters {
             self.text.lines.push(".reqnctapercluster 2".to_owned());
@@ -109,46 +126,11 @@ impl Writer {
             let align = if bulk { 16 } else { 8 };
             self.line(format!(".shared .align {align} .b8 tile[{HOT}];"));
         }
-        self.line(".reg .pred %p, %q, %got, %role<10>;");
-        self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
-        self.line(".reg .b16 %half, %one16;");
-        self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
-        self.line("ld.param.u64 %global0, [memory];");
-        self.line("mov.u32 %a, %tid.x;");
-        self.line("shr.u32 %warp, %a, 5;");
-        self.line("and.b32 %lane, %a, 31;");
-        self.line("mov.u32 %cta, %ctaid.x;");
-        self.line("mov.u32 %one, 1;");
-        self.line("mov.u16 %one16, 1;");
-        self.line("mov.u64 %wide, 1;");
-        self.line("setp.ne.u32 %got, %one, 1;");
+        self.registers();
         if shared {
             self.line("mov.u64 %shared0, tile;");
-            self.line("cvta.shared.u64 %generic0, %shared0;");
         }
-        let far = kernel.reaches_far();
-        if far {
-            self.line(".reg .b64 %far<17>, %there<17>;");
-            self.line("mov.u32 %a, %cluster_ctarank;");
-            self.line("xor.b32 %a, %a, 1;");
-            self.line("mapa.shared::cluster.u64 %far0, %shared0, %a;");
-            self.line("mapa.u64 %there0, %generic0, %a;");
-        }
-        for row in [1, 2, 4, 8, 16] {
-            let by_lane = |place: &Place| place.by_lane && place.bytes * place.vector == row;
-            if places().any(|place| by_lane(&place)) {
-                self.line(format!("mul.wide.u32 %x, %lane, {row};"));
-                self.line(format!("add.s64 %global{row}, %global0, %x;"));
-                if shared {
-                    self.line(format!("add.s64 %shared{row}, %shared0, %x;"));
-                    self.line(format!("add.s64 %generic{row}, %generic0, %x;"));
-                }
-                if far {
-                    self.line(format!("add.s64 %far{row}, %far0, %x;"));
-                    self.line(format!("add.s64 %there{row}, %there0, %x;"));
-                }
-            }
-        }
+        self.bases(&acts);
         self.gates(kernel);
         let used = kernel.used_roles();
         for (number, role) in kernel.roles.iter().enumerate() {
@@ -167,6 +149,56 @@ impl Writer {
         self.members(kernel);
     }
 
+    /// Declares the registers of a kernel or a function, and says who executes it.
+    fn registers(&mut self) {
+        self.line(".reg .pred %p, %q, %got, %role<10>;");
+        self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
+        self.line(".reg .b16 %half, %one16;");
+        self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
+        self.line(".reg .b64 %far<17>, %there<17>, %target, %methods;");
+        self.line("ld.param.u64 %global0, [memory];");
+        self.line("mov.u32 %a, %tid.x;");
+        self.line("shr.u32 %warp, %a, 5;");
+        self.line("and.b32 %lane, %a, 31;");
+        self.line("mov.u32 %cta, %ctaid.x;");
+        self.line("mov.u32 %one, 1;");
+        self.line("mov.u16 %one16, 1;");
+        self.line("mov.u64 %wide, 1;");
+        self.line("setp.ne.u32 %got, %one, 1;");
+    }
+
+    /// The addresses that acts begin with; `%global0` and `%shared0` are there.
+    fn bases(&mut self, acts: &[&Act]) {
+        let places: Vec<&Place> = acts.iter().flat_map(|act| act.places()).collect();
+        let shared = places.iter().any(|place| place.shared);
+        let far = places.iter().any(|place| place.far);
+        if shared {
+            self.line("cvta.shared.u64 %generic0, %shared0;");
+        }
+        if far {
+            self.line("mov.u32 %a, %cluster_ctarank;");
+            self.line("xor.b32 %a, %a, 1;");
+            self.line("mapa.shared::cluster.u64 %far0, %shared0, %a;");
+            self.line("mapa.u64 %there0, %generic0, %a;");
+        }
+        for row in [1, 2, 4, 8, 16] {
+            let by_lane = |place: &&Place| place.by_lane && place.bytes * place.vector == row;
+            if !places.iter().any(by_lane) {
+                continue;
+            }
+            self.line(format!("mul.wide.u32 %x, %lane, {row};"));
+            self.line(format!("add.s64 %global{row}, %global0, %x;"));
+            if shared {
+                self.line(format!("add.s64 %shared{row}, %shared0, %x;"));
+                self.line(format!("add.s64 %generic{row}, %generic0, %x;"));
+            }
+            if far {
+                self.line(format!("add.s64 %far{row}, %far0, %x;"));
+                self.line(format!("add.s64 %there{row}, %there0, %x;"));
+            }
+        }
+    }
+
     fn steps(&mut self, steps: &[Step]) {
         for step in steps {
             self.step(step);
@@ -180,8 +212,11 @@ impl Writer {
                 branch,
                 acts,
                 others,
+                call,
             } => {
-                let apart = *branch || !others.is_empty() || acts.iter().any(Act::needs_branch);
+                let inline = *call == Call::Inline;
+                let apart =
+                    *branch || !inline || !others.is_empty() || acts.iter().any(Act::needs_branch);
                 if !apart {
                     for act in acts {
                         self.act(act, &format!("@%role{role} "));
@@ -190,7 +225,10 @@ impl Writer {
                 }
                 let (skip, end) = (self.label(), self.label());
                 self.line(format!("@!%role{role} bra {skip};"));
-                acts.iter().for_each(|act| self.act(act, ""));
+                match call {
+                    Call::Inline => acts.iter().for_each(|act| self.act(act, "")),
+                    _ => self.call(*call, acts),
+                }
                 if others.is_empty() {
                     self.place(&skip);
                     return;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use ptx::ast::Module;
 use runtime::Mode;
 use runtime::heard::{Heard, Told};
-use shadow::hb::Place;
+use shadow::hb::{Kind, Place};
 
 use super::super::kernel::Kernel;
 use super::super::tally::Tally;
@@ -25,6 +25,7 @@ pub struct Recorded {
     memory: u64,
     contents: Vec<u8>,
     workspace: Option<u64>,
+    variables: BTreeMap<String, u64>,
 }
 
 /// Runs a kernel with its checks.
@@ -51,7 +52,7 @@ impl Recorded {
             block: [self.kernel.threads(), 1, 1],
             cluster: if self.kernel.clusters { 2 } else { 1 },
             params: &self.memory.to_le_bytes(),
-            variables: &BTreeMap::new(),
+            variables: &self.variables,
             memory: &memory,
             workspace: self.workspace,
         };
@@ -76,6 +77,7 @@ impl Run {
             workspace: self.workspace(),
             contents: std::mem::take(&mut self.contents),
             heard: std::mem::take(&mut self.audit.heard),
+            variables: self.variables.clone(),
         }
     }
 
@@ -101,8 +103,8 @@ impl Run {
         }
     }
 
-    /// Where the grid's barrier is: what the kernel accesses besides its memory. The first arrival is
-    /// told at its first byte.
+    /// Where the grid's barrier is: the only place besides the kernel's memory that it changes by atomics.
+    /// The first arrival is told at its first byte.
     fn workspace(&self) -> Option<u64> {
         let end = self.memory + self.contents.len() as u64;
         let accesses = self
@@ -110,7 +112,7 @@ impl Run {
             .heard
             .iter()
             .filter_map(|event| match &event.what {
-                Told::Access { places, .. } => places.first(),
+                Told::Access { access, places } if access.kind == Kind::Rmw => places.first(),
                 _ => None,
             });
         let mut addresses = accesses.filter_map(|place| match *place {

@@ -2,7 +2,7 @@
 //! something and the other that it has been taken.
 
 use super::super::kernel::{
-    Access, Act, Entry, Gate, Kernel, Kind, Order, Place, Role, Scope, Step, Strength, Whole,
+    Access, Act, Call, Entry, Gate, Kernel, Kind, Order, Place, Role, Scope, Step, Strength, Whole,
 };
 use super::{Flavour, Maker};
 
@@ -232,5 +232,6 @@ fn step(role: usize, acts: Vec<Act>) -> Step {
         branch: true,
         acts,
         others: Vec::new(),
+        call: Call::Inline,
     }
 }

@@ -1,0 +1,54 @@
+//! What makes a module of a kernel: functions that it calls, directly and through pointers, and other
+//! kernels beside it.
+
+use super::super::Random;
+use super::super::kernel::{Act, Call, Kernel, Step};
+
+/// Acts that need nothing of the kernel but its memory, and leave nothing to it.
+fn stand_alone(acts: &[Act]) -> bool {
+    acts.iter().all(|act| match act {
+        Act::Access(access) => !access.after_flag,
+        Act::Fence(..) | Act::Copy { .. } | Act::Commit | Act::WaitGroup(_) => true,
+        Act::BulkCommit | Act::BulkWait { .. } | Act::ProxyFence => true,
+        _ => false,
+    })
+}
+
+/// Puts the acts of some steps into functions.
+pub(super) fn calls(kernel: &mut Kernel) {
+    let mut random = Random::new(kernel.seed.rotate_left(8) ^ 0x6361_6c6c);
+    if random.percent(25) {
+        let often = random.pick(&[30, 60, 100]);
+        // Some modules do everything in one way.
+        let way = random.percent(50).then(|| any(&mut random));
+        outline(&mut kernel.steps, &mut random, (often, way));
+    }
+}
+
+fn any(random: &mut Random) -> Call {
+    random.pick(&[Call::Direct, Call::Pointer, Call::Table, Call::Virtual])
+}
+
+fn outline(steps: &mut [Step], random: &mut Random, how: (u32, Option<Call>)) {
+    for step in steps {
+        match step {
+            Step::Acts { call, acts, .. } if stand_alone(acts) && random.percent(how.0) => {
+                *call = how.1.unwrap_or_else(|| any(random));
+            }
+            Step::Loop { steps, .. } => outline(steps, random, how),
+            _ => {}
+        }
+    }
+}
+
+/// The seeds of kernels that stand in the module of some kernels, and are not launched.
+pub(super) fn beside(seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed.rotate_left(24) ^ 0x6d6f_6475);
+    match random.percent(15) {
+        true => {
+            let count = 1 + random.below(2);
+            (0..count).map(|_| random.number() % 1_000_000).collect()
+        }
+        false => Vec::new(),
+    }
+}
