@@ -1,5 +1,6 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
+mod hearing;
 mod mbarrier;
 
 use std::collections::BTreeMap;
@@ -96,24 +97,6 @@ impl Reference {
         self.pairs.every = Some(Vec::new());
         self.heard = Some(Vec::new());
         self
-    }
-
-    /// What the engine was told since [`Self::keep_all`].
-    pub(crate) fn heard(&mut self) -> Vec<Heard> {
-        self.heard.take().unwrap_or_default()
-    }
-
-    /// Keeps what the engine is told of an instruction.
-    fn hear(&mut self, who: Executing, what: impl FnOnce() -> Told) {
-        let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
-        if let Some(heard) = &mut self.heard {
-            let line = site.and_then(|site| self.instructions.site(site));
-            heard.push(Heard::new(
-                who,
-                line.map_or(0, |site| site.ptx_line),
-                what(),
-            ));
-        }
     }
 
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
