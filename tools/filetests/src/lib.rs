@@ -6,6 +6,7 @@
 //!   on the rewritten text.
 //! * [`arithmetic`]: every instruction that computes, on random operands, against [`reference`].
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
+//! * [`definition`]: races by their definition, over all that happened in a run.
 //! * [`gpu`]: both of them on a driver, in processes of their own.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
 //! * [`retrace`]: a second opinion on what the engine is told of a run.
@@ -14,6 +15,7 @@
 
 pub mod args;
 pub mod arithmetic;
+pub mod definition;
 mod events;
 pub mod exec;
 pub mod expr;

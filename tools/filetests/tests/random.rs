@@ -41,6 +41,8 @@ fn the_oracles_agree_on_random_kernels() {
     assert!(total.known > KERNELS / 4, "{total}");
     // Some arrive at an mbarrier more often than a phase expects, which is undefined.
     assert!(total.retraced > KERNELS * 9 / 10, "{total}");
+    assert!(total.defined > KERNELS / 3, "{total}");
+    assert!(total.strong > KERNELS / 20, "{total}");
 }
 
 #[test]

@@ -20,6 +20,16 @@ pub struct FuzzOptions {
     /// Print the kernel of the seed and stop.
     #[arg(long)]
     print: bool,
+    /// Instead, run every kernel under so many schedules and list those of which some report something
+    /// and others nothing.
+    #[arg(long)]
+    orders: Option<u64>,
+    /// The memory model of that: `ptx`, `scoped`, or the default one.
+    #[arg(long)]
+    model: Option<String>,
+    /// Kernels that do nothing but hand over data by flags.
+    #[arg(long)]
+    messages: bool,
 }
 
 /// Judges random kernels; false when the oracles disagree on one.
@@ -28,6 +38,10 @@ pub fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> Result<bool> {
     arguments.push(format!("--seconds={}", options.seconds));
     arguments.extend(options.kernels.map(|count| format!("--kernels={count}")));
     arguments.extend(options.print.then(|| "--print".to_owned()));
+    arguments.extend(options.orders.map(|count| format!("--orders={count}")));
+    let model = options.model.iter();
+    arguments.extend(model.map(|model| format!("--model={model}")));
+    arguments.extend(options.messages.then(|| "--messages".to_owned()));
     run(workspace, "fuzz", &arguments)
 }
 

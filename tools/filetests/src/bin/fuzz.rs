@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use filetests::random::kernel::Kernel;
 use filetests::random::{found, judge, make, shrink, tally::Tally, text};
+use runtime::Model;
 
 /// Holds the oracles against each other on random kernels.
 #[derive(Parser)]
@@ -40,6 +42,16 @@ struct Options {
     /// Print the kernel of the seed and stop.
     #[arg(long)]
     print: bool,
+    /// Instead, run every kernel under so many schedules and list those of which some report something
+    /// and others nothing.
+    #[arg(long)]
+    orders: Option<u64>,
+    /// The memory model of that: `ptx`, `scoped`, or the default one.
+    #[arg(long)]
+    model: Option<String>,
+    /// Kernels that do nothing but hand over data by flags.
+    #[arg(long)]
+    messages: bool,
     /// Where test files of what disagrees go.
     #[arg(long, default_value = "tests/race/found")]
     folder: PathBuf,
@@ -67,7 +79,7 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<bool> {
     if options.print {
-        print!("{}", text::write(&make::kernel(options.seed)).whole());
+        print!("{}", text::write(&options.kernel(options.seed)).whole());
         return Ok(true);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -101,6 +113,16 @@ fn run(options: Options) -> Result<bool> {
     Ok(*findings == 0)
 }
 
+impl Options {
+    /// The kernel of a seed.
+    fn kernel(&self, seed: u64) -> Kernel {
+        match self.messages {
+            true => make::messages(seed),
+            false => make::kernel(seed),
+        }
+    }
+}
+
 impl Work {
     /// Judges kernels until the time is up.
     fn work(&self) -> Result<()> {
@@ -110,7 +132,12 @@ impl Work {
             if self.options.kernels.is_some_and(|most| number >= most) {
                 break;
             }
-            let kernel = make::kernel(self.options.seed.wrapping_add(number));
+            let seed = self.options.seed.wrapping_add(number);
+            let kernel = self.options.kernel(seed);
+            if let Some(schedules) = self.options.orders {
+                self.orders(&kernel, schedules)?;
+                continue;
+            }
             let schedules = judge::schedules(&kernel, self.options.schedules);
             let judged = judge::judge(&kernel, &schedules);
             let finding = match judged {
@@ -127,6 +154,35 @@ impl Work {
         Ok(())
     }
 
+    /// Lists a kernel whose verdict depends on who came first.
+    fn orders(&self, kernel: &Kernel, schedules: u64) -> Result<()> {
+        let model = match self.options.model.as_deref() {
+            None => None,
+            Some("ptx") => Some(Model::Ptx),
+            Some("scoped") => Some(Model::Scoped),
+            Some(other) => anyhow::bail!("no model is called `{other}`"),
+        };
+        let schedules: Vec<u64> = (0..schedules).collect();
+        let orders = judge::orders(kernel, &schedules, model)?;
+        let mut total = self.total.lock().ok().context("a judge panicked")?;
+        total.0.kernels += 1;
+        total.0.runs += orders.schedules as u64;
+        total.0.racy_runs += orders.reporting as u64;
+        if orders.differ() {
+            total.0.depends += 1;
+            println!(
+                "seed {}: {} of {} schedules report something",
+                kernel.seed, orders.reporting, orders.schedules
+            );
+            for ((what, a, b), under) in orders.partial() {
+                println!("    {what} in lines {a} and {b}: {under} schedules");
+            }
+        }
+        total.0.reports += orders.reports.len() as u64;
+        total.0.partial += orders.partial().count() as u64;
+        Ok(())
+    }
+
     fn count(&self, tally: Tally) -> Result<()> {
         let mut total = self.total.lock().ok().context("a judge panicked")?;
         total.0 += tally;
@@ -137,11 +193,7 @@ impl Work {
         Ok(())
     }
 
-    fn write(
-        &self,
-        kernel: &filetests::random::kernel::Kernel,
-        finding: &judge::Finding,
-    ) -> Result<()> {
+    fn write(&self, kernel: &Kernel, finding: &judge::Finding) -> Result<()> {
         let (name, text) = found::file(kernel, finding);
         std::fs::create_dir_all(&self.options.folder)?;
         let path = self.options.folder.join(name);

@@ -11,8 +11,10 @@
 //!    full mode on the program as it was written.
 //! 6. What is defined of mbarriers is called no misuse of theirs.
 //! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text.
+//! 8. What races by happens-before is what races by [`crate::definition`].
 
 mod bench;
+mod orders;
 mod second;
 
 use std::collections::BTreeSet;
@@ -30,6 +32,7 @@ use super::tally::Tally;
 use super::text::{self, Text};
 use super::truth::{self, Byte};
 use bench::{Bench, Run};
+pub use orders::{Orders, Report, orders};
 pub use second::{Recorded, record};
 
 /// Precise mode as on a GPU.
@@ -60,6 +63,8 @@ pub enum Wrong {
     Misuse,
     /// Happens-before is told something else than the text says.
     Heard,
+    /// What races by happens-before does not by definition, or the other way around.
+    Definition,
     /// Happens-before and the obvious truth differ, on the rewritten text.
     Truth,
     /// The same on the original text.
@@ -96,6 +101,7 @@ impl Wrong {
             Self::Journal => "journal",
             Self::Misuse => "misuse",
             Self::Heard => "heard",
+            Self::Definition => "definition",
             Self::Truth => "truth",
             Self::Original => "original",
         }

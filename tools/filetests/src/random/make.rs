@@ -47,6 +47,17 @@ pub fn kernel(seed: u64) -> Kernel {
     kernel
 }
 
+/// The kernel of a seed that does nothing but hand over data, from one thread to another, by one or two
+/// flags: all of it volatile, or the data weak; with fences missing and scopes too narrow now and then.
+pub fn messages(seed: u64) -> Kernel {
+    let mut kernel = modules::messages(seed);
+    let mut random = Random::new(seed.rotate_left(40) ^ 0x766f_6c61);
+    if random.percent(60) {
+        modules::make_volatile(&mut kernel.steps);
+    }
+    kernel
+}
+
 /// The kernel of a seed, without others beside it.
 fn alone(seed: u64) -> Kernel {
     let mut random = Random::new(seed);

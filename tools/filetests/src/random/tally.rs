@@ -40,6 +40,16 @@ tally! {
     events: "events",
     /// Runs that it does not understand.
     not_retraced: "runs that it does not understand",
+    /// Kernels of which some schedules report something and others nothing.
+    depends: "kernels reported under some schedules only (`--orders`)",
+    /// Reports of those kernels.
+    reports: "reports over all schedules (`--orders`)",
+    /// Those that only some schedules make.
+    partial: "reports that only some schedules make",
+    /// Runs judged by definition.
+    defined: "runs whose racy bytes are those by definition",
+    /// Runs with unordered strong conflicts, by definition.
+    strong: "runs of them with unordered strong conflicts",
     /// Runs in which happens-before found a race.
     racy_runs: "runs with a race",
     /// Racy granules of shared memory.

@@ -3,7 +3,7 @@
 mod functions;
 mod gates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernel::{Access, Act, Call, Gate, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
 
@@ -14,6 +14,8 @@ pub struct Text {
     pub lines: Vec<String>,
     /// Where the access of a line goes, to global memory and to shared; lines count from 1.
     places: BTreeMap<(u32, bool), Place>,
+    /// Lines of strong loads that decide whether a loop which contains them ends.
+    pub waits: BTreeSet<u32>,
 }
 
 /// The name of the kernel, whose only parameter is the address of its global memory. Those beside it have
@@ -25,6 +27,7 @@ pub fn write(kernel: &Kernel) -> Text {
     let mut text = Text {
         lines: Vec::new(),
         places: BTreeMap::new(),
+        waits: BTreeSet::new(),
     };
     for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
         text.lines.push(line.to_owned());
@@ -395,6 +398,7 @@ impl Writer {
                 self.line("mov.u32 %n, 0;");
                 self.place(&again);
                 self.access(access, "");
+                self.text.waits.insert(self.text.lines.len() as u32);
                 if access.place.bytes == 8 {
                     self.line("cvt.u32.u64 %v, %w;");
                 }

@@ -52,6 +52,17 @@ pub(super) struct Run {
 
 impl Bench {
     pub(super) fn new(kernel: &Kernel, text: &Text, checks: Checks) -> Result<Self> {
+        // Data races are compared, and warnings are none.
+        Self::under(Some(Model::Ptx), kernel, text, checks)
+    }
+
+    /// One that judges under a memory model.
+    pub(super) fn under(
+        model: Option<Model>,
+        kernel: &Kernel,
+        text: &Text,
+        checks: Checks,
+    ) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 20,
             ..DeviceConfig::default()
@@ -59,8 +70,7 @@ impl Bench {
         let options = Options {
             mode: checks.mode,
             journal: checks.journal,
-            // Data races are compared, and warnings are none.
-            model: Some(Model::Ptx),
+            model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
                 false => ShadowSize::Exact,

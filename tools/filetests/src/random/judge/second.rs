@@ -1,6 +1,6 @@
 //! The second opinion on what happens-before is told of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use ptx::ast::Module;
@@ -13,6 +13,7 @@ use super::super::tally::Tally;
 use super::super::text::{self, ENTRY, Text};
 use super::bench::{Bench, Run};
 use super::{Disagreement, Wrong};
+use crate::definition::{self, Verdict};
 use crate::machine::Checks;
 use crate::retrace::{self, Objection};
 
@@ -67,6 +68,22 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// What the definition says of the run, if it is not too long.
+    pub fn judge(&self, text: &Text) -> Option<Verdict> {
+        let launch = definition::Launch {
+            cluster: if self.kernel.clusters { 2 } else { 1 },
+            threads: self.kernel.threads(),
+            waits: &text.waits,
+        };
+        match self.kernel.cooperative() {
+            // The barrier of the grid is taken for more than its accesses.
+            true => None,
+            false => definition::judge(&launch, &self.heard),
+        }
+    }
+}
+
 impl Run {
     /// Takes what [`Recorded`] needs.
     fn recorded(&mut self, kernel: &Kernel, text: &Text) -> Recorded {
@@ -89,6 +106,7 @@ impl Run {
         tally: &mut Tally,
     ) -> Result<(), Disagreement> {
         let recorded = self.recorded(kernel, text);
+        self.by_definition(text, &recorded, tally)?;
         match recorded.confirm(&recorded.heard) {
             Ok(()) => {
                 tally.retraced += 1;
@@ -100,6 +118,30 @@ impl Run {
                 Ok(())
             }
             Err(objection) => Err((Wrong::Heard, objection.to_string())),
+        }
+    }
+
+    /// The bytes that race are those that do so by definition.
+    fn by_definition(
+        &self,
+        text: &Text,
+        recorded: &Recorded,
+        tally: &mut Tally,
+    ) -> Result<(), Disagreement> {
+        let Some(verdict) = recorded.judge(text) else {
+            return Ok(());
+        };
+        tally.defined += 1;
+        tally.strong += u64::from(!verdict.strong.is_empty());
+        let byte = |place: &Place| match *place {
+            Place::Global(address) => (None, (address - self.memory) as u32),
+            Place::Shared { cta, offset } => (Some(cta), offset),
+        };
+        let defined: BTreeSet<_> = verdict.races.iter().map(byte).collect();
+        let found = self.racing(text);
+        match super::differ(&defined, &found) {
+            None => Ok(()),
+            Some(what) => Err((Wrong::Definition, what)),
         }
     }
 

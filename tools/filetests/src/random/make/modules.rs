@@ -1,8 +1,9 @@
 //! What makes a module of a kernel: functions that it calls, directly and through pointers, and other
-//! kernels beside it.
+//! kernels beside it. And kernels of a few lines, where a verdict hangs on one thing.
 
 use super::super::Random;
-use super::super::kernel::{Act, Call, Kernel, Step};
+use super::super::kernel::{Act, Call, Kernel, Order, Role, Step};
+use super::{Flavour, Maker};
 
 /// Acts that need nothing of the kernel but its memory, and leave nothing to it.
 fn stand_alone(acts: &[Act]) -> bool {
@@ -50,5 +51,62 @@ pub(super) fn beside(seed: u64) -> Vec<u64> {
             (0..count).map(|_| random.number() % 1_000_000).collect()
         }
         false => Vec::new(),
+    }
+}
+
+/// A kernel of one or two messages between single threads.
+pub(super) fn messages(seed: u64) -> Kernel {
+    let mut random = Random::new(seed.rotate_left(56) ^ 0x6d65_7373);
+    let (ctas, warps) = random.pick(&[(1, 2), (2, 1), (2, 1), (3, 1)]);
+    let role = |number: u32| Role {
+        ctas: 1 << (number % ctas),
+        warps: 1 << (number / ctas % warps),
+        lanes: 1,
+    };
+    let mut kernel = Kernel {
+        seed,
+        ctas,
+        warps,
+        clusters: false,
+        small_shadow: false,
+        roles: (0..ctas * warps).map(role).collect(),
+        gates: Vec::new(),
+        steps: Vec::new(),
+        beside: Vec::new(),
+    };
+    let mut maker = Maker {
+        random,
+        flavour: Flavour::Flags,
+        sizes: vec![4],
+        strong: vec![4],
+        words: 1,
+        shared: 0,
+        small_shadow: false,
+        clusters: false,
+        copies: false,
+        bulk: false,
+        named: 0,
+    };
+    let mut steps = Vec::new();
+    for _ in 0..1 + maker.random.below(2) {
+        maker.message(&kernel, &mut steps);
+    }
+    kernel.steps = steps;
+    kernel
+}
+
+/// Makes volatile what is weak.
+pub(super) fn make_volatile(steps: &mut [Step]) {
+    for step in steps {
+        let Step::Acts { acts, .. } = step else {
+            continue;
+        };
+        for act in acts {
+            if let Act::Access(access) | Act::Poll { access, .. } = act
+                && access.order == Order::Plain
+            {
+                access.order = Order::Volatile;
+            }
+        }
     }
 }

@@ -1,0 +1,131 @@
+//! Races by their definition, over everything that happened in a run: the obvious way.
+//!
+//! Every event of every thread is a node, and of every node the set of all nodes that come before it is
+//! kept: no clocks, no compaction, no cells. The words are those of the PTX ISA, "Memory Consistency
+//! Model": release and acquire patterns, observation order, base causality order, causality order.
+//! It takes room with the square of the run's length, so it is for small kernels.
+//! * [`order`]: what comes before what.
+//! * [`conflicts`]: which accesses race, and which are strong and in no order.
+//!
+//! What it leaves alone ([`judge`] gives nothing then): asynchronous copies, mbarriers, read-only loads,
+//! relaxed arrivals at a cluster's barrier, and runs that are too long.
+
+mod conflicts;
+mod order;
+
+use std::collections::BTreeSet;
+
+use runtime::heard::{Heard, Told};
+use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Scope};
+
+/// Nodes of a run, at most.
+const MOST: usize = 12_000;
+
+/// What the definition says of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The bytes with a data race.
+    pub races: BTreeSet<Place>,
+    /// The bytes with an unordered strong conflict (docs of the scoped model: "Two verdict classes").
+    pub strong: BTreeSet<Place>,
+    /// Pairs of lines of those conflicts, the smaller first.
+    pub strong_lines: BTreeSet<(u32, u32)>,
+}
+
+/// A launch, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// CTAs of a cluster, one behind the other.
+    pub cluster: u64,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Lines of strong loads that decide whether a loop which contains them ends.
+    pub waits: &'a BTreeSet<u32>,
+}
+
+/// A thread: CTA, warp and lane.
+type Thread = (u64, u32, u32);
+
+/// What one thread does.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    thread: Thread,
+    line: u32,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Access(Access, Place),
+    Fence(FenceKind, Scope),
+    /// An arrival at a barrier, or the way on from one.
+    Barrier,
+}
+
+impl Launch<'_> {
+    /// Whether an operation of a thread can order another thread.
+    fn includes(&self, scope: Scope, of: Thread, other: Thread) -> bool {
+        match scope {
+            Scope::Cta => of.0 == other.0,
+            Scope::Cluster => of.0 / self.cluster == other.0 / self.cluster,
+            Scope::Gpu | Scope::Sys => true,
+        }
+    }
+
+    /// Whether each of two operations includes the other's thread.
+    fn mutual(&self, a: (Thread, Scope), b: (Thread, Scope)) -> bool {
+        self.includes(a.1, a.0, b.0) && self.includes(b.1, b.0, a.0)
+    }
+}
+
+/// Judges a run by what the engine was told of it.
+pub fn judge(launch: &Launch<'_>, heard: &[Heard]) -> Option<Verdict> {
+    let lanes = heard.iter().map(|event| event.lanes.count_ones() as usize);
+    if lanes.sum::<usize>() > MOST || !heard.iter().all(understood) {
+        return None;
+    }
+    let run = order::Run::new(launch, heard)?;
+    Some(conflicts::judge(launch, &run))
+}
+
+fn understood(event: &Heard) -> bool {
+    match &event.what {
+        Told::Access { access, .. } => access.order != Order::ReadOnly,
+        Told::Fence { .. } | Told::Arrive { .. } | Told::Complete { .. } => true,
+        Told::WarpBarrier | Told::ClusterWait { .. } | Told::Exit => true,
+        Told::ClusterArrive { relaxed, .. } => !relaxed,
+        Told::ProxyFence => true,
+        Told::InitFence
+        | Told::Copy { .. }
+        | Told::Commit { .. }
+        | Told::Wait(_)
+        | Told::Mbarrier { .. }
+        | Told::MbarrierComplete { .. } => false,
+    }
+}
+
+/// The threads of an event.
+fn threads(event: &Heard) -> impl Iterator<Item = Thread> {
+    let (cta, warp, lanes) = (event.cta, event.warp, event.lanes);
+    let lanes = (0..LANES).filter(move |lane| lanes >> lane & 1 == 1);
+    lanes.map(move |lane| (cta, warp, lane))
+}
+
+fn writes(kind: Kind) -> bool {
+    kind != Kind::Load
+}
+
+fn atomic(kind: Kind) -> bool {
+    matches!(kind, Kind::Rmw | Kind::Reduction)
+}
+
+/// A byte behind a place.
+fn byte(place: Place, behind: u32) -> Place {
+    match place {
+        Place::Global(address) => Place::Global(address + u64::from(behind)),
+        Place::Shared { cta, offset } => Place::Shared {
+            cta,
+            offset: offset + behind,
+        },
+    }
+}

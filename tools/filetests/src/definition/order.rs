@@ -1,0 +1,324 @@
+//! What comes before what in a run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use runtime::heard::{Heard, Told};
+use shadow::hb::{FenceKind, Order, Place, Scope};
+
+use super::{Launch, Node, Thread, What, atomic, byte, threads, writes};
+
+/// A set of nodes.
+#[derive(Clone, Default)]
+pub(super) struct Set(Vec<u64>);
+
+impl Set {
+    pub(super) fn has(&self, node: usize) -> bool {
+        self.0
+            .get(node / 64)
+            .is_some_and(|word| word >> (node % 64) & 1 == 1)
+    }
+
+    fn add(&mut self, node: usize) {
+        if self.0.len() <= node / 64 {
+            self.0.resize(node / 64 + 1, 0);
+        }
+        self.0[node / 64] |= 1 << (node % 64);
+    }
+
+    fn join(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+}
+
+/// A run, and its base causality orders.
+#[derive(Default)]
+pub(super) struct Run {
+    pub(super) nodes: Vec<Node>,
+    /// What comes before a node, with itself, where acquiring takes an acquire pattern.
+    pub(super) base: Vec<Set>,
+    /// The same where every strong read acquires what it observes, in its own scope.
+    pub(super) lenient: Vec<Set>,
+    /// Strong writes that precede a strong read or an atomic in observation order.
+    pub(super) observed: HashMap<usize, Vec<usize>>,
+    /// The last node of a thread.
+    last: BTreeMap<Thread, usize>,
+    /// The last writer of a byte.
+    written: HashMap<Place, usize>,
+    /// All nodes of a thread that others may acquire from, or that acquire later.
+    strong: BTreeMap<Thread, Vec<usize>>,
+    /// All `fence.sc`s.
+    sc: Vec<usize>,
+    /// What has arrived at a barrier, and who waits there.
+    arrived: BTreeMap<(u64, u32), Vec<(usize, bool)>>,
+    /// What has arrived at a cluster's barrier in a phase.
+    clusters: BTreeMap<(u64, u64), Vec<usize>>,
+    /// Sources of what a thread does next.
+    before: BTreeMap<Thread, Vec<usize>>,
+}
+
+impl Run {
+    /// Nothing where accesses of different sizes make it unclear what is observed.
+    pub(super) fn new(launch: &Launch<'_>, heard: &[Heard]) -> Option<Self> {
+        let mut run = Self::default();
+        for event in heard {
+            run.event(launch, event)?;
+        }
+        Some(run)
+    }
+
+    /// Adds a node behind its thread's last one.
+    fn node(&mut self, thread: Thread, line: u32, what: What) -> usize {
+        let number = self.nodes.len();
+        self.nodes.push(Node { thread, line, what });
+        let mut sources = self.before.remove(&thread).unwrap_or_default();
+        sources.extend(self.last.insert(thread, number));
+        for orders in [&mut self.base, &mut self.lenient] {
+            let mut set = Set::default();
+            for &source in &sources {
+                set.join(&orders[source]);
+            }
+            set.add(number);
+            orders.push(set);
+        }
+        number
+    }
+
+    /// An edge into the node that was added last.
+    fn edge(&mut self, from: usize, lenient_only: bool) {
+        let join = |orders: &mut Vec<Set>| {
+            if let Some((last, before)) = orders.split_last_mut() {
+                last.join(&before[from]);
+            }
+        };
+        join(&mut self.lenient);
+        if !lenient_only {
+            join(&mut self.base);
+        }
+    }
+
+    fn event(&mut self, launch: &Launch<'_>, event: &Heard) -> Option<()> {
+        let all: Vec<Thread> = threads(event).collect();
+        let barrier = |run: &mut Self, thread| run.node(thread, event.line, What::Barrier);
+        match &event.what {
+            Told::Access { access, places } => {
+                for (&thread, &place) in all.iter().zip(places) {
+                    for element in 0..access.elements {
+                        let at = byte(place, element * access.bytes);
+                        self.access(launch, (thread, event.line), (*access, at))?;
+                    }
+                }
+            }
+            Told::Fence { kind, scope } => {
+                let first = self.nodes.len();
+                for &thread in &all {
+                    let fence = What::Fence(*kind, *scope);
+                    let node = self.node(thread, event.line, fence);
+                    self.fence(launch, (thread, node), (*kind, *scope), first);
+                }
+            }
+            Told::Arrive { id, waits, .. } => {
+                for &thread in &all {
+                    let node = barrier(self, thread);
+                    let arrived = self.arrived.entry((event.cta, *id)).or_default();
+                    arrived.push((node, *waits));
+                }
+            }
+            Told::Complete { id } => {
+                let arrived = self.arrived.remove(&(event.cta, *id)).unwrap_or_default();
+                let sources: Vec<usize> = arrived.iter().map(|(node, _)| *node).collect();
+                for (node, _) in arrived.iter().filter(|(_, waits)| *waits) {
+                    let thread = self.nodes[*node].thread;
+                    self.before.entry(thread).or_default().extend(&sources);
+                }
+            }
+            Told::WarpBarrier => {
+                let lanes = launch.threads - event.warp * 32;
+                let existing = all.iter().filter(|(_, _, lane)| *lane < lanes);
+                let existing: Vec<Thread> = existing.copied().collect();
+                let nodes: Vec<usize> = existing.iter().map(|&t| barrier(self, t)).collect();
+                for thread in existing {
+                    self.before.entry(thread).or_default().extend(&nodes);
+                }
+            }
+            Told::ClusterArrive { phase, .. } => {
+                for &thread in &all {
+                    let node = barrier(self, thread);
+                    let cluster = (thread.0 / launch.cluster, *phase);
+                    self.clusters.entry(cluster).or_default().push(node);
+                }
+            }
+            Told::ClusterWait { phase } => {
+                for &thread in &all {
+                    let cluster = (thread.0 / launch.cluster, *phase);
+                    let sources = self.clusters.get(&cluster).cloned().unwrap_or_default();
+                    self.before.entry(thread).or_default().extend(sources);
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// The strong write that a read observes: the one that all its bytes come from.
+    fn observes(&self, node: usize) -> Option<Option<usize>> {
+        let What::Access(access, at) = self.nodes[node].what else {
+            return Some(None);
+        };
+        let writer = |behind| self.written.get(&byte(at, behind)).copied();
+        let first = writer(0);
+        let mixed = (1..access.bytes).any(|behind| writer(behind) != first);
+        match first.map(|write| self.nodes[write].what) {
+            _ if mixed => None,
+            Some(What::Access(of, from)) if (of.bytes, from) != (access.bytes, at) => None,
+            _ => Some(first),
+        }
+    }
+
+    fn access(
+        &mut self,
+        launch: &Launch<'_>,
+        (thread, line): (Thread, u32),
+        (access, at): (shadow::hb::Access, Place),
+    ) -> Option<()> {
+        let node = self.node(thread, line, What::Access(access, at));
+        let scope = access.order.scope();
+        let reads = !matches!(access.kind, shadow::hb::Kind::Store);
+        if let (true, Some(scope)) = (reads, scope) {
+            let observed = self.observed_by(launch, (thread, scope), node)?;
+            self.observed.insert(node, observed);
+            // A `red` continues what it observes, and acquires nothing.
+            if access.kind != shadow::hb::Kind::Reduction {
+                let acquires = matches!(access.order, Order::Acquire(_) | Order::AcqRel(_));
+                // Of this read; and of earlier strong reads of the same location, if this acquires.
+                let mut reads = vec![node];
+                let mine = self.strong.get(&thread).into_iter().flatten();
+                reads.extend(mine.filter(|&&earlier| {
+                    let same = |of: &shadow::hb::Access, from: Place| {
+                        (of.bytes, from) == (access.bytes, at) && of.kind != shadow::hb::Kind::Store
+                    };
+                    acquires
+                        && matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
+                }));
+                self.acquire(launch, &reads, (thread, scope), !acquires);
+            }
+        }
+        if scope.is_some() {
+            self.strong.entry(thread).or_default().push(node);
+        }
+        if writes(access.kind) {
+            for behind in 0..access.bytes {
+                self.written.insert(byte(at, behind), node);
+            }
+        }
+        Some(())
+    }
+
+    /// All strong writes that precede a read in observation order: the one it observes, and, where that
+    /// is an atomic, what precedes it.
+    fn observed_by(
+        &self,
+        launch: &Launch<'_>,
+        (thread, scope): (Thread, Scope),
+        node: usize,
+    ) -> Option<Vec<usize>> {
+        let Some(write) = self.observes(node)? else {
+            return Some(Vec::new());
+        };
+        let Node {
+            thread: other,
+            what: What::Access(access, _),
+            ..
+        } = self.nodes[write]
+        else {
+            return Some(Vec::new());
+        };
+        let strong = access.order.scope();
+        let moral = strong.is_some_and(|theirs| launch.mutual((thread, scope), (other, theirs)));
+        if !moral {
+            return Some(Vec::new());
+        }
+        let mut all = vec![write];
+        if atomic(access.kind) {
+            all.extend(self.observed.get(&write).into_iter().flatten());
+        }
+        Some(all)
+    }
+
+    /// Acquires, at the node added last, what some reads have observed.
+    fn acquire(
+        &mut self,
+        launch: &Launch<'_>,
+        reads: &[usize],
+        by: (Thread, Scope),
+        lenient_only: bool,
+    ) {
+        let observed = reads.iter().filter_map(|read| self.observed.get(read));
+        let mut sources = Vec::new();
+        for &write in observed.flatten() {
+            sources.extend(self.releases(launch, write, by));
+        }
+        for source in sources {
+            self.edge(source, lenient_only);
+        }
+    }
+
+    /// The first operations of the release patterns that a write ends and that can order a thread.
+    fn releases(&self, launch: &Launch<'_>, write: usize, by: (Thread, Scope)) -> Vec<usize> {
+        let Node { thread, what, .. } = self.nodes[write];
+        let What::Access(access, at) = what else {
+            return Vec::new();
+        };
+        let mine = self.strong.get(&thread).into_iter().flatten().copied();
+        let before = mine.filter(|&node| node < write).chain([write]);
+        let starts = before.filter(|&node| {
+            let scope = match self.nodes[node].what {
+                What::Fence(FenceKind::Acquire, _) | What::Barrier => None,
+                What::Fence(_, scope) => Some(scope),
+                What::Access(of, from) => match of.order {
+                    Order::Release(scope) | Order::AcqRel(scope)
+                        if writes(of.kind) && (of.bytes, from) == (access.bytes, at) =>
+                    {
+                        Some(scope)
+                    }
+                    _ => None,
+                },
+            };
+            scope.is_some_and(|scope| launch.mutual((thread, scope), by))
+        });
+        starts.collect()
+    }
+
+    fn fence(
+        &mut self,
+        launch: &Launch<'_>,
+        (thread, node): (Thread, usize),
+        (kind, scope): (FenceKind, Scope),
+        first: usize,
+    ) {
+        if kind != FenceKind::Release {
+            let mine = self.strong.get(&thread).cloned().unwrap_or_default();
+            self.acquire(launch, &mine, (thread, scope), false);
+        }
+        self.strong.entry(thread).or_default().push(node);
+        if kind == FenceKind::Sc {
+            let earlier: Vec<usize> = self.sc.clone();
+            // Lanes that execute it together are in no order.
+            for other in earlier.into_iter().filter(|&other| other < first) {
+                let Node {
+                    thread: of, what, ..
+                } = self.nodes[other];
+                if let What::Fence(_, theirs) = what
+                    && launch.mutual((thread, scope), (of, theirs))
+                {
+                    self.edge(other, false);
+                }
+            }
+            self.sc.push(node);
+        }
+    }
+}

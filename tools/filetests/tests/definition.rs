@@ -1,0 +1,154 @@
+//! Races and unordered strong conflicts by definition, on kernels of a few lines, and whether a verdict
+//! depends on who came first.
+
+use filetests::random::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
+use filetests::random::kernel::{LANES, Whole};
+use filetests::random::{judge, make, text};
+
+/// Kernels run under several schedules.
+const KERNELS: u64 = 400;
+
+fn place(offset: u32) -> Place {
+    Place {
+        shared: false,
+        far: false,
+        generic: false,
+        offset,
+        bytes: 4,
+        vector: 1,
+        by_lane: false,
+    }
+}
+
+fn access(kind: Kind, order: Order, offset: u32, after_flag: bool) -> Act {
+    Act::Access(Access {
+        kind,
+        order,
+        place: place(offset),
+        after_flag,
+    })
+}
+
+fn acts(role: usize, acts: Vec<Act>) -> Step {
+    Step::Acts {
+        role,
+        branch: true,
+        acts,
+        others: Vec::new(),
+        call: Call::Inline,
+    }
+}
+
+/// The first threads of two warps of a CTA, or of two CTAs, do something.
+fn kernel(ctas: u32, steps: Vec<Step>) -> Kernel {
+    let two = ctas == 1;
+    let role = |number: u32| Role {
+        ctas: if two { 1 } else { 1 << number },
+        warps: if two { 1 << number } else { 1 },
+        lanes: 1,
+    };
+    Kernel {
+        seed: 0,
+        ctas,
+        warps: if two { 2 } else { 1 },
+        clusters: false,
+        small_shadow: false,
+        roles: vec![role(0), role(1)],
+        gates: Vec::new(),
+        steps,
+        beside: Vec::new(),
+    }
+}
+
+/// Whether any of some runs has a data race, and whether any has an unordered strong conflict.
+fn judged(kernel: &Kernel) -> (bool, bool) {
+    let text = text::write(kernel);
+    let (mut races, mut strong) = (false, false);
+    for schedule in 0..6 {
+        let recorded = judge::record(kernel, schedule).unwrap();
+        let verdict = recorded.judge(&text).unwrap();
+        races |= !verdict.races.is_empty();
+        strong |= !verdict.strong.is_empty();
+    }
+    (races, strong)
+}
+
+const VOLATILE: Order = Order::Volatile;
+
+fn flag_is_seen() -> Act {
+    Act::Poll {
+        access: Access {
+            kind: Kind::Load,
+            order: VOLATILE,
+            place: place(32),
+            after_flag: false,
+        },
+        tries: 60,
+    }
+}
+
+/// Volatile data under a volatile flag, with a fence of the writer or none.
+fn handed_over(ctas: u32, fence: Option<Scope>, order: Order) -> Kernel {
+    let mut put = vec![access(Kind::Store, order, 0, false)];
+    put.extend(fence.map(|scope| Act::Fence("acq_rel", scope)));
+    put.push(access(Kind::Store, VOLATILE, 32, false));
+    let get = vec![flag_is_seen(), access(Kind::Load, order, 0, true)];
+    kernel(ctas, vec![acts(0, put), acts(1, get)])
+}
+
+#[test]
+fn what_is_volatile_and_in_no_order_is_a_conflict() {
+    let store = |role| acts(role, vec![access(Kind::Store, VOLATILE, 0, false)]);
+    let load = |role| acts(role, vec![access(Kind::Load, VOLATILE, 0, false)]);
+    let barrier = || Step::Barrier(Whole::Bar);
+    assert_eq!(judged(&kernel(1, vec![store(0), load(1)])), (false, true));
+    assert_eq!(judged(&kernel(1, vec![store(0), store(1)])), (false, true));
+    assert_eq!(judged(&kernel(1, vec![load(0), load(1)])), (false, false));
+    let ordered = vec![store(0), barrier(), load(1)];
+    assert_eq!(judged(&kernel(1, ordered)), (false, false));
+    // A barrier of one CTA does not order two.
+    let apart = vec![store(0), barrier(), load(1)];
+    assert_eq!(judged(&kernel(2, apart)), (false, true));
+    let weak = acts(1, vec![access(Kind::Load, Order::Plain, 0, false)]);
+    assert_eq!(judged(&kernel(1, vec![store(0), weak])), (true, false));
+    let red = Order::Strong("relaxed", Scope::Gpu);
+    let add = |role| acts(role, vec![access(Kind::Red("add"), red, 0, false)]);
+    assert_eq!(judged(&kernel(1, vec![add(0), add(1)])), (false, false));
+    assert_eq!(judged(&kernel(1, vec![add(0), load(1)])), (false, true));
+}
+
+#[test]
+fn flags_order_if_the_writer_has_a_fence_that_is_wide_enough() {
+    let gpu = Some(Scope::Gpu);
+    assert_eq!(judged(&handed_over(1, None, VOLATILE)), (false, true));
+    assert_eq!(judged(&handed_over(1, gpu, VOLATILE)), (false, false));
+    assert_eq!(judged(&handed_over(2, gpu, VOLATILE)), (false, false));
+    let cta = Some(Scope::Cta);
+    assert_eq!(judged(&handed_over(1, cta, VOLATILE)), (false, false));
+    assert_eq!(judged(&handed_over(2, cta, VOLATILE)), (false, true));
+    // Of what is weak, the reader has to acquire.
+    assert_eq!(judged(&handed_over(1, gpu, Order::Plain)), (true, false));
+}
+
+#[test]
+fn where_barriers_alone_order_no_verdict_depends_on_the_schedule() {
+    let schedules: Vec<u64> = (0..16).collect();
+    let (mut tried, mut reported) = (0, 0);
+    for seed in 0..KERNELS {
+        let kernel = make::kernel(seed);
+        let plain = |act: &&Act| match act {
+            Act::Access(access) => {
+                matches!(access.order, Order::Plain) && !matches!(access.kind, Kind::Atom(_))
+            }
+            _ => false,
+        };
+        if !kernel.acts().iter().all(plain) || kernel.cooperative() || kernel.warps * LANES > 64 {
+            continue;
+        }
+        tried += 1;
+        let orders = judge::orders(&kernel, &schedules, None).unwrap();
+        reported += u32::from(orders.reporting > 0);
+        assert!(!orders.differ(), "seed {seed}: {orders:?}");
+    }
+    assert!(tried >= 15 && reported > tried / 4, "{reported} of {tried}");
+}
