@@ -265,6 +265,61 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What an earlier piece leaves to a later one is found there, and everything else still with the earlier one.
+    #[test]
+    fn a_later_piece_stands_for_what_an_earlier_one_leaves_to_it(
+        all in prop::collection::vec((0usize..3, touch(), 0u64..96, 1u64..24), 1..24),
+    ) {
+        let mut prints = [(); 3].map(|()| Footprint::default());
+        let mut bytes = [(); 3].map(|()| BTreeSet::new());
+        for (of, touch, start, length) in all {
+            prints[of].touch(touch, 0, start, length);
+            bytes[of].extend((start..start + length).map(|at| (touch, at)));
+        }
+        prints.iter_mut().for_each(Footprint::settle);
+        let [mut earlier, later, other] = prints;
+        earlier.leave_to(&later);
+        let mut found = BTreeSet::new();
+        let mut count = 0;
+        for print in [&earlier, &later] {
+            print.meet(&other, |meeting| {
+                found.insert((meeting.one, meeting.other));
+                count += meeting.bytes;
+            });
+        }
+        let mut expected = BTreeSet::new();
+        for &(one, at) in bytes[0].union(&bytes[1]) {
+            let others = bytes[2].iter().filter(|(other, byte)| *byte == at && one.conflicts(other));
+            expected.extend(others.map(|(other, _)| (one, *other, at)));
+        }
+        prop_assert_eq!(count, expected.len() as u64);
+        let pairs: BTreeSet<(Touch, Touch)> = expected.into_iter().map(|(a, b, _)| (a, b)).collect();
+        prop_assert_eq!(found, pairs);
+    }
+}
+
+#[test]
+fn memory_that_a_piece_has_got_is_left_to_nobody() {
+    let touch = Touch {
+        writes: true,
+        wide: false,
+        bytes: 4,
+        site: 0,
+    };
+    let [mut earlier, mut later] = [(); 2].map(|()| {
+        let mut print = Footprint::default();
+        print.touch(touch, 0, 64, 64);
+        print.settle();
+        print
+    });
+    later.got(0, 8);
+    earlier.leave_to(&later);
+    assert!(!earlier.is_empty());
+    earlier.leave_to(&earlier.clone());
+    assert!(earlier.is_empty());
+}
+
 fn touch() -> impl Strategy<Value = Touch> {
     let bytes = prop_oneof![Just(1u32), Just(4), Just(8)];
     (any::<bool>(), any::<bool>(), bytes, 0u32..3).prop_map(|(writes, wide, bytes, site)| Touch {

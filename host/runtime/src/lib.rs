@@ -7,6 +7,7 @@
 pub mod allocations;
 pub mod audit;
 pub mod checker;
+pub mod escape;
 mod follower;
 mod grid;
 pub mod heard;

@@ -39,6 +39,11 @@ pub enum Event {
     Launch(Box<Launch>),
     /// A pair of sites raced in a launch.
     Race(Box<Race>),
+    /// Pieces of work of streams were forgotten before all that may run beside them had come.
+    Forgotten {
+        /// How many.
+        pieces: u64,
+    },
     /// Something the user should know.
     Note {
         /// One line, lower case, no final period.

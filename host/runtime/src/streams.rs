@@ -9,8 +9,8 @@ use shadow::streams::{Meeting, Touch};
 use crate::instructions::Instructions;
 use crate::log;
 
-/// Pieces of work that are remembered.
-const PIECES: usize = 1024;
+/// Pieces of work that are remembered: each new one is compared with all of them.
+const PIECES: usize = 1 << 16;
 /// As many go on being remembered although nothing is known of them, and all streams that there are
 /// have them behind them.
 const UNKNOWN: usize = 64;
@@ -131,6 +131,8 @@ pub struct Streams {
     pieces: VecDeque<Piece>,
     /// Pieces that nothing orders were not compared.
     pub(crate) uncompared: bool,
+    /// Pieces that were forgotten, for want of room, since this was last asked.
+    pub(crate) forgotten: u64,
 }
 
 impl Streams {
@@ -213,8 +215,28 @@ impl Streams {
                 .all
                 .meet(now, |meeting| found(earlier, &piece, meeting));
         }
+        self.leave_to(&piece);
         self.pieces.push_back(piece);
         self.limit();
+    }
+
+    /// Forgets what earlier pieces have touched like this one, which follows them: whatever races with them there
+    /// races with this one. So a loop of launches takes the room of one.
+    fn leave_to(&mut self, piece: &Piece) {
+        let Some(now) = &piece.touched else {
+            return;
+        };
+        self.pieces.retain_mut(|earlier| {
+            // A launch behind one that lets it begin early may be ordered with this piece and not with that one.
+            let whole = piece.at.turn.follows(&earlier.at.turn) && !earlier.lets_others_begin();
+            match &mut earlier.touched {
+                Some(before) if whole && before.early.is_empty() => {
+                    before.all.leave_to(&now.all);
+                    !before.all.is_empty()
+                }
+                _ => true,
+            }
+        });
     }
 
     /// Forgets what everything follows from now on.
@@ -253,6 +275,7 @@ impl Streams {
             };
             all -= runs(&gone);
             self.uncompared = true;
+            self.forgotten += 1;
         }
         self.keep_lanes();
     }

@@ -91,6 +91,37 @@ impl Runs {
         }
     }
 
+    /// Takes away the bytes that the other has. Both are in order.
+    fn subtract(&mut self, other: &Runs) {
+        let (Some(mine), Some(theirs)) = (self.range(), other.range()) else {
+            return;
+        };
+        if mine.1 <= theirs.0 || theirs.1 <= mine.0 {
+            return;
+        }
+        let mut kept = Vec::new();
+        let mut from = 0;
+        for run in &self.runs {
+            from += other.runs[from..].partition_point(|their| their.end <= run.start);
+            let mut start = run.start;
+            for their in other.runs[from..]
+                .iter()
+                .take_while(|their| their.start < run.end)
+            {
+                if start < their.start {
+                    let end = their.start;
+                    kept.push(Run { start, end, ..*run });
+                }
+                start = start.max(their.end);
+            }
+            if start < run.end {
+                kept.push(Run { start, ..*run });
+            }
+        }
+        self.sorted = kept.len();
+        self.runs = kept;
+    }
+
     /// First and last byte of all.
     fn range(&self) -> Option<(u64, u64)> {
         Some((self.runs.first()?.start, self.runs.last()?.end))
@@ -207,6 +238,21 @@ impl Footprint {
     /// Whether nothing was touched.
     pub fn is_empty(&self) -> bool {
         self.touches.is_empty()
+    }
+
+    /// Forgets the bytes that a later piece of work, which follows this one, has touched in the same way. What is not
+    /// ordered with this work is not ordered with that one either, and races with it there. Both are settled.
+    pub fn leave_to(&mut self, later: &Footprint) {
+        // Of memory that it got while it ran, a piece says nothing about who had it before.
+        if !later.fresh.is_empty() {
+            return;
+        }
+        for (touch, mine) in &mut self.touches {
+            if let Some(theirs) = later.touches.get(touch) {
+                mine.subtract(theirs);
+            }
+        }
+        self.touches.retain(|_, runs| !runs.runs.is_empty());
     }
 
     /// Puts everything in order, to be compared.

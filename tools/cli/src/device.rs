@@ -10,6 +10,7 @@ use driver::sys::{DRIVER_VARIABLE, LoadError, candidates};
 use serde::{Deserialize, Serialize};
 
 use crate::args::DeviceChoice;
+use crate::console;
 use crate::exit::{NO_DEVICE, Stop};
 use crate::toolkit;
 
@@ -140,7 +141,10 @@ pub(crate) fn probe() -> Result<u8, Stop> {
         Err(why) => (NO_DEVICE, Answer::Fails(why)),
     };
     // Strings and numbers always serialise.
-    println!("{}", serde_json::to_string(&answer).unwrap_or_default());
+    console::out(format_args!(
+        "{}",
+        serde_json::to_string(&answer).unwrap_or_default()
+    ));
     Ok(code)
 }
 

@@ -9,6 +9,7 @@ use rewrite::Config;
 use runtime::names::demangle;
 
 use crate::args::InspectArgs;
+use crate::console;
 use crate::exit::{BAD_INPUT, NOT_FOUND, Stop};
 
 /// The architecture that the simulated device compiles PTX for.
@@ -27,13 +28,13 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
     })?;
     if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
         let fatbin = Fatbin::read(&bytes).map_err(|error| bad(path, &error))?;
-        println!("{}: fat binary", path.display());
+        console::out(format_args!("{}: fat binary", path.display()));
         show_fatbin(&fatbin, 1);
         return Ok(0);
     }
     match elf::scan(&bytes) {
         Ok(found) if found.machine == elf::EM_CUDA => {
-            println!("{}: cubin", path.display());
+            console::out(format_args!("{}: cubin", path.display()));
             show_machine_code(&bytes);
         }
         Ok(found) => {
@@ -45,9 +46,12 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
                 }
             };
             let driver = if found.driver { ", driver API" } else { "" };
-            println!("{}: program or library, {runtime}{driver}", path.display());
+            console::out(format_args!(
+                "{}: program or library, {runtime}{driver}",
+                path.display()
+            ));
             if !found.needed.is_empty() {
-                println!("  libraries: {}", found.needed.join(", "));
+                console::out(format_args!("  libraries: {}", found.needed.join(", ")));
             }
             let mut number = 0;
             for fatbin in &found.fatbins {
@@ -58,16 +62,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
                         number += 1;
                         show_fatbin(fatbin, number);
                     }
-                    Err(error) => println!("  a fat binary cannot be read: {error}"),
+                    Err(error) => {
+                        console::out(format_args!("  a fat binary cannot be read: {error}"))
+                    }
                 }
             }
             if number == 0 {
-                println!("  no device code");
+                console::out(format_args!("  no device code"));
             }
         }
         Err(ElfError::NotElf) => {
             let (text, _) = crate::kernel::read(path)?;
-            println!("{}: PTX", path.display());
+            console::out(format_args!("{}: PTX", path.display()));
             show_ptx(&text);
         }
         Err(error) => return Err(bad(path, &error)),
@@ -81,11 +87,11 @@ fn bad(path: &Path, error: &dyn std::fmt::Display) -> Stop {
 
 fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
     let images: Vec<String> = fatbin.entries.iter().map(image).collect();
-    println!("  module {number}: {}", images.join(", "));
+    console::out(format_args!("  module {number}: {}", images.join(", ")));
     if let Some(entry) = fatbin.best_ptx(SM) {
         match entry.text() {
             Ok(text) => show_ptx(&text),
-            Err(error) => println!("    its PTX cannot be read: {error}"),
+            Err(error) => console::out(format_args!("    its PTX cannot be read: {error}")),
         }
         return;
     }
@@ -94,17 +100,21 @@ fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
         let bytes = entry.bytes().map_err(|error| error.to_string());
         match bytes.and_then(|bytes| elf::kernels(&bytes).map_err(|error| error.to_string())) {
             Ok(found) => names.extend(found),
-            Err(error) => println!("    its machine code cannot be read: {error}"),
+            Err(error) => {
+                console::out(format_args!("    its machine code cannot be read: {error}"))
+            }
         }
     }
     names.sort_unstable();
     names.dedup();
     match names[..] {
-        [] => println!("    no kernels"),
-        _ => println!("    no PTX for sm_{SM}: these kernels cannot be checked"),
+        [] => console::out(format_args!("    no kernels")),
+        _ => console::out(format_args!(
+            "    no PTX for sm_{SM}: these kernels cannot be checked"
+        )),
     }
     for name in names {
-        println!("    {}", demangle(&name));
+        console::out(format_args!("    {}", demangle(&name)));
     }
 }
 
@@ -126,11 +136,11 @@ fn image(entry: &Entry<'_>) -> String {
 
 fn show_machine_code(cubin: &[u8]) {
     match elf::kernels(cubin) {
-        Ok(names) if names.is_empty() => println!("    no kernels"),
-        Ok(names) => names
-            .iter()
-            .for_each(|name| println!("    {} (machine code only)", demangle(name))),
-        Err(error) => println!("    {error}"),
+        Ok(names) if names.is_empty() => console::out(format_args!("    no kernels")),
+        Ok(names) => names.iter().for_each(|name| {
+            console::out(format_args!("    {} (machine code only)", demangle(name)))
+        }),
+        Err(error) => console::out(format_args!("    {error}")),
     }
 }
 
@@ -138,7 +148,10 @@ fn show_ptx(text: &str) {
     let (module, diagnostics) = ptx::parse(text);
     for diagnostic in diagnostics.iter().take(10) {
         let (line, column) = module.line_column(diagnostic.span.start);
-        println!("    PTX {line}:{column}: {}", diagnostic.message);
+        console::out(format_args!(
+            "    PTX {line}:{column}: {}",
+            diagnostic.message
+        ));
     }
     let rewritten = rewrite::rewrite(
         &module,
@@ -148,7 +161,7 @@ fn show_ptx(text: &str) {
         },
     );
     if rewritten.kernels.is_empty() {
-        println!("    no kernels");
+        console::out(format_args!("    no kernels"));
         return;
     }
     let mut table = Table::new();
@@ -185,9 +198,9 @@ fn show_ptx(text: &str) {
             remarks.join("; "),
         ]);
     }
-    println!("{table}");
+    console::out(format_args!("{table}"));
     for (name, why) in &rewritten.unchecked_functions {
-        println!("    {} is left alone: {why}", demangle(name));
+        console::out(format_args!("    {} is left alone: {why}", demangle(name)));
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod app;
 mod args;
+mod console;
 mod device;
 mod doctor;
 mod exit;
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(Stop { code, message }) => {
-            eprintln!("cudarun-check: {message}");
+            console::say(format_args!("cudarun-check: {message}"));
             ExitCode::from(code)
         }
     }

@@ -8,7 +8,10 @@ use runtime::report::Report;
 use runtime::report::source::Sources;
 use runtime::report::text::{self, Style};
 
+use runtime::escape::printable;
+
 use crate::args::{Color, RunArgs};
+use crate::console;
 use crate::exit::{INTERNAL, Stop};
 
 /// One `--format`.
@@ -88,8 +91,20 @@ impl Outputs {
         })
     }
 
-    /// Writes the report everywhere.
+    /// Whether standard error takes nothing but JSON.
+    pub(crate) fn is_json_only(&self) -> bool {
+        let on_error = |(kind, target): &(Kind, Target)| match target {
+            Target::StandardError => Some(*kind),
+            Target::File(..) => None,
+        };
+        let mut kinds = self.all.iter().filter_map(on_error).peekable();
+        kinds.peek().is_some() && kinds.all(|kind| kind == Kind::Json)
+    }
+
+    /// Writes the report everywhere. What a file does not take goes to standard error; the last such failure is
+    /// returned.
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
+        let mut result = Ok(());
         for (kind, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (Color::Always, _) => true,
@@ -111,9 +126,18 @@ impl Outputs {
                 ),
                 Kind::Json => report.to_json(),
             };
-            target.write(&what)?;
+            let what = match kind {
+                Kind::Text => printable(&what, color),
+                // JSON escapes by itself.
+                Kind::Json => what.into(),
+            };
+            if let Err(stop) = target.write(&what) {
+                console::say(format_args!("cudarun-check: {}", stop.message));
+                drop(Target::StandardError.write(&what));
+                result = Err(stop);
+            }
         }
-        Ok(())
+        result
     }
 }
 

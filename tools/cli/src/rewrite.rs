@@ -9,6 +9,7 @@ use runtime::names::demangle;
 use serde::Serialize;
 
 use crate::args::RewriteArgs;
+use crate::console;
 use crate::exit::{BAD_INPUT, INTERNAL, Stop};
 use crate::{kernel, toolkit};
 
@@ -38,11 +39,11 @@ pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
     );
     for diagnostic in &rewritten.diagnostics {
         let (line, column) = module.line_column(diagnostic.span.start);
-        eprintln!(
+        console::say(format_args!(
             "{}:{line}:{column}: {}",
             args.input.display(),
             diagnostic.message
-        );
+        ));
     }
     for kernel in rewritten
         .kernels
@@ -50,10 +51,13 @@ pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
         .filter(|kernel| !kernel.instrumented)
     {
         let why = kernel.why_not.as_deref().unwrap_or("unknown reason");
-        eprintln!("{} is left alone: {why}", demangle(&kernel.name));
+        console::say(format_args!(
+            "{} is left alone: {why}",
+            demangle(&kernel.name)
+        ));
     }
     for (name, why) in &rewritten.unchecked_functions {
-        eprintln!("{} is left alone: {why}", demangle(name));
+        console::say(format_args!("{} is left alone: {why}", demangle(name)));
     }
     if let Some(path) = &args.map {
         let sites: Vec<Mapped<'_>> = rewritten.sites.iter().map(mapped).collect();
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
     };
     write(&args.output, &rewritten.text)?;
     if let Some(table) = shown {
-        eprintln!("{table}");
+        console::say(format_args!("{table}"));
     }
     Ok(0)
 }

@@ -10,6 +10,7 @@ use runtime::report::{Context, Log, Report};
 use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
+use crate::console;
 use crate::device::Device;
 use crate::exit::{self, INCOMPLETE, NO_DEVICE, Stop, USAGE};
 use crate::logs::Folders;
@@ -131,9 +132,12 @@ fn context(args: &RunArgs) -> Context {
 }
 
 /// Says what is about to happen.
-fn announce(args: &RunArgs, device: &Device) {
-    if !args.quiet {
-        eprintln!("cudarun-check {} on {device}", env!("CARGO_PKG_VERSION"));
+fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
+    if !args.quiet && !outputs.is_json_only() {
+        console::say(format_args!(
+            "cudarun-check {} on {device}",
+            env!("CARGO_PKG_VERSION")
+        ));
     }
 }
 
@@ -153,7 +157,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     let outputs = Outputs::open(args)?;
     let folders = Folders::create()?;
     let input = Input::of_runs(args.schedules);
-    announce(args, &device);
+    announce(args, &outputs, &device);
     let mut context = context(args);
     context.gpu = !device.is_simulated();
     if args.no_ptx != NoPtx::Ignore {
@@ -191,11 +195,11 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         }
     }
     ran.context.seconds = start.elapsed().as_secs_f64();
-    if !program.cuda && ran.logs.is_empty() {
-        eprintln!(
+    if !program.cuda && ran.logs.is_empty() && !ran.outputs.is_json_only() {
+        console::say(format_args!(
             "cudarun-check: {} does not use CUDA, as far as can be seen",
             program.path.display()
-        );
+        ));
     }
     Ok(ran)
 }
@@ -216,7 +220,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
     }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
     let outputs = Outputs::open(args)?;
-    announce(args, &device::choose(DeviceChoice::Sim)?);
+    announce(args, &outputs, &device::choose(DeviceChoice::Sim)?);
     let mut ran = Ran {
         outputs,
         logs: Vec::new(),
@@ -260,10 +264,12 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
     roots.extend(beside.filter(|folder| folder.is_dir()));
     let sources = Sources::new(roots);
     let report = Report::build(&ran.logs, &ran.context, &sources);
-    ran.outputs.write(&report, &sources)?;
-    if ran.timed_out {
+    let written = ran.outputs.write(&report, &sources);
+    if ran.timed_out && !ran.outputs.is_json_only() {
         let limit = args.timeout.unwrap_or_default();
-        eprintln!("cudarun-check: stopped after {limit:?}, as --timeout says");
+        console::say(format_args!(
+            "cudarun-check: stopped after {limit:?}, as --timeout says"
+        ));
     }
     let (outcome, races) = match args.fail_on {
         FailOn::Never => (without_races(&report), 0),
@@ -279,9 +285,11 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
         .kernels
         .iter()
         .any(|kernel| kernel.ptx_source == "none");
-    match races {
-        0 if args.no_ptx == NoPtx::Fail && missing => Ok(INCOMPLETE),
-        code => Ok(code),
+    match (races, written) {
+        // It is said already why.
+        (code, Err(stop)) if code != args.error_exitcode => Ok(stop.code),
+        (0, _) if args.no_ptx == NoPtx::Fail && missing => Ok(INCOMPLETE),
+        (code, _) => Ok(code),
     }
 }
 

@@ -58,6 +58,10 @@ impl Checker {
         for race in found {
             self.write(Event::Race(Box::new(race)));
         }
+        let pieces = std::mem::take(&mut self.streams.forgotten);
+        if pieces > 0 {
+            self.write(Event::Forgotten { pieces });
+        }
         if self.streams.uncompared {
             self.note_uncompared();
         }

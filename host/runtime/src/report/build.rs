@@ -166,7 +166,8 @@ impl<'a> Builder<'a> {
                     said.launches.insert(launch.launch, launch);
                 }
                 Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
-                Event::Begun(_) | Event::Race(_) | Event::Note { .. } => {}
+                Event::Begun(_) | Event::Race(_) | Event::Forgotten { .. } | Event::Note { .. } => {
+                }
             }
         }
         for event in &log.events {
@@ -177,6 +178,7 @@ impl<'a> Builder<'a> {
                 Event::Launch(launch) => self.launch(launch),
                 Event::Race(race) => self.race(race, &said),
                 Event::Sites { .. } => {}
+                Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
                 Event::Note { text } => {
                     if !self.report.notes.contains(text) {
                         self.report.notes.push(text.clone());

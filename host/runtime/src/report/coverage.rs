@@ -125,6 +125,12 @@ pub(super) fn coverage(report: &Report) -> String {
     for pid in &coverage.running {
         parts.push(format!("process {pid} not seen to its end"));
     }
+    if coverage.forgotten > 0 {
+        let work = number(coverage.forgotten);
+        parts.push(format!(
+            "{work} launches and copies not compared with all other streams"
+        ));
+    }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }

@@ -29,6 +29,12 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
             "process {pid} still ran when the program had ended"
         ));
     }
+    if coverage.forgotten > 0 {
+        let work = number(coverage.forgotten);
+        reasons.push(format!(
+            "{work} launches and copies were not compared with all work of other streams, for want of memory"
+        ));
+    }
     if !coverage.incomplete.is_empty() {
         let launches = counted(coverage.incomplete.len() as u64, "launch");
         reasons.push(format!("{launches} had not ended"));

@@ -133,6 +133,8 @@ pub struct Coverage {
     pub lost: Vec<LostEvents>,
     /// Processes that still ran when the report was made; what they did later is not in it.
     pub running: Vec<u32>,
+    /// Pieces of work of streams that were forgotten, for want of room, before all that may run beside them had come.
+    pub forgotten: u64,
     /// Why the run may have missed something; empty for a complete one.
     pub incomplete_because: Vec<String>,
     /// Race records.

@@ -9,6 +9,7 @@ use runtime::{Checker, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};
 
 use crate::args::DoctorArgs;
+use crate::console;
 use crate::exit::{INTERNAL, Stop};
 use crate::{app, device, toolkit};
 
@@ -34,7 +35,7 @@ pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
             None => "    ",
         };
         well &= good != Some(false);
-        println!("{mark} {what:<18} {found}");
+        console::out(format_args!("{mark} {what:<18} {found}"));
     };
     line(None, "version", env!("CARGO_PKG_VERSION").to_owned());
     line(None, "NVIDIA driver", driver());

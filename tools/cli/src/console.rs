@@ -1,0 +1,21 @@
+//! Lines for people on standard output and standard error.
+//!
+//! What goes there comes from files too, so control characters are shown as escapes. A reader that has gone, or a full
+//! device, is no reason to panic: standard output is then left alone, and the exit code still says how it went.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use runtime::escape::printable;
+
+/// A line on standard output.
+pub(crate) fn out(line: impl Display) {
+    let line = format!("{line}\n");
+    drop(std::io::stdout().write_all(printable(&line, false).as_bytes()));
+}
+
+/// A line on standard error.
+pub(crate) fn say(line: impl Display) {
+    let line = format!("{line}\n");
+    drop(std::io::stderr().write_all(printable(&line, false).as_bytes()));
+}

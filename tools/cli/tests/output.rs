@@ -1,0 +1,140 @@
+//! Where reports and messages go, and that they arrive as they should.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Block 0 and block 1 increment a word.
+const KERNEL: &str = include_str!("c/count.ptx");
+const PLAIN: &str =
+    "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
+/// Clears a terminal, and names its window.
+const ESCAPES: &str = "\x1b[2J\x1b]0;name\x07";
+
+/// A folder with the racing kernel.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new(kernel: &str) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::write(place.path("count.ptx"), kernel).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn tool(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+        command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
+        command.args(arguments).current_dir(self.0.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the kernel on two blocks.
+    fn run(&self, more: &[&str]) -> Output {
+        let launch = [
+            "count.ptx",
+            "--grid",
+            "2",
+            "--block",
+            "1",
+            "--arg",
+            "u32[1]",
+            "--arg",
+            "u32:5",
+        ];
+        self.tool(&[&launch[..], more].concat()).output().unwrap()
+    }
+}
+
+fn racing() -> String {
+    KERNEL.replace("${op}", PLAIN)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn json_on_standard_error_is_nothing_but_json() {
+    let place = Place::new(&racing());
+    let output = place.run(&["--format", "json"]);
+    assert_eq!(output.status.code(), Some(66));
+    let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(report["summary"]["outcome"], "races");
+    // Beside text the first line says what runs where.
+    let output = place.run(&["--format", "json", "--format", "text"]);
+    assert!(text(&output.stderr).starts_with("cudarun-check 0"));
+}
+
+#[test]
+fn a_report_that_a_file_does_not_take_is_on_standard_error() {
+    let place = Place::new(&racing());
+    let output = place.run(&["--log-file", "/dev/full"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(66), "{stderr}");
+    assert!(
+        stderr.contains("cannot write the report to /dev/full"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("SUMMARY: cudarun-check: "), "{stderr}");
+    let quiet = KERNEL.replace("${op}", "red.global.add.u32 [%word], %step;");
+    let output = Place::new(&quiet).run(&["--format", "json:/dev/full"]);
+    assert_eq!(output.status.code(), Some(70), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let place = Place::new(&racing());
+    for arguments in [&["inspect", "count.ptx"][..], &["doctor"]] {
+        for full in [false, true] {
+            let mut command = place.tool(arguments);
+            let stdout = match full {
+                true => std::fs::File::create("/dev/full").unwrap().into(),
+                false => Stdio::piped(),
+            };
+            let mut tool = command
+                .stdout(stdout)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            drop(tool.stdout.take());
+            let output = tool.wait_with_output().unwrap();
+            let stderr = text(&output.stderr);
+            assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+            assert_ne!(output.status.code(), Some(101), "{arguments:?}");
+        }
+    }
+    let mut command = place.tool(&["count.ptx", "--grid", "2", "--block", "1"]);
+    command.args(["--arg", "u32[1]", "--arg", "u32:5"]);
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let status = command.stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(66));
+}
+
+#[test]
+fn control_characters_of_files_do_not_reach_the_terminal() {
+    let named = racing()
+        .replace("${op}", "")
+        .replacen("ld.param", ".loc 1 1 1\n ld.param", 1)
+        + &format!("\n.file 1 \"evil{ESCAPES}.cu\"\n");
+    let unknown = racing().replacen("ld.param", &format!("bogus{ESCAPES}.u32 x; ld.param"), 1);
+    for kernel in [named, unknown] {
+        let place = Place::new(&kernel);
+        let inspected = place.tool(&["inspect", "count.ptx"]).output().unwrap();
+        for output in [place.run(&[]), place.run(&["--color", "always"]), inspected] {
+            for bytes in [output.stdout, output.stderr] {
+                let bytes = text(&bytes);
+                assert!(
+                    !bytes.contains("\x1b[2J") && !bytes.contains('\x07'),
+                    "{bytes:?}"
+                );
+            }
+        }
+    }
+    let place = Place::new("");
+    let output = place.tool(&[&format!("no{ESCAPES}such")]).output().unwrap();
+    assert!(text(&output.stderr).contains("no\\u{1b}[2J"), "{output:?}");
+}
