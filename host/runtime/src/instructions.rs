@@ -20,6 +20,8 @@ pub(crate) struct Instructions {
     pub(crate) lets_others_begin: bool,
     /// Some instruction publishes that mbarriers have been made (`fence.mbarrier_init`).
     pub(crate) fences_inits: bool,
+    /// Some instruction is a strong load or store, and no atomic.
+    pub(crate) stores_strongly: bool,
 }
 
 /// What one instruction means.
@@ -44,6 +46,8 @@ pub(crate) struct Meaning {
     pub(crate) waited: Waited,
     /// The part of a barrier of the grid that it is.
     pub(crate) grid: Option<grid::Part>,
+    /// What it reads decides the exit of a loop around it.
+    pub(crate) waits: bool,
 }
 
 impl Instructions {
@@ -56,6 +60,7 @@ impl Instructions {
                 continue;
             };
             let grid_barriers = grid::Barriers::of(body);
+            let waits = ptx::waits(module, function);
             for (statement, instruction) in body.instructions() {
                 let memory = isa::memory(instruction);
                 let sync = isa::sync(instruction);
@@ -90,6 +95,9 @@ impl Instructions {
                         _ => names::barrier(),
                     }
                 });
+                all.stores_strongly |= memory.as_ref().is_some_and(|op| {
+                    op.is_strong() && matches!(op.kind, MemoryKind::Load | MemoryKind::Store)
+                });
                 let access = match sync {
                     Some(SyncOp::Mbarrier { op, .. }) => mbarrier(op, site),
                     _ => memory.as_ref().and_then(|op| access(op, site)),
@@ -108,6 +116,7 @@ impl Instructions {
                     expects: instruction.has("expect_tx"),
                     waited: waited(instruction),
                     grid: grid_barriers.part(statement),
+                    waits: waits.contains(&statement),
                 };
                 all.by_offset
                     .insert(loaded(instruction.span.start), meaning);

@@ -34,7 +34,7 @@ pub(crate) fn sort_out(
         let told = model != Some(Model::Ptx) && !races.contains(&sites(found));
         match found.class {
             Class::Race => true,
-            Class::Strong => told && is_meant(found, instructions),
+            Class::Strong => told && is_told(found, instructions, model),
             Class::Luck => {
                 told && !luck.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
             }
@@ -43,15 +43,23 @@ pub(crate) fn sort_out(
     found
 }
 
-/// True when a strong load and a store are handed over by a flag or a lock: not what an atomic
-/// leaves, which is for everybody.
-fn is_meant(found: &Found, instructions: &Instructions) -> bool {
+/// True when an unordered strong conflict is told under a model: by default that of volatile data,
+/// of which C++ says that it is a race, and what is handed over by too narrow a scope or under a lock
+/// without its fences; what is written as relaxed is meant to be so, and so is a look beside atomics.
+fn is_told(found: &Found, instructions: &Instructions, model: Option<Model>) -> bool {
+    let sites = [found.race.earlier.site, found.race.later.site];
+    let sites = sites.map(|site| instructions.site(site));
+    let all = |is: fn(&log::Site) -> bool| sites.iter().all(|site| site.is_some_and(is));
     let narrow = matches!(
         found.cause,
         Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. })
     );
-    let stored = instructions.site(found.race.earlier.site);
-    stored.is_some_and(|site| site.op == "store") && (narrow || common(&found.locks).is_some())
+    match model {
+        Some(Model::Ptx) => false,
+        Some(Model::Scoped) => true,
+        None if !all(|site| site.op != "atomic") => false,
+        None => all(|site| site.sem == "volatile") || narrow || common(&found.locks).is_some(),
+    }
 }
 
 /// A lock that both sides held, as each of them did.

@@ -120,8 +120,8 @@ pub enum Show {
 pub enum Model {
     /// Data races by the PTX ISA, and nothing else.
     Ptx,
-    /// Strong conflicts that the program means to order, and does not, are errors too; a strong read
-    /// acquires what it observes.
+    /// Strong loads and stores that nothing orders are errors too; a strong read acquires what it
+    /// observes.
     Scoped,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Engine, Held, Luck, Lucky, Place, Race};
+use shadow::hb::{Cause, Engine, Held, Luck, Lucky, Place, Race, Unordered};
 
 use crate::progress;
 use crate::sides::{Compared, Sides};
@@ -15,7 +15,7 @@ const PAIRS: usize = 4096;
 pub(crate) enum Class {
     /// A data race.
     Race,
-    /// Strong accesses that the program means to order, and does not.
+    /// Strong accesses that nothing orders.
     Strong,
     /// Only the order in which locks were taken has ordered them.
     Luck,
@@ -128,6 +128,25 @@ impl Pairs {
             (found.locks, found.cause) = (lucky.locks, cause);
         }
         self.fresh.clear();
+    }
+
+    /// Keeps an unordered strong conflict, at the end of a launch.
+    pub(crate) fn keep_strong(&mut self, found: Unordered) {
+        let Unordered {
+            lucky,
+            cause,
+            count,
+            ..
+        } = found;
+        let race = lucky.race;
+        let before = self.found.len();
+        self.keep_lucky(Class::Strong, lucky, cause);
+        let same = |of: &&mut Found| of.class == Class::Strong && of.race == race;
+        if self.found.len() > before
+            && let Some(of) = self.found.iter_mut().rev().find(same)
+        {
+            of.count = count;
+        }
     }
 
     /// The values of a race are known, as far as they ever will.

@@ -10,7 +10,7 @@ use ptx::ast::Space;
 use ptx::isa::{BarrierKind, FenceSemantics, SyncOp};
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Shape,
-    Swap, Thread, Time, Warp,
+    Strong, Swap, Thread, Time, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -49,6 +49,10 @@ pub(crate) struct Reference {
     model: Option<Model>,
     engine: Engine,
     luck: Luck,
+    /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
+    strong: Option<Strong>,
+    /// [`Observer::exchanged`] is called.
+    knows_swaps: bool,
     pairs: Pairs,
     values: Values,
     /// Races whose values are not known before the access has been made.
@@ -72,7 +76,10 @@ impl Reference {
         shape: Shape,
         model: Option<Model>,
     ) -> Self {
+        let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
         Self {
+            strong: wanted.then(|| Strong::new(shape)),
+            knows_swaps: true,
             instructions,
             scrutiny,
             shape,
@@ -107,6 +114,12 @@ impl Reference {
         self
     }
 
+    /// It is told from a journal, which has no values of swaps: what is a lock is not known.
+    pub(crate) fn without_values(mut self) -> Self {
+        self.knows_swaps = false;
+        self
+    }
+
     /// The races that [`Self::keep_all`] has kept.
     pub(crate) fn every_race(&self) -> Vec<Conflict> {
         let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
@@ -131,12 +144,21 @@ impl Reference {
         .collect()
     }
 
-    pub(crate) fn finish(self) -> Judged {
+    pub(crate) fn finish(mut self) -> Judged {
+        for found in self
+            .strong
+            .take()
+            .into_iter()
+            .flat_map(|of| of.finish(&self.luck))
+        {
+            self.pairs.keep_strong(found);
+        }
         let everything = self.scrutiny == Scrutiny::Everything;
         let (luck, instructions) = (&self.luck, &self.instructions);
         let all = locking::sort_out(self.pairs.found, luck, instructions, self.model).into_iter();
         let [dropped, dropped_shared] = self.pairs.dropped;
-        let (found, beside) = all.partition(|of| everything || is_shared(of.race.place));
+        let (found, beside) =
+            all.partition(|of| everything || of.class == Class::Strong || is_shared(of.race.place));
         Judged {
             stats: (self.scrutiny != Scrutiny::Barriers).then(|| self.engine.stats()),
             instructions: self.instructions,
@@ -205,12 +227,18 @@ impl Reference {
 
     fn with(&mut self, tell: impl Fn(&mut Engine)) {
         tell(&mut self.engine);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(&tell);
+        }
         self.luck.tell(tell);
     }
 
     /// Tells of a barrier that lanes come to, or go on after.
     fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
         tell(&mut self.engine);
+        if let Some(strong) = &mut self.strong {
+            strong.barrier(warp(who), lanes, &tell);
+        }
         self.luck.barrier(warp(who), lanes, tell);
     }
 
@@ -313,14 +341,17 @@ impl Observer for Reference {
             places: each(who.lanes).map(place).collect(),
         });
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
-        let observes = access.order.scope().is_some();
-        if judged && access.kind == Kind::Load && observes {
-            for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
-                let me = warp(who).lane(lane);
-                if let Some((lucky, cause)) = luck.handed_over(engine, me, &access, place(lane)) {
-                    pairs.keep_lucky(Class::Strong, lucky, cause);
-                }
-            }
+        if let (Some(strong), Some(written)) = (&mut self.strong, meaning.access) {
+            let of = Use {
+                // A word that is swapped may be a lock.
+                waits: meaning.waits || meaning.swaps && !self.knows_swaps,
+                known: meaning.grid.is_some(),
+            };
+            let access = Access {
+                bytes: access.bytes,
+                ..written
+            };
+            strong.access((engine, luck), (warp(who), who.lanes), &access, of, place);
         }
         let (open, instructions) = (&mut self.open, &self.instructions);
         engine.access(warp(who), who.lanes, &access, place, |race| {
@@ -346,8 +377,13 @@ impl Observer for Reference {
         if !self.judges(space) {
             return;
         }
-        let Some(access) = self.accesses(who, exchange.bytes) else {
+        // As written: taking a lock without a fence acquires nothing, whatever the model.
+        let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
             return;
+        };
+        let access = Access {
+            bytes: exchange.bytes,
+            ..access
         };
         let shape = self.shape;
         let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
@@ -470,6 +506,9 @@ impl Observer for Reference {
         let scope = scope(within);
         self.hear(who, || Told::Fence { kind, scope });
         self.engine.fence(warp(who), who.lanes, kind, scope);
+        if let Some(strong) = &mut self.strong {
+            strong.fence(warp(who), who.lanes, kind, scope);
+        }
         self.luck.fence(warp(who), who.lanes, kind, scope);
     }
 
@@ -567,6 +606,9 @@ impl Observer for Reference {
         if let Some(follower) = &mut self.follower {
             follower.allocated(address, bytes);
         }
+        if let Some(strong) = &mut self.strong {
+            strong.allocated(address, bytes);
+        }
         self.with(|engine| engine.allocated(address, bytes));
     }
 
@@ -583,6 +625,9 @@ impl Observer for Reference {
     fn exit(&mut self, who: Executing) {
         self.hear(who, || Told::Exit);
         self.engine.exit(warp(who), who.lanes);
+        if let Some(strong) = &mut self.strong {
+            strong.exit(warp(who), who.lanes);
+        }
         self.luck.exit(warp(who), who.lanes);
     }
 }

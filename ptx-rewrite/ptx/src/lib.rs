@@ -34,6 +34,7 @@
 //!   and [`isa::sync()`] say what it does to memory and what it orders.
 //! - [`mod@cfg`]: basic blocks, edges, dominators and post-dominators.
 //! - [`dataflow`]: writes and reads of registers, and which write reaches which read.
+//! - [`waits()`]: strong loads that a loop waits for.
 //! - [`callgraph`]: who calls whom, whose address is taken, what an entry can reach.
 //! - [`mod@link`]: several translation units as one module.
 //! - Source positions: [`ast::Module::inline_frames`] gives the chain of inlined calls of a
@@ -59,7 +60,9 @@ mod parse;
 pub mod print;
 pub mod scope;
 mod types;
+mod waits;
 
 pub use module::{Frame, ParamLayout, param_layout};
 pub use parse::parse;
 pub use types::Class;
+pub use waits::waits;

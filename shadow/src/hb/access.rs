@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.
-    fn synchronise(&mut self, me: Thread, access: &Access, key: u64) -> bool {
+    pub(crate) fn synchronise(&mut self, me: Thread, access: &Access, key: u64) -> bool {
         let (scope, acquires, releases) = match access.order {
             Order::Weak | Order::ReadOnly => return false,
             Order::Relaxed(scope) => (scope, false, false),

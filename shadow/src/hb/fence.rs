@@ -102,6 +102,36 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Lanes of a warp have acquired what they have observed and no fence of theirs has dealt with.
+    pub(crate) fn imply(&mut self, warp: Warp, lanes: u32) {
+        let Self {
+            shape,
+            ctas,
+            releases,
+            ..
+        } = self;
+        let Some(cta) = ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let mine = cta.lanes(warp.warp);
+        let fresh = |view: &View| view.pending.iter().any(|seen| seen.tried.is_none());
+        let here = |(mask, view): (u32, &View)| mask & lanes != 0 && fresh(view);
+        if !mine.groups().any(here) {
+            return;
+        }
+        for unit in units(releases, mine, warp, lanes, Scope::Sys) {
+            let me = warp.lane(unit.trailing_zeros());
+            mine.update(unit, |view, _| {
+                acquire(shape, releases, (me, Scope::Sys), view, |seen| {
+                    seen.tried.is_none()
+                });
+            });
+        }
+        self.classify(warp);
+    }
+}
+
 /// Splits lanes into sets that can be treated alike by an acquire: who has observed something may
 /// have observed a release of a lane of the same set, of which that one learns nothing.
 fn units(releases: &mut Releases, of: &Lanes, warp: Warp, lanes: u32, scope: Scope) -> Vec<u32> {

@@ -104,8 +104,9 @@ struct Word {
 struct Hold {
     word: u32,
     held: Held,
-    /// What was accessed under it, by word of memory and site, and whether it was written.
-    touched: HashMap<(u64, u32), bool>,
+    /// What was accessed under it, by word of memory and site: whether it was written, and the widest
+    /// acquire before the first time.
+    touched: HashMap<(u64, u32), (bool, Option<Scope>)>,
     /// The thread has learned all earlier releases of the lock.
     learned: bool,
 }
@@ -262,10 +263,11 @@ impl Locks {
             if by.releases {
                 hold.held.exit = hold.held.exit.max(Some(by.scope));
             }
-            for (&(memory, site), &writes) in &hold.touched {
+            for (&(memory, site), &(writes, entry)) in &hold.touched {
                 let users = self.users.entry((at, memory)).or_default();
                 users[usize::from(writes)].add(by.thread);
-                self.past.insert((memory, by.thread, site, at), hold.held);
+                let held = Held { entry, ..hold.held };
+                self.past.insert((memory, by.thread, site, at), held);
             }
         }
         Step::Released(at)
@@ -332,7 +334,11 @@ impl Locks {
         let mut full = None;
         for hold in self.held.get_mut(&me).into_iter().flatten() {
             hold.held.exit = None;
-            *hold.touched.entry((memory, site)).or_default() |= writes;
+            let entry = hold.held.entry;
+            hold.touched
+                .entry((memory, site))
+                .or_insert((false, entry))
+                .0 |= writes;
             let most = match self.words[hold.word as usize].lock {
                 true => MOST_TOUCHED,
                 false => MOST_CLAIMED,
@@ -372,11 +378,14 @@ impl Locks {
         let past = self.past.range(key(0)..=key(u32::MAX));
         let past = past.filter(|((.., lock), _)| self.words[*lock as usize].state != State::Other);
         let open = self.held.get(&thread).into_iter().flatten();
-        let open = open.filter(|hold| hold.touched.contains_key(&(memory, site)));
+        let open = open.filter_map(|hold| {
+            let &(_, entry) = hold.touched.get(&(memory, site))?;
+            Some(Held { entry, ..hold.held })
+        });
         let mut all: Vec<Held> = past.map(|(_, held)| *held).collect();
-        for hold in open {
-            if all.iter().all(|held| held.lock != hold.held.lock) {
-                all.push(hold.held);
+        for open in open {
+            if all.iter().all(|held| held.lock != open.lock) {
+                all.push(open);
             }
         }
         all

@@ -17,12 +17,10 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::clock::Sparse;
-use super::entry::{Class, Strength, Who};
 use super::history::WORD;
 use super::locks::{Held, Locks, Step, Swap, Writing};
-use super::made::Made;
 use super::place::{Scope, Thread, Warp};
-use super::{Access, Cause, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
+use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
 
 /// Two accesses, and what their threads held: the earlier one's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,33 +161,6 @@ impl Luck {
         self.give_up();
     }
 
-    /// A strong load that `main` has not been told of: the store whose value it gets, when nothing
-    /// orders the two although the program means it to. Either both sides are under one lock; or the
-    /// writer has released and the reader acquired by a flag between them, and the scope of one of
-    /// the two was too narrow.
-    pub fn handed_over(
-        &self,
-        main: &mut Engine,
-        me: Thread,
-        access: &Access,
-        place: Place,
-    ) -> Option<(Lucky, Option<Cause>)> {
-        let held = self.locks.holds(me);
-        if !held && !main.has_tried(me) || self.locks.is_word(place) {
-            return None;
-        }
-        let race = main.unordered_store(me, access, place)?;
-        let locks = self.locks_of(&race);
-        let same = |a: &Held| locks[1].iter().any(|b| a.lock == b.lock);
-        let cause = main.cause(&race);
-        let narrow = matches!(
-            cause,
-            Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. })
-        );
-        let meant = locks[0].iter().any(same) || narrow && main.has_tried(me);
-        meant.then_some((Lucky { race, locks }, cause))
-    }
-
     /// What the threads of two accesses held, the earlier one's first; the later access is under way.
     pub fn locks_of(&self, race: &Race) -> [Vec<Held>; 2] {
         if self.locks.is_empty() {
@@ -201,6 +172,17 @@ impl Luck {
             self.locks.then(thread, word, site),
             self.locks.now(race.later.thread),
         ]
+    }
+
+    /// The same, where both critical sections may be over.
+    pub(crate) fn locks_then(&self, race: &Race) -> [Vec<Held>; 2] {
+        let word = race.place.key() / WORD;
+        [race.earlier, race.later].map(|of| self.locks.then(of.thread, word, of.site))
+    }
+
+    /// True when a thread holds something that may be a lock.
+    pub(crate) fn holds(&self, thread: Thread) -> bool {
+        self.locks.holds(thread)
     }
 
     /// True for words that were taken and released, and nothing else.
@@ -319,63 +301,5 @@ impl Engine {
             let lanes = cta.lanes(me.warp);
             lanes.update(1 << me.lane, |view, _| view.times.rest.join(known));
         }
-    }
-
-    /// True when a thread has acquired, and learned less than it had observed.
-    fn has_tried(&self, me: Thread) -> bool {
-        let cta = self.ctas.get(&me.cta);
-        let lanes = cta.and_then(|cta| cta.known(me.warp));
-        let view = lanes.map(|lanes| lanes.view(me.lane));
-        view.is_some_and(|view| view.pending.iter().any(|seen| seen.tried.is_some()))
-    }
-
-    /// The strong write, of another thread, that a strong load is about to observe, if the load does
-    /// not come after it in causality order.
-    fn unordered_store(&mut self, me: Thread, access: &Access, place: Place) -> Option<Race> {
-        let strength = access.order.strength();
-        if access.kind != Kind::Load || !matches!(strength, Strength::Strong(_)) {
-            return None;
-        }
-        let Self {
-            shape,
-            ctas,
-            memory,
-            crowd,
-            ..
-        } = self;
-        let clocks = ctas.get(&me.cta)?.known(me.warp)?;
-        let who = Who {
-            shape,
-            warp: me.warp(),
-            met: &|_| None,
-            crowd: *crowd,
-            times: &clocks.view(me.lane).times,
-            maker: None,
-        };
-        (0..access.elements).find_map(|element| {
-            let key = place.key() + u64::from(element * access.bytes);
-            let class = Class {
-                writes: false,
-                strength,
-                start: (key % 16) as u8,
-                bytes: access.bytes.min(255) as u8,
-            };
-            let history = memory.of(place);
-            let (them, time, site) = history.writer(&who, me.lane, key / WORD, &class)?;
-            let ordered = them == me || who.times.get(me, them) >= time;
-            (!ordered).then(|| Race {
-                later: Side {
-                    thread: me,
-                    site: access.site,
-                },
-                earlier: Side { thread: them, site },
-                place: Place::of(key / WORD * WORD),
-                rule: Rule::Strong,
-                time,
-                bytes: (((1 << access.bytes.min(WORD as u32)) - 1) << (key % WORD)) as u8,
-                lanes: 1 << them.lane,
-                made: Made::default(),
-            })
-        })
     }
 }

@@ -37,6 +37,7 @@ mod proxy;
 mod release;
 mod row;
 mod sparse;
+mod strong;
 mod waits;
 mod word;
 
@@ -61,6 +62,7 @@ use mbarrier::{Inits, Phases};
 use memory::Memory;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
+pub use strong::{Strong, Unordered, Use};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -159,8 +159,8 @@ pub(crate) enum ModeChoice {
 pub(crate) enum ModelChoice {
     /// Data races by the PTX memory model alone
     Ptx,
-    /// Strong accesses that are meant to be ordered, and are not, are errors too; who observes a
-    /// release need not acquire
+    /// Strong loads and stores that nothing orders are errors too, relaxed ones included; a thread
+    /// that observes a release need not acquire
     Scoped,
 }
 

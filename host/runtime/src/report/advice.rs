@@ -77,7 +77,10 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             "a bulk copy reads what was written without a fence between the proxies".to_owned()
         }
         Why::Misuse(_) | Why::Streams => String::new(),
-        Why::Strong => format!("nothing orders {one} and {other} that are meant to be ordered"),
+        Why::Strong if one == other => {
+            format!("nothing orders two {} to the same address", plural(one))
+        }
+        Why::Strong => format!("nothing orders {one} and {other} of the same address"),
         Why::Luck => locks::luck(accesses),
         Why::Unordered if strong => {
             format!("the scope of {one} does not include the other side's thread")
@@ -245,6 +248,18 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     }
     if !race.decided {
         return "the kernel has operations that may order the two; the checks could not follow them, so look whether they do".to_owned();
+    }
+    if race.why == Why::Strong {
+        let between = match level {
+            Level::Warp => "put `__syncwarp()` between the two accesses",
+            Level::Cta => {
+                "put `__syncthreads()` between the two accesses, or hand the data over by a flag with `__threadfence_block()` before it is set"
+            }
+            Level::Grid => {
+                "hand the data over by a flag or a counter, with `__threadfence()` between the first access and the write of the flag"
+            }
+        };
+        return format!("`volatile` and relaxed accesses order nothing: {between}");
     }
     if strong {
         return "widen the scope: an atomic of block scope (`atomicAdd_block`, `thread_scope_block`) orders nothing between blocks; use the form without `_block`, or `thread_scope_device`".to_owned();

@@ -449,7 +449,7 @@ impl<'a> Builder<'a> {
             rule: advice.rule.to_owned(),
             level: match race.why {
                 log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
-                log::Why::Unordered if lockstep => Level::Warning,
+                log::Why::Unordered | log::Why::Strong if lockstep => Level::Warning,
                 log::Why::Strong if !self.scoped => Level::Warning,
                 _ if race.decided => Level::Error,
                 _ => Level::Warning,

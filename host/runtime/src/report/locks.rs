@@ -62,14 +62,27 @@ pub(super) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let mut missing = Vec::new();
     let mut wanted = Vec::new();
     let mut narrowed = false;
-    let places = [
+    let mut places = vec![
         (&now.entry, format!("behind taking it at {}", now.taken)),
         (
             &before.exit,
             format!("before giving it back at {given_back}"),
         ),
     ];
+    if race.why == log::Why::Strong {
+        // Another run may have them the other way around.
+        places.push((
+            &before.entry,
+            format!("behind taking it at {}", before.taken),
+        ));
+        if let Some(released) = &now.released {
+            places.push((&now.exit, format!("before giving it back at {released}")));
+        }
+    }
     for (fence, place) in places {
+        if wanted.contains(&place) {
+            continue;
+        }
         match fence {
             None => missing.push(format!("there is no fence {place}")),
             Some(scope) if narrow(scope) => {

@@ -1,0 +1,140 @@
+//! Strong loads that a loop waits for: what they read decides whether the loop goes on.
+//!
+//! A load decides the exit of a loop when it lies in the loop, and the predicate of a branch out of
+//! the loop is computed from what it returns, by instructions of the loop: directly, or by which of
+//! several writes of a register is executed. Loops are the natural ones of the control flow graph,
+//! and what is read back from memory or returned by a call is not followed.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::ast::{Body, Instruction, Module, Statement};
+use crate::cfg::{BlockId, Cfg};
+use crate::dataflow::Dataflow;
+use crate::isa::{self, MemoryKind};
+use crate::scope::Register;
+
+/// The statements of a body that are strong loads, or atomics that return a value, and decide the
+/// exit of a loop around them. Swaps (`atom.cas`, `atom.exch`) are left out: trying to take a lock is
+/// no wait for a signal.
+pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
+    let (Some(body), Some(cfg)) = (function.body.as_ref(), Cfg::of(module, function)) else {
+        return BTreeSet::new();
+    };
+    let candidates: Vec<usize> = body
+        .instructions()
+        .filter(|(_, instruction)| reads(instruction))
+        .map(|(at, _)| at)
+        .collect();
+    let mut found = BTreeSet::new();
+    if candidates.is_empty() {
+        return found;
+    }
+    let flow = Dataflow::new(body);
+    for inside in loops(&cfg) {
+        let here = |&&at: &&usize| inside.contains(&cfg.block_of(at));
+        if candidates.iter().any(|at| here(&at)) {
+            let decided = deciders(body, &cfg, &flow, &inside);
+            found.extend(
+                candidates
+                    .iter()
+                    .filter(here)
+                    .filter(|at| decided.contains(at)),
+            );
+        }
+    }
+    found
+}
+
+/// True for what may observe a signal.
+fn reads(instruction: &Instruction) -> bool {
+    isa::memory(instruction).is_some_and(|op| {
+        let swap = instruction.has("cas") || instruction.has("exch");
+        op.is_strong() && (op.kind == MemoryKind::Load || op.kind == MemoryKind::Rmw && !swap)
+    })
+}
+
+/// The blocks of each natural loop; loops with one head are one.
+fn loops(cfg: &Cfg) -> Vec<HashSet<BlockId>> {
+    let mut all = Vec::new();
+    for head in 0..cfg.blocks.len() {
+        let back = cfg.blocks[head].predecessors.iter().copied();
+        let mut work: Vec<BlockId> = back.filter(|&from| cfg.dominates(head, from)).collect();
+        if work.is_empty() {
+            continue;
+        }
+        let mut inside = HashSet::from([head]);
+        while let Some(block) = work.pop() {
+            if inside.insert(block) {
+                work.extend(&cfg.blocks[block].predecessors);
+            }
+        }
+        all.push(inside);
+    }
+    all
+}
+
+/// The statements of a loop that what its exits are decided by is computed from.
+fn deciders(
+    body: &Body,
+    cfg: &Cfg,
+    flow: &Dataflow<'_>,
+    inside: &HashSet<BlockId>,
+) -> HashSet<usize> {
+    let mut registers: Vec<Register> = Vec::new();
+    let mut known = HashSet::new();
+    let mut note = |registers: &mut Vec<Register>, at: usize, instruction: &Instruction| {
+        isa::register_reads(instruction, |name| {
+            if let Some(register) = flow.register(at, name)
+                && known.insert(register)
+            {
+                registers.push(register);
+            }
+        });
+    };
+    let branch = |block: BlockId| {
+        let at = cfg.blocks[block].terminator?;
+        match &body.statements[at] {
+            Statement::Instruction(instruction) => Some((at, instruction)),
+            _ => None,
+        }
+    };
+    let leaves = |block: BlockId| {
+        let of = &cfg.blocks[block];
+        of.exits || of.successors.iter().any(|to| !inside.contains(to))
+    };
+    for &block in inside.iter().filter(|&&block| leaves(block)) {
+        if let Some((at, instruction)) = branch(block) {
+            note(&mut registers, at, instruction);
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(register) = registers.pop() {
+        for &at in flow.writes(register) {
+            let block = cfg.block_of(at);
+            let Statement::Instruction(instruction) = &body.statements[at] else {
+                continue;
+            };
+            if !inside.contains(&block) || !found.insert(at) {
+                continue;
+            }
+            if isa::memory(instruction).is_none() {
+                note(&mut registers, at, instruction);
+            }
+            // Which branch leads here decides as well.
+            for &from in inside.iter().filter(|&&from| controls(cfg, from, block)) {
+                if let Some((at, instruction)) = branch(from) {
+                    note(&mut registers, at, instruction);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// True when the branch at the end of a block decides whether control comes to another one.
+fn controls(cfg: &Cfg, from: BlockId, block: BlockId) -> bool {
+    let to = &cfg.blocks[from].successors;
+    to.len() > 1
+        && to.iter().any(|&to| cfg.post_dominates(block, to))
+        && (from == block || !cfg.post_dominates(block, from))
+}

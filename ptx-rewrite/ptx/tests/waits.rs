@@ -1,0 +1,69 @@
+//! Which strong loads a loop waits for.
+
+/// The loads of a function, by the register that they write, that a loop waits for.
+fn waited(statements: &str) -> Vec<String> {
+    let text =
+        format!(".func f (.reg .b64 %a) {{ .reg .pred %p<4>; .reg .b32 %r<9>; {statements} }}");
+    let (module, diagnostics) = ptx::parse(&text);
+    assert_eq!(diagnostics, [], "in:\n{text}");
+    let function = module.function("f").unwrap();
+    let body = function.body.as_ref().unwrap();
+    let found = ptx::waits(&module, function);
+    let mut all = Vec::new();
+    for (at, instruction) in body.instructions() {
+        if found.contains(&at) {
+            all.push(
+                module
+                    .slice(instruction.span)
+                    .split_whitespace()
+                    .nth(1)
+                    .unwrap()
+                    .replace(',', ""),
+            );
+        }
+    }
+    all
+}
+
+#[test]
+fn a_spinning_load_is_waited_for_and_one_behind_it_is_not() {
+    let text = "L: ld.volatile.u32 %r0, [%a]; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ld.volatile.u32 %r1, [%a+4]; ret;";
+    assert_eq!(waited(text), ["%r0"]);
+}
+
+#[test]
+fn atomics_and_acquire_loads_wait_and_swaps_and_weak_loads_do_not() {
+    let spin = |load: &str| {
+        waited(&format!(
+            "L: {load}; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;"
+        ))
+    };
+    assert_eq!(spin("ld.acquire.gpu.u32 %r0, [%a]"), ["%r0"]);
+    assert_eq!(spin("atom.add.u32 %r0, [%a], 0"), ["%r0"]);
+    assert!(spin("atom.cas.b32 %r0, [%a], 0, 1").is_empty());
+    assert!(spin("ld.u32 %r0, [%a]").is_empty());
+}
+
+#[test]
+fn a_load_in_a_counted_loop_is_data() {
+    let text = "mov.u32 %r1, 0; L: ld.volatile.u32 %r0, [%a]; add.u32 %r2, %r2, %r0; st.volatile.u32 [%a], %r2; add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 8; @%p0 bra L; ret;";
+    assert!(waited(text).is_empty());
+}
+
+#[test]
+fn a_register_that_a_branch_on_the_load_sets_carries_the_decision() {
+    let text = "mov.u32 %r1, 0; L: ld.volatile.u32 %r0, [%a]; setp.eq.u32 %p0, %r0, 0; @%p0 bra N; mov.u32 %r1, 1; N: setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret;";
+    assert_eq!(waited(text), ["%r0"]);
+}
+
+#[test]
+fn a_return_from_the_middle_of_a_loop_is_an_exit() {
+    let text = "mov.u32 %r1, 0; L: ld.volatile.u32 %r0, [%a]; setp.eq.u32 %p0, %r0, 0; @%p0 ret; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 8; @%p1 bra L; ret;";
+    assert_eq!(waited(text), ["%r0"]);
+}
+
+#[test]
+fn a_load_of_the_outer_loop_decides_the_exit_of_the_outer_one_only() {
+    let text = "L: ld.volatile.u32 %r0, [%a]; M: ld.volatile.u32 %r1, [%a+4]; setp.eq.u32 %p1, %r2, 0; @%p1 bra M; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;";
+    assert_eq!(waited(text), ["%r0"]);
+}

@@ -1,0 +1,459 @@
+//! Unordered strong conflicts: strong loads and stores that PTX gives a result, and nothing orders.
+//!
+//! Two strong accesses to one scalar, one a plain load or store and one a write, each in the scope of
+//! the other, are such a conflict unless the causality order has them, or the scalar is one that
+//! threads communicate through: some load of it decides the exit of a loop, some access to it is an
+//! acquire or a release, or it is a lock. docs/memory-model.md has the definition.
+//!
+//! The order is kept by clocks of its own, which differ from the [`Engine`]'s in three ways, so that
+//! the answer does not depend on who came first:
+//! 1. who observes a release has acquired it, unless a fence of too narrow a scope says otherwise;
+//! 2. `fence.sc`s are in no order among themselves;
+//! 3. accesses under one lock are ordered if both critical sections have their fences, whichever
+//!    came first, and only then.
+//!
+//! Of a scalar, [`MOST`] groups of readers and as many of writers are remembered.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::history::WORD;
+use super::locks::Held;
+use super::made::Made;
+use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
+use super::{
+    Access, Cause, Engine, FenceKind, Kind, Luck, Lucky, Order, Place, Race, Rule, Side, Time, each,
+};
+
+/// Groups of lanes that have read, written or changed a scalar and are remembered, each.
+const MOST: usize = 1024;
+/// Groups after which a write stands for what comes before it.
+const MANY: usize = 64;
+
+/// A conflict, with a witness and how often it was met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unordered {
+    /// The accesses, and what their threads held.
+    pub lucky: Lucky,
+    /// What would have ordered them.
+    pub cause: Option<Cause>,
+    /// How often.
+    pub count: u64,
+    /// They were in order, but by a lock whose fences are missing.
+    ordered: bool,
+}
+
+/// Lanes of a warp that did the same at the same time of theirs.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    warp: Id,
+    lanes: u32,
+    time: Time,
+    site: u32,
+    scope: Scope,
+    /// The thread held something that may be a lock.
+    held: bool,
+    /// Of atomics, the number of the last among all of the scalar.
+    turn: u64,
+}
+
+/// Loads, stores, and atomics.
+const CLASSES: usize = 3;
+
+/// What is known of a scalar.
+#[derive(Clone, Debug, Default)]
+struct Scalar {
+    /// Threads communicate through it.
+    signal: bool,
+    groups: [Vec<Group>; CLASSES],
+    /// Atomics so far.
+    turns: u64,
+    found: Vec<Unordered>,
+    /// Accesses under one lock whose last critical section is not over.
+    open: Vec<Race>,
+}
+
+type Scalars = HashMap<(u64, u32), Scalar>;
+
+/// Looks for unordered strong conflicts in one launch.
+#[derive(Clone, Debug)]
+pub struct Strong {
+    clocks: Engine,
+    global: Scalars,
+    /// By CTA.
+    shared: HashMap<u64, Scalars>,
+}
+
+/// What else is to be known of an access.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Use {
+    /// What it reads decides the exit of a loop around it.
+    pub waits: bool,
+    /// It is part of a synchronisation that is known as such, and only orders.
+    pub known: bool,
+}
+
+impl Strong {
+    /// For one launch.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            clocks: Engine::new(shape),
+            global: HashMap::new(),
+            shared: HashMap::new(),
+        }
+    }
+
+    /// Something happens that is no access, fence or barrier.
+    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+        tell(&mut self.clocks);
+    }
+
+    /// Lanes come to a barrier, or go on after it.
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
+        self.clocks.imply(warp, lanes);
+        tell(&mut self.clocks);
+    }
+
+    /// Lanes execute a fence.
+    pub fn fence(&mut self, warp: Warp, lanes: u32, kind: FenceKind, scope: Scope) {
+        let kind = match kind {
+            FenceKind::Sc => FenceKind::AcqRel,
+            other => other,
+        };
+        if kind == FenceKind::Release {
+            self.clocks.imply(warp, lanes);
+        }
+        self.clocks.fence(warp, lanes, kind, scope);
+    }
+
+    /// Lanes end.
+    pub fn exit(&mut self, warp: Warp, lanes: u32) {
+        self.clocks.imply(warp, lanes);
+        self.clocks.exit(warp, lanes);
+        if !self.clocks.ctas.contains_key(&warp.cta)
+            && let Some(scalars) = self.shared.get_mut(&warp.cta)
+        {
+            scalars.retain(|_, of| !(of.signal || of.found.is_empty() && of.open.is_empty()));
+            for scalar in scalars.values_mut() {
+                scalar.groups = Default::default();
+            }
+        }
+    }
+
+    /// Bytes of global memory are handed out by an allocator.
+    pub fn allocated(&mut self, address: u64, bytes: u64) {
+        let first = Place::Global(address).key();
+        let end = first.saturating_add(bytes);
+        for (&(key, _), scalar) in &mut self.global {
+            if (first..end).contains(&key) {
+                scalar.groups = Default::default();
+                scalar.open.clear();
+            }
+        }
+        self.clocks.allocated(address, bytes);
+    }
+
+    /// Lanes access memory. `main` and `luck` have not been told yet.
+    pub fn access(
+        &mut self,
+        (main, luck): (&Engine, &Luck),
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        of: Use,
+        places: impl Fn(u32) -> Place,
+    ) {
+        let Some(scope) = access.order.scope() else {
+            if access.kind == Kind::Store && self.clocks.releases.len() > 0 {
+                for lane in each(lanes) {
+                    let bytes = access.bytes * access.elements;
+                    self.clocks.releases.weak_write(places(lane).key(), bytes);
+                }
+            }
+            return;
+        };
+        self.clocks.enter(warp);
+        let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
+        if releases {
+            self.clocks.imply(warp, lanes);
+        }
+        let signal = of.waits || !matches!(access.order, Order::Relaxed(_));
+        for lane in each(lanes) {
+            let me = warp.lane(lane);
+            for element in 0..access.elements {
+                let key = places(lane).key() + u64::from(element * access.bytes);
+                if !of.known {
+                    self.look((main, luck), (me, scope), access, key, signal);
+                }
+                self.clocks.synchronise(me, access, key);
+            }
+        }
+        self.clocks.classify(warp);
+    }
+
+    /// What was found, once the launch is over.
+    pub fn finish(self, luck: &Luck) -> Vec<Unordered> {
+        let shape = self.clocks.shape;
+        let shared = self.shared.into_values().flatten();
+        let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        let mut found = Vec::new();
+        for ((key, _), scalar) in all {
+            if scalar.signal || luck.is_lock(Place::of(key)) {
+                continue;
+            }
+            for of in scalar.found {
+                let locks = &of.lucky.locks;
+                if !of.ordered || common(luck, locks).next().is_some() {
+                    found.push(of);
+                }
+            }
+            for race in scalar.open {
+                let locks = luck.locks_then(&race);
+                let faulty = common(luck, &locks).all(|held| !is_fenced(&shape, &race, held));
+                if faulty && common(luck, &locks).next().is_some() {
+                    found.push(Unordered {
+                        lucky: Lucky { race, locks },
+                        cause: None,
+                        count: 1,
+                        ordered: true,
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Compares an access to a scalar with earlier ones, and remembers it.
+    fn look(
+        &mut self,
+        (main, luck): (&Engine, &Luck),
+        (me, scope): (Thread, Scope),
+        access: &Access,
+        key: u64,
+        signal: bool,
+    ) {
+        let scalars = match Place::of(key) {
+            Place::Global(_) => &mut self.global,
+            Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
+        };
+        let scalar = scalars.entry((key, access.bytes)).or_default();
+        if scalar.signal || signal {
+            if !scalar.signal {
+                *scalar = Scalar {
+                    signal: true,
+                    ..Scalar::default()
+                };
+            }
+            return;
+        }
+        let class = match access.kind {
+            Kind::Load => 0,
+            Kind::Store => 1,
+            Kind::Rmw | Kind::Reduction => 2,
+        };
+        // Loads against stores and atomics, stores against all, atomics against plain accesses.
+        let against: &[usize] = [&[1, 2][..], &[0, 1, 2], &[0, 1]][class];
+        // What an atomic of the same thread has found there is before it, and no accident: the last
+        // one to be counted resets the counter.
+        let own = scalar.groups[2]
+            .iter()
+            .filter(|group| group.warp.warp() == me.warp() && group.lanes >> me.lane & 1 == 1);
+        let counted = own.map(|group| group.turn).max().unwrap_or(0);
+        let held = luck.holds(me);
+        let clocks = &mut self.clocks;
+        let mut learned = false;
+        for &other in against {
+            for at in 0..scalar.groups[other].len() {
+                let group = scalar.groups[other][at];
+                let them = group.warp.warp();
+                let others = group.lanes & !(u32::from(them == me.warp()) << me.lane);
+                let counted_it = class == 1 && other == 2 && group.turn < counted;
+                let other_side = (them.lane(others.trailing_zeros() % LANES), group.scope);
+                if others == 0 || counted_it || !clocks.shape.mutual(other_side, (me, scope)) {
+                    continue;
+                }
+                let mut behind = clocks.behind(me, &group, others);
+                if behind != 0 && !learned {
+                    learned = true;
+                    clocks.imply(me.warp(), 1 << me.lane);
+                    behind = clocks.behind(me, &group, others);
+                }
+                let race = race(
+                    (me, access),
+                    (&group, if behind == 0 { others } else { behind }),
+                    key,
+                );
+                if held && group.held {
+                    let locks = luck.locks_of(&race);
+                    let mut both = common(luck, &locks).map(|[before, now]| {
+                        covers(&clocks.shape, &race, before, true)
+                            && covers(&clocks.shape, &race, now, false)
+                    });
+                    let fenced = both.next().map(|first| first || both.any(|fenced| fenced));
+                    drop(both);
+                    if let Some(fenced) = fenced {
+                        match fenced {
+                            // How the section under way ends is not known yet.
+                            true => scalar.wait_for(race),
+                            false => scalar.keep(Lucky { race, locks }, behind == 0, || None),
+                        }
+                        continue;
+                    }
+                }
+                if behind != 0 {
+                    let locks = luck.locks_of(&race);
+                    scalar.keep(Lucky { race, locks }, false, || {
+                        let said = main.cause(&race).filter(|said| *said == Cause::NoRelease);
+                        clocks.cause(&race).or(said)
+                    });
+                }
+            }
+        }
+        scalar.turns += u64::from(class == 2);
+        let group = Group {
+            turn: scalar.turns,
+            warp: Id::of(me.warp()),
+            lanes: 1 << me.lane,
+            time: clocks.own(me),
+            site: access.site,
+            scope,
+            held,
+        };
+        if class == 1 && scalar.groups.iter().map(Vec::len).sum::<usize>() > MANY {
+            for groups in &mut scalar.groups {
+                groups.retain(|old| old.held || clocks.behind(me, old, old.lanes) != 0);
+            }
+        }
+        remember(&mut scalar.groups[class], group);
+    }
+}
+
+impl Scalar {
+    /// Enters a conflict, once per pair of sites.
+    fn keep(&mut self, lucky: Lucky, ordered: bool, cause: impl FnOnce() -> Option<Cause>) {
+        let sites = |race: &Race| {
+            let (a, b) = (race.earlier.site, race.later.site);
+            (a.min(b), a.max(b))
+        };
+        let key = sites(&lucky.race);
+        match self
+            .found
+            .iter_mut()
+            .find(|old| sites(&old.lucky.race) == key)
+        {
+            Some(old) => old.count += 1,
+            None => self.found.push(Unordered {
+                lucky,
+                cause: cause(),
+                count: 1,
+                ordered,
+            }),
+        }
+    }
+
+    /// Keeps the last pair of accesses of two sites under one lock.
+    fn wait_for(&mut self, race: Race) {
+        let sites = |race: &Race| (race.earlier.site, race.later.site, race.later.thread);
+        self.open.retain(|old| sites(old) != sites(&race));
+        self.open.push(race);
+        if self.open.len() > MOST {
+            self.open.remove(0);
+        }
+    }
+}
+
+/// Adds lanes, to a group that says the same of others; they leave the group of an earlier time.
+fn remember(groups: &mut Vec<Group>, new: Group) {
+    let same = |old: &Group| {
+        (old.warp, old.site, old.held, old.scope) == (new.warp, new.site, new.held, new.scope)
+    };
+    let mut joined = false;
+    let mut emptied = false;
+    for old in groups.iter_mut().filter(|old| same(old)) {
+        if old.time == new.time {
+            old.lanes |= new.lanes;
+            old.turn = new.turn;
+            joined = true;
+        } else {
+            old.lanes &= !new.lanes;
+            emptied |= old.lanes == 0;
+        }
+    }
+    if emptied {
+        groups.retain(|old| old.lanes != 0);
+    }
+    if !joined {
+        if groups.len() >= MOST {
+            groups.remove(0);
+        }
+        groups.push(new);
+    }
+}
+
+fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64) -> Race {
+    let bytes = ((1_u32 << access.bytes.min(WORD as u32)) - 1) << (key % WORD);
+    Race {
+        later: Side {
+            thread: me,
+            site: access.site,
+        },
+        earlier: Side {
+            thread: group.warp.lane_of(lanes),
+            site: group.site,
+        },
+        place: Place::of(key / WORD * WORD),
+        rule: Rule::Strong,
+        time: group.time,
+        bytes: bytes as u8,
+        lanes,
+        made: Made::default(),
+    }
+}
+
+/// What both sides held of a lock, for each lock that both did.
+fn common<'a>(
+    luck: &'a Luck,
+    [before, now]: &'a [Vec<Held>; 2],
+) -> impl Iterator<Item = [&'a Held; 2]> {
+    let is_lock = |held: &&Held| luck.is_lock(held.lock);
+    before.iter().filter(is_lock).filter_map(|held| {
+        let other = now.iter().find(|other| other.lock == held.lock)?;
+        Some([held, other])
+    })
+}
+
+/// True when both critical sections have their fences.
+fn is_fenced(shape: &Shape, race: &Race, [before, now]: [&Held; 2]) -> bool {
+    covers(shape, race, before, true) && covers(shape, race, now, true)
+}
+
+/// True when a critical section has been entered, and if `whole` left, in a scope that has both
+/// threads.
+fn covers(shape: &Shape, race: &Race, held: &Held, whole: bool) -> bool {
+    let (a, b) = (race.earlier.thread, race.later.thread);
+    let wide = |scope: Option<Scope>| scope.is_some_and(|scope| shape.includes(scope, a, b));
+    wide(Some(held.scope)) && wide(held.entry) && (!whole || wide(held.exit))
+}
+
+impl Engine {
+    /// The lanes of a group that a thread does not come after.
+    fn behind(&self, me: Thread, group: &Group, lanes: u32) -> u32 {
+        let lanes_of = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        let Some(mine) = lanes_of else {
+            return lanes;
+        };
+        let times = &mine.view(me.lane).times;
+        let behind = times.unordered(me.warp(), group.warp.warp(), lanes, group.time) & lanes;
+        match group.warp.warp() == me.warp() {
+            true => behind & !(1 << me.lane),
+            false => behind,
+        }
+    }
+
+    /// A thread's own time.
+    fn own(&self, me: Thread) -> Time {
+        let lanes = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        lanes.map_or(0, |lanes| lanes.view(me.lane).times.own)
+    }
+}

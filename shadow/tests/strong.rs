@@ -1,0 +1,172 @@
+//! Unordered strong conflicts do not depend on who came first.
+
+use shadow::hb::{
+    Access, Engine, FenceKind, Kind, Luck, Order, Place, Scope, Shape, Strong, Swap, Use, Warp,
+};
+
+const LOCK: Place = Place::Global(64);
+const DATA: Place = Place::Global(128);
+const FLAG: Place = Place::Global(192);
+
+struct Run {
+    engine: Engine,
+    luck: Luck,
+    strong: Strong,
+}
+
+impl Run {
+    fn new() -> Self {
+        let shape = Shape::new([4, 1, 1], 1);
+        Self {
+            engine: Engine::new(shape),
+            luck: Luck::default(),
+            strong: Strong::new(shape),
+        }
+    }
+
+    /// A volatile access of the only thread of a CTA; its site is its CTA's number.
+    fn access(&mut self, cta: u64, kind: Kind, place: Place, waits: bool) {
+        let warp = Warp { cta, warp: 0 };
+        let access = access(cta, kind);
+        let of = Use {
+            waits,
+            known: false,
+        };
+        let both = (&self.engine, &self.luck);
+        self.strong.access(both, (warp, 1), &access, of, |_| place);
+        self.engine.access(warp, 1, &access, |_| place, |_| ());
+        let both = &mut self.engine;
+        self.luck
+            .access(both, (warp, 1), &access, |_| place, |_| ());
+    }
+
+    fn fence(&mut self, cta: u64, scope: Scope) {
+        let warp = Warp { cta, warp: 0 };
+        self.engine.fence(warp, 1, FenceKind::Sc, scope);
+        self.strong.fence(warp, 1, FenceKind::Sc, scope);
+        self.luck.fence(warp, 1, FenceKind::Sc, scope);
+    }
+
+    /// Takes the lock or gives it back.
+    fn swap(&mut self, cta: u64, new: u64) {
+        let warp = Warp { cta, warp: 0 };
+        let access = access(cta, Kind::Rmw);
+        let both = (&self.engine, &self.luck);
+        self.strong
+            .access(both, (warp, 1), &access, Use::default(), |_| LOCK);
+        self.engine.access(warp, 1, &access, |_| LOCK, |_| ());
+        let swap = Swap {
+            compare: None,
+            new,
+            old: 1 - new,
+        };
+        self.luck.swap(
+            &mut self.engine,
+            (warp, 1),
+            &access,
+            |_| LOCK,
+            |_| swap,
+            |_| (),
+        );
+    }
+
+    /// A critical section that writes the data, with or without its two fences.
+    fn section(&mut self, cta: u64, [enter, leave]: [bool; 2]) {
+        self.swap(cta, 1);
+        if enter {
+            self.fence(cta, Scope::Gpu);
+        }
+        self.access(cta, Kind::Store, DATA, false);
+        if leave {
+            self.fence(cta, Scope::Gpu);
+        }
+        self.swap(cta, 0);
+    }
+
+    fn found(self) -> usize {
+        self.strong.finish(&self.luck).len()
+    }
+}
+
+fn access(cta: u64, kind: Kind) -> Access {
+    Access {
+        kind,
+        order: Order::Relaxed(Scope::Sys),
+        bytes: 4,
+        elements: 1,
+        site: u32::try_from(cta).unwrap(),
+    }
+}
+
+#[test]
+fn a_missing_fence_of_a_lock_shows_whoever_comes_first() {
+    for fences in [[true, true], [false, true], [true, false], [false, false]] {
+        for faulty_first in [false, true] {
+            let mut run = Run::new();
+            let sections = [fences, [true, true]];
+            let order = if faulty_first { [0, 1] } else { [1, 0] };
+            for at in order {
+                run.section(at as u64, sections[at]);
+            }
+            let expected = usize::from(fences != [true, true]);
+            assert_eq!(run.found(), expected, "{fences:?}, {faulty_first}");
+        }
+    }
+}
+
+/// CTA 0 writes the data and sets the flag, CTA 1 waits for it and reads.
+fn hand_over(release: Option<Scope>, acquire: Option<Scope>, waits: bool) -> usize {
+    let mut run = Run::new();
+    run.access(0, Kind::Store, DATA, false);
+    if let Some(scope) = release {
+        run.fence(0, scope);
+    }
+    run.access(0, Kind::Store, FLAG, false);
+    run.access(1, Kind::Load, FLAG, waits);
+    if let Some(scope) = acquire {
+        run.fence(1, scope);
+    }
+    run.access(1, Kind::Load, DATA, false);
+    run.found()
+}
+
+#[test]
+fn a_release_orders_and_its_observer_need_not_acquire_but_not_too_narrowly() {
+    let (wide, narrow) = (Some(Scope::Gpu), Some(Scope::Cta));
+    assert_eq!(hand_over(wide, wide, true), 0);
+    assert_eq!(hand_over(wide, None, true), 0);
+    assert_eq!(hand_over(None, wide, true), 1);
+    assert_eq!(hand_over(narrow, wide, true), 1);
+    assert_eq!(hand_over(wide, narrow, true), 1);
+}
+
+#[test]
+fn a_flag_that_nobody_waits_for_is_data() {
+    assert_eq!(hand_over(Some(Scope::Gpu), None, false), 1);
+}
+
+#[test]
+fn the_last_to_count_resets_the_counter() {
+    let mut run = Run::new();
+    for cta in 0..3 {
+        run.access(cta, Kind::Rmw, DATA, false);
+    }
+    run.access(2, Kind::Store, DATA, false);
+    assert_eq!(run.found(), 0);
+    // Who has counted before others may not.
+    let mut run = Run::new();
+    run.access(0, Kind::Rmw, DATA, false);
+    run.access(1, Kind::Rmw, DATA, false);
+    run.access(0, Kind::Store, DATA, false);
+    assert_eq!(run.found(), 1);
+}
+
+#[test]
+fn the_order_of_sequentially_consistent_fences_is_none() {
+    let mut run = Run::new();
+    run.access(0, Kind::Store, DATA, false);
+    run.fence(0, Scope::Gpu);
+    run.fence(1, Scope::Gpu);
+    run.access(1, Kind::Store, DATA, false);
+    assert_eq!(run.found(), 1);
+}
