@@ -21,6 +21,7 @@ use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::Scrutiny;
+use crate::repair::Repairs;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 use crate::told;
@@ -55,6 +56,19 @@ struct Module {
     named: HashMap<u32, u32>,
     /// Lines in the program's own PTX of the sites that the checks name.
     lines: HashMap<u32, u32>,
+    /// Its control flow, once it has had a race.
+    repairs: Option<Repairs>,
+}
+
+impl Module {
+    /// What would order the accesses on two lines of the program's own PTX.
+    fn repair(&mut self, lines: [u32; 2]) -> Option<log::Repair> {
+        let repairs = self.repairs.get_or_insert_with(|| match self.rewritten {
+            true => Repairs::new(&rewrite::erase(&self.text)),
+            false => Repairs::new(&self.text),
+        });
+        repairs.of(lines)
+    }
 }
 
 /// Checks the launches of one device.
@@ -310,10 +324,17 @@ impl Checker {
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let mut race = self.race(&launch, &begun, record, *count);
-            if let (Some(judged), Some(module)) = (&judged, self.modules.get(&launch.module)) {
+            if let Some(module) = self.modules.get_mut(&launch.module) {
                 let line = |site| module.lines.get(&site).copied().unwrap_or(0);
-                let lines = [race.previous_site, race.site].map(line);
-                told::values(&launch, judged, lines, &self.allocations, &mut race);
+                let mut lines = [race.previous_site, race.site].map(line);
+                let sites = [race.previous_site, race.site];
+                if let Some(judged) = &judged {
+                    told::values(&launch, judged, lines, &self.allocations, &mut race);
+                }
+                if [race.previous_site, race.site] != sites {
+                    lines.reverse();
+                }
+                race.repair = module.repair(lines);
             }
             self.write(Event::Race(Box::new(race)));
         }

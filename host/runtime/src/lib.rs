@@ -22,6 +22,7 @@ mod phases;
 mod place;
 pub mod progress;
 mod reference;
+mod repair;
 mod replay;
 pub mod report;
 pub mod session;

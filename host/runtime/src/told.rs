@@ -43,6 +43,7 @@ pub(crate) fn race(
         space,
         why: why(found.class, race.rule),
         cause: cause.map(|cause| missing(cause, indices)),
+        repair: None,
         locks: match found.locks.iter().all(Vec::is_empty) {
             true => Vec::new(),
             false => {

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use runtime::log::{
-    Allocation, Clocks, Counters, Event, Frame, Kernel, Launch, Level, Misuse, Module, Race, Site,
-    Thread, Value, Why, Work,
+    Allocation, Clocks, Counters, Event, Frame, Kernel, Launch, Level, Misuse, Module, Point, Race,
+    Repair, Site, Thread, Value, Why, Work,
 };
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
@@ -199,6 +199,115 @@ fn one_statement_that_races_with_itself_names_the_atomic() {
         "{text}"
     );
     assert_eq!(text.matches("x[0]++;").count(), 1, "one excerpt:\n{text}");
+}
+
+/// A log whose accesses stand at the given columns and are inlined by the given lines of the kernel.
+fn inlined(races: Vec<Event>, columns: [u32; 3], callers: [u32; 3]) -> Log {
+    let mut log = log(None, races);
+    for event in &mut log.events {
+        let Event::Module(module) = event else {
+            continue;
+        };
+        for ((site, column), caller) in module.sites.iter_mut().zip(columns).zip(callers) {
+            site.frames[0].line = 2;
+            site.frames[0].column = column;
+            site.frames[0].function = Some("_Z3putPi".into());
+            site.frames.push(Frame {
+                file: "count.cu".into(),
+                line: caller,
+                column: 1,
+                function: None,
+            });
+        }
+    }
+    log
+}
+
+#[test]
+fn one_line_inlined_at_several_places_is_one_entry() {
+    let (_folder, sources) = sources();
+    let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5; 3], [2, 3, 4]);
+    for event in &mut log.events {
+        if let Event::Module(module) = event {
+            module.sites[2].op = "store".into();
+        }
+    }
+    let report = Report::build(&[log], &context(), &sources);
+    assert_eq!(report.races.len(), 1);
+    assert_eq!(report.races[0].count, 7);
+}
+
+#[test]
+fn two_races_of_one_line_are_two_entries_with_ids_of_their_own() {
+    let (_folder, sources) = sources();
+    let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5, 5, 7], [2; 3]);
+    for event in &mut log.events {
+        if let Event::Module(module) = event {
+            module.sites[2].op = "store".into();
+        }
+    }
+    let report = Report::build(&[log], &context(), &sources);
+    assert_eq!(report.races.len(), 2);
+    assert_ne!(report.races[0].id, report.races[1].id);
+    assert_eq!(report.races[0].fingerprint, report.races[1].fingerprint);
+    assert_valid(&report);
+}
+
+#[test]
+fn long_chains_of_inlined_calls_are_shortened() {
+    let (_folder, sources) = sources();
+    let mut log = log(None, vec![race(1, 2, 3, 1)]);
+    for event in &mut log.events {
+        let Event::Module(module) = event else {
+            continue;
+        };
+        let inner = module.sites[1].frames[0].clone();
+        let frames = (1..=20).map(|line| Frame {
+            line,
+            ..inner.clone()
+        });
+        module.sites[1].frames = frames.collect();
+    }
+    let text = render(&Report::build(&[log], &context(), &sources), &sources);
+    assert!(
+        text.contains("count.cu:3 count <- 16 more <- count.cu:20 count"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
+    let (_folder, sources) = sources();
+    let at = |level, previous, site, later| {
+        let Event::Race(mut race) = race(1, previous, site, 1) else {
+            unreachable!("a race is one");
+        };
+        race.level = level;
+        race.repair = Some(Repair {
+            barriers: true,
+            connected: true,
+            points: vec![Point {
+                after: true,
+                later,
+                outside: None,
+            }],
+            ..Repair::default()
+        });
+        Event::Race(race)
+    };
+    let races = vec![at(Level::Warp, 2, 3, false), at(Level::Cta, 1, 2, true)];
+    let report = Report::build(&[log(None, races)], &context(), &sources);
+    let rules: Vec<&str> = report.races.iter().map(|race| race.rule.as_str()).collect();
+    assert_eq!(rules, ["CR002", "CR001"]);
+    let helps: Vec<&str> = report.races.iter().map(|race| race.help.as_str()).collect();
+    assert!(
+        helps[0].ends_with("put `__syncthreads()` after the statement at count.cu:2"),
+        "{helps:?}"
+    );
+    assert!(
+        helps[1].ends_with("put `__syncthreads()` after the write at count.cu:2"),
+        "{helps:?}"
+    );
 }
 
 #[test]

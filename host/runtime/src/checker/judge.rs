@@ -86,14 +86,20 @@ impl Checker {
     /// Writes down what the oracle has found.
     pub(super) fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
         self.name_sites(launch.module, judged.sites());
-        let Some(module) = self.modules.get(&launch.module) else {
+        let Some(module) = self.modules.get_mut(&launch.module) else {
             return;
         };
+        let mut repairs: Vec<Option<log::Repair>> = Vec::new();
+        for found in &judged.found {
+            let sides = [found.race.earlier.site, found.race.later.site];
+            repairs.push(module.repair(sides.map(|site| judged.line(site))));
+        }
         let named = &module.named;
-        let races = judged.found.iter().map(|found| {
+        let races = judged.found.iter().zip(repairs).map(|(found, repair)| {
             let race = told::race(launch, found, named, &self.allocations);
             log::Race {
                 decided: race.decided && judged.is_sure(found),
+                repair,
                 ..race
             }
         });

@@ -3,7 +3,7 @@
 use super::model::Access;
 use super::source::{Sources, extent};
 use super::words;
-use super::{locks, misuse, streams};
+use super::{locks, misuse, remedy, streams};
 use crate::log::{self, Cause, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
@@ -243,6 +243,21 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     if accesses.iter().any(initialises) {
         return "initialise the barrier before anybody uses it: put `__syncthreads()`, or `cluster.sync()` where other blocks of the cluster use it, between `init` and its first use".to_owned();
     }
+    if level == Level::Grid
+        && let Some(repair) = &race.repair
+        && let Some(frames) = &repair.relaxed_arrival
+    {
+        let at = frames.last().map_or_else(String::new, |frame| {
+            format!(" at {}:{}", sources.shown(&frame.file), frame.line)
+        });
+        let of_one = match race.space {
+            Space::Shared => "",
+            Space::Global => "if the two blocks belong to one cluster, ",
+        };
+        return format!(
+            "{of_one}the arrival at the cluster's barrier{at} is `.relaxed` and releases nothing: arrive with `barrier.cluster.arrive.release` (`cluster.sync()`, `cluster.barrier_arrive()`), or put `fence.acq_rel.cluster` ahead of it"
+        );
+    }
     if level == Level::Grid && race.space == Space::Shared {
         return "blocks of a cluster are ordered by the cluster's barrier (`cluster.sync()`, `barrier.cluster`) or by scopes that have both; put one between the two accesses".to_owned();
     }
@@ -264,28 +279,13 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     if strong {
         return "widen the scope: an atomic of block scope (`atomicAdd_block`, `thread_scope_block`) orders nothing between blocks; use the form without `_block`, or `thread_scope_device`".to_owned();
     }
-    if let Some(update) = update(accesses, sources) {
-        return format!("{place}; make it one operation: `{update}`");
-    }
-    if let Some(target) = written_back(accesses, sources) {
-        return format!(
-            "{place}; if this updates `{target}`, do it in one operation, such as `atomicAdd({}, …)`",
-            address(&target)
-        );
-    }
-    if accesses.iter().any(|access| access.atomic) {
-        return format!(
-            "{place}; the other side is atomic, and this one must be too (an atomic load or store, for example through `cuda::atomic_ref`)"
-        );
-    }
-    let separate = match level {
-        Level::Grid => {
-            "use an atomic, give each block its own part of the data, or split the kernel in two launches; `__syncthreads()` does not reach other blocks"
-        }
-        Level::Cta => "put `__syncthreads()` between the two accesses, or use an atomic",
-        Level::Warp => "put `__syncwarp()` between the two accesses, or use an atomic",
-    };
-    format!("{place}; {separate}")
+    let written = update(accesses, sources).or_else(|| {
+        let target = written_back(accesses, sources)?;
+        let name = race.repair.as_ref()?.update.as_ref()?;
+        Some(format!("{name}({}, …)", address(&target)))
+    });
+    let remedy = remedy::choose(race, accesses, sources, written);
+    format!("{place}; {}", remedy.text())
 }
 
 /// The atomic call that does what a statement like `x[i] += y;` wants, when both sides stand in it.
@@ -314,19 +314,28 @@ fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
         ("^=", "atomicXor"),
     ] {
         if let Some((target, value)) = statement.split_once(operator) {
-            return Some(format!("{function}({}, {})", address(target), value.trim()));
+            let value = value.trim();
+            // Longer text is more likely several statements than a value.
+            let simple = is_simple(target) && !value.contains([';', '=', '?', '{']);
+            return simple.then(|| format!("{function}({}, {value})", address(target)));
         }
     }
     let stepped = |sign: &str| {
         statement
             .strip_suffix(sign)
             .or_else(|| statement.strip_prefix(sign))
-            .filter(|target| !target.contains(['=', ',', ';']))
+            .filter(|target| is_simple(target))
     };
     if let Some(target) = stepped("++") {
         return Some(format!("atomicAdd({}, 1)", address(target)));
     }
     stepped("--").map(|target| format!("atomicSub({}, 1)", address(target)))
+}
+
+/// Whether a text is one expression that names memory, and nothing besides.
+fn is_simple(target: &str) -> bool {
+    let target = target.trim();
+    extent(target, 1, 1, false).is_some_and(|range| range == (0..target.len()))
 }
 
 /// What an expression's address is called.
@@ -459,7 +468,11 @@ mod tests {
                 .2
                 .contains("does not reach other blocks")
         );
-        assert!(of(Level::Grid, "atom", "weak").2.contains("must be too"));
+        assert!(
+            of(Level::Grid, "atom", "weak")
+                .2
+                .contains("make the other atomic too")
+        );
         assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
         let undecided = advise(
             &log::Race::default(),

@@ -12,6 +12,7 @@ use super::model::{
 };
 use super::side::{Side, access, came, frames, side};
 use super::source::Sources;
+use super::words::put_in;
 use super::{fingerprint, incomplete, locks, misuse, streams, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
@@ -90,8 +91,15 @@ struct Builder<'a> {
     races: HashMap<Pair, (usize, Rank)>,
 }
 
-/// The places of a race, and whether it is one between streams: what orders the one orders not the other.
-type Pair = ([Side; 2], bool);
+/// What is one entry of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Pair {
+    /// Two places in the source, whatever has called the functions they stand in.
+    Places([Side; 2]),
+    /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
+    /// orders all of their accesses.
+    Operations([String; 2]),
+}
 
 /// How much a witness says: whether it is certain, how far apart its threads are, and whether it
 /// shows more than one value.
@@ -359,9 +367,7 @@ impl<'a> Builder<'a> {
             self.report.notes.push(text.to_owned());
             return;
         };
-        let mut sides = [first, second].map(|(site, module)| side(site, said.origin(module)));
-        sides.sort();
-        let key = (sides, race.why == log::Why::Streams);
+        let key = pair(race, [first, second], said);
         let known = self.races.get(&key).copied();
         let rank = (race.decided, reach(race.level), !race.same_value);
         let index = match known {
@@ -507,8 +513,11 @@ impl<'a> Builder<'a> {
             race.level = Level::Warning;
             race.message += ", but have always written the same value";
         }
-        // Certain ones first, then what was seen first.
-        report.races.sort_by_key(|race| race.level);
+        // Certain ones first, then the one to repair first, then what was seen first.
+        report
+            .races
+            .sort_by_key(|race| (race.level, order(&race.rule)));
+        distinguish(&mut report.races);
         report.schema_version = SCHEMA_VERSION.to_owned();
         report.tool.name = "cudarun-check".to_owned();
         report.tool.version.clone_from(&context.version);
@@ -552,6 +561,33 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
+/// many others, a missing barrier of the block comes before what happens within a warp, and an order
+/// that only this run has had comes last.
+fn order(rule: &str) -> u32 {
+    match rule {
+        misuse::RULE => 0,
+        "CR002" | "CR003" | "CR005" | "CR006" | "CR014" => 1,
+        "CR001" => 2,
+        locks::STRONG => 3,
+        locks::LUCK => 4,
+        _ => 1,
+    }
+}
+
+/// Gives races an id of their own where lines of the same text have given them the same.
+fn distinguish(races: &mut [Race]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for race in races {
+        let count = seen.entry(race.id.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            let number = *count;
+            put_in(&mut race.id, format_args!(".{number}"));
+        }
+    }
+}
+
 /// A launch as reports name it.
 pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
     KernelLaunch {
@@ -581,6 +617,22 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
 fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
     let ty = site.ty.clone();
     (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
+}
+
+/// What entry of the report a race belongs to.
+fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
+    if race.why == log::Why::Streams {
+        let mut operations = [0, 1].map(|n: usize| {
+            let launch = race.work.get(n).and_then(|work| work.launch);
+            let kernel = launch.and_then(|number| said.launches.get(&number));
+            kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
+        });
+        operations.sort();
+        return Pair::Operations(operations);
+    }
+    let mut sides = sites.map(|(site, module)| side(site, said.origin(module)));
+    sides.sort();
+    Pair::Places(sides)
 }
 
 /// How far apart threads are.

@@ -264,6 +264,9 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// Frames of a chain of inlined calls that are shown at its inner end.
+const INNER: usize = 3;
+
 fn chain(frames: &[FrameAt]) -> String {
     let part = |frame: &FrameAt| {
         format!(
@@ -273,7 +276,17 @@ fn chain(frames: &[FrameAt]) -> String {
             function::base(&frame.function)
         )
     };
-    frames.iter().map(part).collect::<Vec<_>>().join(" <- ")
+    let parts = |frames: &[FrameAt]| frames.iter().map(part).collect::<Vec<_>>().join(" <- ");
+    match frames {
+        // Chains of library code are long; where they begin and end says enough.
+        [_, .., last] if frames.len() > INNER + 2 => format!(
+            "{} <- {} more <- {}",
+            parts(&frames[..INNER]),
+            frames.len() - INNER - 1,
+            part(last)
+        ),
+        _ => parts(frames),
+    }
 }
 
 fn address(at: &Address, space: &str) -> String {

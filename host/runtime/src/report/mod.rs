@@ -14,6 +14,7 @@ mod latency;
 mod locks;
 mod misuse;
 pub mod model;
+mod remedy;
 mod side;
 pub mod source;
 mod streams;

@@ -430,9 +430,14 @@ impl Access {
     /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
     /// inside `atomicAdd_block` would not tell the user which of his lines it is.
     pub fn shown(&self) -> Option<&FrameAt> {
-        let own = |frame: &&FrameAt| !in_toolkit(std::path::Path::new(&frame.file));
-        self.frames.iter().find(own).or(self.frames.first())
+        shown(&self.frames)
     }
+}
+
+/// The frame to show of several, innermost first; see [`Access::shown`].
+pub(super) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
+    let own = |frame: &&FrameAt| !in_toolkit(std::path::Path::new(&frame.file));
+    frames.iter().find(own).or(frames.first())
 }
 
 /// Whether a file lies in a folder of headers that holds the CUDA runtime's.

@@ -10,27 +10,27 @@ use crate::names::{self, demangle};
 pub(super) struct Side {
     op: String,
     function: String,
-    /// File, line and column of every frame; or the module and the line in it.
-    place: Vec<(String, u32, u32)>,
+    /// File, line and column that reports show; or the module and the line in it.
+    place: (String, u32, u32),
 }
 
 /// The identity of a site in the module that came from `origin`.
 pub(super) fn side(site: &log::Site, origin: &str) -> Side {
-    let place = match site.frames[..] {
-        [] => vec![(origin.to_owned(), site.ptx_line, 0)],
-        _ => site
-            .frames
-            .iter()
-            .map(|frame| (frame.file.clone(), frame.line, frame.column))
-            .collect(),
+    let frames = frames(&site.frames, &site.function);
+    // A source line that is inlined at several places is one place.
+    let (place, function) = match super::model::shown(&frames) {
+        None => ((origin.to_owned(), site.ptx_line, 0), &site.function),
+        Some(frame) => (
+            (frame.file.clone(), frame.line, frame.column),
+            &frame.function,
+        ),
     };
-    let demangled = demangle(&site.function);
     Side {
         op: site.op.clone(),
         // With lines known, instantiations of one template are one place.
         function: match site.frames[..] {
-            [] => site.function.clone(),
-            _ => function::base(&demangled).to_owned(),
+            [] => function.clone(),
+            _ => function::base(function).to_owned(),
         },
         place,
     }
