@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use shadow::hb::{Access, Kind, Order, Place};
 
-use super::order::{Run, Set};
+use super::order::Run;
 use super::{Launch, Verdict, What, atomic, byte, writes};
 
 /// Judges all pairs.
@@ -88,17 +88,16 @@ fn pair(
     };
     // Observation comes first, then base causality.
     let mut through = observers.get(&a).into_iter().flatten();
-    let caused = |order: &[Set]| order[b].has(a);
     if !moral {
-        let observed = through.any(|&reader| reader != b && run.base[b].has(reader));
-        if !caused(&run.base) && !observed {
+        let observed = through.any(|&reader| reader != b && run.before(b).has(reader));
+        if !run.before(b).has(a) && !observed {
             verdict.races.insert(at);
         }
         return;
     }
     // A side that is neither an atomic nor a signal.
     let plain = |access: &Access| !atomic(access.kind);
-    if (plain(&one) || plain(&other)) && !communicates && !caused(&run.lenient) {
+    if (plain(&one) || plain(&other)) && !communicates && !run.before_lenient(b).has(a) {
         verdict.strong.insert(at);
         let lines = (first.line.min(second.line), first.line.max(second.line));
         verdict.strong_lines.insert(lines);

@@ -40,9 +40,12 @@ impl Set {
 pub(super) struct Run {
     pub(super) nodes: Vec<Node>,
     /// What comes before a node, with itself, where acquiring takes an acquire pattern.
-    pub(super) base: Vec<Set>,
+    base: Vec<Set>,
     /// The same where every strong read acquires what it observes, in its own scope.
-    pub(super) lenient: Vec<Set>,
+    lenient: Vec<Set>,
+    /// Both for reads that acquire, before they do: such a read may as well have come earlier, so that
+    /// what it acquires orders what follows it, and not itself (docs/verdicts.md).
+    prior: HashMap<usize, [Set; 2]>,
     /// Strong writes that precede a strong read or an atomic in observation order.
     pub(super) observed: HashMap<usize, Vec<usize>>,
     /// The last node of a thread.
@@ -69,6 +72,20 @@ impl Run {
             run.event(launch, event)?;
         }
         Some(run)
+    }
+
+    /// What comes before an access, itself included.
+    pub(super) fn before(&self, node: usize) -> &Set {
+        self.prior
+            .get(&node)
+            .map_or(&self.base[node], |[base, _]| base)
+    }
+
+    /// Likewise, where every strong read acquires.
+    pub(super) fn before_lenient(&self, node: usize) -> &Set {
+        self.prior
+            .get(&node)
+            .map_or(&self.lenient[node], |[_, lenient]| lenient)
     }
 
     /// Adds a node behind its thread's last one.
@@ -204,6 +221,8 @@ impl Run {
                     acquires
                         && matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
                 }));
+                let prior = [&self.base, &self.lenient].map(|sets| sets[node].clone());
+                self.prior.insert(node, prior);
                 self.acquire(launch, &reads, (thread, scope), !acquires);
             }
         }

@@ -91,6 +91,16 @@ pub(super) fn messages(seed: u64) -> Kernel {
     for _ in 0..1 + maker.random.below(2) {
         maker.message(&kernel, &mut steps);
     }
+    // Every flag is set at last, and whoever waits for it sees that.
+    let all = steps.iter_mut().filter_map(|step| match step {
+        Step::Acts { acts, .. } => Some(acts),
+        _ => None,
+    });
+    for act in all.flatten() {
+        if let Act::Poll { tries, .. } = act {
+            *tries = 1_000_000;
+        }
+    }
     kernel.steps = steps;
     kernel
 }
