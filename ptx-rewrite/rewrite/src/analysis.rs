@@ -19,6 +19,9 @@ const PARAM_LIMIT: u32 = 4096;
 /// Largest kernel parameter block from PTX 8.1 on.
 const PARAM_LIMIT_LARGE: u32 = 32764;
 
+/// What the user should know of a kernel that should keep a journal and does not.
+const WITHOUT_JOURNAL: &str = "what orders threads beyond barriers, since the kernel keeps no journal: it, or a kernel that shares functions with it, calls through pointers, calls what is left unchecked, or does what no journal records";
+
 /// Accesses that are not checked, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
@@ -208,10 +211,13 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         }
     }
 
-    // Nobody passes state to what is left alone, nor journals to what it calls.
-    let all = fixed.is_empty() && entries.iter().all(|entry| why_not(entry).is_none());
-    if config.journal && all {
-        plan.journaled = journaled(&graph, &facts, &groups);
+    if config.journal {
+        // Nobody passes state to what is left alone, nor journals to what it calls.
+        let refused = entries.iter().filter(|entry| why_not(entry).is_some());
+        let refused = refused.map(|entry| entry.name.as_str());
+        let roots = fixed.keys().copied().chain(refused);
+        let stateless = roots.flat_map(|name| graph.reachable(name)).collect();
+        plan.journaled = journaled(&graph, &facts, &groups, &stateless);
         let mut journaled = plan.journaled.iter();
         plan.journals_strong = journaled.any(|name| facts.get(&**name).is_some_and(|f| f.strong));
     }
@@ -234,6 +240,10 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         info.stack_unknown = !graph.reachable(&entry.name).is_disjoint(&deep);
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
+        let ordered = info.release_capable || info.beyond_cells;
+        if config.journal && ordered && info.instrumented && !journaled {
+            info.not_understood.push(WITHOUT_JOURNAL.to_owned());
+        }
         let known = granules.get(entry.name.as_str());
         let [global, shared, none, own] = known.copied().unwrap_or([2, 2, 1, 1]);
         let granules = Granules {
@@ -279,11 +289,13 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
 }
 
 /// The functions that keep a journal: those of kernels whose order the cells do not follow, and
-/// of kernels that share functions with these, unless one of them does what no journal tells.
+/// of kernels that share functions with these, unless one of them does what no journal tells, or can
+/// reach a function that may run without a journal's state.
 fn journaled(
     graph: &CallGraph<'_>,
     facts: &BTreeMap<&str, Facts>,
     groups: &[(&Function, BTreeSet<&str>)],
+    stateless: &BTreeSet<&str>,
 ) -> BTreeSet<String> {
     let mut connected: Vec<BTreeSet<&str>> = Vec::new();
     for (_, reached) in groups {
@@ -307,6 +319,9 @@ fn journaled(
                 return false;
             }
             let called = graph.reachable(name);
+            if !called.is_disjoint(stateless) {
+                return false;
+            }
             for facts in called.iter().filter_map(|name| facts.get(name)) {
                 if facts.beyond_journal {
                     return false;

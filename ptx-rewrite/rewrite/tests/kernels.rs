@@ -562,3 +562,54 @@ fn one_write_that_is_not_known_spoils_all_loads() {
     let known = pointers(&format!("{load} {shared}")).unwrap();
     assert_eq!((known.loads, known.writes), (vec![0b001], vec![]));
 }
+
+/// The kernels of a module that keep a journal, by name.
+fn journaled(body: &str) -> Vec<String> {
+    let config = Config {
+        journal: true,
+        ..Config::default()
+    };
+    let all = rewritten_with(body, &config).kernels;
+    for kernel in all.iter().filter(|kernel| kernel.instrumented) {
+        // One that has none says so.
+        let said = kernel.not_understood.iter();
+        let said = said
+            .filter(|line| line.contains("keeps no journal"))
+            .count();
+        assert_eq!(said, usize::from(!kernel.journaled), "{kernel:?}");
+    }
+    let those = all.into_iter().filter(|kernel| kernel.journaled);
+    those.map(|kernel| kernel.name).collect()
+}
+
+#[test]
+fn a_journal_is_lost_by_those_alone_who_reach_what_keeps_none() {
+    let fence = "fence.acq_rel.gpu; st.global.u32 [%a], %v;";
+    let registers = ".reg .u64 %a, %f; .reg .u32 %v;";
+    let entry = |name: &str, body: &str| {
+        format!(".entry {name}(.param .u64 a) {{ {registers} {fence} {body} ret; }}\n")
+    };
+    let function = |name: &str, body: &str| format!(".func {name} {{ {registers} {body} ret; }}\n");
+    let pointer = "mov.u64 %f, taken; proto: .callprototype _ (); call %f, (), proto;";
+    let plain = entry("plain", "");
+    assert_eq!(journaled(&plain), ["plain"]);
+    // A kernel that calls through a pointer, and the function that it may call.
+    let taken = function("taken", "st.global.u32 [%a], %v;");
+    let beside = format!("{taken}{plain}{}", entry("calls", pointer));
+    assert_eq!(journaled(&beside), ["plain"]);
+    // A function that both the pointer's target and another kernel call.
+    let shared = function("shared", "st.global.u32 [%a], %v;");
+    let calls_shared = function("taken", "call shared;");
+    let both = format!(
+        "{shared}{calls_shared}{plain}{}{}",
+        entry("calls", pointer),
+        entry("shares", "call shared;")
+    );
+    assert_eq!(journaled(&both), ["plain"]);
+    // A kernel that has no room for the hidden parameter, and one that calls the same function.
+    let full = format!(
+        "{shared}{plain}.entry full(.param .align 8 .b8 a[4096]) {{ {registers} {fence} call shared; ret; }}\n{}",
+        entry("shares", "call shared;")
+    );
+    assert_eq!(journaled(&full), ["plain"]);
+}
