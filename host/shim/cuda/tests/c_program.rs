@@ -100,9 +100,13 @@ fn a_c_program_of_the_driver_api_runs() {
     let log = std::fs::read_dir(&logs)
         .expect("a folder")
         .flatten()
-        .next()
+        .map(|file| file.path())
+        .find(|path| {
+            path.extension()
+                .is_some_and(|end| end == runtime::log::EXTENSION)
+        })
         .expect("a log");
-    let events = runtime::log::read(&log.path()).expect("a readable log");
+    let events = runtime::log::read(&log).expect("a readable log");
     let launches = events.iter().filter_map(|event| match event {
         runtime::log::Event::Launch(launch) => Some(launch),
         _ => None,
