@@ -295,6 +295,7 @@ impl Checker {
         launch.sectors = outcome.sectors;
         launch.device_fences = outcome.device_fences;
         launch.error = outcome.error;
+        launch.invalid = outcome.invalid;
         launch.unsupported = outcome.unsupported;
         launch.deadlock = outcome.deadlock;
         launch.error_frames = outcome.error_frames;

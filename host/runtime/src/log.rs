@@ -181,6 +181,10 @@ pub struct Launch {
     pub shadow_bytes: u64,
     /// How it failed.
     pub error: Option<String>,
+    /// It has never begun, because it asks for what its kernel or the device does not allow, checked or not: the
+    /// program's own error, of which it knows.
+    #[serde(default)]
+    pub invalid: bool,
     /// It failed because the device lacks an instruction, which says nothing about the program.
     #[serde(default)]
     pub unsupported: bool,

@@ -1,20 +1,20 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
 mod hearing;
+mod journaled;
 mod mbarrier;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ptx::ast::Space;
-use ptx::isa::{BarrierKind, FenceSemantics, SyncOp};
+use ptx::isa::{FenceSemantics, SyncOp};
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Shape,
-    Strong, Swap, Thread, Time, Use, Warp,
+    Strong, Swap, Thread, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
-use crate::audit::Conflict;
 use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::heard::{Heard, Told};
@@ -99,49 +99,12 @@ impl Reference {
         }
     }
 
-    /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
-    pub(crate) fn keep_all(mut self) -> Self {
-        self.pairs.every = Some(Vec::new());
-        self.heard = Some(Vec::new());
-        self
-    }
-
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
     pub(crate) fn at_place(mut self, at: &At) -> Self {
         if at.may_overlap || self.instructions.lets_others_begin {
             self.follower = Some(Follower::new(at.is_early()));
         }
         self
-    }
-
-    /// It is told from a journal, which has no values of swaps: what is a lock is not known.
-    pub(crate) fn without_values(mut self) -> Self {
-        self.knows_swaps = false;
-        self
-    }
-
-    /// The races that [`Self::keep_all`] has kept.
-    pub(crate) fn every_race(&self) -> Vec<Conflict> {
-        let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
-        let thread = |of: Thread| of.warp * LANES + of.lane;
-        let all = self.pairs.every.iter().flatten();
-        all.map(|race| {
-            let (shared, address) = match race.place {
-                Place::Global(address) => (None, address),
-                Place::Shared { cta, offset } => (Some(cta), u64::from(offset)),
-            };
-            Conflict {
-                line: line(race.later.site),
-                earlier: line(race.earlier.site),
-                thread: thread(race.later.thread),
-                earlier_thread: Some(thread(race.earlier.thread)),
-                shared,
-                address,
-                possible: !self.overtaken.is_sure(&self.instructions, race),
-                why: told::why(Class::Race, race.rule),
-            }
-        })
-        .collect()
     }
 
     pub(crate) fn finish(mut self) -> Judged {
@@ -181,48 +144,6 @@ impl Reference {
     /// So many things were not told.
     pub(crate) fn miss(&mut self, count: u64) {
         self.pairs.dropped[0] += count;
-    }
-
-    /// What is told from here on happens at `now`; see [`Engine::at`].
-    pub(crate) fn at(&mut self, now: Time) {
-        self.with(|engine| engine.at(now));
-    }
-
-    /// An access by one lane.
-    pub(crate) fn told(&mut self, who: Executing, space: Space, address: u64) {
-        let kind = AccessKind::Load;
-        let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
-        self.access(who, kind, space, &[address; LANES as usize], bytes);
-    }
-
-    /// An access that one lane made at a time before; see [`Engine::earlier`].
-    pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
-        let place = match space {
-            Space::Global => Place::Global(address),
-            _ => self.shared(who, address),
-        };
-        let bytes = self.granules[usize::from(is_shared(place))];
-        let me = warp(who).lane(who.lanes.trailing_zeros());
-        if let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) {
-            let access = Access {
-                bytes,
-                elements: 1,
-                ..access
-            };
-            self.with(|engine| engine.earlier(me, time, &access, place));
-        }
-    }
-
-    /// Whether those who execute a barrier of their CTA wait there.
-    pub(crate) fn waits(&self, who: Executing) -> bool {
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
-        !matches!(
-            sync,
-            Some(SyncOp::CtaBarrier {
-                kind: BarrierKind::Arrive,
-                ..
-            })
-        )
     }
 
     fn with(&mut self, tell: impl Fn(&mut Engine)) {

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use driver::gpu::{Event, Gpu};
+use driver::sys::CUresult;
 
 use crate::checker::{Begun, Checker, Extent, ModuleKey, Outcome};
 use crate::reference::Reference;
@@ -23,6 +24,15 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the user should know who checks beside other processes.
 const SHARED: &str = "the device is shared by MPS: a kernel that fails ends the kernels of other clients as well, and where MPS limits a client's memory, the shadow memory is smaller";
+
+/// What the driver says of a launch that asks for what it cannot have, checked or not. Others may come of the checks,
+/// such as too many registers.
+const INVALID: [CUresult; 4] = [
+    CUresult::INVALID_VALUE,
+    CUresult::INVALID_HANDLE,
+    CUresult::INVALID_CONTEXT,
+    CUresult::INVALID_CLUSTER_SIZE,
+];
 
 /// Why the node of a graph is not checked.
 const NO_PLACE: &str = "too many nodes of graphs, or a graph that the device can launch";
@@ -60,7 +70,7 @@ struct Flight {
     /// Before them, behind them, and behind what they have found.
     events: [Event; 3],
     /// Why the driver has refused them.
-    refused: Option<String>,
+    refused: Option<CUresult>,
 }
 
 /// A place that the node of a graph has had.
@@ -160,7 +170,7 @@ impl Session {
     }
 
     /// The driver has been asked for the launch; `error` says why it refused.
-    pub fn launched(&mut self, ticket: Ticket, error: Option<String>) {
+    pub fn launched(&mut self, ticket: Ticket, error: Option<CUresult>) {
         let number = ticket.flight;
         let mut asked = self.asked.iter();
         let Some(index) = asked.position(|flight| Some(flight.number) == number) else {
@@ -550,7 +560,8 @@ impl Session {
         };
         // A graph's kernels get equal parts of its time.
         let is_refused = refused.is_some();
-        let error = refused.or(error);
+        let is_invalid = refused.is_some_and(|code| INVALID.contains(&code));
+        let error = refused.map(|code| code.to_string()).or(error);
         let seconds = match error {
             None => gpu.seconds(&before, &behind),
             Some(_) => None,
@@ -564,6 +575,7 @@ impl Session {
             let outcome = Outcome {
                 seconds,
                 refused: is_refused,
+                invalid: is_invalid,
                 error: error.clone(),
                 ..Outcome::default()
             };

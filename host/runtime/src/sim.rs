@@ -240,6 +240,7 @@ impl CheckedSim {
         let outcome = Outcome {
             seconds: None,
             refused: false,
+            invalid: matches!(result, Err(LaunchError::InvalidConfiguration(_))),
             warp_instructions: stats.warp_instructions,
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,

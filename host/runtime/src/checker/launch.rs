@@ -61,6 +61,8 @@ pub struct Outcome {
     pub error: Option<String>,
     /// It has never begun, so it has left nothing.
     pub refused: bool,
+    /// It has never begun, because it asks for what its kernel or the device does not allow, checked or not.
+    pub invalid: bool,
     /// It failed because the device lacks an instruction.
     pub unsupported: bool,
     /// It failed because all threads left waited for others.

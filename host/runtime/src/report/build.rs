@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use super::advice::advise;
+use super::entries::{Pair, Rank, distinguish, order, pair, reach};
 use super::latency::Latencies;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
     KernelLaunch, Level, LostEvents, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
     Value,
 };
-use super::side::{Side, access, came, frames, side};
+use super::side::{access, came, frames};
 use super::source::Sources;
-use super::words::put_in;
 use super::{fingerprint, incomplete, locks, misuse, streams, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
@@ -91,26 +91,12 @@ struct Builder<'a> {
     races: HashMap<Pair, (usize, Rank)>,
 }
 
-/// What is one entry of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Pair {
-    /// Two places in the source, whatever has called the functions they stand in.
-    Places([Side; 2]),
-    /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
-    /// orders all of their accesses.
-    Operations([String; 2]),
-}
-
-/// How much a witness says: whether it is certain, how far apart its threads are, and whether it
-/// shows more than one value.
-type Rank = (bool, u32, bool);
-
 /// What one log has said so far.
 #[derive(Default)]
-struct Said<'a> {
+pub(super) struct Said<'a> {
     modules: HashMap<u32, &'a log::Module>,
     sites: HashMap<u32, (&'a log::Site, u32)>,
-    launches: HashMap<u64, &'a log::Launch>,
+    pub(super) launches: HashMap<u64, &'a log::Launch>,
     seed: u64,
     /// Events of the log are lost.
     lacks: bool,
@@ -129,7 +115,7 @@ impl Said<'_> {
         }
     }
 
-    fn origin(&self, module: u32) -> &str {
+    pub(super) fn origin(&self, module: u32) -> &str {
         self.modules.get(&module).map_or("", |m| &m.origin)
     }
 }
@@ -299,10 +285,11 @@ impl<'a> Builder<'a> {
         let coverage = &mut self.report.coverage;
         coverage.launches.total += 1;
         // What the device could not run was not checked either.
-        let ran = !launch.unsupported && !launch.interrupted;
+        let ran = !launch.unsupported && !launch.interrupted && !launch.invalid;
         coverage.launches.checked += u64::from(launch.checked && ran);
         let failed = launch.error.as_ref().filter(|_| !launch.interrupted);
-        coverage.launches.failed += u64::from(failed.is_some());
+        coverage.launches.failed += u64::from(failed.is_some() && !launch.invalid);
+        coverage.launches.invalid += u64::from(launch.invalid);
         coverage.records.conflicts += launch.counters.conflicts;
         coverage.records.dropped += launch.counters.dropped;
         coverage.cells.evictions += launch.counters.evictions;
@@ -343,6 +330,7 @@ impl<'a> Builder<'a> {
         let failure = Failure {
             kernel: demangle(&launch.kernel),
             message: message.to_owned(),
+            invalid: launch.invalid,
             unsupported: launch.unsupported,
             deadlock: launch.deadlock,
             frames: frames(&launch.error_frames, &launch.kernel),
@@ -561,33 +549,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
-/// many others, a missing barrier of the block comes before what happens within a warp, and an order
-/// that only this run has had comes last.
-fn order(rule: &str) -> u32 {
-    match rule {
-        misuse::RULE => 0,
-        "CR002" | "CR003" | "CR005" | "CR006" | "CR014" => 1,
-        "CR001" => 2,
-        locks::STRONG => 3,
-        locks::LUCK => 4,
-        _ => 1,
-    }
-}
-
-/// Gives races an id of their own where lines of the same text have given them the same.
-fn distinguish(races: &mut [Race]) {
-    let mut seen: HashMap<String, u32> = HashMap::new();
-    for race in races {
-        let count = seen.entry(race.id.clone()).or_insert(0);
-        *count += 1;
-        if *count > 1 {
-            let number = *count;
-            put_in(&mut race.id, format_args!(".{number}"));
-        }
-    }
-}
-
 /// A launch as reports name it.
 pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
     KernelLaunch {
@@ -617,31 +578,6 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
 fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
     let ty = site.ty.clone();
     (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
-}
-
-/// What entry of the report a race belongs to.
-fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
-    if race.why == log::Why::Streams {
-        let mut operations = [0, 1].map(|n: usize| {
-            let launch = race.work.get(n).and_then(|work| work.launch);
-            let kernel = launch.and_then(|number| said.launches.get(&number));
-            kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
-        });
-        operations.sort();
-        return Pair::Operations(operations);
-    }
-    let mut sides = sites.map(|(site, module)| side(site, said.origin(module)));
-    sides.sort();
-    Pair::Places(sides)
-}
-
-/// How far apart threads are.
-fn reach(level: log::Level) -> u32 {
-    match level {
-        log::Level::Warp => 0,
-        log::Level::Cta => 1,
-        log::Level::Grid => 2,
-    }
 }
 
 fn host() -> String {

@@ -118,6 +118,9 @@ pub(super) fn coverage(report: &Report) -> String {
     if launches.failed > 0 {
         parts.push(format!("{} failed", counted(launches.failed, "launch")));
     }
+    if launches.invalid > 0 {
+        parts.push(format!("{} refused", counted(launches.invalid, "launch")));
+    }
     for lost in &coverage.lost {
         let events = counted(lost.events, "event");
         parts.push(format!("{events} lost ({})", lost.why));

@@ -39,9 +39,11 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         let launches = counted(coverage.incomplete.len() as u64, "launch");
         reasons.push(format!("{launches} had not ended"));
     }
+    // A launch that was refused for what it asked has run nothing, and the program knows.
+    let ran = failures.iter().filter(|failure| !failure.invalid);
     let of = |unsupported: bool| {
-        let those = failures
-            .iter()
+        let those = ran
+            .clone()
             .filter(|failure| failure.unsupported == unsupported);
         those.map(|failure| failure.count).sum::<u64>()
     };
@@ -63,14 +65,15 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
 /// What counts under `--strict` and `--require-coverage` only.
 fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) {
     let launches = coverage.launches;
-    let share = 100.0 * launches.checked as f64 / launches.total.max(1) as f64;
+    let ran = launches.total - launches.invalid;
+    let share = 100.0 * launches.checked as f64 / ran.max(1) as f64;
     if let Some(least) = context.require_coverage
         && share < least
     {
         reasons.push(format!(
             "{} of {} checked, {share:.1} %, and --require-coverage asks for {least} %",
             number(launches.checked),
-            counted(launches.total, "launch")
+            counted(ran, "launch")
         ));
     }
     if !context.strict {
@@ -133,6 +136,12 @@ mod tests {
         };
         let both = reasons(&checked(4, 4), &[failure(false), failure(true)], &context);
         assert_eq!(both.len(), 2, "{both:?}");
+        // A launch that was refused for what it asked has missed nothing.
+        let refused = Failure {
+            invalid: true,
+            ..failure(false)
+        };
+        assert!(reasons(&checked(4, 5), &[refused], &context).is_empty());
     }
 
     #[test]

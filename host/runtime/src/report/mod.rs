@@ -6,6 +6,7 @@
 mod advice;
 mod build;
 mod coverage;
+mod entries;
 mod excerpt;
 mod fingerprint;
 pub(crate) mod function;

@@ -229,6 +229,8 @@ pub struct Launches {
     pub checked: u64,
     /// Failed.
     pub failed: u64,
+    /// Never begun, for what they asked.
+    pub invalid: u64,
 }
 
 /// A launch that had not ended when its process did.
@@ -521,6 +523,9 @@ pub struct Failure {
     pub kernel: String,
     /// What happened, with PTX line and thread where known.
     pub message: String,
+    /// It asked for what its kernel or the device does not allow, so nothing of it has run; the program
+    /// knows from the call.
+    pub invalid: bool,
     /// The device lacks something; nothing is wrong with the program.
     pub unsupported: bool,
     /// All of its threads that had not ended waited for others: a synchronisation error, which

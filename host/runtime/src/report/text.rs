@@ -78,12 +78,16 @@ fn render_failure(failure: &Failure) -> String {
     let at = failure.frames.first().map_or(String::new(), |frame| {
         format!(" ({}:{})", frame.file, frame.line)
     });
+    let what = match failure.invalid {
+        true => "was refused",
+        false => "failed",
+    };
     let times = match failure.count {
         1 => String::new(),
         n => format!(" ({})", counted(n, "time")),
     };
     format!(
-        "{level}: a launch of {} failed{times}: {}{at}",
+        "{level}: a launch of {} {what}{times}: {}{at}",
         failure.kernel, failure.message
     )
 }

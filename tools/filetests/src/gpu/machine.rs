@@ -257,7 +257,7 @@ impl Machine {
             params.extend(parameter.to_le_bytes());
         }
         let asked = self.client.launch(loaded.function, &shape, &params);
-        session.launched(ticket, asked.err().map(|error| error.to_string()));
+        session.launched(ticket, asked.err());
         let ended = asked.and_then(|()| self.client.finish());
         ensure!(
             session.settle(PATIENCE),

@@ -389,7 +389,7 @@ pub(crate) unsafe fn cuGraphLaunch(
     // SAFETY: the caller keeps the conditions of the C function.
     let result = unsafe { real.cuGraphLaunch(exec, stream) };
     if let Some(Some(ticket)) = ticket {
-        let error = (result != CUresult::SUCCESS).then(|| result.to_string());
+        let error = (result != CUresult::SUCCESS).then_some(result);
         with_begun(|watch| {
             watch.session.launched(ticket, error);
             watch.wake();

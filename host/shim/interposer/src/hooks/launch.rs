@@ -341,7 +341,7 @@ pub(super) unsafe fn launch(
         });
     }
     if let Some(ticket) = ticket {
-        let error = (result != CUresult::SUCCESS).then(|| result.to_string());
+        let error = (result != CUresult::SUCCESS).then_some(result);
         with_begun(|watch| {
             watch.session.launched(ticket, error);
             watch.wake();

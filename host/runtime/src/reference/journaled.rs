@@ -1,0 +1,59 @@
+//! What a journal tells that an observer of the device does not: times, and accesses of before.
+
+use ptx::ast::Space;
+use ptx::isa::{BarrierKind, SyncOp};
+use shadow::hb::{Access, LANES, Place, Time};
+use simt::{AccessKind, Executing, Observer};
+
+use super::{Reference, warp};
+use crate::pairs::is_shared;
+
+impl Reference {
+    /// It is told from a journal, which has no values of swaps: what is a lock is not known.
+    pub(crate) fn without_values(mut self) -> Self {
+        self.knows_swaps = false;
+        self
+    }
+
+    /// What is told from here on happens at `now`; see [`Engine::at`].
+    pub(crate) fn at(&mut self, now: Time) {
+        self.with(|engine| engine.at(now));
+    }
+
+    /// An access by one lane.
+    pub(crate) fn told(&mut self, who: Executing, space: Space, address: u64) {
+        let kind = AccessKind::Load;
+        let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
+        self.access(who, kind, space, &[address; LANES as usize], bytes);
+    }
+
+    /// An access that one lane made at a time before; see [`Engine::earlier`].
+    pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
+        let place = match space {
+            Space::Global => Place::Global(address),
+            _ => self.shared(who, address),
+        };
+        let bytes = self.granules[usize::from(is_shared(place))];
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        if let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) {
+            let access = Access {
+                bytes,
+                elements: 1,
+                ..access
+            };
+            self.with(|engine| engine.earlier(me, time, &access, place));
+        }
+    }
+
+    /// Whether those who execute a barrier of their CTA wait there.
+    pub(crate) fn waits(&self, who: Executing) -> bool {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        !matches!(
+            sync,
+            Some(SyncOp::CtaBarrier {
+                kind: BarrierKind::Arrive,
+                ..
+            })
+        )
+    }
+}

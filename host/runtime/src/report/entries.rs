@@ -1,0 +1,76 @@
+//! Which races are one entry of the report, what the entries are called, and in which order they come.
+
+use std::collections::HashMap;
+
+use super::build::Said;
+use super::model::Race;
+use super::side::{Side, side};
+use super::words::put_in;
+use super::{locks, misuse};
+use crate::log;
+
+/// What is one entry of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pair {
+    /// Two places in the source, whatever has called the functions they stand in.
+    Places([Side; 2]),
+    /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
+    /// orders all of their accesses.
+    Operations([String; 2]),
+}
+
+/// How much a witness says: whether it is certain, how far apart its threads are, and whether it
+/// shows more than one value.
+pub(super) type Rank = (bool, u32, bool);
+
+/// What entry of the report a race belongs to.
+pub(super) fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
+    if race.why == log::Why::Streams {
+        let mut operations = [0, 1].map(|n: usize| {
+            let launch = race.work.get(n).and_then(|work| work.launch);
+            let kernel = launch.and_then(|number| said.launches.get(&number));
+            kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
+        });
+        operations.sort();
+        return Pair::Operations(operations);
+    }
+    let mut sides = sites.map(|(site, module)| side(site, said.origin(module)));
+    sides.sort();
+    Pair::Places(sides)
+}
+
+/// How far apart threads are.
+pub(super) fn reach(level: log::Level) -> u32 {
+    match level {
+        log::Level::Warp => 0,
+        log::Level::Cta => 1,
+        log::Level::Grid => 2,
+    }
+}
+
+/// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
+/// many others, a missing barrier of the block comes before what happens within a warp, and an order
+/// that only this run has had comes last.
+pub(super) fn order(rule: &str) -> u32 {
+    match rule {
+        misuse::RULE => 0,
+        "CR002" | "CR003" | "CR005" | "CR006" | "CR014" => 1,
+        "CR001" => 2,
+        locks::STRONG => 3,
+        locks::LUCK => 4,
+        _ => 1,
+    }
+}
+
+/// Gives races an id of their own where lines of the same text have given them the same.
+pub(super) fn distinguish(races: &mut [Race]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for race in races {
+        let count = seen.entry(race.id.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            let number = *count;
+            put_in(&mut race.id, format_args!(".{number}"));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Reports of constructed logs: what is merged, what is said, and that the JSON keeps to its schema.
+//!
+//! No race was found to make these logs; they are the reader's test, not the checker's.
+
+mod made;
+mod races;
+mod summary;
