@@ -21,7 +21,7 @@ use crate::names;
 use crate::options::{Mode, Options};
 use crate::place;
 use crate::reference::Scrutiny;
-use crate::repair::Repairs;
+use crate::repair::{Known, Repairs};
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 use crate::told;
@@ -56,13 +56,13 @@ struct Module {
     named: HashMap<u32, u32>,
     /// Lines in the program's own PTX of the sites that the checks name.
     lines: HashMap<u32, u32>,
-    /// Its control flow, once it has had a race.
+    /// What its text says of races, once it has had a race.
     repairs: Option<Repairs>,
 }
 
 impl Module {
-    /// What would order the accesses on two lines of the program's own PTX.
-    fn repair(&mut self, lines: [u32; 2]) -> Option<log::Repair> {
+    /// What the text says of the accesses on two lines of the program's own PTX.
+    fn known(&mut self, lines: [u32; 2]) -> Known {
         let repairs = self.repairs.get_or_insert_with(|| match self.rewritten {
             true => Repairs::new(&rewrite::erase(&self.text)),
             false => Repairs::new(&self.text),
@@ -335,7 +335,7 @@ impl Checker {
                 if [race.previous_site, race.site] != sites {
                     lines.reverse();
                 }
-                race.repair = module.repair(lines);
+                module.known(lines).put_in(&mut race);
             }
             self.write(Event::Race(Box::new(race)));
         }

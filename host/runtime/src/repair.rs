@@ -1,10 +1,12 @@
-//! Where a barrier would order two accesses of one block, and whether both belong to updates that commute.
+//! What the text of a module says of two accesses that raced: where a barrier would order them if they are of one block,
+//! whether both belong to updates that commute, and whether both store the same constant.
 //!
 //! The answer comes from the control flow of the function that holds both accesses.
 //! A barrier must stand on every path from the one access to the other that passes none, and outside of
 //! code that only some threads of the block execute.
 
 mod divergence;
+mod stored;
 mod update;
 
 use std::collections::HashMap;
@@ -14,7 +16,7 @@ use ptx::cfg::{BlockId, Cfg};
 use ptx::isa::sync::is_full_cta_barrier;
 
 use self::divergence::Divergence;
-use crate::log::{Frame, Outside, Point, Repair};
+use crate::log::{self, Frame, Outside, Point, Repair};
 
 /// Larger functions are not looked at.
 const STATEMENTS: usize = 20_000;
@@ -24,7 +26,24 @@ const STATEMENTS: usize = 20_000;
 pub(crate) struct Repairs {
     module: Module,
     /// By the lines of the earlier and the later access.
-    known: HashMap<[u32; 2], Option<Repair>>,
+    known: HashMap<[u32; 2], Known>,
+}
+
+/// What the text says of two accesses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// What orders them; none when they stand in different functions.
+    pub(crate) repair: Option<Repair>,
+    /// They are stores of the same constant.
+    pub(crate) same_value: bool,
+}
+
+impl Known {
+    /// Adds it to a race of the two.
+    pub(crate) fn put_in(self, race: &mut log::Race) {
+        race.repair = self.repair;
+        race.same_value |= self.same_value && race.why == log::Why::Unordered;
+    }
 }
 
 impl Repairs {
@@ -36,15 +55,14 @@ impl Repairs {
         }
     }
 
-    /// What orders the accesses on two lines, the earlier one's first; none when they stand in different
-    /// functions.
-    pub(crate) fn of(&mut self, lines: [u32; 2]) -> Option<Repair> {
-        if let Some(known) = self.known.get(&lines) {
-            return known.clone();
-        }
-        let found = repair(&self.module, lines);
-        self.known.insert(lines, found.clone());
-        found
+    /// What there is to know of the accesses on two lines, the earlier one's first.
+    pub(crate) fn of(&mut self, lines: [u32; 2]) -> Known {
+        let module = &self.module;
+        let known = self.known.entry(lines).or_insert_with(|| Known {
+            repair: repair(module, lines),
+            same_value: stored::same(module, lines),
+        });
+        known.clone()
     }
 }
 

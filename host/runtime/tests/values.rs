@@ -9,6 +9,14 @@ use runtime::{Mode, Options, ShadowSize};
 /// Two CTAs of one thread run `first` and `second`, one after the other in round robin; `%data` is
 /// memory that holds the words `before`.
 fn races(mode: Mode, before: &[u32], first: &str, second: &str) -> Vec<Race> {
+    let options = Options {
+        mode,
+        ..Options::default()
+    };
+    races_with(options, before, first, second)
+}
+
+fn races_with(options: Options, before: &[u32], first: &str, second: &str) -> Vec<Race> {
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
          .visible .entry k(.param .u64 p) {{ .reg .pred %p; .reg .b32 %cta, %r<4>; .reg .b64 %data, %d;\n\
@@ -20,9 +28,8 @@ fn races(mode: Mode, before: &[u32], first: &str, second: &str) -> Vec<Race> {
          {second}\nret; }}"
     );
     let options = Options {
-        mode,
         shadow: ShadowSize::Exact,
-        ..Options::default()
+        ..options
     };
     let mut rig = load(&text, options);
     let data = rig.memory(before);
@@ -144,6 +151,46 @@ fn precise_compares_what_stores_wrote() {
             let mut values = [race.previous_value, race.value];
             values.sort_by_key(|value| value.new);
             assert_eq!(values, [wrote(1), wrote(second)], "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn stores_of_one_constant_are_known_in_every_mode() {
+    let direct = "st.global.u32 [%data], 1;";
+    let moved = "mov.b32 %r2, 1; st.global.u32 [%data], %r2;";
+    let pair = "st.global.v2.u32 [%data], {1, 2};";
+    let vector = "mov.b32 %r3, 1; st.global.v2.u32 [%data], {%r3, 2};";
+    let other = "st.global.u32 [%data], 2;";
+    let read = "ld.global.u32 %r1, [%data+8]; st.global.u32 [%data], %r1;";
+    let changed = "mov.b32 %r2, 1; add.u32 %r2, %r2, %r2; st.global.u32 [%data], %r2;";
+    let half = "st.global.u16 [%data], 1;";
+    let journal = Options {
+        mode: Mode::Precise,
+        journal: true,
+        ..Options::default()
+    };
+    let of = |mode| Options {
+        mode,
+        ..Options::default()
+    };
+    // A fence makes the kernel keep its journal.
+    let fenced = |text: &str| format!("fence.acq_rel.gpu; {text}");
+    for (first, second, same) in [
+        (direct, direct, true),
+        (direct, moved, true),
+        (pair, vector, true),
+        (direct, other, false),
+        (direct, changed, false),
+        (direct, half, false),
+        // Only who has seen the value knows.
+        (direct, read, false),
+    ] {
+        for options in [of(Mode::Fast), journal.clone()] {
+            let mode = format!("{options:?}");
+            let races = races_with(options, &[0, 0, 3], &fenced(first), &fenced(second));
+            let stores: Vec<bool> = races.iter().map(|race| race.same_value).collect();
+            assert_eq!(stores, [same], "{first} {second} {mode}");
         }
     }
 }

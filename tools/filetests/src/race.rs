@@ -224,9 +224,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         ever_hidden |= hidden;
         ensure!(!silent, "{schedule}: no race was reported");
     }
-    if !oracle.is_lenient() {
-        values(&labels, &same)?;
-    }
+    values(&labels, &same, !oracle.is_lenient())?;
     // Which schedules hide a race changes with every change of the checks.
     if wrong && ever_hidden {
         return Ok(Verdict::NoRace);
@@ -287,16 +285,20 @@ fn misuses(case: &Case, oracle: Oracle, outcome: &Outcome) -> Result<()> {
 /// A pair of lines, the smaller first, and what is said of it.
 pub(crate) type Pair = (Class, (u32, u32));
 
-/// Fails when a pair has written the same value in all schedules and is not marked so, or the other
-/// way around.
-fn values(labels: &BTreeMap<Pair, Label>, same: &BTreeMap<(u32, u32), bool>) -> Result<()> {
+/// Fails when a pair has written the same value in all schedules and is not marked so, or, where all values are
+/// compared, the other way around.
+fn values(
+    labels: &BTreeMap<Pair, Label>,
+    same: &BTreeMap<(u32, u32), bool>,
+    compared: bool,
+) -> Result<()> {
     for ((class, lines), label) in labels {
         if *class != Class::Race {
             continue;
         }
         let same = same.get(lines).is_some_and(|&same| same);
         ensure!(
-            same == label.same_value,
+            same == label.same_value || (!same && !compared),
             "race {} {} two writes of the same value each time",
             label.name,
             if same { "is" } else { "is not" }

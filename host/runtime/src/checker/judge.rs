@@ -10,6 +10,7 @@ use crate::instructions::Instructions;
 use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::reference::{Reference, Scrutiny};
+use crate::repair::Known;
 use crate::replay::Replay;
 use crate::told;
 
@@ -89,19 +90,17 @@ impl Checker {
         let Some(module) = self.modules.get_mut(&launch.module) else {
             return;
         };
-        let mut repairs: Vec<Option<log::Repair>> = Vec::new();
+        let mut known: Vec<Known> = Vec::new();
         for found in &judged.found {
             let sides = [found.race.earlier.site, found.race.later.site];
-            repairs.push(module.repair(sides.map(|site| judged.line(site))));
+            known.push(module.known(sides.map(|site| judged.line(site))));
         }
         let named = &module.named;
-        let races = judged.found.iter().zip(repairs).map(|(found, repair)| {
-            let race = told::race(launch, found, named, &self.allocations);
-            log::Race {
-                decided: race.decided && judged.is_sure(found),
-                repair,
-                ..race
-            }
+        let races = judged.found.iter().zip(known).map(|(found, known)| {
+            let mut race = told::race(launch, found, named, &self.allocations);
+            race.decided &= judged.is_sure(found);
+            known.put_in(&mut race);
+            race
         });
         let misuses = judged
             .misuses

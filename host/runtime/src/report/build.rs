@@ -357,6 +357,7 @@ impl<'a> Builder<'a> {
         };
         let key = pair(race, [first, second], said);
         let known = self.races.get(&key).copied();
+        let unknown = is_unknown(race, [first.0, second.0]);
         let rank = (race.decided, reach(race.level), !race.same_value);
         let index = match known {
             None => {
@@ -376,6 +377,7 @@ impl<'a> Builder<'a> {
                     made.launches = std::mem::take(&mut old.launches);
                     made.seeds = std::mem::take(&mut old.seeds);
                     made.same_value &= old.same_value;
+                    made.values_unknown &= old.values_unknown;
                     *old = made;
                 }
                 index
@@ -384,6 +386,7 @@ impl<'a> Builder<'a> {
         let report = &mut self.report.races[index];
         report.count += race.count;
         report.same_value &= race.same_value;
+        report.values_unknown &= unknown;
         if !report.launches.contains(&race.launch) {
             report.launches.push(race.launch);
         }
@@ -449,6 +452,7 @@ impl<'a> Builder<'a> {
                 _ => Level::Warning,
             },
             same_value: race.same_value,
+            values_unknown: is_unknown(race, sites.map(|(site, _)| site)),
             kind: advice.kind,
             space: match (race.why, race.space) {
                 (log::Why::Misuse(_), _) => "barrier",
@@ -499,6 +503,7 @@ impl<'a> Builder<'a> {
         report.coverage.kernels = kernels.collect();
         for race in report.races.iter_mut().filter(|race| race.same_value) {
             race.level = Level::Warning;
+            race.values_unknown = false;
             race.message += ", but have always written the same value";
         }
         // Certain ones first, then the one to repair first, then what was seen first.
@@ -578,6 +583,14 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
 fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
     let ty = site.ty.clone();
     (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
+}
+
+/// Two stores of which it is not known whether they wrote the same.
+fn is_unknown(race: &log::Race, sites: [&log::Site; 2]) -> bool {
+    let stores = sites.iter().all(|site| site.op == "store");
+    let values = race.previous_value.new.zip(race.value.new);
+    let known = values.is_some_and(|(before, now)| before != now);
+    race.why == log::Why::Unordered && stores && !race.same_value && !known
 }
 
 fn host() -> String {

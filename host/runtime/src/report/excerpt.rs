@@ -248,6 +248,14 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         let undefined = "a data race is undefined by the memory model whatever it writes";
         lines.push(("same value", undefined.to_owned()));
     }
+    if race.values_unknown {
+        let which = match race.accesses.iter().any(|access| access.value.is_some()) {
+            true => "not all are known",
+            false => "not compared; `--device sim --mode precise` does so",
+        };
+        let text = format!("{which}: writes that always store the same are a warning");
+        lines.push(("values", text));
+    }
     if let [one, ..] = &race.may_order[..] {
         let more = race.may_order.len() - 1;
         let and = if more > 0 {

@@ -317,6 +317,8 @@ pub struct Race {
     pub level: Level,
     /// Both sides are writes, and wrote the same bytes whenever they raced.
     pub same_value: bool,
+    /// Both sides are writes, and not all that they wrote is known: they may always have written the same bytes.
+    pub values_unknown: bool,
     /// `write-read` and the like, in the order of this run.
     pub kind: String,
     /// `global` or `shared`.
