@@ -54,8 +54,19 @@ struct Group {
     scope: Scope,
     /// The thread held something that may be a lock.
     held: bool,
-    /// Of atomics, the number of the last among all of the scalar.
+    /// Of atomics, the number of the last lane's among all of the scalar.
     turn: u64,
+    /// Of atomics, the lanes that made them, one behind the other, though some may have made another since.
+    made: u32,
+    /// It is an atomic that gives back what it found.
+    counts: bool,
+}
+
+impl Group {
+    /// The number of a lane's atomic among all of the scalar.
+    fn turn_of(&self, lane: u32) -> u64 {
+        self.turn - u64::from((self.made >> lane >> 1).count_ones())
+    }
 }
 
 /// Loads, stores, and atomics.
@@ -256,10 +267,11 @@ impl Strong {
         let against: &[usize] = [&[1, 2][..], &[0, 1, 2], &[0, 1]][class];
         // What an atomic of the same thread has found there is before it, and no accident: the last
         // one to be counted resets the counter.
-        let own = scalar.groups[2]
-            .iter()
-            .filter(|group| group.warp.warp() == me.warp() && group.lanes >> me.lane & 1 == 1);
-        let counted = own.map(|group| group.turn).max().unwrap_or(0);
+        let own = scalar.groups[2].iter().filter(|group| {
+            let mine = group.warp.warp() == me.warp() && group.lanes >> me.lane & 1 == 1;
+            mine && group.counts
+        });
+        let counted = own.map(|group| group.turn_of(me.lane)).max().unwrap_or(0);
         let held = luck.holds(me);
         let clocks = &mut self.clocks;
         let mut learned = false;
@@ -267,10 +279,13 @@ impl Strong {
             for at in 0..scalar.groups[other].len() {
                 let group = scalar.groups[other][at];
                 let them = group.warp.warp();
-                let others = group.lanes & !(u32::from(them == me.warp()) << me.lane);
-                let counted_it = class == 1 && other == 2 && group.turn < counted;
+                let mut others = group.lanes & !(u32::from(them == me.warp()) << me.lane);
+                if class == 1 && other == 2 {
+                    let later = each(others).filter(|&lane| group.turn_of(lane) > counted);
+                    others = later.fold(0, |lanes, lane| lanes | 1 << lane);
+                }
                 let other_side = (them.lane(others.trailing_zeros() % LANES), group.scope);
-                if others == 0 || counted_it || !clocks.shape.mutual(other_side, (me, scope)) {
+                if others == 0 || !clocks.shape.mutual(other_side, (me, scope)) {
                     continue;
                 }
                 let mut behind = clocks.behind(me, &group, others);
@@ -313,6 +328,8 @@ impl Strong {
         scalar.turns += u64::from(class == 2);
         let group = Group {
             turn: scalar.turns,
+            made: 1 << me.lane,
+            counts: access.kind == Kind::Rmw,
             warp: Id::of(me.warp()),
             lanes: 1 << me.lane,
             time: clocks.own(me),
@@ -325,7 +342,7 @@ impl Strong {
                 groups.retain(|old| old.held || clocks.behind(me, old, old.lanes) != 0);
             }
         }
-        remember(&mut scalar.groups[class], group);
+        remember(&mut scalar.groups[class], group, class == 2);
     }
 }
 
@@ -363,16 +380,19 @@ impl Scalar {
     }
 }
 
-/// Adds lanes, to a group that says the same of others; they leave the group of an earlier time.
-fn remember(groups: &mut Vec<Group>, new: Group) {
+/// Adds a lane, to a group that says the same of others; it leaves the group of an earlier time. Atomics
+/// that were not made one behind the other stay apart.
+fn remember(groups: &mut Vec<Group>, new: Group, atomics: bool) {
     let same = |old: &Group| {
         (old.warp, old.site, old.held, old.scope) == (new.warp, new.site, new.held, new.scope)
     };
     let mut joined = false;
     let mut emptied = false;
     for old in groups.iter_mut().filter(|old| same(old)) {
-        if old.time == new.time {
+        let next = old.turn + 1 == new.turn && old.made < new.made;
+        if old.time == new.time && (next || !atomics) {
             old.lanes |= new.lanes;
+            old.made |= new.made;
             old.turn = new.turn;
             joined = true;
         } else {
