@@ -25,7 +25,7 @@ pub struct Heard {
 /// What was done. Sites are named by [`Heard::line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// An access.
+    /// An access, as the instruction is written, whatever the memory model.
     Access {
         /// What it does.
         access: Access,

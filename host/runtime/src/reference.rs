@@ -163,12 +163,17 @@ impl Reference {
         self.luck.barrier(warp(who), lanes, tell);
     }
 
-    /// The access that an instruction is, under the model that was asked for.
-    fn accesses(&self, who: Executing, bytes: u32) -> Option<Access> {
+    /// The access that an instruction is, as it is written.
+    fn written(&self, who: Executing, bytes: u32) -> Option<Access> {
         let mut access = self.meaning(who)?.access?;
         if access.bytes == 0 {
             access.bytes = bytes;
         }
+        Some(access)
+    }
+
+    /// The same access under the model that was asked for.
+    fn under_model(&self, mut access: Access) -> Access {
         if self.model == Some(Model::Scoped) && matches!(access.kind, Kind::Load | Kind::Rmw) {
             // What a strong read observes it acquires.
             access.order = match access.order {
@@ -177,7 +182,7 @@ impl Reference {
                 other => other,
             };
         }
-        Some(access)
+        access
     }
 
     /// What is told now is the program's own.
@@ -239,10 +244,11 @@ impl Observer for Reference {
             return;
         };
         self.stamp();
-        let access = self.accesses(who, bytes).filter(|_| wanted);
-        let Some(access) = access else {
+        let written = self.written(who, bytes).filter(|_| wanted);
+        let Some(written) = written else {
             return;
         };
+        let access = self.under_model(written);
         if let (Some(follower), None) = (&mut self.follower, meaning.grid) {
             follower.access(who, space, &access, addresses);
         }
@@ -258,21 +264,17 @@ impl Observer for Reference {
         };
         let judged = self.judges(space);
         self.hear(who, || Told::Access {
-            access,
+            access: written,
             places: each(who.lanes).map(place).collect(),
         });
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
-        if let (Some(strong), Some(written)) = (&mut self.strong, meaning.access) {
+        if let Some(strong) = &mut self.strong {
             let of = Use {
                 // A word that is swapped may be a lock.
                 waits: meaning.waits || meaning.swaps && !self.knows_swaps,
                 known: meaning.grid.is_some(),
             };
-            let access = Access {
-                bytes: access.bytes,
-                ..written
-            };
-            strong.access((engine, luck), (warp(who), who.lanes), &access, of, place);
+            strong.access((engine, luck), (warp(who), who.lanes), &written, of, place);
         }
         let (open, instructions) = (&mut self.open, &self.instructions);
         engine.access(warp(who), who.lanes, &access, place, |race| {

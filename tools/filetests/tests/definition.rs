@@ -70,6 +70,10 @@ fn judged(kernel: &Kernel) -> (bool, bool) {
         races |= !verdict.races.is_empty();
         strong |= !verdict.strong.is_empty();
     }
+    // What is reported under the scoped model is that.
+    if let Err(finding) = judge::judge(kernel, &[0, 1, 2, 3, 4, 5]) {
+        panic!("{finding}\n{}", text.whole());
+    }
     (races, strong)
 }
 
@@ -128,6 +132,62 @@ fn flags_order_if_the_writer_has_a_fence_that_is_wide_enough() {
     assert_eq!(judged(&handed_over(2, cta, VOLATILE)), (false, true));
     // Of what is weak, the reader has to acquire.
     assert_eq!(judged(&handed_over(1, gpu, Order::Plain)), (true, false));
+}
+
+#[test]
+fn a_reader_that_acquires_in_too_narrow_a_scope_is_not_ordered() {
+    let with = |ctas, narrow: Option<Act>| {
+        let put = vec![
+            access(Kind::Store, VOLATILE, 0, false),
+            Act::Fence("acq_rel", Scope::Gpu),
+            access(Kind::Store, VOLATILE, 32, false),
+        ];
+        let mut get = vec![flag_is_seen()];
+        get.extend(narrow);
+        get.push(access(Kind::Load, VOLATILE, 0, true));
+        kernel(ctas, vec![acts(0, put), acts(1, get)])
+    };
+    let fence = |scope| Some(Act::Fence("acquire", scope));
+    assert_eq!(judged(&with(2, None)), (false, false));
+    assert_eq!(judged(&with(2, fence(Scope::Gpu))), (false, false));
+    assert_eq!(judged(&with(2, fence(Scope::Cta))), (false, true));
+    assert_eq!(judged(&with(1, fence(Scope::Cta))), (false, false));
+}
+
+#[test]
+fn fences_alone_order_nothing() {
+    let fence = || Act::Fence("sc", Scope::Gpu);
+    let put = vec![access(Kind::Store, VOLATILE, 0, false), fence()];
+    let get = vec![fence(), access(Kind::Load, VOLATILE, 0, false)];
+    let both = kernel(2, vec![acts(0, put), acts(1, get)]);
+    assert_eq!(judged(&both), (false, true));
+}
+
+#[test]
+fn the_last_one_to_count_may_reset_the_counter() {
+    let all = Role {
+        ctas: 1,
+        warps: 1,
+        lanes: u32::MAX,
+    };
+    let last = Role {
+        lanes: 1 << 31,
+        ..all
+    };
+    let first = Role { lanes: 1, ..all };
+    let by = |kind, role| {
+        let add = vec![access(kind, Order::Plain, 0, false)];
+        let reset = vec![access(Kind::Store, VOLATILE, 0, false)];
+        Kernel {
+            roles: vec![all, role],
+            ..kernel(1, vec![acts(0, add), acts(1, reset)])
+        }
+    };
+    // Lanes of one instruction count one after the other.
+    assert_eq!(judged(&by(Kind::Atom("add"), last)), (false, false));
+    assert_eq!(judged(&by(Kind::Atom("add"), first)), (false, true));
+    // Who does not learn the count does not know to be the last.
+    assert_eq!(judged(&by(Kind::Red("add"), last)), (false, true));
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn the_oracles_agree_on_random_kernels() {
     // Some arrive at an mbarrier more often than a phase expects, which is undefined.
     assert!(total.retraced > KERNELS * 9 / 10, "{total}");
     assert!(total.defined > KERNELS / 3, "{total}");
+    assert!(total.scoped > KERNELS / 5, "{total}");
     assert!(total.strong > KERNELS / 20, "{total}");
 }
 

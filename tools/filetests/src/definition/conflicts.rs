@@ -1,11 +1,11 @@
-//! Which accesses race, and which are strong and in no order.
+//! Which accesses race.
 
 use std::collections::{BTreeMap, HashMap};
 
-use shadow::hb::{Access, Kind, Order, Place};
+use shadow::hb::{Kind, Place};
 
-use super::order::Run;
-use super::{Launch, Verdict, What, atomic, byte, writes};
+use super::order::{Run, Under};
+use super::{Launch, Verdict, What, byte, writes};
 
 /// Judges all pairs.
 pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
@@ -32,52 +32,42 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     }
     let mut verdict = Verdict::default();
     for (&at, accesses) in &by_byte {
-        let communicates = accesses
-            .iter()
-            .any(|&node| is_synchronisation(launch, run, node));
         for (number, &b) in accesses.iter().enumerate() {
             for &a in &accesses[..number] {
-                pair(
-                    launch,
-                    run,
-                    (a, b),
-                    &mut verdict,
-                    (at, communicates),
-                    &observers,
-                );
+                for under in unordered(launch, run, (a, b), &observers) {
+                    match under {
+                        Under::Ptx => verdict.races.insert(at),
+                        _ => verdict.scoped_races.insert(at),
+                    };
+                }
             }
+        }
+    }
+    for (earlier, later) in run.unordered() {
+        let (first, second) = (&run.nodes[earlier], &run.nodes[later]);
+        let lines = (first.line.min(second.line), first.line.max(second.line));
+        verdict.strong_lines.insert(lines);
+        if let What::Access(access, at) = second.what {
+            let bytes = (0..access.bytes).map(|behind| byte(at, behind));
+            verdict.strong.extend(bytes);
         }
     }
     verdict
 }
 
-/// Whether an access shows that its location is one that threads communicate through.
-fn is_synchronisation(launch: &Launch<'_>, run: &Run, node: usize) -> bool {
-    let node = &run.nodes[node];
-    let What::Access(access, _) = node.what else {
-        return false;
-    };
-    let ordered = matches!(
-        access.order,
-        Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)
-    );
-    ordered || access.kind == Kind::Load && launch.waits.contains(&node.line)
-}
-
-fn pair(
+/// The models under which two accesses of one byte are a data race.
+fn unordered(
     launch: &Launch<'_>,
     run: &Run,
     (a, b): (usize, usize),
-    verdict: &mut Verdict,
-    (at, communicates): (Place, bool),
     observers: &HashMap<usize, Vec<usize>>,
-) {
+) -> Vec<Under> {
     let (first, second) = (&run.nodes[a], &run.nodes[b]);
     let (What::Access(one, from), What::Access(other, to)) = (first.what, second.what) else {
-        return;
+        return Vec::new();
     };
     if first.thread == second.thread || !(writes(one.kind) || writes(other.kind)) {
-        return;
+        return Vec::new();
     }
     let moral = match (one.order.scope(), other.order.scope()) {
         (Some(mine), Some(theirs)) => {
@@ -86,20 +76,15 @@ fn pair(
         }
         _ => false,
     };
-    // Observation comes first, then base causality.
-    let mut through = observers.get(&a).into_iter().flatten();
-    if !moral {
-        let observed = through.any(|&reader| reader != b && run.before(b).has(reader));
-        if !run.before(b).has(a) && !observed {
-            verdict.races.insert(at);
-        }
-        return;
+    if moral {
+        return Vec::new();
     }
-    // A side that is neither an atomic nor a signal.
-    let plain = |access: &Access| !atomic(access.kind);
-    if (plain(&one) || plain(&other)) && !communicates && !run.before_lenient(b).has(a) {
-        verdict.strong.insert(at);
-        let lines = (first.line.min(second.line), first.line.max(second.line));
-        verdict.strong_lines.insert(lines);
-    }
+    let mut all = vec![Under::Ptx, Under::Scoped];
+    all.retain(|&under| {
+        let before = run.before(under, b);
+        // Observation comes first, then base causality.
+        let mut through = observers.get(&a).into_iter().flatten();
+        !before.has(a) && !through.any(|&reader| reader != b && before.has(reader))
+    });
+    all
 }

@@ -5,13 +5,15 @@
 //! Model": release and acquire patterns, observation order, base causality order, causality order.
 //! It takes room with the square of the run's length, so it is for small kernels.
 //! * [`order`]: what comes before what.
-//! * [`conflicts`]: which accesses race, and which are strong and in no order.
+//! * [`strong`]: strong accesses that are in no order, though PTX gives them a result.
+//! * [`conflicts`]: which accesses race.
 //!
 //! What it leaves alone ([`judge`] gives nothing then): asynchronous copies, mbarriers, read-only loads,
 //! relaxed arrivals at a cluster's barrier, and runs that are too long.
 
 mod conflicts;
 mod order;
+mod strong;
 
 use std::collections::BTreeSet;
 
@@ -26,6 +28,8 @@ const MOST: usize = 12_000;
 pub struct Verdict {
     /// The bytes with a data race.
     pub races: BTreeSet<Place>,
+    /// The same under the scoped model.
+    pub scoped_races: BTreeSet<Place>,
     /// The bytes with an unordered strong conflict (docs of the scoped model: "Two verdict classes").
     pub strong: BTreeSet<Place>,
     /// Pairs of lines of those conflicts, the smaller first.
@@ -39,7 +43,7 @@ pub struct Launch<'a> {
     pub cluster: u64,
     /// Threads of a CTA.
     pub threads: u32,
-    /// Lines of strong loads that decide whether a loop which contains them ends.
+    /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
     pub waits: &'a BTreeSet<u32>,
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use runtime::heard::{Heard, Told};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
+use super::strong::Scalars;
 use super::{Launch, Node, Thread, What, atomic, byte, threads, writes};
 
 /// A set of nodes.
@@ -35,17 +36,31 @@ impl Set {
     }
 }
 
+/// What counts as base causality order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Under {
+    /// As PTX says: acquiring takes an acquire pattern.
+    Ptx,
+    /// Every strong read acquires what it observes, in its own scope.
+    Scoped,
+    /// Of unordered strong conflicts: a thread has acquired the releases that it has observed, unless it
+    /// has tried to by a fence or an acquire of too narrow a scope, and `fence.sc`s are in no order.
+    Strong,
+}
+
+const ALL: [Under; 3] = [Under::Ptx, Under::Scoped, Under::Strong];
+
 /// A run, and its base causality orders.
 #[derive(Default)]
 pub(super) struct Run {
     pub(super) nodes: Vec<Node>,
-    /// What comes before a node, with itself, where acquiring takes an acquire pattern.
-    base: Vec<Set>,
-    /// The same where every strong read acquires what it observes, in its own scope.
-    lenient: Vec<Set>,
-    /// Both for reads that acquire, before they do: such a read may as well have come earlier, so that
+    /// What comes before a node, with itself, by each of [`ALL`].
+    base: [Vec<Set>; 3],
+    /// The same for reads that acquire, before they do: such a read may as well have come earlier, so that
     /// what it acquires orders what follows it, and not itself (docs/verdicts.md).
-    prior: HashMap<usize, [Set; 2]>,
+    prior: HashMap<usize, [Set; 3]>,
+    /// What the scoped model says of strong accesses.
+    pub(super) scalars: Scalars,
     /// Strong writes that precede a strong read or an atomic in observation order.
     pub(super) observed: HashMap<usize, Vec<usize>>,
     /// The last node of a thread.
@@ -75,17 +90,10 @@ impl Run {
     }
 
     /// What comes before an access, itself included.
-    pub(super) fn before(&self, node: usize) -> &Set {
-        self.prior
-            .get(&node)
-            .map_or(&self.base[node], |[base, _]| base)
-    }
-
-    /// Likewise, where every strong read acquires.
-    pub(super) fn before_lenient(&self, node: usize) -> &Set {
-        self.prior
-            .get(&node)
-            .map_or(&self.lenient[node], |[_, lenient]| lenient)
+    pub(super) fn before(&self, under: Under, node: usize) -> &Set {
+        let order = under as usize;
+        let prior = self.prior.get(&node).map(|orders| &orders[order]);
+        prior.unwrap_or(&self.base[order][node])
     }
 
     /// Adds a node behind its thread's last one.
@@ -94,7 +102,7 @@ impl Run {
         self.nodes.push(Node { thread, line, what });
         let mut sources = self.before.remove(&thread).unwrap_or_default();
         sources.extend(self.last.insert(thread, number));
-        for orders in [&mut self.base, &mut self.lenient] {
+        for orders in &mut self.base {
             let mut set = Set::default();
             for &source in &sources {
                 set.join(&orders[source]);
@@ -106,21 +114,21 @@ impl Run {
     }
 
     /// An edge into the node that was added last.
-    fn edge(&mut self, from: usize, lenient_only: bool) {
-        let join = |orders: &mut Vec<Set>| {
-            if let Some((last, before)) = orders.split_last_mut() {
+    pub(super) fn edge(&mut self, from: usize, under: &[Under]) {
+        for &under in under {
+            if let Some((last, before)) = self.base[under as usize].split_last_mut() {
                 last.join(&before[from]);
             }
-        };
-        join(&mut self.lenient);
-        if !lenient_only {
-            join(&mut self.base);
         }
     }
 
     fn event(&mut self, launch: &Launch<'_>, event: &Heard) -> Option<()> {
         let all: Vec<Thread> = threads(event).collect();
-        let barrier = |run: &mut Self, thread| run.node(thread, event.line, What::Barrier);
+        let barrier = |run: &mut Self, thread| {
+            let node = run.node(thread, event.line, What::Barrier);
+            run.imply(thread);
+            node
+        };
         match &event.what {
             Told::Access { access, places } => {
                 for (&thread, &place) in all.iter().zip(places) {
@@ -204,26 +212,37 @@ impl Run {
     ) -> Option<()> {
         let node = self.node(thread, line, What::Access(access, at));
         let scope = access.order.scope();
+        if scope.is_some() {
+            if matches!(access.order, Order::Release(_) | Order::AcqRel(_)) {
+                self.imply(thread);
+            }
+            self.compare(launch, node, (access, at));
+        }
         let reads = !matches!(access.kind, shadow::hb::Kind::Store);
         if let (true, Some(scope)) = (reads, scope) {
             let observed = self.observed_by(launch, (thread, scope), node)?;
             self.observed.insert(node, observed);
             // A `red` continues what it observes, and acquires nothing.
             if access.kind != shadow::hb::Kind::Reduction {
-                let acquires = matches!(access.order, Order::Acquire(_) | Order::AcqRel(_));
-                // Of this read; and of earlier strong reads of the same location, if this acquires.
-                let mut reads = vec![node];
-                let mine = self.strong.get(&thread).into_iter().flatten();
-                reads.extend(mine.filter(|&&earlier| {
+                self.prior.insert(
+                    node,
+                    ALL.map(|under| self.base[under as usize][node].clone()),
+                );
+                self.notice(launch, node, at);
+                self.acquire(launch, &[node], (thread, scope), &[Under::Scoped]);
+                if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
+                    // Of earlier strong reads of the same location, too.
                     let same = |of: &shadow::hb::Access, from: Place| {
                         (of.bytes, from) == (access.bytes, at) && of.kind != shadow::hb::Kind::Store
                     };
-                    acquires
-                        && matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
-                }));
-                let prior = [&self.base, &self.lenient].map(|sets| sets[node].clone());
-                self.prior.insert(node, prior);
-                self.acquire(launch, &reads, (thread, scope), !acquires);
+                    let mine = self.strong.get(&thread).into_iter().flatten().copied();
+                    let earlier = mine.filter(|&earlier| {
+                        matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
+                    });
+                    let reads: Vec<usize> = earlier.chain([node]).collect();
+                    self.acquire(launch, &reads, (thread, scope), &ALL);
+                    self.try_to_acquire(thread, Some(at));
+                }
             }
         }
         if scope.is_some() {
@@ -274,7 +293,7 @@ impl Run {
         launch: &Launch<'_>,
         reads: &[usize],
         by: (Thread, Scope),
-        lenient_only: bool,
+        under: &[Under],
     ) {
         let observed = reads.iter().filter_map(|read| self.observed.get(read));
         let mut sources = Vec::new();
@@ -282,12 +301,17 @@ impl Run {
             sources.extend(self.releases(launch, write, by));
         }
         for source in sources {
-            self.edge(source, lenient_only);
+            self.edge(source, under);
         }
     }
 
     /// The first operations of the release patterns that a write ends and that can order a thread.
-    fn releases(&self, launch: &Launch<'_>, write: usize, by: (Thread, Scope)) -> Vec<usize> {
+    pub(super) fn releases(
+        &self,
+        launch: &Launch<'_>,
+        write: usize,
+        by: (Thread, Scope),
+    ) -> Vec<usize> {
         let Node { thread, what, .. } = self.nodes[write];
         let What::Access(access, at) = what else {
             return Vec::new();
@@ -319,9 +343,12 @@ impl Run {
         (kind, scope): (FenceKind, Scope),
         first: usize,
     ) {
-        if kind != FenceKind::Release {
+        if kind == FenceKind::Release {
+            self.imply(thread);
+        } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
-            self.acquire(launch, &mine, (thread, scope), false);
+            self.acquire(launch, &mine, (thread, scope), &ALL);
+            self.try_to_acquire(thread, None);
         }
         self.strong.entry(thread).or_default().push(node);
         if kind == FenceKind::Sc {
@@ -334,7 +361,7 @@ impl Run {
                 if let What::Fence(_, theirs) = what
                     && launch.mutual((thread, scope), (of, theirs))
                 {
-                    self.edge(other, false);
+                    self.edge(other, &[Under::Ptx, Under::Scoped]);
                 }
             }
             self.sc.push(node);

@@ -12,9 +12,11 @@
 //! 6. What is defined of mbarriers is called no misuse of theirs.
 //! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text.
 //! 8. What races by happens-before is what races by [`crate::definition`].
+//! 9. So it is under the scoped model, unordered strong conflicts included.
 
 mod bench;
 mod orders;
+mod scoped;
 mod second;
 
 use std::collections::BTreeSet;
@@ -65,6 +67,8 @@ pub enum Wrong {
     Heard,
     /// What races by happens-before does not by definition, or the other way around.
     Definition,
+    /// The same, or an unordered strong conflict, under the scoped model.
+    Scoped,
     /// Happens-before and the obvious truth differ, on the rewritten text.
     Truth,
     /// The same on the original text.
@@ -102,6 +106,7 @@ impl Wrong {
             Self::Misuse => "misuse",
             Self::Heard => "heard",
             Self::Definition => "definition",
+            Self::Scoped => "scoped",
             Self::Truth => "truth",
             Self::Original => "original",
         }
@@ -143,6 +148,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         Bench::new(kernel, &text, Checks::by(Mode::Precise)).map_err(|error| failed(0, error))?;
     let mut fast: Option<Bench> = None;
     let mut journal: Option<Bench> = None;
+    let mut scoped: Option<Bench> = None;
     let acts = kernel.acts();
     let mut places = acts.iter().flat_map(|act| act.places());
     let shared = places.any(|place| place.shared);
@@ -160,6 +166,14 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         run.precise(&mut total).map_err(finding)?;
         run.misuse(kernel).map_err(finding)?;
         run.second(kernel, &text, &mut total).map_err(finding)?;
+        if scoped::wanted(kernel) {
+            let scoped = match &mut scoped {
+                Some(scoped) => scoped,
+                None => scoped.insert(scoped::bench(kernel, &text).map_err(fails)?),
+            };
+            let mut run = scoped.run(schedule).map_err(fails)?;
+            run.scoped(kernel, &text, &mut total).map_err(finding)?;
+        }
         if run.audit.cells_decide && run.unchecked {
             let what = "left to cells that do not know of all accesses".to_owned();
             return Err(finding((Wrong::Miss, what)));

@@ -48,6 +48,8 @@ tally! {
     partial: "reports that only some schedules make",
     /// Runs judged by definition.
     defined: "runs whose racy bytes are those by definition",
+    /// Runs judged by definition under the scoped model.
+    scoped: "runs under the scoped model, whose strong conflicts are those by definition",
     /// Runs with unordered strong conflicts, by definition.
     strong: "runs of them with unordered strong conflicts",
     /// Runs in which happens-before found a race.

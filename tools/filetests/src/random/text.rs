@@ -14,7 +14,7 @@ pub struct Text {
     pub lines: Vec<String>,
     /// Where the access of a line goes, to global memory and to shared; lines count from 1.
     places: BTreeMap<(u32, bool), Place>,
-    /// Lines of strong loads that decide whether a loop which contains them ends.
+    /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
     pub waits: BTreeSet<u32>,
 }
 
@@ -154,7 +154,7 @@ impl Writer {
 
     /// Declares the registers of a kernel or a function, and says who executes it.
     fn registers(&mut self) {
-        self.line(".reg .pred %p, %q, %got, %role<10>;");
+        self.line(".reg .pred %p, %q, %got, %more, %role<10>;");
         self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
         self.line(".reg .b16 %half, %one16;");
         self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
@@ -280,8 +280,8 @@ impl Writer {
                 self.place(&again);
                 self.steps(steps);
                 self.line("add.u32 %round0, %round0, 1;");
-                self.line(format!("setp.lt.u32 %p, %round0, {times};"));
-                self.line(format!("@%p bra {again};"));
+                self.line(format!("setp.lt.u32 %more, %round0, {times};"));
+                self.line(format!("@%more bra {again};"));
             }
         }
     }
@@ -398,7 +398,10 @@ impl Writer {
                 self.line("mov.u32 %n, 0;");
                 self.place(&again);
                 self.access(access, "");
-                self.text.waits.insert(self.text.lines.len() as u32);
+                let weak = access.order == Order::Plain && access.kind == Kind::Load;
+                if !weak && !matches!(access.kind, Kind::Atom("cas" | "exch")) {
+                    self.text.waits.insert(self.text.lines.len() as u32);
+                }
                 if access.place.bytes == 8 {
                     self.line("cvt.u32.u64 %v, %w;");
                 }

@@ -11,6 +11,7 @@ use shadow::hb::{Kind, Place};
 use super::super::kernel::Kernel;
 use super::super::tally::Tally;
 use super::super::text::{self, ENTRY, Text};
+use super::super::truth::Byte;
 use super::bench::{Bench, Run};
 use super::{Disagreement, Wrong};
 use crate::definition::{self, Verdict};
@@ -86,7 +87,7 @@ impl Recorded {
 
 impl Run {
     /// Takes what [`Recorded`] needs.
-    fn recorded(&mut self, kernel: &Kernel, text: &Text) -> Recorded {
+    pub(super) fn recorded(&mut self, kernel: &Kernel, text: &Text) -> Recorded {
         Recorded {
             module: ptx::parse(&text.whole()).0,
             kernel: kernel.clone(),
@@ -107,18 +108,7 @@ impl Run {
     ) -> Result<(), Disagreement> {
         let recorded = self.recorded(kernel, text);
         self.by_definition(text, &recorded, tally)?;
-        match recorded.confirm(&recorded.heard) {
-            Ok(()) => {
-                tally.retraced += 1;
-                tally.events += recorded.heard.len() as u64;
-                Ok(())
-            }
-            Err(Objection::NotUnderstood(_)) => {
-                tally.not_retraced += 1;
-                Ok(())
-            }
-            Err(objection) => Err((Wrong::Heard, objection.to_string())),
-        }
+        confirm(&recorded, tally)
     }
 
     /// The bytes that race are those that do so by definition.
@@ -132,17 +122,21 @@ impl Run {
             return Ok(());
         };
         tally.defined += 1;
-        tally.strong += u64::from(!verdict.strong.is_empty());
-        let byte = |place: &Place| match *place {
-            Place::Global(address) => (None, (address - self.memory) as u32),
-            Place::Shared { cta, offset } => (Some(cta), offset),
-        };
-        let defined: BTreeSet<_> = verdict.races.iter().map(byte).collect();
+        let defined = self.places(&verdict.races);
         let found = self.racing(text);
         match super::differ(&defined, &found) {
             None => Ok(()),
             Some(what) => Err((Wrong::Definition, what)),
         }
+    }
+
+    /// Bytes, with offsets in the kernel's own memory.
+    pub(super) fn places(&self, bytes: &BTreeSet<Place>) -> BTreeSet<Byte> {
+        let byte = |place: &Place| match *place {
+            Place::Global(address) => (None, (address - self.memory) as u32),
+            Place::Shared { cta, offset } => (Some(cta), offset),
+        };
+        bytes.iter().map(byte).collect()
     }
 
     /// Where the grid's barrier is: the only place besides the kernel's memory that it changes by atomics.
@@ -162,5 +156,21 @@ impl Run {
             Place::Shared { .. } => None,
         });
         addresses.find(|address| !(self.memory..end).contains(address))
+    }
+}
+
+/// What was told is what the text says.
+pub(super) fn confirm(recorded: &Recorded, tally: &mut Tally) -> Result<(), Disagreement> {
+    match recorded.confirm(&recorded.heard) {
+        Ok(()) => {
+            tally.retraced += 1;
+            tally.events += recorded.heard.len() as u64;
+            Ok(())
+        }
+        Err(Objection::NotUnderstood(_)) => {
+            tally.not_retraced += 1;
+            Ok(())
+        }
+        Err(objection) => Err((Wrong::Heard, objection.to_string())),
     }
 }

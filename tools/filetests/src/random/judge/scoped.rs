@@ -1,0 +1,73 @@
+//! The scoped model: what full mode reports of the program as it was written is what the definition says.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use runtime::{Mode, Model, log};
+
+use super::super::kernel::{Act, Kernel, Kind, Order};
+use super::super::tally::Tally;
+use super::super::text::Text;
+use super::bench::{Bench, Run};
+use super::{Disagreement, Wrong, second};
+use crate::machine::Checks;
+
+/// Whether there may be anything to say of a kernel that the other models do not: it has strong accesses
+/// besides reductions.
+pub(super) fn wanted(kernel: &Kernel) -> bool {
+    let strong = |act: &&Act| match act.access() {
+        Some(access) => match access.kind {
+            Kind::Load | Kind::Store => !matches!(access.order, Order::Plain | Order::ReadOnly),
+            Kind::Atom(_) => true,
+            Kind::Red(_) => false,
+        },
+        None => false,
+    };
+    !kernel.cooperative() && kernel.acts().iter().any(strong)
+}
+
+/// A kernel on a device, judged under the scoped model.
+pub(super) fn bench(kernel: &Kernel, text: &Text) -> Result<Bench> {
+    Bench::under(Some(Model::Scoped), kernel, text, Checks::by(Mode::Full))
+}
+
+impl Run {
+    /// Compares a run under the scoped model with the definition.
+    pub(super) fn scoped(
+        &mut self,
+        kernel: &Kernel,
+        text: &Text,
+        tally: &mut Tally,
+    ) -> Result<(), Disagreement> {
+        let recorded = self.recorded(kernel, text);
+        if let Some(verdict) = recorded.judge(text) {
+            tally.scoped += 1;
+            tally.strong += u64::from(!verdict.strong.is_empty());
+            let races = self.places(&verdict.scoped_races);
+            let found = self.racing(text);
+            if let Some(what) = super::differ(&races, &found) {
+                return Err((Wrong::Scoped, what));
+            }
+            let pair = |a: u32, b: u32| (a.min(b), a.max(b));
+            // What is a data race is reported as one.
+            let raced = self.audit.clocks.iter();
+            let raced: BTreeSet<_> = raced.map(|race| pair(race.line, race.earlier)).collect();
+            let line = |site| self.lines.get(&site).copied().unwrap_or(0);
+            let reported = self.races.iter();
+            let reported: BTreeSet<_> = reported
+                .filter(|race| race.why == log::Why::Strong)
+                .map(|race| pair(line(race.site), line(race.previous_site)))
+                .collect();
+            let defined: BTreeSet<_> = verdict.strong_lines.difference(&raced).copied().collect();
+            if reported != defined {
+                let what = format!(
+                    "strong conflicts reported and not by definition: {:?}; the other way: {:?}",
+                    reported.difference(&defined).collect::<Vec<_>>(),
+                    defined.difference(&reported).collect::<Vec<_>>(),
+                );
+                return Err((Wrong::Scoped, what));
+            }
+        }
+        second::confirm(&recorded, tally)
+    }
+}
