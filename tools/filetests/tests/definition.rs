@@ -56,6 +56,7 @@ fn kernel(ctas: u32, steps: Vec<Step>) -> Kernel {
         roles: vec![role(0), role(1)],
         gates: Vec::new(),
         steps,
+        early: false,
         beside: Vec::new(),
     }
 }
@@ -188,6 +189,44 @@ fn the_last_one_to_count_may_reset_the_counter() {
     assert_eq!(judged(&by(Kind::Atom("add"), first)), (false, true));
     // Who does not learn the count does not know to be the last.
     assert_eq!(judged(&by(Kind::Red("add"), last)), (false, true));
+}
+
+/// Volatile data that two threads write under a lock, with or without the fences of each critical section.
+fn locked(ctas: u32, entry: [Option<Scope>; 2], exit: [Option<Scope>; 2]) -> Kernel {
+    let fence = |scope| Act::Fence("acq_rel", scope);
+    let section = |number: usize| {
+        let lock = |kind, order| Access {
+            kind,
+            order,
+            place: place(480),
+            after_flag: false,
+        };
+        let mut all = vec![Act::Take {
+            access: lock(Kind::Atom("cas"), Order::Plain),
+            tries: 60,
+        }];
+        all.extend(entry[number].map(fence));
+        all.push(access(Kind::Store, VOLATILE, 0, true));
+        all.extend(exit[number].map(fence));
+        all.push(Act::Give(lock(Kind::Store, VOLATILE)));
+        acts(number, all)
+    };
+    kernel(ctas, vec![section(0), section(1)])
+}
+
+#[test]
+fn locks_order_if_all_their_fences_are_there() {
+    let (gpu, cta) = ([Some(Scope::Gpu); 2], [Some(Scope::Cta); 2]);
+    assert_eq!(judged(&locked(2, gpu, gpu)), (false, false));
+    assert_eq!(judged(&locked(1, cta, cta)), (false, false));
+    assert_eq!(judged(&locked(2, cta, gpu)), (false, true));
+    assert_eq!(judged(&locked(2, gpu, cta)), (false, true));
+    for missing in 0..2 {
+        let mut fences = gpu;
+        fences[missing] = None;
+        assert_eq!(judged(&locked(2, fences, gpu)), (false, true));
+        assert_eq!(judged(&locked(2, gpu, fences)), (false, true));
+    }
 }
 
 #[test]

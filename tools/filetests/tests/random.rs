@@ -136,6 +136,11 @@ fn there_is_something_of_everything() {
         "ld.global.u64 %target, [k_table0",
         "generic(k_table0)",
         ".visible .entry k1(",
+        "st.async.shared::cluster.",
+        "red.async.relaxed.cluster.",
+        ".cas.b32 %v, [%global0+480], 0, 1;",
+        "@%holds st.release.gpu.",
+        "@%got st.volatile.",
     ] {
         assert!(all.contains(wanted), "no {wanted}");
     }

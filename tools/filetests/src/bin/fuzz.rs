@@ -52,6 +52,9 @@ struct Options {
     /// Kernels that do nothing but hand over data by flags.
     #[arg(long)]
     messages: bool,
+    /// Kernels use mbarriers before that is ordered behind their initialisation.
+    #[arg(long)]
+    early: bool,
     /// Where test files of what disagrees go.
     #[arg(long, default_value = "tests/race/found")]
     folder: PathBuf,
@@ -116,10 +119,12 @@ fn run(options: Options) -> Result<bool> {
 impl Options {
     /// The kernel of a seed.
     fn kernel(&self, seed: u64) -> Kernel {
-        match self.messages {
+        let mut kernel = match self.messages {
             true => make::messages(seed),
             false => make::kernel(seed),
-        }
+        };
+        kernel.early = self.early;
+        kernel
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use shadow::hb::{Kind, Place};
 
+use super::locks::Locks;
 use super::order::{Run, Under};
 use super::{Launch, Verdict, What, byte, writes};
 
@@ -43,10 +44,17 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
             }
         }
     }
-    for (earlier, later) in run.unordered() {
-        let (first, second) = (&run.nodes[earlier], &run.nodes[later]);
-        let lines = (first.line.min(second.line), first.line.max(second.line));
-        verdict.strong_lines.insert(lines);
+    let locks = Locks::of(launch, run);
+    verdict.doubtful = locks.doubtful;
+    let (all, open) = run.unordered(launch, &locks);
+    let lines = |(a, b): (usize, usize)| {
+        let (a, b) = (run.nodes[a].line, run.nodes[b].line);
+        (a.min(b), a.max(b))
+    };
+    verdict.open_lines = open.into_iter().map(lines).collect();
+    for (earlier, later) in all {
+        let second = &run.nodes[later];
+        verdict.strong_lines.insert(lines((earlier, later)));
         if let What::Access(access, at) = second.what {
             let bytes = (0..access.bytes).map(|behind| byte(at, behind));
             verdict.strong.extend(bytes);

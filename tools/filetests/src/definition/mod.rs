@@ -6,12 +6,14 @@
 //! It takes room with the square of the run's length, so it is for small kernels.
 //! * [`order`]: what comes before what.
 //! * [`strong`]: strong accesses that are in no order, though PTX gives them a result.
+//! * [`locks`]: critical sections.
 //! * [`conflicts`]: which accesses race.
 //!
 //! What it leaves alone ([`judge`] gives nothing then): asynchronous copies, mbarriers, read-only loads,
 //! relaxed arrivals at a cluster's barrier, and runs that are too long.
 
 mod conflicts;
+mod locks;
 mod order;
 mod strong;
 
@@ -34,6 +36,10 @@ pub struct Verdict {
     pub strong: BTreeSet<Place>,
     /// Pairs of lines of those conflicts, the smaller first.
     pub strong_lines: BTreeSet<(u32, u32)>,
+    /// Pairs of lines that a lock without its fences does not order, and something else does.
+    pub open_lines: BTreeSet<(u32, u32)>,
+    /// The word of a lock is written otherwise, so that nothing is known of what is accessed under it.
+    pub doubtful: bool,
 }
 
 /// A launch, as far as it matters.
@@ -45,6 +51,10 @@ pub struct Launch<'a> {
     pub threads: u32,
     /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
     pub waits: &'a BTreeSet<u32>,
+    /// Lines that try to take a lock.
+    pub takes: &'a BTreeSet<u32>,
+    /// Lines that give one back.
+    pub gives: &'a BTreeSet<u32>,
 }
 
 /// A thread: CTA, warp and lane.

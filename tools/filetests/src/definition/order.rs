@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use runtime::heard::{Heard, Told};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
-use super::strong::Scalars;
+use super::strong::{LENIENT, Scalars};
 use super::{Launch, Node, Thread, What, atomic, byte, threads, writes};
 
 /// A set of nodes.
@@ -46,19 +46,21 @@ pub(super) enum Under {
     /// Of unordered strong conflicts: a thread has acquired the releases that it has observed, unless it
     /// has tried to by a fence or an acquire of too narrow a scope, and `fence.sc`s are in no order.
     Strong,
+    /// The same, where taking a lock acquires nothing.
+    Unlocked,
 }
 
-const ALL: [Under; 3] = [Under::Ptx, Under::Scoped, Under::Strong];
+const ALL: [Under; 4] = [Under::Ptx, Under::Scoped, Under::Strong, Under::Unlocked];
 
 /// A run, and its base causality orders.
 #[derive(Default)]
 pub(super) struct Run {
     pub(super) nodes: Vec<Node>,
     /// What comes before a node, with itself, by each of [`ALL`].
-    base: [Vec<Set>; 3],
+    base: [Vec<Set>; 4],
     /// The same for reads that acquire, before they do: such a read may as well have come earlier, so that
     /// what it acquires orders what follows it, and not itself (docs/verdicts.md).
-    prior: HashMap<usize, [Set; 3]>,
+    prior: HashMap<usize, [Set; 4]>,
     /// What the scoped model says of strong accesses.
     pub(super) scalars: Scalars,
     /// Strong writes that precede a strong read or an atomic in observation order.
@@ -114,11 +116,9 @@ impl Run {
     }
 
     /// An edge into the node that was added last.
-    pub(super) fn edge(&mut self, from: usize, under: &[Under]) {
-        for &under in under {
-            if let Some((last, before)) = self.base[under as usize].split_last_mut() {
-                last.join(&before[from]);
-            }
+    pub(super) fn edge(&mut self, from: usize, under: Under) {
+        if let Some((last, before)) = self.base[under as usize].split_last_mut() {
+            last.join(&before[from]);
         }
     }
 
@@ -126,7 +126,7 @@ impl Run {
         let all: Vec<Thread> = threads(event).collect();
         let barrier = |run: &mut Self, thread| {
             let node = run.node(thread, event.line, What::Barrier);
-            run.imply(thread);
+            run.imply(thread, &LENIENT);
             node
         };
         match &event.what {
@@ -214,7 +214,7 @@ impl Run {
         let scope = access.order.scope();
         if scope.is_some() {
             if matches!(access.order, Order::Release(_) | Order::AcqRel(_)) {
-                self.imply(thread);
+                self.imply(thread, &LENIENT);
             }
             self.compare(launch, node, (access, at));
         }
@@ -295,13 +295,20 @@ impl Run {
         by: (Thread, Scope),
         under: &[Under],
     ) {
-        let observed = reads.iter().filter_map(|read| self.observed.get(read));
         let mut sources = Vec::new();
-        for &write in observed.flatten() {
-            sources.extend(self.releases(launch, write, by));
+        for &read in reads {
+            let takes = launch.takes.contains(&self.nodes[read].line);
+            for &write in self.observed.get(&read).into_iter().flatten() {
+                let releases = self.releases(launch, write, by).into_iter();
+                sources.extend(releases.map(|source| (source, takes)));
+            }
         }
-        for source in sources {
-            self.edge(source, under);
+        for (source, takes) in sources {
+            let not_in = |under: &&Under| !(takes && **under == Under::Unlocked);
+            under
+                .iter()
+                .filter(not_in)
+                .for_each(|&under| self.edge(source, under));
         }
     }
 
@@ -344,7 +351,7 @@ impl Run {
         first: usize,
     ) {
         if kind == FenceKind::Release {
-            self.imply(thread);
+            self.imply(thread, &LENIENT);
         } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
             self.acquire(launch, &mine, (thread, scope), &ALL);
@@ -361,7 +368,8 @@ impl Run {
                 if let What::Fence(_, theirs) = what
                     && launch.mutual((thread, scope), (of, theirs))
                 {
-                    self.edge(other, &[Under::Ptx, Under::Scoped]);
+                    self.edge(other, Under::Ptx);
+                    self.edge(other, Under::Scoped);
                 }
             }
             self.sc.push(node);

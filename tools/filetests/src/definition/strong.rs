@@ -5,11 +5,15 @@
 //! Who observes a release has acquired it, if nothing else says so: the thread does so when an access of
 //! its own is ordered by nothing else, and before it passes on what it knows. A fence or an acquire of too
 //! narrow a scope says otherwise, until the thread observes more than it had.
+//!
+//! Accesses under one lock are ordered if both critical sections have their fences, and by what orders them
+//! besides the lock ([`super::locks`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use shadow::hb::{Access, Kind, Order, Place, Scope};
 
+use super::locks::Locks;
 use super::order::{Run, Under};
 use super::{Launch, Thread, What, atomic, writes};
 
@@ -30,20 +34,37 @@ pub(super) struct Scalars {
     accesses: HashMap<Scalar, Vec<usize>>,
     /// Those that threads communicate through.
     signals: BTreeSet<Scalar>,
-    observed: BTreeMap<Thread, Vec<Observed>>,
-    /// Conflicts, the earlier access first.
-    found: Vec<(usize, usize)>,
+    observed: [BTreeMap<Thread, Vec<Observed>>; 2],
+    /// Conflicts, the earlier access first, that are not ordered in one of [`LENIENT`], and in which.
+    found: Vec<(usize, usize, [bool; 2])>,
 }
 
+/// The orders in which who observes a release has acquired it.
+pub(super) const LENIENT: [Under; 2] = [Under::Strong, Under::Unlocked];
+
+/// Pairs of accesses, the earlier one first.
+pub(super) type Pairs = Vec<(usize, usize)>;
+
 impl Run {
-    /// The pairs of accesses that conflict in no order, the earlier one first.
-    pub(super) fn unordered(&self) -> impl Iterator<Item = (usize, usize)> {
-        let signals = &self.scalars.signals;
-        let found = self.scalars.found.iter().copied();
-        found.filter(move |&(_, later)| match self.nodes[later].what {
-            What::Access(access, at) => !signals.contains(&(at, access.bytes)),
-            _ => false,
-        })
+    /// The pairs of accesses that conflict in no order; and those that a lock without its fences does not
+    /// order, though something else does: whether such a lock is to be reported is left open.
+    pub(super) fn unordered(&self, launch: &Launch<'_>, locks: &Locks) -> (Pairs, Pairs) {
+        let (mut all, mut open) = (Vec::new(), Vec::new());
+        for &(a, b, [strong, unlocked]) in &self.scalars.found {
+            let What::Access(access, at) = self.nodes[b].what else {
+                continue;
+            };
+            if self.scalars.signals.contains(&(at, access.bytes)) || locks.is_lock(at) {
+                continue;
+            }
+            match locks.fenced(launch, (a, b)) {
+                None if strong => all.push((a, b)),
+                Some(false) if unlocked => all.push((a, b)),
+                Some(false) => open.push((a, b)),
+                None | Some(true) => {}
+            }
+        }
+        (all, open)
     }
 
     /// Compares a strong access, the node added last, with earlier ones of its scalar.
@@ -68,14 +89,14 @@ impl Run {
             if !self.conflicts(launch, (before, node)) || self.counted(&earlier, (before, node)) {
                 continue;
             }
-            let ordered = |run: &Self| run.before(Under::Strong, node).has(before);
-            if ordered(self) {
-                continue;
-            }
-            self.imply(self.nodes[node].thread);
-            if !ordered(self) {
-                self.scalars.found.push((before, node));
-            }
+            let unordered = LENIENT.map(|under| {
+                let ordered = |run: &Self| run.before(under, node).has(before);
+                if !ordered(self) {
+                    self.imply(self.nodes[node].thread, &[under]);
+                }
+                !ordered(self)
+            });
+            self.scalars.found.push((before, node, unordered));
         }
     }
 
@@ -114,37 +135,45 @@ impl Run {
         let releases: BTreeSet<usize> = written
             .flat_map(|&write| self.releases(launch, write, (thread, Scope::Sys)))
             .collect();
-        let all = self.scalars.observed.entry(thread).or_default();
-        let known = |of: &&Observed| of.at == at && of.releases.is_superset(&releases);
-        if releases.is_empty() || all.iter().any(|of| known(&of)) {
-            return;
+        let takes = launch.takes.contains(&self.nodes[node].line);
+        for (under, observed) in LENIENT.iter().zip(&mut self.scalars.observed) {
+            let all = observed.entry(thread).or_default();
+            let known = |of: &Observed| of.at == at && of.releases.is_superset(&releases);
+            let nothing = takes && *under == Under::Unlocked;
+            if nothing || releases.is_empty() || all.iter().any(known) {
+                continue;
+            }
+            all.retain(|of| of.at != at || !of.releases.is_subset(&releases));
+            all.push(Observed {
+                at,
+                releases: releases.clone(),
+                tried: false,
+            });
         }
-        all.retain(|of| of.at != at || !of.releases.is_subset(&releases));
-        all.push(Observed {
-            at,
-            releases,
-            tried: false,
-        });
     }
 
     /// A thread acquires what it has observed, by a fence or by a read of one place, as far as the scope
     /// goes.
     pub(super) fn try_to_acquire(&mut self, thread: Thread, only: Option<Place>) {
-        let all = self.scalars.observed.get_mut(&thread).into_iter().flatten();
-        all.filter(|of| only.is_none_or(|at| of.at == at))
+        let both = self.scalars.observed.iter_mut();
+        let all = both.filter_map(|observed| observed.get_mut(&thread));
+        all.flatten()
+            .filter(|of| only.is_none_or(|at| of.at == at))
             .for_each(|of| of.tried = true);
     }
 
     /// A thread, whose node was added last, has acquired what it has observed without trying to.
-    pub(super) fn imply(&mut self, thread: Thread) {
+    pub(super) fn imply(&mut self, thread: Thread, orders: &[Under]) {
         let mut releases = Vec::new();
-        let all = self.scalars.observed.get_mut(&thread).into_iter().flatten();
-        for of in all.filter(|of| !of.tried) {
-            of.tried = true;
-            releases.extend(of.releases.iter().copied());
+        for (under, observed) in LENIENT.iter().zip(&mut self.scalars.observed) {
+            let all = observed.get_mut(&thread).into_iter().flatten();
+            for of in all.filter(|of| !of.tried && orders.contains(under)) {
+                of.tried = true;
+                releases.extend(of.releases.iter().map(|&release| (release, *under)));
+            }
         }
-        for release in releases {
-            self.edge(release, &[Under::Strong]);
+        for (release, under) in releases {
+            self.edge(release, under);
         }
     }
 }

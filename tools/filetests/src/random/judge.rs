@@ -260,7 +260,7 @@ fn observes(act: &Act) -> bool {
             Kind::Atom(_) => true,
             Kind::Store | Kind::Red(_) => false,
         },
-        Act::Poll { .. } | Act::Pass { .. } | Act::Leave { .. } => true,
+        Act::Poll { .. } | Act::Pass { .. } | Act::Leave { .. } | Act::Take { .. } => true,
         _ => false,
     }
 }

@@ -32,6 +32,8 @@ pub struct Kernel {
     pub gates: Vec<Gate>,
     /// What happens.
     pub steps: Vec<Step>,
+    /// Nothing orders the first use of mbarriers behind their initialisation.
+    pub early: bool,
     /// Kernels that stand in the same module and are not launched.
     pub beside: Vec<Kernel>,
 }
@@ -192,6 +194,23 @@ pub enum Act {
         access: Access,
         /// How often.
         tries: u32,
+    },
+    /// Tries to take a lock, so many times at most; [`Access::after_flag`] depends on it.
+    Take {
+        /// `atom.cas` or `atom.exch`.
+        access: Access,
+        /// How often.
+        tries: u32,
+    },
+    /// Gives the lock back that it has taken, if it has.
+    Give(Access),
+    /// `st.async`, or `red.async` with its operation, into shared memory of the other CTA of the cluster. It
+    /// completes with the mbarrier of that CTA; its own one expects as many bytes.
+    Send {
+        /// Where it writes.
+        to: Place,
+        /// The operation.
+        op: Option<&'static str>,
     },
     /// `cp.async` from global to shared memory.
     Copy {
@@ -365,7 +384,8 @@ impl Act {
     /// The access, if it is one or polls by one.
     pub fn access(&self) -> Option<&Access> {
         match self {
-            Self::Access(access) | Self::Poll { access, .. } => Some(access),
+            Self::Access(access) | Self::Give(access) => Some(access),
+            Self::Poll { access, .. } | Self::Take { access, .. } => Some(access),
             _ => None,
         }
     }
@@ -379,6 +399,7 @@ impl Act {
                 how: Entry::Bulk { from, to, .. },
                 ..
             } => vec![from, to],
+            Self::Send { to, .. } => vec![to],
             _ => self
                 .access()
                 .map(|access| &access.place)
@@ -404,7 +425,7 @@ impl Act {
     /// Whether it uses the mbarrier of one phase.
     pub fn is_gate(&self) -> bool {
         match self {
-            Self::Arrive { .. } | Self::Pass { .. } => true,
+            Self::Arrive { .. } | Self::Pass { .. } | Self::Send { .. } => true,
             Self::Bulk { to, .. } => to.shared,
             _ => false,
         }
@@ -415,6 +436,7 @@ impl Act {
         match self {
             Self::Access(access) => access.after_flag,
             Self::Poll { .. } | Self::Pass { .. } | Self::Enter { .. } | Self::Leave { .. } => true,
+            Self::Take { .. } | Self::Give(_) => true,
             _ => false,
         }
     }
@@ -451,8 +473,8 @@ impl Kernel {
     /// Whether CTAs access each other's shared memory, which has to be there until all have ended.
     pub fn reaches_far(&self) -> bool {
         let acts = self.acts();
-        let mut accesses = acts.iter().filter_map(|act| act.access());
-        accesses.any(|access| access.place.far)
+        let mut places = acts.iter().flat_map(|act| act.places());
+        places.any(|place| place.far)
     }
 
     /// The mbarriers of several phases that anybody uses, by number.
@@ -480,6 +502,13 @@ impl Kernel {
             })
         }
         any(&self.steps)
+    }
+
+    /// Whether it has asynchronous stores.
+    pub fn sends(&self) -> bool {
+        self.acts()
+            .iter()
+            .any(|act| matches!(act, Act::Send { .. }))
     }
 
     /// The roles that any step names.

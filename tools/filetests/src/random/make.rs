@@ -1,5 +1,6 @@
 //! From a seed to a kernel.
 
+mod locks;
 mod modules;
 mod phases;
 
@@ -37,6 +38,8 @@ struct Maker {
     copies: bool,
     /// There are bulk copies and their mbarrier.
     bulk: bool,
+    /// There are asynchronous stores and their mbarrier.
+    sends: bool,
     named: u32,
 }
 
@@ -100,6 +103,9 @@ fn alone(seed: u64) -> Kernel {
         copies: flavour != Flavour::Barriers && Random::new(!seed).percent(20),
         bulk: flavour != Flavour::Barriers
             && Random::new(seed.rotate_left(16) ^ 0x6275_6c6b).percent(15),
+        sends: clusters
+            && flavour != Flavour::Barriers
+            && Random::new(seed.rotate_left(20) ^ 0x7365_6e64).percent(40),
         named: 0,
     };
     let roles = (0..1 + maker.random.below(4))
@@ -114,6 +120,7 @@ fn alone(seed: u64) -> Kernel {
         roles,
         gates: Vec::new(),
         steps: Vec::new(),
+        early: false,
         beside: Vec::new(),
     };
     let count = 2 + maker.random.below(7);
@@ -124,6 +131,11 @@ fn alone(seed: u64) -> Kernel {
     // Drawn apart, too.
     maker.random = Random::new(seed.rotate_left(48) ^ 0x7068_6173);
     maker.phases(&mut kernel);
+    maker.random = Random::new(seed.rotate_left(12) ^ 0x6c6f_636b);
+    maker.locks(&mut kernel);
+    if Random::new(seed.rotate_left(36) ^ 0x766f_6c61).percent(12) {
+        modules::make_volatile(&mut kernel.steps);
+    }
     modules::calls(&mut kernel);
     kernel
 }
@@ -255,6 +267,9 @@ impl Maker {
         }
         if self.bulk && self.random.percent(40) {
             return self.bulk();
+        }
+        if self.sends && self.random.percent(40) {
+            return self.send();
         }
         match self.random.below(100) {
             0..12 => self.fence(),

@@ -2,6 +2,7 @@
 
 mod functions;
 mod gates;
+mod locks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,10 @@ pub struct Text {
     places: BTreeMap<(u32, bool), Place>,
     /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
     pub waits: BTreeSet<u32>,
+    /// Lines that try to take a lock.
+    pub takes: BTreeSet<u32>,
+    /// Lines that give one back.
+    pub gives: BTreeSet<u32>,
 }
 
 /// The name of the kernel, whose only parameter is the address of its global memory. Those beside it have
@@ -28,6 +33,8 @@ pub fn write(kernel: &Kernel) -> Text {
         lines: Vec::new(),
         places: BTreeMap::new(),
         waits: BTreeSet::new(),
+        takes: BTreeSet::new(),
+        gives: BTreeSet::new(),
     };
     for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
         text.lines.push(line.to_owned());
@@ -69,7 +76,10 @@ impl Text {
 
     /// Whether a line is an asynchronous copy.
     pub fn is_copy(&self, line: u32) -> bool {
-        self.has(line, "cp.async.ca") || self.is_bulk(line)
+        ["cp.async.ca", "st.async", "red.async"]
+            .iter()
+            .any(|opcode| self.has(line, opcode))
+            || self.is_bulk(line)
     }
 
     /// Whether a line is a bulk copy.
@@ -154,11 +164,11 @@ impl Writer {
 
     /// Declares the registers of a kernel or a function, and says who executes it.
     fn registers(&mut self) {
-        self.line(".reg .pred %p, %q, %got, %more, %role<10>;");
+        self.line(".reg .pred %p, %q, %got, %holds, %more, %role<10>;");
         self.line(".reg .b32 %cta, %warp, %lane, %a, %b, %n, %one, %v, %u, %round<4>;");
         self.line(".reg .b16 %half, %one16;");
         self.line(".reg .b64 %global<17>, %shared<17>, %generic<17>, %x, %wide, %w, %t;");
-        self.line(".reg .b64 %far<17>, %there<17>, %target, %methods;");
+        self.line(".reg .b64 %far<17>, %there<17>, %far_gate, %target, %methods;");
         self.line("ld.param.u64 %global0, [memory];");
         self.line("mov.u32 %a, %tid.x;");
         self.line("shr.u32 %warp, %a, 5;");
@@ -367,6 +377,8 @@ impl Writer {
                 let read = if *read { ".read" } else { "" };
                 self.line(format!("{guard}cp.async.bulk.wait_group{read} {left};"));
             }
+            Act::Take { .. } | Act::Give(_) => self.lock(act),
+            Act::Send { to, op } => self.send(to, *op, guard),
             Act::ProxyFence => self.line(format!("{guard}fence.proxy.async;")),
             Act::Arrive { copies: true, .. } => self.line(format!(
                 "{guard}cp.async.mbarrier.arrive.noinc.shared.b64 [gate];"
@@ -440,12 +452,7 @@ impl Writer {
             false => 0,
         };
         let address = format!("[%{base}{row}+{}]", place.offset);
-        let order = match access.order {
-            Order::Plain => String::new(),
-            Order::ReadOnly => ".nc".to_owned(),
-            Order::Volatile => ".volatile".to_owned(),
-            Order::Strong(sem, scope) => format!(".{sem}.{}", scope.name()),
-        };
+        let order = order(access.order);
         let bits = place.bytes * 8;
         let atomic = matches!(access.kind, Kind::Atom(_));
         let (vector, loaded, stored) = match (place.vector, place.bytes) {
@@ -530,6 +537,16 @@ impl Writer {
         ));
         self.goes(from);
         self.goes(to);
+    }
+}
+
+/// An order as a suffix.
+fn order(order: Order) -> String {
+    match order {
+        Order::Plain => String::new(),
+        Order::ReadOnly => ".nc".to_owned(),
+        Order::Volatile => ".volatile".to_owned(),
+        Order::Strong(sem, scope) => format!(".{sem}.{}", scope.name()),
     }
 }
 

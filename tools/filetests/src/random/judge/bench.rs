@@ -26,8 +26,7 @@ pub(super) struct Bench {
     bytes: u64,
     launch: simt::Launch,
     variables: BTreeMap<String, u64>,
-    /// Accesses may be unchecked: the kernel calls through pointers, or a journal is wanted and may not be
-    /// kept for the sake of others that do.
+    /// Accesses may be unchecked: the kernel calls through pointers, or stores asynchronously.
     lenient: bool,
 }
 
@@ -107,7 +106,7 @@ impl Bench {
             bytes,
             launch,
             variables,
-            lenient: kernel.points() || checks.journal && kernel.beside.iter().any(Kernel::points),
+            lenient: kernel.points() || kernel.sends(),
         })
     }
 

@@ -76,6 +76,8 @@ impl Recorded {
             cluster: if self.kernel.clusters { 2 } else { 1 },
             threads: self.kernel.threads(),
             waits: &text.waits,
+            takes: &text.takes,
+            gives: &text.gives,
         };
         match self.kernel.cooperative() {
             // The barrier of the grid is taken for more than its accesses.

@@ -2,7 +2,7 @@
 //! kernels beside it. And kernels of a few lines, where a verdict hangs on one thing.
 
 use super::super::Random;
-use super::super::kernel::{Act, Call, Kernel, Order, Role, Step};
+use super::super::kernel::{Act, Call, Kernel, Kind, Order, Role, Step};
 use super::{Flavour, Maker};
 
 /// Acts that need nothing of the kernel but its memory, and leave nothing to it.
@@ -72,6 +72,7 @@ pub(super) fn messages(seed: u64) -> Kernel {
         roles: (0..ctas * warps).map(role).collect(),
         gates: Vec::new(),
         steps: Vec::new(),
+        early: false,
         beside: Vec::new(),
     };
     let mut maker = Maker {
@@ -85,6 +86,7 @@ pub(super) fn messages(seed: u64) -> Kernel {
         clusters: false,
         copies: false,
         bulk: false,
+        sends: false,
         named: 0,
     };
     let mut steps = Vec::new();
@@ -108,12 +110,18 @@ pub(super) fn messages(seed: u64) -> Kernel {
 /// Makes volatile what is weak.
 pub(super) fn make_volatile(steps: &mut [Step]) {
     for step in steps {
-        let Step::Acts { acts, .. } = step else {
-            continue;
+        let all = match step {
+            Step::Acts { acts, others, .. } => acts.iter_mut().chain(others),
+            Step::Loop { steps, .. } => {
+                make_volatile(steps);
+                continue;
+            }
+            _ => continue,
         };
-        for act in acts {
+        for act in all {
             if let Act::Access(access) | Act::Poll { access, .. } = act
                 && access.order == Order::Plain
+                && matches!(access.kind, Kind::Load | Kind::Store)
             {
                 access.order = Order::Volatile;
             }

@@ -34,7 +34,20 @@ impl Writer {
                 "@%p mbarrier.init.shared.b64 [{name}], {arrivals};"
             ));
         }
-        self.line("bar.sync 0;");
+        if kernel.sends() {
+            self.line("mov.u64 %x, gate;");
+            self.line("mov.u32 %a, %cluster_ctarank;");
+            self.line("xor.b32 %a, %a, 1;");
+            self.line("mapa.shared::cluster.u64 %far_gate, %x, %a;");
+        }
+        match (kernel.early, kernel.sends()) {
+            (true, _) => {}
+            (false, false) => self.line("bar.sync 0;"),
+            (false, true) => {
+                self.line("barrier.cluster.arrive;");
+                self.line("barrier.cluster.wait;");
+            }
+        }
     }
 
     /// Who may arrive at which mbarrier of several phases, and who waits there, at first. Needs the
