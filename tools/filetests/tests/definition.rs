@@ -165,6 +165,25 @@ fn fences_alone_order_nothing() {
 }
 
 #[test]
+fn a_reduction_acquires_nothing() {
+    let release = Order::Strong("release", Scope::Gpu);
+    let put = vec![
+        access(Kind::Store, VOLATILE, 0, false),
+        access(Kind::Atom("add"), release, 32, false),
+    ];
+    let get = vec![
+        access(Kind::Red("add"), Order::Plain, 32, false),
+        Act::Fence("acq_rel", Scope::Gpu),
+        access(Kind::Load, VOLATILE, 0, false),
+    ];
+    for steps in [[0, 1], [1, 0]] {
+        let both = [&put, &get];
+        let steps = steps.map(|role| acts(role, both[role].clone()));
+        assert_eq!(judged(&kernel(2, steps.to_vec())), (false, true));
+    }
+}
+
+#[test]
 fn the_last_one_to_count_may_reset_the_counter() {
     let all = Role {
         ctas: 1,

@@ -296,7 +296,12 @@ impl Run {
         under: &[Under],
     ) {
         let mut sources = Vec::new();
-        for &read in reads {
+        // A `red` continues what it observes, and acquires nothing, by a fence behind it neither.
+        let returns = |read: &&usize| match self.nodes[**read].what {
+            What::Access(access, _) => access.kind != shadow::hb::Kind::Reduction,
+            _ => false,
+        };
+        for &read in reads.iter().filter(returns) {
             let takes = launch.takes.contains(&self.nodes[read].line);
             for &write in self.observed.get(&read).into_iter().flatten() {
                 let releases = self.releases(launch, write, by).into_iter();
