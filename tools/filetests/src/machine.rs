@@ -1,5 +1,7 @@
 //! The simulated device, checked or not, as a test case sees it.
 
+mod trace;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 use crate::args::{self, Arg, Texels};
 use crate::events;
 use crate::header::{Case, Class};
+
+pub use trace::Trace;
 
 /// A launch that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -251,7 +251,7 @@ fn once(case: &Case, checks: Checks, schedule: Schedule) -> Result<Outcome> {
 }
 
 /// The arguments of a case.
-pub(crate) fn arguments(case: &Case) -> Result<Vec<Arg>> {
+pub fn arguments(case: &Case) -> Result<Vec<Arg>> {
     let functions = case.functions()?;
     let arguments = case.all("arg").iter();
     let arguments = arguments.map(|arg| args::parse(arg, &functions));

@@ -1,11 +1,16 @@
 //! The second opinion on what happens-before is told: it confirms what is right, and nothing else.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use filetests::args::Arg;
+use filetests::machine::{Checks, Launch, Machine};
 use filetests::random::kernel::{Act, Kernel};
 use filetests::random::{Random, judge, make};
 use filetests::retrace::Objection;
 use filetests::retrace::faults::{FAULTS, Fault};
+use filetests::{files, header, race};
+use runtime::Mode;
 
 /// Kernels to falsify runs of.
 const KERNELS: u64 = 150;
@@ -59,4 +64,61 @@ fn nothing_falsified_is_confirmed() {
         let count = noticed.get(&fault).copied().unwrap_or(0);
         assert!(count >= 10, "{fault:?} was tried {count} times only");
     }
+}
+
+/// The files of `tests/race` whose events the second interpreter confirms, of so many out of a hundred
+/// that run to their end.
+const CONFIRMED: usize = 90;
+
+#[test]
+fn the_events_of_race_tests_are_what_their_text_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/race");
+    let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let (mut confirmed, mut ended) = (0, 0);
+    for path in files::below(&root, "ptx").unwrap() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let cases = header::cases(&text).unwrap();
+        // All revisions but those that differ in the memory model alone.
+        let models = ["ptx", "scoped"];
+        let cases = cases
+            .iter()
+            .filter(|case| !case.get("model").is_some_and(|m| models.contains(&m)));
+        for case in cases {
+            let name = format!("{} {}", path.display(), case.revision);
+            let arguments = race::arguments(case).unwrap();
+            let images = arguments.iter().any(|arg| matches!(arg, Arg::Image(_)));
+            if images || case.get("then").is_some() {
+                unknown
+                    .entry("images or two launches".to_owned())
+                    .or_default()
+                    .push(name);
+                continue;
+            }
+            let machine = Machine::new(Some(Checks::by(Mode::Full)), 3).unwrap();
+            let launch = Launch::of(case).unwrap();
+            let trace = match machine.trace(&case.text, &launch, &arguments) {
+                Ok(trace) => trace,
+                Err(error) => {
+                    unknown.entry(format!("{error:#}")).or_default().push(name);
+                    continue;
+                }
+            };
+            ended += 1;
+            match trace.confirm() {
+                Ok(()) => confirmed += 1,
+                Err(Objection::NotUnderstood(what)) => unknown.entry(what).or_default().push(name),
+                Err(objection) => panic!("{name}: {objection}"),
+            }
+        }
+    }
+    let list = || {
+        unknown
+            .iter()
+            .map(|(what, names)| format!("{what}: {names:?}\n"))
+    };
+    assert!(
+        confirmed * 100 > ended * CONFIRMED,
+        "{confirmed} of {ended}\n{}",
+        list().collect::<String>()
+    );
 }

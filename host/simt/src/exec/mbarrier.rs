@@ -135,6 +135,8 @@ impl<O: Observer> Machine<'_, O> {
                     }
                     let over = match mbarrier.kind {
                         MbarrierKind::TestWait { .. } => holds >> lane & 1 == 1,
+                        // An object that begins or ends has no phase that could be over.
+                        MbarrierKind::Init | MbarrierKind::Inval => false,
                         _ => parts.phase != Parts::unpack(old).phase,
                     };
                     let who = self.who(cta, warp.index, split.pc, 1 << lane);

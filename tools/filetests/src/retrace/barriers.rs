@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane::Who;
+use super::{Objection, Result};
 
 /// A barrier of a CTA that somebody has come to.
 #[derive(Default)]
@@ -37,13 +38,24 @@ impl Barriers {
     }
 
     /// A thread comes to a barrier of its CTA.
-    pub(super) fn arrive(&mut self, who: Who, id: u32, (waits, count): (bool, Option<u32>)) {
+    ///
+    /// # Errors
+    /// When it has been there since the barrier ended last, which PTX leaves undefined.
+    pub(super) fn arrive(
+        &mut self,
+        who: Who,
+        id: u32,
+        (waits, count): (bool, Option<u32>),
+    ) -> Result<()> {
         let barrier = self.cta.entry((who.cta, id)).or_default();
         barrier.count = count;
-        barrier.arrived.insert(who);
+        if !barrier.arrived.insert(who) {
+            return Err(Objection::unknown("a second arrival at a barrier"));
+        }
         if waits {
             barrier.waiting.insert(who);
         }
+        Ok(())
     }
 
     /// The barriers of a CTA that must end now.

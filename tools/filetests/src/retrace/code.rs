@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ptx::ast::{Body, Function, Init, Instruction, Item, Module, Space, Statement, Variable};
+use ptx::ast::{Body, Function, Init, Instruction, Module, Statement, Variable};
 
-use super::{Launch, Objection, Result};
+use super::{Launch, Objection, Result, layout};
 
 /// Functions are numbered from here: no address that a program could compute by itself.
 const FUNCTIONS: u64 = 1 << 61;
@@ -33,40 +33,17 @@ impl<'a> Code<'a> {
         let mut code = Self {
             routines: Vec::new(),
             by_name: HashMap::new(),
-            shared: HashMap::new(),
+            shared: layout::shared(module, launch.entry),
             globals: launch.variables,
         };
-        let mut shared = 0;
-        let outside = module.items.iter().filter_map(|item| match item {
-            Item::Variable(variable) => Some(variable),
-            _ => None,
-        });
-        outside.for_each(|variable| code.place(variable, &mut shared));
         for function in module.functions() {
             let Some(body) = &function.body else {
                 continue;
             };
-            // Variables of a kernel that does not run take no room.
-            if !function.entry || function.name == launch.entry {
-                for statement in &body.statements {
-                    if let Statement::Variable(variable) = statement {
-                        code.place(variable, &mut shared);
-                    }
-                }
-            }
             code.by_name.insert(&function.name, code.routines.len());
             code.routines.push(Routine::new(module, function, body));
         }
         code
-    }
-
-    fn place(&mut self, variable: &'a Variable, shared: &mut u64) {
-        if variable.space == Space::Shared {
-            let align = u64::from(align(variable));
-            *shared = shared.div_ceil(align) * align;
-            self.shared.insert(&variable.name, *shared);
-            *shared += bytes(variable);
-        }
     }
 
     /// A function's number.

@@ -10,7 +10,7 @@
 //! It shares the parser with the rest and nothing else: neither the table of what instructions mean
 //! (`ptx::isa`), nor the device's decoder, nor its execution. What it does not know it says
 //! ([`Objection::NotUnderstood`]).
-//! * [`code`]: functions as lists of instructions, and where variables lie.
+//! * [`code`]: functions as lists of instructions; [`layout`]: where variables in shared memory lie.
 //! * [`lane`]: one thread's registers and what an instruction computes; [`alu`] has the arithmetic.
 //! * [`want`]: what an instruction must be heard as.
 //! * [`memory`], [`barriers`], [`mbarriers`]: what threads share.
@@ -23,6 +23,7 @@ mod code;
 pub mod faults;
 mod follow;
 mod lane;
+mod layout;
 mod mbarriers;
 mod memory;
 mod want;

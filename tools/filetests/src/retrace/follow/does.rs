@@ -1,0 +1,195 @@
+//! What one thread does, to its registers and to what threads share.
+
+use ptx::ast::{Instruction, Operand};
+use runtime::heard::Told;
+use shadow::hb::{Access, Completion, Kind, Place};
+
+use super::super::alu::{self, extend};
+use super::super::lane::Who;
+use super::super::mbarriers::Operation;
+use super::super::memory::behind;
+use super::super::want::What;
+use super::super::{Objection, Result};
+use super::{Owed, Walk};
+
+impl<'a> Walk<'a> {
+    /// A thread does what it has come to.
+    pub(super) fn does(&mut self, who: Who, what: &What, told: &Told) -> Result<()> {
+        match (what, told) {
+            (What::Access { access, at }, _) => self.access(who, access, *at)?,
+            (What::Arrive { id, waits, count }, _) => {
+                self.bring(who)?;
+                self.barriers.arrive(who, *id, (*waits, *count))?;
+                if *waits {
+                    self.stop(who);
+                    return Ok(());
+                }
+            }
+            (What::ClusterArrive { .. }, Told::ClusterArrive { phase, .. }) => {
+                let now = self.barriers.cluster_arrive(who);
+                if now != *phase {
+                    return self.differs(format!("{who:?} arrives in phase {now}, not {phase}"));
+                }
+            }
+            (What::ClusterWait, Told::ClusterWait { phase }) => {
+                let waited = self.barriers.cluster_waited(who);
+                if waited != Some(*phase) {
+                    return self
+                        .differs(format!("{who:?} waits for phase {waited:?}, not {phase}"));
+                }
+            }
+            (What::Copy { from, to, ends, .. }, _) => {
+                match from.1 {
+                    0 => self.store_async(who, *to)?,
+                    _ => self.memory.copy(*from, *to)?,
+                }
+                if let Completion::Mbarrier(at) = ends {
+                    let arrived = Operation::Complete(to.1.into());
+                    if self.mbarriers.operate(*at, arrived)?.1 {
+                        self.owed.push(Owed::Mbarrier(*at));
+                    }
+                }
+            }
+            (What::Mbarrier { at, operation, .. }, Told::Mbarrier { over, .. }) => {
+                let (phase, ends) = self.mbarriers.operate(*at, *operation)?;
+                if ends != *over {
+                    return self.differs(format!("{who:?}: {operation:?} at {at:?} gives {ends}"));
+                }
+                self.take(who, operation, (phase, ends))?;
+            }
+            (What::Exit, _) => {
+                self.barriers.exit(who);
+                self.stop(who);
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.done(who)
+    }
+
+    /// A thread does nothing until somebody lets it go on.
+    pub(super) fn stop(&mut self, who: Who) {
+        if let Some((_, want)) = self.lanes.get_mut(&who) {
+            *want = None;
+        }
+    }
+
+    pub(super) fn operands(&self, who: Who) -> Result<&'a Instruction> {
+        let lane = self.lanes.get(&who).map(|(lane, _)| lane);
+        let instruction = lane.and_then(|lane| lane.instruction(&self.code));
+        instruction.ok_or_else(|| Objection::unknown("an instruction"))
+    }
+
+    fn value(&mut self, who: Who, operand: &Operand) -> Result<u64> {
+        let gone = || Objection::unknown("a thread");
+        let (lane, _) = self.lanes.get_mut(&who).ok_or_else(gone)?;
+        lane.value(&self.code, self.launch, operand)
+    }
+
+    pub(super) fn set(&mut self, who: Who, operand: &Operand, value: u64) -> Result<()> {
+        let gone = || Objection::unknown("a thread");
+        let (lane, _) = self.lanes.get_mut(&who).ok_or_else(gone)?;
+        lane.set(operand, value)
+    }
+
+    /// An access of one thread.
+    fn access(&mut self, who: Who, access: &Access, at: Place) -> Result<()> {
+        let instruction = self.operands(who)?;
+        let ty = alu::ty(instruction)?;
+        let operand = |number: usize| {
+            let missing = || Objection::unknown("a missing operand");
+            instruction.operands.get(number).ok_or_else(missing)
+        };
+        let parts = |operand: &'a Operand| match operand {
+            Operand::Vector(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let bytes = ty.bytes();
+        if bytes > 8 {
+            return Err(Objection::unknown("an element of more than 8 bytes"));
+        }
+        match access.kind {
+            Kind::Load => {
+                for (number, part) in parts(operand(0)?).iter().enumerate() {
+                    let place = behind(at, u64::from(bytes) * number as u64);
+                    let value = self.memory.load(place, bytes)?;
+                    self.set(who, part, extend(value, ty))?;
+                }
+            }
+            Kind::Store => {
+                for (number, part) in parts(operand(1)?).iter().enumerate() {
+                    let place = behind(at, u64::from(bytes) * number as u64);
+                    let value = self.value(who, part)?;
+                    self.memory.store(place, bytes, value);
+                }
+            }
+            Kind::Rmw | Kind::Reduction => {
+                let first = if access.kind == Kind::Rmw { 2 } else { 1 };
+                let a = self.value(who, operand(first)?)?;
+                let b = match instruction.operands.get(first + 1) {
+                    Some(operand) => self.value(who, operand)?,
+                    None => 0,
+                };
+                let old = self.memory.load(at, bytes)?;
+                let new = alu::update(instruction, ty, old, (a, b))?;
+                self.memory.store(at, bytes, new);
+                if self.in_workspace(at).is_some() {
+                    *self.arrivals.entry(who.cta).or_default() += 1;
+                }
+                if access.kind == Kind::Rmw {
+                    self.set(who, operand(0)?, extend(old, ty))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `st.async` and `red.async` by one thread.
+    fn store_async(&mut self, who: Who, to: (Place, u32)) -> Result<()> {
+        let instruction = self.operands(who)?;
+        let ty = alu::ty(instruction)?;
+        let parts = match instruction.operands.get(1) {
+            Some(Operand::Vector(parts)) => parts.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        for (number, part) in parts.iter().enumerate() {
+            let place = behind(to.0, u64::from(ty.bytes()) * number as u64);
+            let value = self.value(who, part)?;
+            let new = match instruction.opcode == "red" {
+                true => {
+                    let old = self.memory.load(place, ty.bytes())?;
+                    alu::update(instruction, ty, old, (value, 0))?
+                }
+                false => value,
+            };
+            self.memory.store(place, ty.bytes(), new);
+        }
+        Ok(())
+    }
+
+    /// What an operation on an mbarrier hands out.
+    fn take(&mut self, who: Who, operation: &Operation, found: (u64, bool)) -> Result<()> {
+        let value = match operation {
+            Operation::Arrive { .. } => found.0 << 63,
+            Operation::Wait(_) => found.1.into(),
+            _ => return Ok(()),
+        };
+        match self.operands(who)?.operands.first() {
+            Some(target) => self.set(who, target, value),
+            None => Ok(()),
+        }
+    }
+
+    /// A predicate for a barrier that reduces.
+    fn bring(&mut self, who: Who) -> Result<()> {
+        let instruction = self.operands(who)?;
+        if instruction.has("red")
+            && let Some(operand) = instruction.operands.last()
+        {
+            let holds = self.value(who, operand)? != 0;
+            self.brought.insert(who, holds);
+        }
+        Ok(())
+    }
+}
