@@ -296,11 +296,11 @@ impl Run {
         bytes
     }
 
-    /// The mbarriers of several phases are used as PTX wants it. That of one phase is not: threads
-    /// arrive at it as often as they like.
+    /// The mbarriers of several phases are used as PTX wants it, if they are initialised first. That of
+    /// one phase is not: threads arrive at it as often as they like.
     fn misuse(&self, kernel: &Kernel) -> Result<(), Disagreement> {
         match self.misused.first() {
-            Some(race) if !kernel.acts().iter().any(|act| act.is_gate()) => {
+            Some(race) if !kernel.early && !kernel.acts().iter().any(|act| act.is_gate()) => {
                 Err((Wrong::Misuse, format!("{race:?}")))
             }
             _ => Ok(()),
