@@ -30,17 +30,23 @@ pub(crate) fn sort_out(
     };
     let races = found.iter().filter(|found| found.class == Class::Race);
     let races: HashSet<(u32, u32)> = races.map(sites).collect();
+    let of_locks = |of: &&Found| of.class == Class::Luck && is_luck(of, luck);
+    let lucky: HashSet<(u32, u32)> = found.iter().filter(of_locks).map(sites).collect();
     found.retain(|found| {
         let told = model != Some(Model::Ptx) && !races.contains(&sites(found));
         match found.class {
             Class::Race => true,
             Class::Strong => told && is_told(found, instructions, model),
-            Class::Luck => {
-                told && !luck.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
-            }
+            Class::Luck => told && is_luck(found, luck),
+            Class::Fences => told && !lucky.contains(&sites(found)),
         }
     });
     found
+}
+
+/// True when an order by locks is one, now that all locks are known.
+fn is_luck(found: &Found, luck: &Luck) -> bool {
+    !luck.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
 }
 
 /// True when an unordered strong conflict is told under a model: by default that of volatile data,

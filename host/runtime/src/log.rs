@@ -368,6 +368,8 @@ pub enum Why {
     Strong,
     /// No race in this run: only the order in which locks were taken has ordered them.
     Luck,
+    /// No race in this run: only the order in which `fence.sc`s came has ordered them.
+    Fences,
     /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
     /// threads came there.
     Misuse(Misuse),

@@ -19,6 +19,8 @@ pub(crate) enum Class {
     Strong,
     /// Only the order in which locks were taken has ordered them.
     Luck,
+    /// Only the order of `fence.sc`s has ordered them.
+    Fences,
 }
 
 /// A pair of sites that raced, with a witness and how often.

@@ -1,5 +1,6 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
+mod fences;
 mod hearing;
 mod journaled;
 mod mbarrier;
@@ -8,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ptx::ast::Space;
-use ptx::isa::{FenceSemantics, SyncOp};
+use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Luck, Order, Place, Rule, Shape,
+    Access, Arrival, Completion, Engine, FenceOrder, Kind, LANES, Luck, Order, Place, Rule, Shape,
     Strong, Swap, Thread, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
@@ -18,7 +19,7 @@ use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::heard::{Heard, Told};
-use crate::instructions::{Instructions, Meaning, scope};
+use crate::instructions::{Instructions, Meaning};
 use crate::judged::{Judged, Overtaken};
 use crate::locking;
 use crate::log::Misuse;
@@ -47,7 +48,9 @@ pub(crate) struct Reference {
     scrutiny: Scrutiny,
     shape: Shape,
     model: Option<Model>,
+    /// It is told of `fence.sc`s as of others; `order` takes them in the order of this run.
     engine: Engine,
+    order: FenceOrder,
     luck: Luck,
     /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
     strong: Option<Strong>,
@@ -85,6 +88,7 @@ impl Reference {
             shape,
             model,
             engine: Engine::new(shape),
+            order: FenceOrder::default(),
             luck: Luck::default(),
             pairs: Pairs::default(),
             values: Values::default(),
@@ -148,6 +152,7 @@ impl Reference {
 
     fn with(&mut self, tell: impl Fn(&mut Engine)) {
         tell(&mut self.engine);
+        self.order.tell(&tell);
         if let Some(strong) = &mut self.strong {
             strong.tell(&tell);
         }
@@ -157,6 +162,7 @@ impl Reference {
     /// Tells of a barrier that lanes come to, or go on after.
     fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
         tell(&mut self.engine);
+        self.order.tell(&tell);
         if let Some(strong) = &mut self.strong {
             strong.barrier(warp(who), lanes, &tell);
         }
@@ -277,10 +283,16 @@ impl Observer for Reference {
             strong.access((engine, luck), (warp(who), who.lanes), &written, of, place);
         }
         let (open, instructions) = (&mut self.open, &self.instructions);
+        let mut races = Vec::new();
         engine.access(warp(who), who.lanes, &access, place, |race| {
-            let stores = sides::are_stores(instructions, &race);
-            open.extend(pairs.keep(Class::Race, race, stores));
+            races.push(race);
         });
+        self.order.access((warp(who), who.lanes), &access, place);
+        for mut race in races {
+            let class = fences::class(&mut self.order, engine, &mut race);
+            let stores = sides::are_stores(instructions, &race);
+            open.extend(pairs.keep(class, race, stores));
+        }
         pairs.explain(engine, luck);
         if judged && !meaning.swaps {
             let lanes = (warp(who), who.lanes);
@@ -402,37 +414,7 @@ impl Observer for Reference {
     }
 
     fn fence(&mut self, who: Executing) {
-        let meaning = self.meaning(who);
-        if meaning.is_some_and(|meaning| meaning.proxy) {
-            self.hear(who, || Told::ProxyFence);
-            self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
-        }
-        if meaning.is_some_and(|meaning| meaning.fences_inits) {
-            self.hear(who, || Told::InitFence);
-            self.with(|engine| engine.fence_init(warp(who), who.lanes));
-            return;
-        }
-        let Some(SyncOp::Fence {
-            sem,
-            scope: within,
-            proxy: false,
-        }) = meaning.and_then(|meaning| meaning.sync)
-        else {
-            return;
-        };
-        let kind = match sem {
-            FenceSemantics::Sc => FenceKind::Sc,
-            FenceSemantics::AcqRel => FenceKind::AcqRel,
-            FenceSemantics::Acquire => FenceKind::Acquire,
-            FenceSemantics::Release => FenceKind::Release,
-        };
-        let scope = scope(within);
-        self.hear(who, || Told::Fence { kind, scope });
-        self.engine.fence(warp(who), who.lanes, kind, scope);
-        if let Some(strong) = &mut self.strong {
-            strong.fence(warp(who), who.lanes, kind, scope);
-        }
-        self.luck.fence(warp(who), who.lanes, kind, scope);
+        self.fences(who);
     }
 
     fn copies(&mut self, who: Executing) {
@@ -479,16 +461,20 @@ impl Observer for Reference {
         let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
         let issue = (meaning.site, ends, meaning.proxy);
         let (engine, instructions) = (&mut self.engine, &self.instructions);
-        engine.copy(me, from, to, issue, |race| {
+        let mut races = Vec::new();
+        engine.copy(me, from, to, issue, |race| races.push(race));
+        for mut race in races {
             // What the async proxy has written itself it may read.
             let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
             if !own && (everything || is_shared(race.place)) {
-                pairs.keep(Class::Race, race, false);
+                let class = fences::class(&mut self.order, engine, &mut race);
+                pairs.keep(class, race, false);
             }
-        });
+        }
         pairs.explain(engine, &self.luck);
-        self.luck
-            .tell(|engine| engine.copy(me, from, to, issue, |_| ()));
+        let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
+        self.order.tell(tell);
+        self.luck.tell(tell);
     }
 
     fn dependency(&mut self, who: Executing) {
@@ -551,6 +537,7 @@ impl Observer for Reference {
         if let Some(strong) = &mut self.strong {
             strong.exit(warp(who), who.lanes);
         }
+        self.order.tell(|engine| engine.exit(warp(who), who.lanes));
         self.luck.exit(warp(who), who.lanes);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn race(
     };
     log::Race {
         launch: launch.launch,
-        decided: found.class != Class::Luck,
+        decided: !matches!(found.class, Class::Luck | Class::Fences),
         level: match () {
             () if now.cta != before.cta => log::Level::Grid,
             () if now.warp != before.warp => log::Level::Cta,
@@ -74,6 +74,7 @@ pub(crate) fn race(
 pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
     match (class, rule) {
         (Class::Luck, _) => log::Why::Luck,
+        (Class::Fences, _) => log::Why::Fences,
         (Class::Strong, _) | (_, Rule::Strong) => log::Why::Strong,
         (Class::Race, Rule::Unordered | Rule::Scope) => log::Why::Unordered,
         (Class::Race, Rule::Overlap) => log::Why::Overlap,

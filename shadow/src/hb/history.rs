@@ -303,6 +303,22 @@ impl History {
         }
     }
 
+    /// See [`Word::unseen`].
+    pub(crate) fn unseen(
+        &mut self,
+        word: u64,
+        entry: (Id, Time, u32),
+        lanes: u32,
+        knows: &dyn Fn(Thread, Time) -> bool,
+    ) -> u32 {
+        let per_line = LINE / WORD;
+        let (line, at) = (self.line(word / per_line), (word % per_line) as u32);
+        match line.own >> at & 1 {
+            0 => lanes,
+            _ => line.word(at).unseen(entry, lanes, knows),
+        }
+    }
+
     /// The words from `first` to `last` are new memory.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         let per_line = LINE / WORD;

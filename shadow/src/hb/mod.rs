@@ -36,6 +36,7 @@ mod place;
 mod proxy;
 mod release;
 mod row;
+mod sc;
 mod sparse;
 mod strong;
 mod waits;
@@ -62,6 +63,7 @@ use mbarrier::{Inits, Phases};
 use memory::Memory;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
+pub use sc::FenceOrder;
 pub use strong::{Strong, Unordered, Use};
 
 /// What an access does to its bytes.

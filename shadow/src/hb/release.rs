@@ -83,6 +83,11 @@ impl Releases {
         }
     }
 
+    /// True when there is nothing to observe.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Releases kept.
     pub(crate) fn len(&self) -> usize {
         let locations = self.lines.values().flatten();

@@ -175,7 +175,7 @@ impl Strong {
         places: impl Fn(u32) -> Place,
     ) {
         let Some(scope) = access.order.scope() else {
-            if access.kind == Kind::Store && self.clocks.releases.len() > 0 {
+            if access.kind == Kind::Store && !self.clocks.releases.is_empty() {
                 for lane in each(lanes) {
                     let bytes = access.bytes * access.elements;
                     self.clocks.releases.weak_write(places(lane).key(), bytes);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::clock::Time;
 use super::entry::{Class, Entry, List, Rule, Strength, Who};
 use super::observed::{Observed, Seen};
-use super::place::{Scope, Shape, Thread};
+use super::place::{Id, Scope, Shape, Thread};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
 /// race is decided by: a report wants to name them.
@@ -209,6 +209,27 @@ impl Word {
         };
         let mine = seen.filter(|seen| seen.order.chain == chain).filter(before);
         mine.map(|seen| seen.order.index).max().unwrap_or(0)
+    }
+
+    /// Those of some lanes, which have made a write, whose write nobody has observed of whom `knows`
+    /// says that they come before.
+    pub(crate) fn unseen(
+        &self,
+        (warp, time, site): (Id, Time, u32),
+        mut lanes: u32,
+        knows: &dyn Fn(Thread, Time) -> bool,
+    ) -> u32 {
+        let same = |entry: &&Entry| {
+            (entry.warp, entry.time, entry.site) == (warp, time, site) && entry.order.chain != 0
+        };
+        for entry in self.writes().filter(same) {
+            let seen = self.strong.iter().flat_map(|strong| &strong.seen);
+            let seen = seen.filter(|seen| seen.order.chain == entry.order.chain);
+            let place = seen.filter(|seen| knows(seen.thread, seen.time));
+            let place = place.map(|seen| seen.order.index).max().unwrap_or(0);
+            lanes = lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, place);
+        }
+        lanes
     }
 
     fn see(&mut self, who: &Who<'_>, lanes: u32, time: Time, order: Observed) {

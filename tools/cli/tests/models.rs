@@ -182,6 +182,41 @@ fn luck_is_a_warning_that_names_the_locks() {
 }
 
 #[test]
+fn an_order_of_fences_alone_is_luck() {
+    // The last block to count adds up; block 1 starts late, so its fence is the last in every schedule.
+    let last = |behind: &str, before: &str| {
+        format!(
+            "mul.lo.u32 %v, %n, 2000;\n\
+             late: setp.eq.u32 %p, %v, 0; sub.u32 %v, %v, 1; @!%p bra late;\n\
+             setp.eq.u32 %p, %n, 0; @%p st.global.u32 [%data], 1;\n\
+             {before}\n\
+             atom.global.add.u32 %v, [%lock], 1;\n\
+             {behind}\n\
+             setp.eq.u32 %p, %v, 0; @%p ret;\n\
+             ld.global.u32 %v, [%data];"
+        )
+    };
+    let fence = "membar.gl;";
+    let words = [
+        "[CR012]: inter-block order by luck on global memory: a write and a read",
+        "ordered only by the order of `fence.sc` (`__threadfence()`) in this run",
+    ];
+    let ran = run(&last("", fence), &[]);
+    ran.ends(0, &["warning", words[0], words[1], "has not acquired"]);
+    assert_eq!(ran.json["races"][0]["certainty"], "possible");
+    run(&last("", fence), &["--mode", "precise", "--journal"]).ends(0, &words);
+    run(&last("", fence), &["--model", "ptx"]).ends(0, &["0 races"]);
+    // There a thread that observes a release need not acquire, but it has to be one.
+    run(&last("", fence), &["--model", "scoped"]).ends(0, &["0 races"]);
+    let ran = run(&last(fence, ""), &["--model", "scoped"]);
+    ran.ends(66, &["error", words[0], words[1]]);
+    run(&last(fence, ""), &["--model", "ptx"]).ends(0, &["0 races"]);
+    for options in [&[][..], &["--model", "scoped"], &["--journal"]] {
+        run(&last(fence, fence), options).ends(0, &["0 races"]);
+    }
+}
+
+#[test]
 fn a_journal_tells_a_missing_acquire_from_a_handover() {
     let handover = |load: &str| {
         format!(

@@ -2,7 +2,7 @@
 
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, SyncOp};
-use shadow::hb::{Access, LANES, Place, Time};
+use shadow::hb::{Access, Engine, LANES, Place, Time};
 use simt::{AccessKind, Executing, Observer};
 
 use super::{Reference, warp};
@@ -41,7 +41,9 @@ impl Reference {
                 elements: 1,
                 ..access
             };
-            self.with(|engine| engine.earlier(me, time, &access, place));
+            let tell = |engine: &mut Engine| engine.earlier(me, time, &access, place);
+            tell(&mut self.engine);
+            self.luck.tell(tell);
         }
     }
 

@@ -1,13 +1,12 @@
 //! What operations on mbarriers order, and what they do to the memory where these lie.
 
 use ptx::isa::{MbarrierOp, SyncOp};
-use shadow::hb::{Order, Place, Scope, Thread};
+use shadow::hb::{Engine, Order, Place, Scope, Thread};
 use simt::Executing;
 
-use super::{Reference, warp};
+use super::{Reference, fences, warp};
 use crate::heard::Told;
 use crate::instructions::scope;
-use crate::pairs::Class;
 
 /// An operation of one lane.
 struct Operation {
@@ -115,18 +114,21 @@ impl Reference {
             return;
         };
         let (me, at) = (of.me, of.at);
-        let pairs = &mut self.pairs;
-        let found = |race| {
-            pairs.keep(Class::Race, race, false);
-        };
+        let mut races = Vec::new();
+        let found = |race| races.push(race);
         if of.op == MbarrierOp::Init {
             let fenced = self.instructions.fences_inits;
             self.engine.mbarrier_init(me, at, (site, fenced), found);
-            self.luck
-                .tell(|engine| engine.mbarrier_init(me, at, (site, fenced), |_| ()));
+            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, (site, fenced), |_| ());
+            self.order.tell(tell);
+            self.luck.tell(tell);
         } else {
             self.engine.mbarrier_used(me, at, &access, found);
         }
-        pairs.explain(&self.engine, &self.luck);
+        for mut race in races {
+            let class = fences::class(&mut self.order, &mut self.engine, &mut race);
+            self.pairs.keep(class, race, false);
+        }
+        self.pairs.explain(&self.engine, &self.luck);
     }
 }

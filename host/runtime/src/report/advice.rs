@@ -37,7 +37,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         // Described above.
         (Why::Misuse(_) | Why::Streams, _) => "",
         (Why::Strong, _) => locks::STRONG,
-        (Why::Luck, _) => locks::LUCK,
+        (Why::Luck | Why::Fences, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if race.cause.is_some() => match race.cause {
@@ -82,6 +82,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         Why::Strong => format!("nothing orders {one} and {other} of the same address"),
         Why::Luck => locks::luck(accesses),
+        Why::Fences => format!(
+            "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run, and another run may turn them around"
+        ),
         Why::Unordered if strong => {
             format!("the scope of {one} does not include the other side's thread")
         }
@@ -99,7 +102,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         _ if why == Why::Strong => {
             format!("{reach} unordered strong conflict on {memory}: {what}")
         }
-        _ if why == Why::Luck => format!("{reach} order by luck on {memory}: {what}"),
+        _ if matches!(why, Why::Luck | Why::Fences) => {
+            format!("{reach} order by luck on {memory}: {what}")
+        }
         true => format!("{reach} race on {memory}: {what}"),
         false => format!(
             "possible {reach} race on {memory}, not decided: {what} by what the checks can follow"
@@ -221,7 +226,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     };
     match race.why {
         Why::Luck => return locks::remedy(accesses),
-        Why::Unordered | Why::Strong | Why::Misuse(_) | Why::Streams => {
+        Why::Unordered | Why::Strong | Why::Fences | Why::Misuse(_) | Why::Streams => {
             if let Some(cause) = &race.cause {
                 return completion(cause).to_owned();
             }
@@ -260,6 +265,9 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     }
     if level == Level::Grid && race.space == Space::Shared {
         return "blocks of a cluster are ordered by the cluster's barrier (`cluster.sync()`, `barrier.cluster`) or by scopes that have both; put one between the two accesses".to_owned();
+    }
+    if race.why == Why::Fences {
+        return "a fence orders others through a flag or a counter only: set it behind the fence of the first side, and read it in front of a fence of the second".to_owned();
     }
     if !race.decided {
         return "the kernel has operations that may order the two; the checks could not follow them, so look whether they do".to_owned();

@@ -448,6 +448,7 @@ impl<'a> Builder<'a> {
                 log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
                 log::Why::Unordered | log::Why::Strong if lockstep => Level::Warning,
                 log::Why::Strong if !self.scoped => Level::Warning,
+                log::Why::Fences if self.scoped => Level::Error,
                 _ if race.decided => Level::Error,
                 _ => Level::Warning,
             },
@@ -477,7 +478,7 @@ impl<'a> Builder<'a> {
             },
             accesses,
             address: address(race.address, race.allocation.as_ref()),
-            may_order: match race.decided || race.why == log::Why::Luck {
+            may_order: match race.decided || matches!(race.why, log::Why::Luck | log::Why::Fences) {
                 true => Vec::new(),
                 false => release_sites.unwrap_or_default(),
             },

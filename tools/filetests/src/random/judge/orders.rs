@@ -60,6 +60,7 @@ pub fn orders(kernel: &Kernel, schedules: &[u64], model: Option<Model>) -> Resul
             let what = match race.why {
                 log::Why::Strong => "strong",
                 log::Why::Luck => "luck",
+                log::Why::Fences => "order of fences",
                 _ => "race",
             };
             let report = (what, a.min(b), a.max(b));

@@ -1,0 +1,144 @@
+//! What only the order of `fence.sc`s has ordered in one run.
+//!
+//! PTX puts the `fence.sc`s of a run into one order, and each comes after those before it whose scopes
+//! include each other. Which comes first is the run's doing: another run may turn them around, and
+//! with them all that nothing else orders. So the [`Engine`] that looks for races is told of them as
+//! `fence.acq_rel`, and clocks beside it, which know no accesses but strong ones, take the order too:
+//! a race that they have in order is none in this run.
+//!
+//! Those clocks are a copy of the engine's, made at the first `fence.sc`.
+
+use super::entry::Rule;
+use super::history::WORD;
+use super::memory::Memory;
+use super::place::{Id, Scope, Thread, Warp};
+use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
+
+/// The causality order with that of `fence.sc`s.
+#[derive(Clone, Debug, Default)]
+pub struct FenceOrder {
+    clocks: Option<Engine>,
+}
+
+impl FenceOrder {
+    /// Something happens that is no access and no fence.
+    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+        if let Some(clocks) = &mut self.clocks {
+            tell(clocks);
+        }
+    }
+
+    /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.
+    pub fn fence(
+        &mut self,
+        main: &Engine,
+        (warp, lanes): (Warp, u32),
+        kind: FenceKind,
+        scope: Scope,
+    ) -> FenceKind {
+        if kind == FenceKind::Sc {
+            self.clocks.get_or_insert_with(|| main.without_memory());
+        }
+        self.tell(|clocks| clocks.fence(warp, lanes, kind, scope));
+        match kind {
+            FenceKind::Sc => FenceKind::AcqRel,
+            other => other,
+        }
+    }
+
+    /// Lanes access memory.
+    pub fn access(
+        &mut self,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+    ) {
+        let Some(clocks) = &mut self.clocks else {
+            return;
+        };
+        if access.order.scope().is_none() {
+            if access.kind == Kind::Store && !clocks.releases.is_empty() {
+                let bytes = access.bytes * access.elements;
+                each(lanes).for_each(|lane| clocks.releases.weak_write(places(lane).key(), bytes));
+            }
+            return;
+        }
+        clocks.enter(warp);
+        let mut changed = false;
+        for lane in each(lanes) {
+            for element in 0..access.elements {
+                let key = places(lane).key() + u64::from(element * access.bytes);
+                changed |= clocks.synchronise(warp.lane(lane), access, key);
+            }
+        }
+        if changed {
+            clocks.classify(warp);
+        }
+    }
+
+    /// True when nothing but the order of `fence.sc`s has ordered the sides of a race that `main` has
+    /// found just now. Else leaves those lanes of the earlier side that nothing has ordered.
+    pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
+        let (me, them) = (race.later.thread, race.earlier.thread);
+        let Some(clocks) = &self.clocks else {
+            return false;
+        };
+        if race.rule == Rule::ReadOnly || main.knows(me, them) >= race.time {
+            return false;
+        }
+        if matches!(race.rule, Rule::Asynchronous | Rule::Proxy) {
+            return clocks.unordered(me, them.warp(), 1 << them.lane, race.time) == 0;
+        }
+        let warp = them.warp();
+        let unordered = clocks.unordered(me, warp, race.lanes, race.time);
+        let knows = |of: Thread, time: Time| {
+            of == me || clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
+        };
+        let word = race.place.key() / WORD;
+        let entry = (Id::of(warp), race.time, race.earlier.site);
+        let history = main.memory.of(race.place);
+        let left = match unordered {
+            0 => 0,
+            lanes => history.unseen(word, entry, lanes, &knows),
+        };
+        if left != 0 {
+            race.lanes = left;
+            race.earlier.thread = warp.lane(left.trailing_zeros());
+        }
+        left == 0
+    }
+}
+
+impl Engine {
+    /// A copy that has seen no access.
+    fn without_memory(&self) -> Self {
+        Self {
+            shape: self.shape,
+            ctas: self.ctas.clone(),
+            clusters: self.clusters.clone(),
+            mbarriers: self.mbarriers.clone(),
+            inits: self.inits.clone(),
+            memory: Memory::default(),
+            releases: self.releases.clone(),
+            sc_gpu: self.sc_gpu.clone(),
+            sc_cluster: self.sc_cluster.clone(),
+            sc_cta: self.sc_cta.clone(),
+            copies: self.copies.clone(),
+            proxies: self.proxies.clone(),
+            ..*self
+        }
+    }
+
+    /// The lanes of a warp that have done something, at a time of theirs, that a thread does not
+    /// come after.
+    fn unordered(&self, me: Thread, of: Warp, lanes: u32, time: Time) -> u32 {
+        let Some(cta) = self.ctas.get(&me.cta) else {
+            return lanes;
+        };
+        let times = match cta.known(me.warp) {
+            Some(mine) => &mine.view(me.lane).times,
+            None => &cta.base.times,
+        };
+        times.unordered(me.warp(), of, lanes, time) & lanes
+    }
+}
