@@ -189,6 +189,10 @@ impl Observer for Both<'_> {
         self.each(|to| to.allocated(address, bytes));
     }
 
+    fn requested(&mut self, who: Executing, number: usize) {
+        self.each(|to| to.requested(who, number));
+    }
+
     fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
         self.each(|to| to.misuse(who, misuse, offset));
     }

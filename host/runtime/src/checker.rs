@@ -3,6 +3,7 @@
 
 mod judge;
 mod launch;
+mod nested;
 mod streams;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,6 +29,7 @@ use crate::told;
 
 use self::launch::is_for_host;
 pub use self::launch::{Begun, Busy, Extent, Outcome};
+pub(crate) use self::nested::Ancestor;
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +91,10 @@ pub struct Checker {
     calls: HashMap<u32, u32>,
     /// The user knows that work of different streams was not compared.
     told_uncompared: bool,
+    /// The grids whose requests are being run, each launched by the one before.
+    ancestors: Vec<Ancestor>,
+    /// Requests of grids so far.
+    requests: u64,
 }
 
 impl Checker {
@@ -107,6 +113,8 @@ impl Checker {
             streams: Streams::default(),
             calls: HashMap::new(),
             told_uncompared: false,
+            ancestors: Vec::new(),
+            requests: 0,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use shadow::hb::{Order, Race, Stats, Thread};
+use shadow::hb::{Engine, Launched, Order, Race, Stats, Thread};
 
 use crate::instructions::Instructions;
 use crate::locking;
@@ -48,6 +48,8 @@ pub(crate) struct Judged {
     pub(crate) stats: Option<Stats>,
     /// What the launch has done for those that may run beside it, if that was followed.
     pub(crate) touched: Option<Touched>,
+    /// What the engine knows, and what comes before each request to the device runtime, if there are any.
+    pub(crate) launcher: Option<(Box<Engine>, Vec<Launched>)>,
 }
 
 impl Judged {

@@ -44,6 +44,11 @@ pub enum Event {
         /// How many.
         pieces: u64,
     },
+    /// What kernels have launched or asked for was not compared with what it may run beside.
+    Unordered {
+        /// How many launches, copies and fills.
+        pieces: u64,
+    },
     /// Something the user should know.
     Note {
         /// One line, lower case, no final period.
@@ -203,6 +208,20 @@ pub struct Launch {
     /// CTAs that had ended when it was interrupted, where the device tells.
     #[serde(default)]
     pub ended: Option<u64>,
+    /// The kernel that has launched it, if not the host has.
+    #[serde(default)]
+    pub launched_by: Option<Launcher>,
+}
+
+/// A kernel that launches others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Launcher {
+    /// Its name, mangled.
+    pub kernel: String,
+    /// Its launch.
+    pub launch: u64,
+    /// Source of the instruction, innermost inlined function first.
+    pub frames: Vec<Frame>,
 }
 
 /// Counts of one launch; see `shadow::layout::Counters`.
@@ -363,6 +382,10 @@ pub enum Why {
     Proxy,
     /// They belong to work of different streams, which nothing orders.
     Streams,
+    /// One is made by a kernel that has launched the other's, and not before it has.
+    Child,
+    /// They belong to work that kernels have launched, which nothing orders.
+    Siblings,
     /// No data race: both are strong, in each other's scope, and not ordered although the program
     /// means them to be.
     Strong,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceOrder, Kind, LANES, Luck, Order, Place, Rule, Shape,
-    Strong, Swap, Thread, Use, Warp,
+    Access, Arrival, Completion, Engine, FenceOrder, Kind, LANES, Launched, Luck, Order, Place,
+    Rule, Shape, Strong, Swap, Thread, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -66,6 +66,8 @@ pub(crate) struct Reference {
     overtaken: Overtaken,
     grid: Arrivals,
     follower: Option<Follower>,
+    /// What comes before each request to the device runtime.
+    launched: Vec<Launched>,
     /// What the engine was told, for [`Self::keep_all`].
     heard: Option<Vec<Heard>>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
@@ -98,6 +100,7 @@ impl Reference {
             overtaken: Overtaken::default(),
             grid: Arrivals::default(),
             follower: None,
+            launched: Vec::new(),
             heard: None,
             granules: [4; 2],
         }
@@ -105,7 +108,7 @@ impl Reference {
 
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
     pub(crate) fn at_place(mut self, at: &At) -> Self {
-        if at.may_overlap || self.instructions.lets_others_begin {
+        if at.may_overlap || at.is_nested() || self.instructions.lets_others_begin {
             self.follower = Some(Follower::new(at.is_early()));
         }
         self
@@ -135,6 +138,10 @@ impl Reference {
             misuses: self.misuses,
             overtaken: self.overtaken,
             touched: self.follower.map(Follower::finish),
+            launcher: match self.launched.is_empty() {
+                true => None,
+                false => Some((Box::new(self.engine), self.launched)),
+            },
         }
     }
 
@@ -519,6 +526,13 @@ impl Observer for Reference {
             strong.allocated(address, bytes);
         }
         self.with(|engine| engine.allocated(address, bytes));
+    }
+
+    fn requested(&mut self, who: Executing, number: usize) {
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        let known = self.engine.launches(me);
+        debug_assert_eq!(number, self.launched.len());
+        self.launched.push(known);
     }
 
     fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {

@@ -4,15 +4,20 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use driver::DeviceError;
-use simt::{Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule};
+use simt::{
+    Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Requests, Schedule,
+};
 
 use crate::allocations::VARIABLE;
 use crate::audit::{Audit, Both};
-use crate::checker::{Checker, Extent, ModuleKey, Outcome};
+use crate::checker::{Ancestor, Checker, Extent, ModuleKey, Outcome};
+use crate::log;
 use crate::place;
 use crate::progress;
 use crate::reference::{Reference, Scrutiny};
 use crate::streams::At;
+
+mod requests;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -180,10 +185,31 @@ impl CheckedSim {
         at: Option<At>,
         audit: Option<&mut Audit>,
     ) -> Result<LaunchStats, LaunchError> {
+        let mut launch = launch.clone();
+        launch.requests = Requests::new(0);
+        let (stats, launcher) = self.run_grid(id, kernel, &launch, (at, None), audit)?;
+        let asked = launch.requests.take();
+        if !asked.is_empty() {
+            self.run_requests(id, &launch, launcher, asked)?;
+        }
+        Ok(stats)
+    }
+
+    /// Runs a grid without what it asks for: at its place, and launched by a kernel or by the host. With what others
+    /// are to know of it, if it has asked for anything.
+    pub(crate) fn run_grid(
+        &mut self,
+        id: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+        (at, by): (Option<At>, Option<log::Launcher>),
+        audit: Option<&mut Audit>,
+    ) -> Result<(LaunchStats, Option<Ancestor>), LaunchError> {
         let hidden = self.hidden(id, kernel);
         let key = self.modules.get(&id).and_then(|loaded| loaded.key);
         let (Some(checker), Some(key)) = (&mut self.checker, key) else {
-            return self.device.launch(id, kernel, launch);
+            let stats = self.device.launch(id, kernel, launch)?;
+            return Ok((stats, None));
         };
         let info = self.device.kernel(id, kernel).unwrap_or_default();
         let cluster = match launch.cluster {
@@ -199,6 +225,7 @@ impl CheckedSim {
         let device = &mut Reserved(&mut self.device);
         let mut begun = checker.begin(device, key, kernel, extent, &launch.params);
         begun.at = at;
+        begun.set_launcher(by);
         progress::begin(kernel, begun.number(), checker.races());
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
@@ -263,10 +290,14 @@ impl CheckedSim {
             audit.fill(checker, &self.device, &begun, oracles);
             audit.heard = watched.as_mut().map_or(Vec::new(), Reference::heard);
         }
-        let judged = reference.or(journal).map(Reference::finish);
+        let mut judged = reference.or(journal).map(Reference::finish);
+        let launcher = (!launch.requests.is_empty()).then(|| {
+            let at = begun.at.clone().unwrap_or_else(|| checker.place());
+            checker.ancestor(&begun, at, judged.as_mut())
+        });
         checker.end(&self.device, begun, outcome, judged);
         progress::end();
-        result
+        Ok((result?, launcher))
     }
 
     fn hidden(&self, id: ModuleId, kernel: &str) -> Option<u32> {

@@ -30,6 +30,19 @@ pub struct At {
     pub(crate) stream: String,
     /// There may be work that it is not ordered with.
     pub(crate) may_overlap: bool,
+    /// Which of a grid's requests it is part of, and so on; none for work of the host.
+    steps: Arc<[Step]>,
+}
+
+/// A request of a grid to the device runtime.
+#[derive(Clone, Debug)]
+struct Step {
+    /// Its number in the process.
+    request: u64,
+    /// Its place among those of the grid.
+    turn: Turn,
+    /// It is in the stream behind all others (`cudaStreamTailLaunch`).
+    tail: bool,
 }
 
 impl At {
@@ -41,7 +54,44 @@ impl At {
             early: None,
             stream: format!("a graph in {stream}"),
             may_overlap,
+            steps: Arc::default(),
         }
+    }
+
+    /// The place of a request that a grid at this place makes: the `request`th of the process, which has its
+    /// turn among those of the grid, in a stream that a person calls `stream`.
+    pub(crate) fn of_request(&self, request: u64, turn: Turn, tail: bool, stream: String) -> Self {
+        let step = Step {
+            request,
+            turn,
+            tail,
+        };
+        Self {
+            turn: self.turn.clone(),
+            early: None,
+            stream,
+            may_overlap: self.may_overlap,
+            steps: self.steps.iter().cloned().chain([step]).collect(),
+        }
+    }
+
+    /// Whether a grid has asked for it.
+    pub(crate) fn is_nested(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// Whether it and `later` belong to one launch by the host. That and all that follows from it is one piece of
+    /// work to others.
+    pub(crate) fn is_related(&self, later: &At) -> bool {
+        self.turn.is(&later.turn)
+    }
+
+    /// Whether related work starts when this has ended. What a grid has asked for is compared with the grid by what
+    /// came before the request.
+    fn is_ordered(&self, later: &At) -> bool {
+        let mut steps = self.steps.iter().zip(later.steps.iter());
+        let parted = steps.find(|(one, other)| one.request != other.request);
+        parted.is_none_or(|(one, other)| other.tail && !one.tail || other.turn.follows(&one.turn))
     }
 
     /// Whether the launch may begin before the one ahead of it has ended.
@@ -65,7 +115,7 @@ pub(crate) struct Piece {
     pub(crate) at: At,
     pub(crate) maker: Maker,
     /// None where nobody has listened.
-    touched: Option<Touched>,
+    pub(crate) touched: Option<Touched>,
 }
 
 /// What a piece of work has done, for those that may run beside it.
@@ -106,6 +156,12 @@ impl Piece {
 
     /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
     fn beside(&self, later: &Piece) -> Beside {
+        if self.at.is_related(&later.at) {
+            return match self.at.is_ordered(&later.at) {
+                true => Beside::Nothing,
+                false => Beside::All,
+            };
+        }
         if !later.at.turn.follows(&self.at.turn) {
             return Beside::All;
         }
@@ -151,6 +207,7 @@ impl Streams {
             turn,
             early,
             stream: name.to_owned(),
+            steps: Arc::default(),
         }
     }
 
@@ -161,6 +218,7 @@ impl Streams {
             turn: self.order.enter(stream),
             early: None,
             stream: name.to_owned(),
+            steps: Arc::default(),
         }
     }
 
@@ -186,6 +244,15 @@ impl Streams {
     pub fn host_waits_for_node(&mut self, fork: &Fork) {
         self.order.host_waits_for_node(fork);
         self.tidy();
+    }
+
+    /// A launch by the host has ended with all that its grids have asked for: only work of the host may run beside that
+    /// now.
+    pub(crate) fn family_over(&mut self, at: &At) {
+        if !at.may_overlap {
+            let related = |piece: &Piece| piece.at.is_nested() && at.is_related(&piece.at);
+            self.pieces.retain(|piece| !related(piece));
+        }
     }
 
     /// Memory is given back.

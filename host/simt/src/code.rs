@@ -4,6 +4,7 @@ use ptx::ast::Space;
 use smol_str::SmolStr;
 
 use crate::config::KernelInfo;
+use crate::device_call::DeviceCall;
 use crate::lanes::{AluFn, Args, Lanes};
 use crate::matrix::Matrix;
 
@@ -500,6 +501,12 @@ pub(crate) enum Callee {
     Malloc,
     Free,
     AssertFail,
+    /// A function of the device runtime.
+    Device {
+        call: DeviceCall,
+        /// Stream 0 is the thread's own.
+        own_stream: bool,
+    },
     /// Declared, but defined nowhere.
     Missing(SmolStr),
 }

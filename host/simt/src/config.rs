@@ -7,6 +7,8 @@ use std::time::Duration;
 
 pub use ptx::ParamLayout;
 
+use crate::requests::Requests;
+
 /// The simulated device's size.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -66,6 +68,8 @@ pub struct Launch {
     pub printf: Sink,
     /// Host threads that run it.
     pub threads: Threads,
+    /// Where it leaves what it asks of the device runtime.
+    pub requests: Requests,
 }
 
 impl Launch {
@@ -83,6 +87,7 @@ impl Launch {
             limits: Limits::default(),
             printf: Sink::default(),
             threads: Threads::default(),
+            requests: Requests::default(),
         }
     }
 }

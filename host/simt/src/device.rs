@@ -174,6 +174,7 @@ impl Device {
             config: &self.config,
             textures: &self.textures,
             module: &loaded.module,
+            loaded,
             kernel,
             program: &program,
             launch,

@@ -73,6 +73,14 @@ impl Loaded {
         Some((symbol.address, symbol.bytes))
     }
 
+    /// The kernel at an address, with the size of its parameters in bytes.
+    pub(crate) fn kernel_at(&self, address: u64) -> Option<(&str, u32)> {
+        let mut functions = self.symbols.functions.iter();
+        let (name, _) = functions.find(|&(_, &at)| at == address)?;
+        let kernel = self.module.function(name).filter(|of| of.entry)?;
+        Some((name, ptx::param_layout(&kernel.params).1))
+    }
+
     /// A kernel, decoded.
     pub(crate) fn program(&self, kernel: &str) -> Option<Arc<Program>> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -185,6 +185,12 @@ pub trait Observer {
         let _ = (address, bytes);
     }
 
+    /// A lane asks the device runtime for work: the request with that number, from 0. What the lane
+    /// has done before comes before the work.
+    fn requested(&mut self, who: Executing, number: usize) {
+        let _ = (who, number);
+    }
+
     /// Lanes misuse a barrier or a warp operation. `offset` is the instruction by which the others
     /// came there, or their own.
     fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {

@@ -22,6 +22,11 @@ use crate::lexer::{Kind, Token, tokens};
 /// Interoperability, "System Calls".
 pub const SYSTEM_CALLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
+/// Whether a function is one of the device runtime, by which kernels launch kernels.
+pub fn is_device_runtime(name: &str) -> bool {
+    name == "cudaGraphLaunch" || DEVICE_RUNTIME.iter().any(|part| name.contains(part))
+}
+
 /// In the names of the functions of NVIDIA's `libcudadevrt.a`, which is machine code only.
 const DEVICE_RUNTIME: [&str; 3] = ["GetParameterBuffer", "LaunchDevice", "__cudaCDP2"];
 
@@ -101,7 +106,7 @@ impl LinkError {
     /// Whether a kernel that launches kernels is what needs the missing name.
     pub fn is_nested_launch(&self) -> bool {
         match self {
-            Self::Missing { symbol, .. } => DEVICE_RUNTIME.iter().any(|part| symbol.contains(part)),
+            Self::Missing { symbol, .. } => is_device_runtime(symbol),
             Self::Duplicate { .. } | Self::Different { .. } => false,
         }
     }

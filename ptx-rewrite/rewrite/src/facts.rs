@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
+use ptx::link::is_device_runtime;
 
 use crate::access::{self, Checked, Place};
 use crate::epoch::{self, Counted};
@@ -277,6 +278,13 @@ fn declared(function: &Function, facts: &mut Facts) {
         // Memory handed from free to malloc is ordered by the allocator.
         "malloc" | "free" => {
             facts.releases.push(format!("a call of {}", function.name));
+            facts.beyond_journal = true;
+        }
+        // What cannot be called ends the launch.
+        name if is_device_runtime(name) => {
+            facts
+                .releases
+                .push(format!("a call of {name}, of the device runtime"));
             facts.beyond_journal = true;
         }
         name => {

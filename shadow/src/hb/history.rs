@@ -80,6 +80,22 @@ impl Line {
         &mut self.words[rank]
     }
 
+    fn beside(&self, who: &Who<'_>, at: u32, access: &Entry, found: &mut Found<'_>) {
+        if self.own >> at & 1 == 1 {
+            let rank = (self.own & ((1 << at) - 1)).count_ones() as usize;
+            return self.words[rank].beside(who, access, found);
+        }
+        let mut word = Word::default();
+        let loads = Some(&self.loads).filter(|_| access.class.writes);
+        for (rows, writes) in [(Some(&self.writes), true), (loads, false)] {
+            let rows = rows.into_iter().flatten();
+            for row in rows.filter(|row| row.words >> at & 1 == 1) {
+                row.entries(at, writes).for_each(|entry| word.enter(entry));
+            }
+        }
+        word.beside(who, access, found);
+    }
+
     fn weak(
         &mut self,
         who: &Who<'_>,
@@ -279,6 +295,32 @@ impl History {
     ) -> Option<(Thread, Time, u32)> {
         let me = who.warp.lane(lane);
         self.word(word).writer(who.shape, me, class)
+    }
+
+    /// What later accesses to some words, which `make` gives, race with; see
+    /// [`Engine::beside`](super::Engine::beside).
+    pub(crate) fn beside(
+        &self,
+        who: &Who<'_>,
+        (first, last): (u64, u64),
+        make: &dyn Fn(u64) -> Entry,
+        found: &mut dyn FnMut(u64, Hit<'_>),
+    ) {
+        let per_line = LINE / WORD;
+        for line in first / per_line..=last / per_line {
+            let page = self.pages.get(&(line / PAGE as u64));
+            let page = page.map(|&page| &self.store[page as usize]);
+            let known = page.and_then(|page| page[(line % PAGE as u64) as usize].as_ref());
+            for at in known
+                .into_iter()
+                .flat_map(|_| each(part(line, first, last)))
+            {
+                let word = line * per_line + u64::from(at);
+                if let Some(line) = known {
+                    line.beside(who, at, &make(word), &mut |hit| found(word, hit));
+                }
+            }
+        }
     }
 
     /// Calls `each` with the writes to some words.

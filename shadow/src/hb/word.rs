@@ -158,6 +158,27 @@ impl Word {
         }
     }
 
+    /// Finds what an access of another launch races with, whatever it is to this one: data that this
+    /// launch reads as read-only may be written by what is ordered behind it.
+    pub(crate) fn beside(&self, who: &Who<'_>, access: &Entry, found: &mut Found<'_>) {
+        let strong = self.strong.iter().map(|strong| &strong.wide);
+        let kept = [&self.lists].into_iter().chain(strong);
+        let conflicting = kept.flat_map(|[loads, writes]| {
+            let loads = Some(loads).filter(|_| access.class.writes);
+            [Some(writes), loads].into_iter().flatten()
+        });
+        for entry in conflicting.flat_map(|list| &list.entries) {
+            let unordered = match entry.copy {
+                0 => entry.unordered(who),
+                // It has never been waited for.
+                _ => entry.lanes,
+            };
+            if entry.mask & access.mask != 0 && unordered != 0 {
+                self.judge(who, access, (entry, unordered), found);
+            }
+        }
+    }
+
     /// Decides about an earlier access, of which some lanes are not ordered before `access`.
     fn judge(
         &self,

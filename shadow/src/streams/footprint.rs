@@ -276,6 +276,19 @@ impl Footprint {
         }
     }
 
+    /// Calls `part` for each range of bytes that one touch has touched, but for memory that the work got
+    /// while it ran, with the first byte, the last byte's successor, and the thread at the first one. It is
+    /// settled.
+    pub fn parts(&self, mut part: impl FnMut(&Touch, u64, u64, u64)) {
+        for (touch, runs) in &self.touches {
+            for run in &runs.runs {
+                self.old(run.start, run.end, |start, end| {
+                    part(touch, start, end, run.who(start, touch.bytes));
+                });
+            }
+        }
+    }
+
     /// Where this work, which has run first, and work that nothing orders with it race: one meeting
     /// for each pair of touches. Both are settled.
     pub fn meet(&self, other: &Footprint, mut found: impl FnMut(Meeting)) {

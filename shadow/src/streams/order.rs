@@ -77,6 +77,11 @@ impl Turn {
         self.after.knows(other)
     }
 
+    /// Whether both are the place of one piece of work.
+    pub fn is(&self, other: &Turn) -> bool {
+        (self.lane, self.time) == (other.lane, other.time)
+    }
+
     /// The lane that it is in.
     pub fn lane(&self) -> u64 {
         self.lane

@@ -109,6 +109,11 @@ impl Begun {
         self.launch.launch
     }
 
+    /// A kernel has launched it.
+    pub(crate) fn set_launcher(&mut self, by: Option<log::Launcher>) {
+        self.launch.launched_by = by;
+    }
+
     /// Whether the launch is checked.
     pub fn is_checked(&self) -> bool {
         self.launch.checked

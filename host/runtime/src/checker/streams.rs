@@ -41,6 +41,7 @@ impl Checker {
                 module,
                 grid: begun.launch.grid,
                 block: begun.launch.block,
+                checked: begun.launch.checked,
                 ..log::Launch::default()
             };
             let maker = Maker::Launch(Box::new(launch), instructions);
@@ -49,10 +50,14 @@ impl Checker {
     }
 
     fn compare(&mut self, piece: Piece) {
-        let mut found = Vec::new();
+        let mut found = self.beside_ancestors(&piece);
         let mut streams = std::mem::take(&mut self.streams);
         streams.ran(piece, |earlier, later, meeting| {
-            found.push(self.between(earlier, later, &meeting));
+            let why = match earlier.at.is_related(&later.at) {
+                true => log::Why::Siblings,
+                false => log::Why::Streams,
+            };
+            found.push(self.between((earlier, later), &meeting, why));
         });
         self.streams = streams;
         for race in found {
@@ -75,7 +80,12 @@ impl Checker {
     }
 
     /// A race of two pieces of work in the log's terms.
-    fn between(&mut self, earlier: &Piece, later: &Piece, meeting: &Meeting) -> log::Race {
+    pub(super) fn between(
+        &mut self,
+        (earlier, later): (&Piece, &Piece),
+        meeting: &Meeting,
+        why: log::Why,
+    ) -> log::Race {
         let previous_site = self.site_of(earlier, meeting.one.site);
         let site = self.site_of(later, meeting.other.site);
         let number = |piece: &Piece| match &piece.maker {
@@ -94,7 +104,7 @@ impl Checker {
         log::Race {
             launch: numbers[1].or(numbers[0]).unwrap_or(0),
             decided: true,
-            why: log::Why::Streams,
+            why,
             site,
             previous_site,
             count: meeting.bytes.div_ceil(u64::from(smaller)),

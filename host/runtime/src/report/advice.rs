@@ -3,7 +3,7 @@
 use super::model::Access;
 use super::source::{Sources, extent};
 use super::words;
-use super::{locks, misuse, remedy, streams};
+use super::{locks, misuse, nested, remedy, streams};
 use crate::log::{self, Cause, Level, Space, Why};
 
 /// Rule, kind and texts of a race.
@@ -20,6 +20,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     match race.why {
         Why::Misuse(misuse) => return misuse::describe(misuse),
         Why::Streams => return streams::describe(race, accesses),
+        Why::Child | Why::Siblings => return nested::describe(race, accesses),
         _ => {}
     }
     let [first, second] = accesses;
@@ -35,7 +36,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Asynchronous, _) => "CR010",
         (Why::Proxy, _) => "CR013",
         // Described above.
-        (Why::Misuse(_) | Why::Streams, _) => "",
+        (Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings, _) => "",
         (Why::Strong, _) => locks::STRONG,
         (Why::Luck | Why::Fences, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
@@ -76,7 +77,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         Why::Proxy => {
             "a bulk copy reads what was written without a fence between the proxies".to_owned()
         }
-        Why::Misuse(_) | Why::Streams => String::new(),
+        Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings => String::new(),
         Why::Strong if one == other => {
             format!("nothing orders two {} to the same address", plural(one))
         }
@@ -226,7 +227,12 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
     };
     match race.why {
         Why::Luck => return locks::remedy(accesses),
-        Why::Unordered | Why::Strong | Why::Fences | Why::Misuse(_) | Why::Streams => {
+        Why::Unordered
+        | Why::Strong
+        | Why::Misuse(_)
+        | Why::Streams
+        | Why::Child
+        | Why::Siblings => {
             if let Some(cause) = &race.cause {
                 return completion(cause).to_owned();
             }

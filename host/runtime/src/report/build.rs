@@ -13,7 +13,7 @@ use super::model::{
 };
 use super::side::{access, came, frames};
 use super::source::Sources;
-use super::{fingerprint, incomplete, locks, misuse, streams, time};
+use super::{fingerprint, incomplete, locks, misuse, nested, streams, time};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -160,8 +160,11 @@ impl<'a> Builder<'a> {
                     said.launches.insert(launch.launch, launch);
                 }
                 Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
-                Event::Begun(_) | Event::Race(_) | Event::Forgotten { .. } | Event::Note { .. } => {
-                }
+                Event::Begun(_)
+                | Event::Race(_)
+                | Event::Forgotten { .. }
+                | Event::Unordered { .. }
+                | Event::Note { .. } => {}
             }
         }
         for event in &log.events {
@@ -173,6 +176,7 @@ impl<'a> Builder<'a> {
                 Event::Race(race) => self.race(race, &said),
                 Event::Sites { .. } => {}
                 Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
+                Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::Note { text } => {
                     if !self.report.notes.contains(text) {
                         self.report.notes.push(text.clone());
@@ -563,6 +567,7 @@ pub(super) fn launched(launch: &log::Launch) -> KernelLaunch {
         launch: launch.launch,
         grid: launch.grid,
         block: launch.block,
+        launched_by: launch.launched_by.as_ref().map(nested::launcher),
     }
 }
 

@@ -134,6 +134,12 @@ pub(super) fn coverage(report: &Report) -> String {
             "{work} launches and copies not compared with all other streams"
         ));
     }
+    if coverage.unordered > 0 {
+        let work = number(coverage.unordered);
+        parts.push(format!(
+            "order between kernels and what they launch not checked ({work} launches and copies)"
+        ));
+    }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }

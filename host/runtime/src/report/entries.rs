@@ -25,7 +25,7 @@ pub(super) type Rank = (bool, u32, bool);
 
 /// What entry of the report a race belongs to.
 pub(super) fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
-    if race.why == log::Why::Streams {
+    if matches!(race.why, log::Why::Streams | log::Why::Siblings) {
         let mut operations = [0, 1].map(|n: usize| {
             let launch = race.work.get(n).and_then(|work| work.launch);
             let kernel = launch.and_then(|number| said.launches.get(&number));

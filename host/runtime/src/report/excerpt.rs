@@ -172,12 +172,14 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         .first()
         .map_or("the device", |device| &device.name);
     let launched = |kernel: &KernelLaunch| {
+        let by = kernel.launched_by.as_ref();
         format!(
-            "{}  launch #{}, grid {} block {}",
+            "{}  launch #{}, grid {} block {}{}",
             kernel.name,
             kernel.launch,
             index(kernel.grid),
-            index(kernel.block)
+            index(kernel.block),
+            by.map_or(String::new(), |by| format!(", launched by {by}"))
         )
     };
     let mut lines = Vec::new();

@@ -35,6 +35,12 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
             "{work} launches and copies were not compared with all work of other streams, for want of memory"
         ));
     }
+    if coverage.unordered > 0 {
+        let work = number(coverage.unordered);
+        reasons.push(format!(
+            "{work} launches and copies by kernels were not compared with the kernels that made them, as `precise` and `full` mode do on the simulated device"
+        ));
+    }
     if !coverage.incomplete.is_empty() {
         let launches = counted(coverage.incomplete.len() as u64, "launch");
         reasons.push(format!("{launches} had not ended"));

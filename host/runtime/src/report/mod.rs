@@ -15,6 +15,7 @@ mod latency;
 mod locks;
 mod misuse;
 pub mod model;
+mod nested;
 mod remedy;
 mod side;
 pub mod source;

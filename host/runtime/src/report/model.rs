@@ -135,6 +135,8 @@ pub struct Coverage {
     pub running: Vec<u32>,
     /// Pieces of work of streams that were forgotten, for want of room, before all that may run beside them had come.
     pub forgotten: u64,
+    /// Launches, copies and fills by kernels that were not compared with what they may run beside.
+    pub unordered: u64,
     /// Why the run may have missed something; empty for a complete one.
     pub incomplete_because: Vec<String>,
     /// Race records.
@@ -373,6 +375,9 @@ pub struct KernelLaunch {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
+    /// The kernel that has launched it, demangled, and where, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched_by: Option<String>,
 }
 
 /// One side of a race.

@@ -6,7 +6,7 @@ use driver::image::Refusal;
 use driver::interrupts;
 use driver::sys::CUresult;
 use ptx::ast::Item;
-use ptx::link::SYSTEM_CALLS;
+use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use runtime::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::streams::{At, Streams};
@@ -244,6 +244,8 @@ pub(crate) fn unresolved(text: &str) -> Vec<String> {
     });
     external
         .filter(|name| !SYSTEM_CALLS.contains(&name.as_str()) && !defined(name))
+        // A call of what the device lacks of that fails the launch.
+        .filter(|name| !is_device_runtime(name))
         .map(|name| name.to_string())
         .collect()
 }

@@ -7,7 +7,7 @@ use driver::image::{self, Image as Found};
 pub(crate) use driver::image::{Refusal, Source};
 use driver::sys::{CUresult, jit_option};
 use ptx::ast::{Item, Span};
-use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
+use ptx::link::{SYSTEM_CALLS, Unit, is_device_runtime};
 use simt::ModuleId;
 
 use crate::engine::unresolved;
@@ -50,6 +50,20 @@ fn sources(found: Found) -> Result<Vec<Source>, Refusal> {
     })
 }
 
+/// What units need not define, because the device has it: system calls, and the device runtime, as far
+/// as they name it.
+pub(crate) fn provided<'a>(units: &[Unit<'a>]) -> Vec<&'a str> {
+    let mut all = SYSTEM_CALLS.to_vec();
+    let part = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$');
+    for unit in units {
+        let names = unit.text.split(part).filter(|name| is_device_runtime(name));
+        all.extend(names);
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// One module of translation units.
 fn linked(units: &[Source]) -> Result<Source, Refusal> {
     let named: Vec<Unit<'_>> = units
@@ -59,18 +73,11 @@ fn linked(units: &[Source]) -> Result<Source, Refusal> {
             text: &unit.text,
         })
         .collect();
-    let text = ptx::link::link(&named, &SYSTEM_CALLS).map_err(|errors| {
+    let text = ptx::link::link(&named, &provided(&named)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
-        let nested = errors.iter().any(LinkError::is_nested_launch);
         Refusal {
-            code: match nested {
-                true => CUresult::NOT_SUPPORTED,
-                false => CUresult::INVALID_PTX,
-            },
-            message: match nested {
-                true => "kernels that launch kernels do not run on the simulated device".to_owned(),
-                false => lines.join("; "),
-            },
+            code: CUresult::INVALID_PTX,
+            message: lines.join("; "),
         }
     })?;
     let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();

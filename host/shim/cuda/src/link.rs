@@ -6,9 +6,10 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use driver::sys::{CUlinkState, CUlinkState_st, CUresult};
-use ptx::link::{SYSTEM_CALLS, Unit};
+use ptx::link::Unit;
 
 use crate::Answer;
+use crate::image::provided;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -94,7 +95,7 @@ fn linked(link: &Link) -> Result<String, String> {
     match units.as_slice() {
         // A load may have options that make one text complete.
         [only] => Ok(only.text.to_owned()),
-        several => ptx::link::link(several, &SYSTEM_CALLS).map_err(|errors| {
+        several => ptx::link::link(several, &provided(several)).map_err(|errors| {
             let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
             lines.join("; ")
         }),

@@ -6,6 +6,7 @@ use super::Result;
 use super::context::{Decoder, Unsupported, operand};
 use super::operand::Named;
 use crate::code::{Argument, Call, Callee, Kind};
+use crate::device_call::DeviceCall;
 
 pub(super) fn branch(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let target = label(cx, operand(i, 0)?)?;
@@ -100,7 +101,10 @@ fn direct(cx: &mut Decoder<'_, '_>, name: &str) -> Callee {
             "malloc" => Callee::Malloc,
             "free" => Callee::Free,
             "__assertfail" => Callee::AssertFail,
-            _ => Callee::Missing(name),
+            _ => match DeviceCall::named(&name) {
+                Some((call, own_stream)) => Callee::Device { call, own_stream },
+                None => Callee::Missing(name),
+            },
         },
     }
 }

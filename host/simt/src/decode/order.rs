@@ -34,7 +34,7 @@ fn of_op(kind: &Kind) -> Order {
     match kind {
         Kind::Special(_, special) => of_special(*special),
         Kind::Call(call) => match call.callee {
-            Callee::Vprintf | Callee::Malloc | Callee::Free => Order::Fixed,
+            Callee::Vprintf | Callee::Malloc | Callee::Free | Callee::Device { .. } => Order::Fixed,
             // What is called was decoded with the kernel; what ends a launch does so anywhere.
             Callee::Function(_) | Callee::Indirect(_) | Callee::AssertFail | Callee::Missing(_) => {
                 Order::Free

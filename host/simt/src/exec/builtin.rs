@@ -3,6 +3,7 @@
 use super::address::{illegal, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::launching::Caller;
 use super::machine::Machine;
 use super::printf;
 use super::warp::{Split, Warp};
@@ -103,6 +104,29 @@ impl<O: Observer> Machine<'_, O> {
                 };
                 return Err(Fault::new(lane as u32, kind));
             }
+            Callee::Device {
+                call: which,
+                own_stream,
+            } => {
+                for lane in lanes(split.mask) {
+                    let mut caller = Caller {
+                        machine: &mut *self,
+                        cta,
+                        warp: &mut *warp,
+                        split,
+                        lane,
+                        call,
+                        own_stream: *own_stream,
+                    };
+                    result[lane] = caller.run(*which)?;
+                }
+            }
+            Callee::Missing(name) if ptx::link::is_device_runtime(name) => {
+                let what = format!(
+                    "a call of {name}, which the simulated device's device runtime does not have,"
+                );
+                return Err(Fault::new(lane as u32, FaultKind::Unsupported(what)));
+            }
             Callee::Missing(name) => {
                 let what = format!("a call of {name}, which is defined nowhere,");
                 return Err(Fault::new(lane as u32, FaultKind::Unsupported(what)));
@@ -114,7 +138,7 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// Memory for the device's own malloc; null when the heap is used up.
-    fn device_malloc(&mut self, bytes: u64) -> u64 {
+    pub(super) fn device_malloc(&mut self, bytes: u64) -> u64 {
         let Some(heap) = self.memory.alone() else {
             return 0;
         };

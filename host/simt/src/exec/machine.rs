@@ -8,6 +8,7 @@ use super::sharing::Held;
 use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats};
 use crate::memory::Window;
+use crate::module::Loaded;
 use crate::observer::{Executing, Observer};
 use crate::texture::Textures;
 
@@ -20,6 +21,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) config: &'a DeviceConfig,
     pub(crate) textures: &'a Textures,
     pub(crate) module: &'a Module,
+    pub(crate) loaded: &'a Loaded,
     pub(crate) kernel: &'a str,
     pub(crate) program: &'a Program,
     pub(crate) launch: &'a Launch,

@@ -13,6 +13,7 @@ mod cta;
 mod exchange;
 mod fault;
 mod grid;
+mod launching;
 mod machine;
 mod matrix;
 mod mbarrier;
