@@ -189,6 +189,10 @@ impl Observer for Both<'_> {
         self.each(|to| to.allocated(address, bytes));
     }
 
+    fn released(&mut self, address: u64, bytes: u64) {
+        self.each(|to| to.released(address, bytes));
+    }
+
     fn requested(&mut self, who: Executing, number: usize) {
         self.each(|to| to.requested(who, number));
     }

@@ -95,6 +95,8 @@ pub struct Checker {
     ancestors: Vec<Ancestor>,
     /// Requests of grids so far.
     requests: u64,
+    /// Source of the instructions that make them, by module and offset.
+    callers: HashMap<(u32, u32), Vec<log::Frame>>,
 }
 
 impl Checker {
@@ -115,6 +117,7 @@ impl Checker {
             told_uncompared: false,
             ancestors: Vec::new(),
             requests: 0,
+            callers: HashMap::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
 //! do with the launches ahead of it and behind it. The simulated device tells it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use ptx::ast::Space;
 use shadow::hb::{Access, Kind, LANES, Scope};
@@ -22,6 +22,8 @@ pub(crate) struct Follower {
     /// CTAs that have waited for that one. Barriers may pass on to a whole CTA what one of its threads
     /// has waited for.
     waited: HashSet<u64>,
+    /// Memory that is nobody's when the launch ends.
+    released: BTreeSet<(u64, u64)>,
 }
 
 impl Follower {
@@ -33,8 +35,18 @@ impl Follower {
         }
     }
 
-    pub(crate) fn finish(self) -> Touched {
+    pub(crate) fn finish(mut self) -> Touched {
+        let Touched { all, early, .. } = &mut self.touched;
+        for &(address, bytes) in &self.released {
+            all.forget(address, bytes);
+            early.forget(address, bytes);
+        }
         self.touched
+    }
+
+    /// Memory that `allocated` has told of is given back.
+    pub(crate) fn released(&mut self, address: u64, bytes: u64) {
+        self.released.insert((address, bytes));
     }
 
     /// The footprints that a CTA leaves now.

@@ -528,6 +528,12 @@ impl Observer for Reference {
         self.with(|engine| engine.allocated(address, bytes));
     }
 
+    fn released(&mut self, address: u64, bytes: u64) {
+        if let Some(follower) = &mut self.follower {
+            follower.released(address, bytes);
+        }
+    }
+
     fn requested(&mut self, who: Executing, number: usize) {
         let me = warp(who).lane(who.lanes.trailing_zeros());
         let known = self.engine.launches(me);

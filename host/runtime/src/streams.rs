@@ -32,6 +32,8 @@ pub struct At {
     pub(crate) may_overlap: bool,
     /// Which of a grid's requests it is part of, and so on; none for work of the host.
     steps: Arc<[Step]>,
+    /// What a person calls the stream that the host has given it all to, where that is another one.
+    host_stream: Option<String>,
 }
 
 /// A request of a grid to the device runtime.
@@ -55,6 +57,7 @@ impl At {
             stream: format!("a graph in {stream}"),
             may_overlap,
             steps: Arc::default(),
+            host_stream: None,
         }
     }
 
@@ -72,7 +75,13 @@ impl At {
             stream,
             may_overlap: self.may_overlap,
             steps: self.steps.iter().cloned().chain([step]).collect(),
+            host_stream: Some(self.host_stream().to_owned()),
         }
+    }
+
+    /// What a person calls the stream of the host that it is in.
+    pub(crate) fn host_stream(&self) -> &str {
+        self.host_stream.as_deref().unwrap_or(&self.stream)
     }
 
     /// Whether a grid has asked for it.
@@ -208,6 +217,7 @@ impl Streams {
             early,
             stream: name.to_owned(),
             steps: Arc::default(),
+            host_stream: None,
         }
     }
 
@@ -219,6 +229,7 @@ impl Streams {
             early: None,
             stream: name.to_owned(),
             steps: Arc::default(),
+            host_stream: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The functions of the device runtime that the device has.
 //!
-//! Source: `cuda_device_runtime_api.h` of CUDA 13.0, whose functions have a prefix in PTX.
+//! Source: `cuda_device_runtime_api.h` of CUDA 13.0, whose functions have the prefix `__cudaCDP2` in PTX,
+//! or are called as they are (`CUDA_FORCE_CDP1_IF_SUPPORTED`).
 
 /// A function of the device runtime, by which kernels launch kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub(crate) enum DeviceCall {
 impl DeviceCall {
     /// The function of a name, and whether stream 0 is the thread's own to it.
     pub(crate) fn named(name: &str) -> Option<(Self, bool)> {
-        let name = name.strip_prefix("__cudaCDP2")?;
+        let newer = name.strip_prefix("__cudaCDP2");
+        let name = newer.or_else(|| name.strip_prefix("cuda"))?;
         let (name, own) = match name.strip_suffix("_ptsz") {
             Some(name) => (name, true),
             None => (name, false),

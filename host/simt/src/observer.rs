@@ -185,6 +185,12 @@ pub trait Observer {
         let _ = (address, bytes);
     }
 
+    /// The parameters of a launch by a kernel have been read, and their bytes are no memory of the program's
+    /// any more.
+    fn released(&mut self, address: u64, bytes: u64) {
+        let _ = (address, bytes);
+    }
+
     /// A lane asks the device runtime for work: the request with that number, from 0. What the lane
     /// has done before comes before the work.
     fn requested(&mut self, who: Executing, number: usize) {

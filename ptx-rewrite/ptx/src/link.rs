@@ -22,9 +22,12 @@ use crate::lexer::{Kind, Token, tokens};
 /// Interoperability, "System Calls".
 pub const SYSTEM_CALLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
-/// Whether a function is one of the device runtime, by which kernels launch kernels.
+/// Whether a function is one of the device runtime, by which kernels launch kernels. In its older
+/// interface the names are those of C: no compiler gives such ones to functions of C++.
 pub fn is_device_runtime(name: &str) -> bool {
-    name == "cudaGraphLaunch" || DEVICE_RUNTIME.iter().any(|part| name.contains(part))
+    let older = name.strip_prefix("cuda");
+    older.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        || DEVICE_RUNTIME.iter().any(|part| name.contains(part))
 }
 
 /// In the names of the functions of NVIDIA's `libcudadevrt.a`, which is machine code only.

@@ -93,7 +93,7 @@ impl Checker {
         let alone = Stream {
             id: u64::MAX,
             context: u64::MAX,
-            kind: StreamKind::NonBlocking,
+            kind: StreamKind::Blocking,
         };
         let at = self.streams.launch(&alone, log::DEFAULT_STREAM, false);
         self.streams.order().destroyed(alone.id);
@@ -125,7 +125,16 @@ impl Checker {
 
     /// The source of the instruction at a byte offset of a module's loaded text, innermost inlined function first,
     /// without the device runtime's own.
-    pub(crate) fn caller(&self, key: ModuleKey, offset: u32) -> Vec<log::Frame> {
+    pub(crate) fn caller(&mut self, key: ModuleKey, offset: u32) -> Vec<log::Frame> {
+        if let Some(known) = self.callers.get(&(key.0, offset)) {
+            return known.clone();
+        }
+        let frames = self.find_caller(key, offset);
+        self.callers.insert((key.0, offset), frames.clone());
+        frames
+    }
+
+    fn find_caller(&self, key: ModuleKey, offset: u32) -> Vec<log::Frame> {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };

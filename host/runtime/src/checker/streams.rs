@@ -115,7 +115,10 @@ impl Checker {
             work: [earlier, later]
                 .map(|piece| log::Work {
                     launch: number(piece),
-                    stream: piece.at.stream.clone(),
+                    stream: match why {
+                        log::Why::Streams => piece.at.host_stream().to_owned(),
+                        _ => piece.at.stream.clone(),
+                    },
                 })
                 .to_vec(),
             ..log::Race::default()

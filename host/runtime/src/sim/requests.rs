@@ -64,7 +64,6 @@ impl CheckedSim {
         asked: Vec<Request>,
     ) -> Result<(), LaunchError> {
         let mut streams = Streams::default();
-        let mut sources = HashMap::new();
         let key = self.modules.get(&id).and_then(|loaded| loaded.key);
         let known = launcher.as_ref().map(|launcher| {
             let names: Vec<String> = asked.iter().map(|of| launcher.stream(of)).collect();
@@ -99,11 +98,9 @@ impl CheckedSim {
                 let behind = tail(&request);
                 let nth = checker.runs_request((!behind).then_some(number));
                 place.at = Some(at.of_request(nth, turn, behind, names[number].clone()));
-                let frames = sources.entry(request.offset).or_insert_with(|| {
-                    key.map_or_else(Vec::new, |key| checker.caller(key, request.offset))
-                });
+                let offset = request.offset;
                 place.by = Some(log::Launcher {
-                    frames: frames.clone(),
+                    frames: key.map_or_else(Vec::new, |key| checker.caller(key, offset)),
                     ..by.clone()
                 });
             }

@@ -235,6 +235,7 @@ impl<O: Observer> Caller<'_, '_, O> {
         child.params = vec![0; bytes as usize];
         let read = self.machine.memory.read(buffer, &mut child.params);
         self.free(buffer)?;
+        self.machine.observer.released(buffer, bytes.into());
         if read.is_err() || child.kernel.is_empty() {
             return Err(Wrong::Call(INVALID_VALUE));
         }
