@@ -135,9 +135,9 @@ pub(super) fn coverage(report: &Report) -> String {
         ));
     }
     if coverage.unordered > 0 {
-        let work = number(coverage.unordered);
+        let work = counted(coverage.unordered, "piece");
         parts.push(format!(
-            "order between kernels and what they launch not checked ({work} launches and copies)"
+            "order between kernels and what they launch not checked ({work} of work)"
         ));
     }
     if report.tool.sample > 1 {

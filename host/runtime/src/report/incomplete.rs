@@ -36,9 +36,9 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         ));
     }
     if coverage.unordered > 0 {
-        let work = number(coverage.unordered);
+        let work = counted(coverage.unordered, "piece");
         reasons.push(format!(
-            "{work} launches and copies by kernels were not compared with the kernels that made them, as `precise` and `full` mode do on the simulated device"
+            "{work} of work that kernels launch not compared with those kernels, as `precise` and `full` mode do on the simulated device"
         ));
     }
     if !coverage.incomplete.is_empty() {
@@ -148,6 +148,16 @@ mod tests {
             ..failure(false)
         };
         assert!(reasons(&checked(4, 5), &[refused], &context).is_empty());
+    }
+
+    #[test]
+    fn a_run_is_incomplete_when_launches_by_kernels_were_not_compared() {
+        let mut coverage = checked(2, 2);
+        coverage.unordered = 1;
+        assert_eq!(
+            reasons(&coverage, &[], &Context::default()).join("; "),
+            "1 piece of work that kernels launch not compared with those kernels, as `precise` and `full` mode do on the simulated device"
+        );
     }
 
     #[test]
