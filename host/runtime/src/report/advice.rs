@@ -229,6 +229,7 @@ fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Source
         Why::Luck => return locks::remedy(accesses),
         Why::Unordered
         | Why::Strong
+        | Why::Fences
         | Why::Misuse(_)
         | Why::Streams
         | Why::Child
