@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Kind, Order, Place, Race, Scope, Shape, Thread, Waited,
-    Warp,
+    Access, Arrival, Completion, Engine, Issue, Kind, Order, Place, Race, Scope, Shape, Thread,
+    Waited, Warp,
 };
 
 /// Two CTAs in a cluster, of two warps.
@@ -340,7 +340,13 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
                     found(race);
                 }
             };
-            engine.copy(thread(me), sides.0, sides.1, (1000, ends, bulk), proxies);
+            let issue = Issue {
+                site: 1000,
+                ends,
+                bulk,
+                reduces: None,
+            };
+            engine.copy(thread(me), sides.0, sides.1, issue, proxies);
         }
         Event::Commit(me, bulk) => engine.commit(thread(me).warp(), 1 << thread(me).lane, bulk),
         Event::Wait(me, waited) => engine.wait(thread(me).warp(), 1 << thread(me).lane, waited),

@@ -216,9 +216,11 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
         // What it changes in device memory is told as accesses, each element's of its own.
         MemoryKind::BulkCopy if op.op.is_some() => Kind::Reduction,
+        // `red.async`, which is told as a copy.
+        MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
         _ => return None,
     };
-    let told = !op.is_plain();
+    let told = !op.is_plain() && op.kind != MemoryKind::AsyncStore;
     let within = scope(op.scope);
     let order = match op.sem {
         Semantics::Weak if op.nc => Order::ReadOnly,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceOrder, Kind, LANES, Launched, Luck, Order, Place,
-    Rule, Shape, Strong, Swap, Thread, Use, Warp,
+    Access, Arrival, Completion, Engine, FenceOrder, Issue, Kind, LANES, Launched, Luck, Order,
+    Place, Rule, Shape, Strong, Swap, Thread, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -466,7 +466,12 @@ impl Observer for Reference {
             bulk: meaning.proxy,
         });
         let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
-        let issue = (meaning.site, ends, meaning.proxy);
+        let issue = Issue {
+            site: meaning.site,
+            ends,
+            bulk: meaning.proxy,
+            reduces: meaning.access.filter(|access| access.bytes > 0),
+        };
         let (engine, instructions) = (&mut self.engine, &self.instructions);
         let mut races = Vec::new();
         engine.copy(me, from, to, issue, |race| races.push(race));

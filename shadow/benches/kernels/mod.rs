@@ -3,8 +3,8 @@
 //! All are free of races, and each takes the number of CTAs to run.
 
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Kind, LANES, Order, Place, Race, Scope, Shape,
-    Waited, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Issue, Kind, LANES, Order, Place, Race, Scope,
+    Shape, Waited, Warp,
 };
 
 /// A kernel.
@@ -409,9 +409,14 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
                     let byte = (of.warp * LANES + lane) * 16;
                     let from = Place::Global((1 << 36) + tile * 2048 + u64::from(byte));
                     let to = shared(tile, byte);
-                    let ends = (0, Completion::Group, false);
+                    let issue = Issue {
+                        site: 0,
+                        ends: Completion::Group,
+                        bulk: false,
+                        reduces: None,
+                    };
                     let engine = &mut gpu.engine;
-                    engine.copy(of.lane(lane), (from, 16), (to, 16), ends, race);
+                    engine.copy(of.lane(lane), (from, 16), (to, 16), issue, race);
                 }
                 gpu.engine.commit(of, u32::MAX, false);
             }

@@ -70,7 +70,7 @@ impl Engine {
         for lane in each(lanes) {
             for element in 0..access.elements {
                 let key = key(lane) + u64::from(element * access.bytes);
-                let heard = self.check(warp.lane(lane), access, key, &mut found);
+                let heard = self.check(warp.lane(lane), (access, None), key, &mut found);
                 if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
@@ -135,12 +135,13 @@ impl Engine {
         }
     }
 
-    /// Checks an access of one thread against the history, and enters it there. Whose strong write it
+    /// Checks an access of one thread against the history, and enters it there, in the name of a maker of
+    /// copies if there is one; see [`Who::maker`]. Whose strong write it
     /// has observed, if it is a strong load, and the writer's own time.
     pub(crate) fn check(
         &mut self,
         me: Thread,
-        access: &Access,
+        (access, maker): (&Access, Option<(Id, Time)>),
         key: u64,
         found: &mut impl FnMut(Race),
     ) -> Option<(Thread, Time)> {
@@ -163,7 +164,7 @@ impl Engine {
             met: &met,
             crowd: *crowd,
             times,
-            maker: None,
+            maker,
         };
         let class = Class {
             writes: access.kind != Kind::Load,

@@ -14,9 +14,10 @@ use hashbrown::HashMap;
 use super::access::Weak;
 use super::clock::{Sparse, Time};
 use super::history::{LINE, WORD};
+use super::mbarrier::MBARRIER;
 use super::place::{Id, Scope, Thread, Warp};
 use super::row::Run;
-use super::{Engine, Place, Race, barrier};
+use super::{Access, Engine, Kind, Order, Place, Race, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,19 @@ pub enum Completion {
     Group,
     /// With a phase of an asynchronous barrier.
     Mbarrier(Place),
+}
+
+/// What a thread issues.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue {
+    /// Which instruction.
+    pub site: u32,
+    /// How it ends.
+    pub ends: Completion,
+    /// It is made by the async proxy.
+    pub bulk: bool,
+    /// What `red.async` does to each element of the target, which others may do at the same time.
+    pub reduces: Option<Access>,
 }
 
 /// What lanes wait for: `cp.async.wait_group`, `cp.async.wait_all`, `cp.async.bulk.wait_group`.
@@ -58,7 +72,7 @@ struct Groups {
 }
 
 /// The first CTA that the launch does not have.
-const MAKERS: u64 = 1 << 47;
+pub(crate) const MAKERS: u64 = 1 << 47;
 
 /// Who makes the copies that end with asynchronous barriers: for each barrier, and each CTA that
 /// issues such copies, a CTA that the launch does not have, with threads for those that issue them;
@@ -163,9 +177,12 @@ impl Engine {
         me: Thread,
         (from, read): (Place, u32),
         (to, written): (Place, u32),
-        (site, ends, bulk): (u32, Completion, bool),
+        issue: Issue,
         mut found: impl FnMut(Race),
     ) {
+        let Issue {
+            site, ends, bulk, ..
+        } = issue;
         self.stats.accesses += 1;
         let number = self.copies.number(me, site);
         self.enter(me.warp());
@@ -176,6 +193,18 @@ impl Engine {
             Completion::Group => None,
             Completion::Mbarrier(at) => Some((self.copies.makers.of(me, at, false), number)),
         };
+        if let (Completion::Mbarrier(at), Some((by, time))) = (ends, maker) {
+            // That the bytes have come is an operation on the barrier, made with the copy.
+            let access = Access {
+                kind: Kind::Reduction,
+                order: Order::Relaxed(Scope::Sys),
+                bytes: MBARRIER as u32,
+                elements: 1,
+                site,
+            };
+            let maker = Some((Id::of(by.warp()), time));
+            self.check(me, (&access, maker), at.key(), &mut found);
+        }
         let mut words = [None; 2];
         let sides = [(false, from, read), (true, to, written)];
         for (side, (writes, place, bytes)) in sides.into_iter().enumerate() {
@@ -188,6 +217,12 @@ impl Engine {
                 copy: if maker.is_none() { number } else { 0 },
                 maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
             };
+            if let (true, Some(access)) = (writes, &issue.reduces) {
+                while key < end {
+                    self.check(me, (access, weak.maker), key, &mut found);
+                    key += u64::from(access.bytes.max(1));
+                }
+            }
             while key < end {
                 let part = (LINE - key % LINE).min(end - key);
                 self.weak(me.warp(), Run::one(me.lane, key, part), weak, &mut found);

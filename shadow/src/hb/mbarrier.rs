@@ -17,7 +17,7 @@ use super::waits::{Arrived, Phase};
 use super::{Access, Engine, Order, Place, Race, Shape, View, barrier};
 
 /// Bytes of an object.
-const MBARRIER: u64 = 8;
+pub(crate) const MBARRIER: u64 = 8;
 
 /// What arrivals have published.
 #[derive(Clone, Debug, Default)]
@@ -186,7 +186,7 @@ impl Engine {
     ) {
         self.stats.accesses += 1;
         self.enter(me.warp());
-        self.check(me, access, at.key(), &mut found);
+        self.check(me, (access, None), at.key(), &mut found);
     }
 
     /// An asynchronous barrier is none any more.

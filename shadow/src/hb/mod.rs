@@ -50,7 +50,7 @@ use barrier::Cluster;
 pub use cause::Cause;
 use clock::Sparse;
 pub use clock::Time;
-pub use copy::{Completion, Waited};
+pub use copy::{Completion, Issue, Waited};
 use cta::Cta;
 pub use entry::{Rule, Strength};
 pub use fence::FenceKind;

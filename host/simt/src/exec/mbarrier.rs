@@ -188,6 +188,9 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let spot = self.spot(cta, warp, lane, (Space::Shared, barrier), 8, true)?;
         let mut parts = Parts::unpack(self.peek(warp, spot, 8));
+        if parts.mark != OBJECT {
+            self.observer.misuse(who, Misuse::NotMbarrier, who.offset);
+        }
         parts.bytes = parts.bytes.wrapping_sub(bytes) & BYTES;
         let settled = parts.settle();
         if settled.phase != parts.phase {
