@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use super::advice::advise;
-use super::entries::{Pair, Rank, distinguish, order, pair, reach};
+use super::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
 use super::latency::Latencies;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
@@ -589,14 +589,6 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
 fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
     let ty = site.ty.clone();
     (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
-}
-
-/// Two stores of which it is not known whether they wrote the same.
-fn is_unknown(race: &log::Race, sites: [&log::Site; 2]) -> bool {
-    let stores = sites.iter().all(|site| site.op == "store");
-    let values = race.previous_value.new.zip(race.value.new);
-    let known = values.is_some_and(|(before, now)| before != now);
-    race.why == log::Why::Unordered && stores && !race.same_value && !known
 }
 
 fn host() -> String {
