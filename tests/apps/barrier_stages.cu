@@ -1,4 +1,4 @@
-// libcu++: half of a block makes numbers, the other half uses them, and cuda::barrier says when.
+// libcu++: one half of a block makes numbers, the other half uses them, and cuda::barrier says when.
 // Racy: a buffer is given back before it has been used.
 //@ expect(clean): no-race
 //@ expect(racy): race
@@ -7,22 +7,22 @@
 
 #include <cuda/barrier>
 
-const int half = 64, rounds = 6, stages = 2;
+const int group = 64, rounds = 6, stages = 2;
 using Barrier = cuda::barrier<cuda::thread_scope_block>;
 
 __global__ void stages_of(int *sums) {
 #pragma nv_diag_suppress static_var_with_dynamic_init
     __shared__ Barrier full[stages], empty[stages];
-    __shared__ int buffer[stages][half];
+    __shared__ int buffer[stages][group];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < stages; stage++) {
-            init(&full[stage], 2 * half);
-            init(&empty[stage], 2 * half);
+            init(&full[stage], 2 * group);
+            init(&empty[stage], 2 * group);
         }
     }
     __syncthreads();
-    int lane = threadIdx.x % half;
-    bool makes = threadIdx.x < half;
+    int lane = threadIdx.x % group;
+    bool makes = threadIdx.x < group;
     if (!makes) {
         for (int stage = 0; stage < stages; stage++) (void)empty[stage].arrive();
     }
@@ -31,33 +31,33 @@ __global__ void stages_of(int *sums) {
         int stage = round % stages;
         if (makes) {
             empty[stage].arrive_and_wait();
-            buffer[stage][lane] = round * half + lane;  //~ race A
+            buffer[stage][lane] = round * group + lane;  //~ race A
             (void)full[stage].arrive();
         } else {
             full[stage].arrive_and_wait();
 #ifdef RACY
             (void)empty[stage].arrive();
 #endif
-            sum += buffer[stage][half - 1 - lane];      //~ race A
+            sum += buffer[stage][group - 1 - lane];      //~ race A
 #ifndef RACY
             (void)empty[stage].arrive();
 #endif
         }
     }
-    if (!makes) sums[blockIdx.x * half + lane] = sum;
+    if (!makes) sums[blockIdx.x * group + lane] = sum;
 }
 
 int main() {
     const int blocks = 3;
-    int *sums, result[blocks * half];
+    int *sums, result[blocks * group];
     CHECK(cudaMalloc(&sums, sizeof result));
-    stages_of<<<blocks, 2 * half>>>(sums);
+    stages_of<<<blocks, 2 * group>>>(sums);
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(result, sums, sizeof result, cudaMemcpyDeviceToHost));
     bool right = true;
-    for (int at = 0; at < blocks * half; at++) {
+    for (int at = 0; at < blocks * group; at++) {
         int sum = 0;
-        for (int round = 0; round < rounds; round++) sum += round * half + half - 1 - at % half;
+        for (int round = 0; round < rounds; round++) sum += round * group + group - 1 - at % group;
         right &= result[at] == sum;
     }
     return verdict(right);

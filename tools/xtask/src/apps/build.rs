@@ -99,7 +99,7 @@ impl Builder {
             .arg(work.path().join(&program.name))
             .args(program.files());
         nvcc.arg("-L").arg(self.dist.libraries());
-        self.finish(&mut nvcc).context("nvcc needs g++ beside it")?;
+        self.finish(&mut nvcc)?;
         if std::fs::rename(work.path(), place).is_err() && !place.join(&program.name).is_file() {
             std::fs::remove_dir_all(place).ok();
             std::fs::rename(work.path(), place)
@@ -108,8 +108,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Runs a compiler to its end, as long as there is time.
+    /// Runs a compiler to its end, as long as there is time. If it fails for want of g++, the error says so.
     fn finish(&self, nvcc: &mut Command) -> Result<()> {
+        self.end(nvcc).map_err(|error| match command::on_path("g++") {
+            Some(_) => error,
+            None => error.context("nvcc needs g++, which is not on PATH: install it"),
+        })
+    }
+
+    fn end(&self, nvcc: &mut Command) -> Result<()> {
         let Some(until) = self.until else {
             return command::output(nvcc).map(drop);
         };
