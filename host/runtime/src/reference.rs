@@ -294,12 +294,12 @@ impl Observer for Reference {
         engine.access(warp(who), who.lanes, &access, place, |race| {
             races.push(race);
         });
-        self.order.access((warp(who), who.lanes), &access, place);
         for mut race in races {
             let class = fences::class(&mut self.order, engine, &mut race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
+        self.order.access((warp(who), who.lanes), &access, place);
         pairs.explain(engine, luck);
         if judged && !meaning.swaps {
             let lanes = (warp(who), who.lanes);

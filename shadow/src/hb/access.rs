@@ -297,10 +297,12 @@ fn race(copies: &Copies, (warp, site): (Warp, u32), word: u64, hit: &Hit<'_>) ->
         },
         place: Place::of(word * WORD),
         rule,
+        by: earlier.warp.warp(),
         time: earlier.time,
         bytes,
         lanes: earlier_lanes,
         made: earlier.made,
+        order: earlier.order,
     }
 }
 

@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use super::clock::Time;
 use super::each;
 use super::entry::{Class, Entry, Who};
+use super::observed::Observed;
 use super::place::{Id, Thread};
 use super::row::Row;
 use super::word::{Found, Hit, NAMED, Outcome, Word};
@@ -349,7 +350,7 @@ impl History {
     pub(crate) fn unseen(
         &mut self,
         word: u64,
-        entry: (Id, Time, u32),
+        entry: (Id, Time, Observed),
         lanes: u32,
         knows: &dyn Fn(Thread, Time) -> bool,
     ) -> u32 {

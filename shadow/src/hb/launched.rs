@@ -115,10 +115,12 @@ impl Engine {
                 },
                 place: Place::of(word * WORD),
                 rule: hit.rule,
+                by: hit.earlier.warp.warp(),
                 time: hit.earlier.time,
                 bytes: hit.bytes,
                 lanes: hit.earlier_lanes,
                 made: hit.earlier.made,
+                order: hit.earlier.order,
             });
         });
     }

@@ -63,6 +63,7 @@ pub use luck::{Luck, Lucky};
 pub use made::Made;
 use mbarrier::{Inits, Phases};
 use memory::Memory;
+use observed::Observed;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
@@ -193,7 +194,10 @@ pub struct Race {
     pub place: Place,
     /// Why.
     pub rule: Rule,
-    /// The earlier thread's own time when it made its access.
+    /// In whose name the earlier access was made: the thread's warp, or the maker of copies that end
+    /// with an mbarrier.
+    pub by: Warp,
+    /// The time of that one when it made its access.
     pub time: Time,
     /// The bytes of the word that both access, one bit each.
     pub bytes: u8,
@@ -201,6 +205,8 @@ pub struct Race {
     pub lanes: u32,
     /// When the earlier access was made.
     pub made: Made,
+    /// Where it stands in the observation order, if it is a strong write.
+    pub(crate) order: Observed,
 }
 
 /// What an engine has seen and keeps.

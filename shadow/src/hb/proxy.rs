@@ -139,10 +139,12 @@ impl Engine {
                         },
                         place: Place::of(word * WORD),
                         rule: Rule::Proxy,
+                        by: writer.warp(),
                         time: entry.time,
                         bytes: entry.mask & mask,
                         lanes: 1 << lane,
                         made: entry.made,
+                        order: entry.order,
                     });
                 }
             }

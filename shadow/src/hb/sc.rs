@@ -77,25 +77,28 @@ impl FenceOrder {
     }
 
     /// True when nothing but the order of `fence.sc`s has ordered the sides of a race that `main` has
-    /// found just now. Else leaves those lanes of the earlier side that nothing has ordered.
+    /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that nothing has ordered.
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
-        let (me, them) = (race.later.thread, race.earlier.thread);
+        let (me, warp) = (race.later.thread, race.by);
+        let them = warp.lane(race.earlier.thread.lane);
         let Some(clocks) = &self.clocks else {
             return false;
         };
-        if race.rule == Rule::ReadOnly || main.knows(me, them) >= race.time {
+        // What nobody has waited for is in no order.
+        let open = race.rule == Rule::Asynchronous && !Id::of(warp).makes_copies();
+        if open || race.rule == Rule::ReadOnly || main.knows(me, them) >= race.time {
             return false;
         }
         if matches!(race.rule, Rule::Asynchronous | Rule::Proxy) {
-            return clocks.unordered(me, them.warp(), 1 << them.lane, race.time) == 0;
+            return clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
         }
-        let warp = them.warp();
         let unordered = clocks.unordered(me, warp, race.lanes, race.time);
+        // What it had observed itself, `main` knows; what it observes by this access does not order it.
         let knows = |of: Thread, time: Time| {
-            of == me || clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
+            of != me && clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
         };
         let word = race.place.key() / WORD;
-        let entry = (Id::of(warp), race.time, race.earlier.site);
+        let entry = (Id::of(warp), race.time, race.order);
         let history = main.memory.of(race.place);
         let left = match unordered {
             0 => 0,
@@ -103,7 +106,7 @@ impl FenceOrder {
         };
         if left != 0 {
             race.lanes = left;
-            race.earlier.thread = warp.lane(left.trailing_zeros());
+            race.earlier.thread.lane = left.trailing_zeros();
         }
         left == 0
     }

@@ -21,6 +21,7 @@ use hashbrown::HashMap;
 use super::history::WORD;
 use super::locks::Held;
 use super::made::Made;
+use super::observed::Observed;
 use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
 use super::{
     Access, Cause, Engine, FenceKind, Kind, Luck, Lucky, Order, Place, Race, Rule, Side, Time, each,
@@ -424,10 +425,12 @@ fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64
         },
         place: Place::of(key / WORD * WORD),
         rule: Rule::Strong,
+        by: group.warp.warp(),
         time: group.time,
         bytes: bytes as u8,
         lanes,
         made: Made::default(),
+        order: Observed::default(),
     }
 }
 

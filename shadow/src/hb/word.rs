@@ -236,21 +236,21 @@ impl Word {
     /// says that they come before.
     pub(crate) fn unseen(
         &self,
-        (warp, time, site): (Id, Time, u32),
-        mut lanes: u32,
+        (warp, time, order): (Id, Time, Observed),
+        lanes: u32,
         knows: &dyn Fn(Thread, Time) -> bool,
     ) -> u32 {
         let same = |entry: &&Entry| {
-            (entry.warp, entry.time, entry.site) == (warp, time, site) && entry.order.chain != 0
+            (entry.warp, entry.time, entry.order) == (warp, time, order) && order.chain != 0
         };
-        for entry in self.writes().filter(same) {
-            let seen = self.strong.iter().flat_map(|strong| &strong.seen);
-            let seen = seen.filter(|seen| seen.order.chain == entry.order.chain);
-            let place = seen.filter(|seen| knows(seen.thread, seen.time));
-            let place = place.map(|seen| seen.order.index).max().unwrap_or(0);
-            lanes = lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, place);
-        }
-        lanes
+        let Some(entry) = self.writes().find(same) else {
+            return lanes;
+        };
+        let seen = self.strong.iter().flat_map(|strong| &strong.seen);
+        let seen = seen.filter(|seen| seen.order.chain == order.chain);
+        let place = seen.filter(|seen| knows(seen.thread, seen.time));
+        let place = place.map(|seen| seen.order.index).max().unwrap_or(0);
+        lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, place)
     }
 
     fn see(&mut self, who: &Who<'_>, lanes: u32, time: Time, order: Observed) {

@@ -110,10 +110,11 @@ impl Builder {
 
     /// Runs a compiler to its end, as long as there is time. If it fails for want of g++, the error says so.
     fn finish(&self, nvcc: &mut Command) -> Result<()> {
-        self.end(nvcc).map_err(|error| match command::on_path("g++") {
-            Some(_) => error,
-            None => error.context("nvcc needs g++, which is not on PATH: install it"),
-        })
+        self.end(nvcc)
+            .map_err(|error| match command::on_path("g++") {
+                Some(_) => error,
+                None => error.context("nvcc needs g++, which is not on PATH: install it"),
+            })
     }
 
     fn end(&self, nvcc: &mut Command) -> Result<()> {
