@@ -11,6 +11,10 @@
 
 const int n = 4000, bins = 16, threads = 128, tiles = n / threads;
 
+struct Larger {
+    __device__ int operator()(int a, int b) const { return a > b ? a : b; }
+};
+
 // Each block orders its tile, sums it up, and finds where its numbers would go.
 __global__ void tile(const int *in, int *sorted, int *places, int *largest, int *sum) {
     using Sort = cub::BlockRadixSort<int, threads, 1>;
@@ -36,7 +40,7 @@ __global__ void tile(const int *in, int *sorted, int *places, int *largest, int 
     if (threadIdx.x == 0) atomicAdd(sum, total);
     __syncthreads();
     int warp = threadIdx.x / 32;
-    int most = Largest(storage.largest[warp]).Reduce(item[0], cuda::maximum<>{});
+    int most = Largest(storage.largest[warp]).Reduce(item[0], Larger());
     if (threadIdx.x % 32 == 0) largest[at / 32] = most;
 }
 

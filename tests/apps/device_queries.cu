@@ -1,5 +1,6 @@
 // What programs ask a device, a context, a kernel and a stream before they begin, and what they set there.
 //@ variants: clean
+//@ cuda: 12.5
 //@ expect(clean): no-race
 #include "app.h"
 #include <cstdint>

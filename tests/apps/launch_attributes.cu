@@ -1,5 +1,6 @@
 // Launches with attributes, kernels by handle, attributes of functions, and devices' attributes and limits.
 //@ variants: clean
+//@ cuda: 12.5
 //@ expect(clean): no-race
 #include "app.h"
 
@@ -73,7 +74,7 @@ int main() {
     CHECK(cudaLaunchKernelEx(&config, rotate, data, n));
     int count = n;
     void *arguments[] = {&data, &count};
-    CHECK(cudaLaunchCooperativeKernel(rotate, dim3(2), dim3(32), arguments, 0, stream));
+    CHECK(cudaLaunchCooperativeKernel((const void *)rotate, dim3(2), dim3(32), arguments, 0, stream));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemcpy(host, data, sizeof host, cudaMemcpyDeviceToHost));
     for (int i = 0; i < n; i++) right = right && host[i] == (i + 2) % n;

@@ -27,11 +27,30 @@ pub const SYSTEM_CALLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"
 pub fn is_device_runtime(name: &str) -> bool {
     let older = name.strip_prefix("cuda");
     older.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        || name
+            .strip_prefix("cnp")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
         || DEVICE_RUNTIME.iter().any(|part| name.contains(part))
 }
 
-/// In the names of the functions of NVIDIA's `libcudadevrt.a`, which is machine code only.
-const DEVICE_RUNTIME: [&str; 3] = ["GetParameterBuffer", "LaunchDevice", "__cudaCDP2"];
+/// In the names of the functions of NVIDIA's `libcudadevrt.a`, and of those of the driver that it calls.
+const DEVICE_RUNTIME: [&str; 4] = [
+    "GetParameterBuffer",
+    "LaunchDevice",
+    "__cudaCDP2",
+    "__cuda_syscall_",
+];
+
+/// Whether a translation unit is the device runtime itself: the `libcudadevrt.a` of CUDA 12 has PTX,
+/// that of CUDA 13 has not. What it calls, a driver alone defines.
+pub fn defines_device_runtime(text: &str) -> bool {
+    let launches = |name: &str| name.contains("LaunchDevice");
+    launches(text)
+        && crate::parse(text)
+            .0
+            .functions()
+            .any(|function| function.body.is_some() && launches(&function.name))
+}
 
 /// A translation unit.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +123,20 @@ impl std::fmt::Display for LinkError {
 }
 
 impl std::error::Error for LinkError {}
+
+/// The first errors in a line, and how many more there are.
+pub fn in_one_line(errors: &[LinkError]) -> String {
+    const SHOWN: usize = 3;
+    let mut lines: Vec<String> = errors
+        .iter()
+        .take(SHOWN)
+        .map(LinkError::to_string)
+        .collect();
+    if errors.len() > SHOWN {
+        lines.push(format!("{} more names", errors.len() - SHOWN));
+    }
+    lines.join("; ")
+}
 
 impl LinkError {
     /// Whether a kernel that launches kernels is what needs the missing name.

@@ -284,3 +284,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_device_runtime_is_known_by_what_it_defines() {
+    let user = ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n\
+                .visible .entry k() { ret; }";
+    let library =
+        ".visible .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b) { ret; }";
+    assert!(!ptx::link::defines_device_runtime(user));
+    assert!(ptx::link::defines_device_runtime(library));
+    for name in ["__cuda_syscall_cnpv2Launch", "cnpEventCreate"] {
+        assert!(ptx::link::is_device_runtime(name));
+    }
+    assert!(!ptx::link::is_device_runtime("cnps"));
+}
+
+#[test]
+fn many_errors_are_counted() {
+    let calls: Vec<String> = (0..9)
+        .map(|i| format!(".extern .func f{i} ();\n"))
+        .collect();
+    let errors = linked(&[("a.cu", &calls.concat())]).unwrap_err();
+    let line = ptx::link::in_one_line(&errors);
+    assert!(
+        line.contains("f2") && !line.contains("f3") && line.ends_with("6 more names"),
+        "{line}"
+    );
+}

@@ -63,6 +63,14 @@ impl Toolkit {
         std::env::join_paths(own.chain(old)).unwrap_or_default()
     }
 
+    /// Its version of CUDA, such as (13, 0).
+    ///
+    /// # Errors
+    /// When nvcc does not say it.
+    pub fn release(&self) -> Result<(u32, u32)> {
+        release(&self.nvcc)
+    }
+
     /// Prints where it is; true, as a command's outcome.
     pub fn announce(&self) -> bool {
         println!("{} ({})", self.nvcc.display(), self.found);
@@ -136,16 +144,25 @@ fn cached(place: &Path) -> Option<Toolkit> {
     })
 }
 
+/// What nvcc says that it is: `release 13.0, V13.0.88`.
+fn release(nvcc: &Path) -> Result<(u32, u32)> {
+    let said = command::output(Command::new(nvcc).arg("--version"))?;
+    let version = said.split("release ").nth(1);
+    let version = version.and_then(|rest| rest.split([',', ' ', '\n']).next());
+    version
+        .and_then(parse_release)
+        .with_context(|| format!("{} --version names no release", nvcc.display()))
+}
+
+/// A version of CUDA: `12.8`.
+pub fn parse_release(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// An nvcc of someone else's: new enough, and really there.
 fn usable(nvcc: &Path, found: String) -> Option<Toolkit> {
-    let said = command::output(Command::new(nvcc).arg("--version")).ok()?;
-    let major: u32 = said
-        .split("release ")
-        .nth(1)?
-        .split('.')
-        .next()?
-        .parse()
-        .ok()?;
+    let (major, _) = release(nvcc).ok()?;
     // Links such as /usr/local/bin/nvcc must not hide where the toolkit is.
     let nvcc = nvcc.canonicalize().ok()?;
     let root = nvcc.parent()?.parent()?.to_path_buf();

@@ -60,7 +60,14 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
     Ok(trials)
 }
 
-/// A test per variant; ignored without a builder.
+/// Why a program that wants a newer release of CUDA is ignored.
+fn too_old(wanted: Option<(u32, u32)>, builder: Option<&Builder>) -> Option<String> {
+    let wanted = wanted?;
+    let release = builder?.toolkit.release().ok()?;
+    (release < wanted).then(|| format!("needs CUDA {}.{}", wanted.0, wanted.1))
+}
+
+/// A test per variant; ignored without a builder, and with one that is too old.
 fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec<Trial> {
     let folder = if program.ends_badly() {
         "apps/bad"
@@ -70,14 +77,17 @@ fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec
     let trial = |variant| {
         let (program, builder) = (program.clone(), builder.cloned());
         let name = format!("{folder}::{}::{variant}", program.name);
-        let ignored = builder.is_none();
+        let old = too_old(program.oldest_cuda(), builder.as_ref());
+        let ignored = builder.is_none() || old.is_some();
         let run =
             move || match builder {
                 Some(builder) => Ok(judge::judge(&builder, &program, variant)
                     .map_err(|error| format!("{error:#}"))?),
                 None => Ok(()),
             };
-        Trial::test(name, run).with_ignored_flag(ignored)
+        Trial::test(name, run)
+            .with_ignored_flag(ignored)
+            .with_kind(old.unwrap_or_default())
     };
     program.variants().into_iter().map(trial).collect()
 }

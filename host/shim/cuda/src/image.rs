@@ -7,7 +7,7 @@ use driver::image::{self, Image as Found};
 pub(crate) use driver::image::{Refusal, Source};
 use driver::sys::{CUresult, jit_option};
 use ptx::ast::{Item, Span};
-use ptx::link::{SYSTEM_CALLS, Unit, is_device_runtime};
+use ptx::link::{SYSTEM_CALLS, Unit, defines_device_runtime, in_one_line, is_device_runtime};
 use simt::ModuleId;
 
 use crate::engine::unresolved;
@@ -64,21 +64,22 @@ pub(crate) fn provided<'a>(units: &[Unit<'a>]) -> Vec<&'a str> {
     all
 }
 
+/// Units without those that define the device runtime: the device has its own.
+pub(crate) fn without_device_runtime<'a>(units: impl Iterator<Item = Unit<'a>>) -> Vec<Unit<'a>> {
+    units
+        .filter(|unit| !defines_device_runtime(unit.text))
+        .collect()
+}
+
 /// One module of translation units.
 fn linked(units: &[Source]) -> Result<Source, Refusal> {
-    let named: Vec<Unit<'_>> = units
-        .iter()
-        .map(|unit| Unit {
-            name: &unit.origin,
-            text: &unit.text,
-        })
-        .collect();
-    let text = ptx::link::link(&named, &provided(&named)).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
-        Refusal {
-            code: CUresult::INVALID_PTX,
-            message: lines.join("; "),
-        }
+    let named = without_device_runtime(units.iter().map(|unit| Unit {
+        name: &unit.origin,
+        text: &unit.text,
+    }));
+    let text = ptx::link::link(&named, &provided(&named)).map_err(|errors| Refusal {
+        code: CUresult::INVALID_PTX,
+        message: in_one_line(&errors),
     })?;
     let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
     let source = Source {

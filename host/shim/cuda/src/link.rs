@@ -6,10 +6,10 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use driver::sys::{CUlinkState, CUlinkState_st, CUresult};
-use ptx::link::Unit;
+use ptx::link::{Unit, in_one_line};
 
 use crate::Answer;
-use crate::image::provided;
+use crate::image::{provided, without_device_runtime};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -87,18 +87,14 @@ fn add(state: &mut State, link: u64, kind: c_int, name: String, bytes: &[u8]) ->
 
 /// The text of all units.
 fn linked(link: &Link) -> Result<String, String> {
-    let units: Vec<Unit<'_>> = link
-        .units
-        .iter()
-        .map(|(name, text)| Unit { name, text })
-        .collect();
+    let units = link.units.iter().map(|(name, text)| Unit { name, text });
+    let units = without_device_runtime(units);
     match units.as_slice() {
         // A load may have options that make one text complete.
         [only] => Ok(only.text.to_owned()),
-        several => ptx::link::link(several, &provided(several)).map_err(|errors| {
-            let lines: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
-            lines.join("; ")
-        }),
+        several => {
+            ptx::link::link(several, &provided(several)).map_err(|errors| in_one_line(&errors))
+        }
     }
 }
 

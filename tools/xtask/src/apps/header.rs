@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::toolkit;
+
 /// One of the two programs that a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variant {
@@ -82,7 +84,7 @@ struct Key {
 }
 
 /// Every key there is; `docs/adding-a-test.md` explains them.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "variants",
     "expect",
     "exit",
@@ -92,6 +94,7 @@ const KEYS: [&str; 14] = [
     "says",
     "stdout",
     "nvcc",
+    "cuda",
     "with",
     "ptx",
     "args",
@@ -208,6 +211,11 @@ impl Program {
         !self.ends_badly() && self.value("not-assembled", None).is_none()
     }
 
+    /// The oldest release of CUDA that can compile it, if not every one can.
+    pub fn oldest_cuda(&self) -> Option<(u32, u32)> {
+        toolkit::parse_release(self.value("cuda", None)?)
+    }
+
     /// Whether it stands among the programs that are there to be measured.
     pub fn is_measured(&self) -> bool {
         let folder = self.path.parent();
@@ -227,6 +235,10 @@ impl Program {
                 None | Some("clean" | "clean racy")
             ),
             "`variants` is `clean` or `clean racy`"
+        );
+        ensure!(
+            self.oldest_cuda().is_some() == self.value("cuda", None).is_some(),
+            "`cuda` is a release, such as 12.8"
         );
         let mut any_race = false;
         for variant in self.variants() {

@@ -12,7 +12,9 @@ use filetests::{arithmetic, files, header};
 use libtest_mimic::Trial;
 use xtask::apps::{Program, Variant, build::Builder};
 use xtask::registers::ptxas;
-use xtask::toolkit::Toolkit;
+use xtask::toolkit::{Toolkit, parse_release};
+
+use super::too_old;
 
 /// The architecture that programs are built for.
 const SM: u32 = 90;
@@ -30,12 +32,15 @@ pub(crate) fn trials<'a>(
             "apps"
         };
         let name = format!("ptxas::{suite}::{}", program.name);
-        let ignored = builder.is_none();
+        let old = too_old(program.oldest_cuda(), builder.as_ref());
+        let ignored = builder.is_none() || old.is_some();
         let run = move || match builder {
             Some(builder) => Ok(judge(&builder, &program).map_err(|error| format!("{error:#}"))?),
             None => Ok(()),
         };
-        Trial::test(name, run).with_ignored_flag(ignored)
+        Trial::test(name, run)
+            .with_ignored_flag(ignored)
+            .with_kind(old.unwrap_or_default())
     };
     let good = programs.filter(|program| program.is_assembled());
     good.map(trial)
@@ -47,18 +52,45 @@ pub(crate) fn trials<'a>(
 /// The forms of instructions that are run on random operands are PTX.
 fn forms(builder: Option<&Builder>) -> Trial {
     let toolkit = builder.map(|builder| builder.toolkit.clone());
-    let ignored = toolkit.is_none();
+    let text = arithmetic::module(&arithmetic::forms::all());
+    let old = unknown_to(newest_of(builder), &text);
+    let ignored = toolkit.is_none() || old.is_some();
     let run = move || match toolkit {
-        Some(toolkit) => Ok(assemble_forms(&toolkit).map_err(|error| format!("{error:#}"))?),
+        Some(toolkit) => Ok(assemble_forms(&toolkit, &text).map_err(|error| format!("{error:#}"))?),
         None => Ok(()),
     };
-    Trial::test("ptxas::arithmetic", run).with_ignored_flag(ignored)
+    Trial::test("ptxas::arithmetic", run)
+        .with_ignored_flag(ignored)
+        .with_kind(old.unwrap_or_default())
 }
 
-fn assemble_forms(toolkit: &Toolkit) -> Result<()> {
+/// The newest version of PTX that the toolkit's ptxas takes, as it says when it is given a newer one.
+fn newest_of(builder: Option<&Builder>) -> Option<(u32, u32)> {
+    let ptxas = ptxas(&builder?.toolkit).ok()?;
+    let folder = tempfile::tempdir().ok()?;
+    let file = folder.path().join("newest.ptx");
+    std::fs::write(&file, ".version 99.0\n.target sm_90\n.address_size 64\n").ok()?;
+    let output = Command::new(ptxas).arg(&file).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    parse_release(
+        said.split("current version is '")
+            .nth(1)?
+            .split('\'')
+            .next()?,
+    )
+}
+
+/// Why an older ptxas is not asked about PTX.
+fn unknown_to(newest: Option<(u32, u32)>, text: &str) -> Option<String> {
+    let version = text.lines().find_map(|line| line.strip_prefix(".version "));
+    let version = parse_release(version?.trim())?;
+    (newest? < version).then(|| format!("needs PTX {}.{}", version.0, version.1))
+}
+
+fn assemble_forms(toolkit: &Toolkit, text: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("forms.ptx");
-    std::fs::write(&file, arithmetic::module(&arithmetic::forms::all()))?;
+    std::fs::write(&file, text)?;
     let mut command = Command::new(ptxas(toolkit)?);
     // Thousands of kernels, of which nobody looks at the code.
     command
@@ -78,15 +110,20 @@ fn assemble_forms(toolkit: &Toolkit) -> Result<()> {
 fn cases(builder: Option<&Builder>) -> Vec<Trial> {
     let exec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/exec");
     let toolkit = builder.map(|builder| builder.toolkit.clone());
+    let newest = newest_of(builder);
     let trial = |path: PathBuf| {
         let name = path.file_stem().unwrap_or_default().display().to_string();
         let toolkit = toolkit.clone();
-        let ignored = toolkit.is_none();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let old = unknown_to(newest, &text);
+        let ignored = toolkit.is_none() || old.is_some();
         let run = move || match toolkit {
             Some(toolkit) => Ok(assemble_cases(&toolkit, &path).map_err(|e| format!("{e:#}"))?),
             None => Ok(()),
         };
-        Trial::test(format!("ptxas::exec::{name}"), run).with_ignored_flag(ignored)
+        Trial::test(format!("ptxas::exec::{name}"), run)
+            .with_ignored_flag(ignored)
+            .with_kind(old.unwrap_or_default())
     };
     match files::below(&exec, "ptx") {
         Ok(paths) => paths.into_iter().map(trial).collect(),

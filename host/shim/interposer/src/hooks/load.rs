@@ -11,7 +11,7 @@ use driver::image::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::ast::{Function, Space};
-use ptx::link::{LinkError, SYSTEM_CALLS, Unit};
+use ptx::link::{LinkError, SYSTEM_CALLS, Unit, in_one_line};
 use runtime::Prepared;
 
 use super::jit::{Compile, Log};
@@ -174,10 +174,7 @@ fn linked(units: &[Source]) -> Result<Source, String> {
 fn unlinked(origin: &str, errors: &[LinkError]) -> String {
     let why = match errors.iter().any(LinkError::is_nested_launch) {
         true => "kernels that launch kernels are not checked".to_owned(),
-        false => {
-            let all: Vec<String> = errors.iter().map(LinkError::to_string).collect();
-            all.join("; ")
-        }
+        false => in_one_line(errors),
     };
     format!("{origin}: relocatable device code that runs unchecked: {why}")
 }
