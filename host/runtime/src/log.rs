@@ -520,6 +520,8 @@ pub enum Misuse {
     Excess,
     /// A lane operates on memory that is no mbarrier.
     NotMbarrier,
+    /// A thread accesses shared memory of a block of its cluster that may have exited.
+    Departed,
 }
 
 /// Which threads conflicted.

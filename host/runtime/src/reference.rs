@@ -1,5 +1,6 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
+mod departed;
 mod fences;
 mod hearing;
 mod journaled;
@@ -16,6 +17,7 @@ use shadow::hb::{
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
+use self::departed::Departures;
 use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::heard::{Heard, Told};
@@ -63,6 +65,7 @@ pub(crate) struct Reference {
     /// What was told last is the program's own, and not of a check.
     told: bool,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    departures: Option<Departures>,
     overtaken: Overtaken,
     grid: Arrivals,
     follower: Option<Follower>,
@@ -97,6 +100,7 @@ impl Reference {
             open: Vec::new(),
             told: false,
             misuses: BTreeMap::new(),
+            departures: Departures::of(&shape),
             overtaken: Overtaken::default(),
             grid: Arrivals::default(),
             follower: None,
@@ -275,6 +279,7 @@ impl Observer for Reference {
                 addresses[lane as usize].wrapping_sub(step),
             )
         };
+        self.departed(who, (who.lanes, written.order.scope().is_none()), place);
         let judged = self.judges(space);
         self.hear(who, || Told::Access {
             access: written,
@@ -457,7 +462,11 @@ impl Observer for Reference {
             return;
         };
         self.stamp();
+        // Whoever waits for the copy waits in that block.
         let me = warp(who).lane(who.lanes.trailing_zeros());
+        for place in [source, target] {
+            self.departed(who, (1 << me.lane, false), |_| place);
+        }
         let (from, to) = ((source, from.count), (target, to.count));
         self.hear(who, || Told::Copy {
             from,
@@ -511,6 +520,9 @@ impl Observer for Reference {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
         self.hear(who, || Told::ClusterArrive { phase, relaxed });
+        if let Some(departures) = &mut self.departures {
+            departures.arrive(warp(who), who.lanes, phase);
+        }
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
         });
@@ -518,6 +530,9 @@ impl Observer for Reference {
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
         self.hear(who, || Told::ClusterWait { phase });
+        if let Some(departures) = &mut self.departures {
+            departures.wait(warp(who), who.lanes, phase);
+        }
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_wait(warp(who), who.lanes, phase);
         });
@@ -558,6 +573,7 @@ impl Observer for Reference {
 
     fn exit(&mut self, who: Executing) {
         self.hear(who, || Told::Exit);
+        self.departs(who);
         self.engine.exit(warp(who), who.lanes);
         if let Some(strong) = &mut self.strong {
             strong.exit(warp(who), who.lanes);

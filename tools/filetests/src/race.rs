@@ -91,7 +91,7 @@ impl Oracle {
     /// Whether it gets to know of a kind of misuse.
     fn learns_of(&self, misuse: &str) -> bool {
         match self.checks.journal {
-            true => matches!(misuse, "excess" | "not-mbarrier"),
+            true => matches!(misuse, "excess" | "not-mbarrier" | "departed"),
             false => !self.is_lenient(),
         }
     }

@@ -54,6 +54,11 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
             "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
             "initialise it by one thread (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()` between that and its first use",
         ),
+        Misuse::Departed => (
+            "exited-block",
+            "a thread accesses shared memory of another block of the cluster, which may have exited by then",
+            "a block has to exist for as long as others access its shared memory: put a barrier of the cluster (`cluster.sync()`, or `barrier.cluster.arrive` and `wait`) between the last such access and the end of the kernel, in every block",
+        ),
     };
     Advice {
         rule: RULE,
