@@ -94,7 +94,7 @@ impl Reference {
             model,
             engine: Engine::new(shape),
             order: FenceOrder::default(),
-            luck: Luck::default(),
+            luck: Luck::new(model == Some(Model::Scoped)),
             pairs: Pairs::default(),
             values: Values::default(),
             open: Vec::new(),

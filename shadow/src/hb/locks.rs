@@ -15,7 +15,9 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::Place;
-use super::place::{Scope, Thread};
+use super::place::{Scope, Shape, Thread};
+use super::section::{Held, Hold, Touched, Used};
+use super::turns::{Past, Touch, Turn};
 
 /// Words that a thread holds at once; the first of more are no locks.
 const MOST_HELD: usize = 8;
@@ -42,23 +44,6 @@ impl Swap {
             _ => self.new,
         }
     }
-}
-
-/// A lock that a thread held when it accessed memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The word.
-    pub lock: Place,
-    /// Site that took it, and in which scope.
-    pub taken: u32,
-    /// Scope of what took it.
-    pub scope: Scope,
-    /// The widest acquire between taking it and the access, or the release.
-    pub entry: Option<Scope>,
-    /// The widest release between the last access and the one that gave it back.
-    pub exit: Option<Scope>,
-    /// Site that gave it back, if that has happened.
-    pub released: Option<u32>,
 }
 
 /// What became of a write to a word.
@@ -100,44 +85,6 @@ struct Word {
     lock: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Hold {
-    word: u32,
-    held: Held,
-    /// What was accessed under it, by word of memory and site: whether it was written, and the widest
-    /// acquire before the first time.
-    touched: HashMap<(u64, u32), (bool, Option<Scope>)>,
-    /// The thread has learned all earlier releases of the lock.
-    learned: bool,
-}
-
-/// Who has read, or written, under a lock: nobody, one thread, or several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Users {
-    #[default]
-    None,
-    One(Thread),
-    Several,
-}
-
-impl Users {
-    fn add(&mut self, thread: Thread) {
-        *self = match *self {
-            Self::None => Self::One(thread),
-            Self::One(before) if before == thread => return,
-            _ => Self::Several,
-        };
-    }
-
-    fn besides(self, me: Thread) -> bool {
-        match self {
-            Self::None => false,
-            Self::One(thread) => thread != me,
-            Self::Several => true,
-        }
-    }
-}
-
 /// The locks of a launch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
@@ -148,8 +95,10 @@ pub(crate) struct Locks {
     held: HashMap<Thread, Vec<Hold>>,
     /// Accesses under locks that have been released since: word of memory, thread, site, lock.
     past: BTreeMap<(u64, Thread, u32, u32), Held>,
-    /// Who has read and who has written a word of memory under a lock.
-    users: HashMap<(u32, u64), [Users; 2]>,
+    /// Who has accessed a word of memory under a lock.
+    used: HashMap<(u32, u64), Used>,
+    /// Of critical sections that are over: those that might as well have come the other way around.
+    turns: Vec<Turn>,
     /// A word that had passed for a lock turned out to be none.
     spoiled: bool,
 }
@@ -245,7 +194,10 @@ impl Locks {
                 released: None,
             },
             touched: HashMap::new(),
+            steps: 0,
+            released: [0; 4],
             learned: false,
+            turns: Vec::new(),
         });
         if holds.len() > MOST_HELD {
             let first = holds[0].word;
@@ -261,14 +213,20 @@ impl Locks {
         if let Some(mut hold) = self.drop_hold(by.thread, at) {
             hold.held.released = Some(by.site);
             if by.releases {
-                hold.held.exit = hold.held.exit.max(Some(by.scope));
+                hold.release(by.scope);
             }
-            for (&(memory, site), &(writes, entry)) in &hold.touched {
-                let users = self.users.entry((at, memory)).or_default();
-                users[usize::from(writes)].add(by.thread);
-                let held = Held { entry, ..hold.held };
+            for (&(memory, site), touched) in &hold.touched {
+                let used = self.used.entry((at, memory)).or_default();
+                let touch = touched.touch;
+                match touch.writes {
+                    true => used.writers.add(by.thread),
+                    false => used.readers.add(by.thread),
+                }
+                let held = hold.held(touched);
+                used.sections.add(Past { touch, held });
                 self.past.insert((memory, by.thread, site, at), held);
             }
+            self.turns.append(&mut hold.turns);
         }
         Step::Released(at)
     }
@@ -317,28 +275,77 @@ impl Locks {
                 hold.held.entry = hold.held.entry.max(Some(scope));
             }
             if releases {
-                hold.held.exit = hold.held.exit.max(Some(scope));
+                hold.release(scope);
             }
         }
     }
 
+    /// A thread is about to access a word of memory that is none of ours. Keeps the earlier
+    /// sections that it conflicts with as the first of its own, if nothing but the lock orders the
+    /// two.
+    pub(crate) fn turn(
+        &mut self,
+        touch: &Touch,
+        shape: &Shape,
+        mut unordered: impl FnMut(&Touch) -> bool,
+    ) {
+        for hold in self.held.get_mut(&touch.thread).into_iter().flatten() {
+            let used = self.used.get(&(hold.word, touch.memory));
+            let Some(used) = used.filter(|_| !hold.learned) else {
+                continue;
+            };
+            for earlier in used.sections.against(touch, shape) {
+                let same = |old: &Turn| {
+                    let of = |turn: &Turn| (turn.later.site, turn.earlier.touch.site);
+                    of(old) == (touch.site, earlier.touch.site)
+                };
+                if !unordered(&earlier.touch) {
+                    continue;
+                }
+                let turn = Turn {
+                    earlier: *earlier,
+                    later: *touch,
+                };
+                match hold.turns.iter_mut().find(|old| same(old)) {
+                    Some(old) if earlier.held.entry < old.earlier.held.entry => *old = turn,
+                    Some(_) => {}
+                    None => hold.turns.push(turn),
+                }
+            }
+        }
+    }
+
+    /// Of critical sections that are over by now, those that might as well have come the other way
+    /// around; once each.
+    pub(crate) fn turns(&mut self) -> Vec<Turn> {
+        core::mem::take(&mut self.turns)
+    }
+
     /// A thread accesses a word of memory that is none of ours. Calls `learn` with each lock under
     /// which somebody else has made a conflicting access.
-    pub(crate) fn touch(
-        &mut self,
-        me: Thread,
-        (memory, site): (u64, u32),
-        writes: bool,
-        mut learn: impl FnMut(u32),
-    ) {
+    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32)) {
         let mut full = None;
+        let (me, memory) = (touch.thread, touch.memory);
         for hold in self.held.get_mut(&me).into_iter().flatten() {
-            hold.held.exit = None;
-            let entry = hold.held.entry;
+            hold.steps += 1;
+            let (step, entry) = (hold.steps, hold.held.entry);
+            let new = Touched {
+                touch: *touch,
+                entry,
+                step,
+            };
             hold.touched
-                .entry((memory, site))
-                .or_insert((false, entry))
-                .0 |= writes;
+                .entry((memory, touch.site))
+                .and_modify(|old| {
+                    let bytes = old.touch.bytes | touch.bytes;
+                    let touch = Touch { bytes, ..*touch };
+                    *old = Touched {
+                        touch,
+                        step,
+                        ..*old
+                    };
+                })
+                .or_insert(new);
             let most = match self.words[hold.word as usize].lock {
                 true => MOST_TOUCHED,
                 false => MOST_CLAIMED,
@@ -349,9 +356,11 @@ impl Locks {
             if hold.learned {
                 continue;
             }
-            let users = self.users.get(&(hold.word, memory));
-            let [readers, writers] = users.copied().unwrap_or_default();
-            if writers.besides(me) || writes && readers.besides(me) {
+            let used = self.used.get(&(hold.word, memory));
+            let by_others = used.is_some_and(|used| {
+                used.writers.besides(me) || touch.writes && used.readers.besides(me)
+            });
+            if by_others {
                 hold.learned = true;
                 learn(hold.word);
             }
@@ -378,10 +387,7 @@ impl Locks {
         let past = self.past.range(key(0)..=key(u32::MAX));
         let past = past.filter(|((.., lock), _)| self.words[*lock as usize].state != State::Other);
         let open = self.held.get(&thread).into_iter().flatten();
-        let open = open.filter_map(|hold| {
-            let &(_, entry) = hold.touched.get(&(memory, site))?;
-            Some(Held { entry, ..hold.held })
-        });
+        let open = open.filter_map(|hold| Some(hold.held(hold.touched.get(&(memory, site))?)));
         let mut all: Vec<Held> = past.map(|(_, held)| *held).collect();
         for open in open {
             if all.iter().all(|held| held.lock != open.lock) {
@@ -414,6 +420,18 @@ mod tests {
             scope: Scope::Gpu,
             acquires: false,
             releases: false,
+        }
+    }
+
+    fn touch(cta: u64, memory: u64, writes: bool) -> Touch {
+        Touch {
+            thread: thread(cta),
+            memory,
+            site: 10,
+            writes,
+            bytes: 15,
+            scope: None,
+            times: [1; 2],
         }
     }
 
@@ -509,16 +527,18 @@ mod tests {
         locks.swap(&writing(0, 1), cas(0));
         locks.fence(thread(0), Scope::Cta, (true, true));
         let none = |_| panic!("nobody else was there");
-        locks.touch(thread(0), (3, 10), true, none);
+        locks.touch(&touch(0, 3, true), none);
         assert_eq!(locks.now(thread(0))[0].entry, Some(Scope::Cta));
         assert_eq!(locks.now(thread(0))[0].exit, None);
         locks.fence(thread(0), Scope::Gpu, (true, true));
+        locks.touch(&touch(0, 5, true), none);
         locks.swap(&writing(0, 2), exchange(0, 1));
-        locks.touch(thread(0), (4, 10), true, none);
+        locks.touch(&touch(0, 4, true), none);
         let then = locks.then(thread(0), 3, 10);
         assert_eq!((then.len(), then[0].lock), (1, LOCK));
         assert_eq!((then[0].taken, then[0].released), (1, Some(2)));
         assert_eq!(then[0].exit, Some(Scope::Gpu));
+        assert_eq!(locks.then(thread(0), 5, 10)[0].exit, None);
         assert!(locks.then(thread(0), 4, 10).is_empty());
         assert!(locks.then(thread(0), 3, 11).is_empty());
     }
@@ -527,13 +547,13 @@ mod tests {
     fn conflicts_under_one_lock_are_learned_once() {
         let mut locks = Locks::default();
         locks.swap(&writing(0, 1), cas(0));
-        locks.touch(thread(0), (3, 10), false, |_| ());
+        locks.touch(&touch(0, 3, false), |_| ());
         locks.swap(&writing(0, 2), exchange(0, 1));
         locks.swap(&writing(1, 1), cas(0));
         let mut learned = 0;
         // A read of what was only read, then a write, then another.
         for writes in [false, true, true] {
-            locks.touch(thread(1), (3, 10), writes, |_| learned += 1);
+            locks.touch(&touch(1, 3, writes), |_| learned += 1);
             assert_eq!(learned, u32::from(writes));
         }
     }
@@ -549,7 +569,7 @@ mod tests {
             locks.swap(&writing(0, 1), cas(0));
             for word in 0..=most as u64 {
                 assert!(locks.holds(thread(0)));
-                locks.touch(thread(0), (word, 10), true, |_| ());
+                locks.touch(&touch(0, word, true), |_| ());
             }
             assert!(!locks.holds(thread(0)));
             assert_eq!(locks.is_spoiled(), known);

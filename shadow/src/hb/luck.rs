@@ -18,8 +18,10 @@ use hashbrown::HashMap;
 
 use super::clock::Sparse;
 use super::history::WORD;
-use super::locks::{Held, Locks, Step, Swap, Writing};
+use super::locks::{Locks, Step, Swap, Writing};
 use super::place::{Scope, Thread, Warp};
+use super::section::Held;
+use super::turns::{Touch, Turn};
 use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
 
 /// Two accesses, and what their threads held: the earlier one's first.
@@ -39,9 +41,19 @@ pub struct Luck {
     engine: Option<Engine>,
     /// By lock: what its releases have published.
     released: HashMap<u32, Sparse>,
+    /// Taking a lock acquires what its last release has published, by the model.
+    acquires: bool,
 }
 
 impl Luck {
+    /// For one launch. `acquires` says that a strong read acquires whatever it observes, by the model.
+    pub fn new(acquires: bool) -> Self {
+        Self {
+            acquires,
+            ..Self::default()
+        }
+    }
+
     /// Something happens that is no access, fence or barrier.
     pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
         if let Some(engine) = &mut self.engine {
@@ -105,7 +117,7 @@ impl Luck {
                     parts |= 1 << lane;
                 }
             } else {
-                self.touch(by.thread, at, access);
+                self.touch(main, by.thread, at, access);
             }
         }
         // An atomic that releases a lock learns nothing from those before.
@@ -125,6 +137,7 @@ impl Luck {
         for (thread, lock) in released {
             self.publish(main, thread, lock);
         }
+        self.turn(main, &mut found);
         self.give_up();
     }
 
@@ -144,7 +157,7 @@ impl Luck {
             let by = writing(warp.lane(lane), places(lane), access);
             let step = self.locks.swap(&by, swaps(lane));
             if !self.locks.is_word(by.place) {
-                self.touch(by.thread, by.place, access);
+                self.touch(main, by.thread, by.place, access);
             }
             let kind = match step {
                 Step::None => Kind::Rmw,
@@ -158,6 +171,7 @@ impl Luck {
                 self.publish(main, by.thread, lock);
             }
         }
+        self.turn(main, &mut found);
         self.give_up();
     }
 
@@ -197,7 +211,7 @@ impl Luck {
 
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
-    fn touch(&mut self, me: Thread, at: Place, access: &Access) {
+    fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
         if !self.locks.holds(me) {
             return;
         }
@@ -205,16 +219,71 @@ impl Luck {
             locks,
             engine,
             released,
+            ..
         } = self;
+        let shape = main.shape;
+        let own = main.knows(me, me);
+        let times = [
+            own,
+            engine.as_mut().map_or(own, |engine| engine.knows(me, me)),
+        ];
         let first = at.key();
         let end = first + u64::from(access.bytes * access.elements);
-        for word in first / WORD..=(end - 1) / WORD {
-            let (key, writes) = ((word, access.site), access.kind != Kind::Load);
-            locks.touch(me, key, writes, |lock| {
+        for memory in first / WORD..=(end - 1) / WORD {
+            let word = memory * WORD;
+            let inside = |byte: &u64| (first..end).contains(&(word + byte));
+            let touch = Touch {
+                thread: me,
+                memory,
+                site: access.site,
+                writes: access.kind != Kind::Load,
+                bytes: (0..WORD)
+                    .filter(inside)
+                    .fold(0, |all, byte| all | 1 << byte),
+                scope: access.order.scope(),
+                times,
+            };
+            locks.turn(&touch, &shape, |earlier| {
+                let [time, beside] = earlier.times;
+                let ordered = main.knows(me, earlier.thread) >= time;
+                ordered
+                    && engine
+                        .as_mut()
+                        .is_some_and(|engine| engine.knows(me, earlier.thread) < beside)
+            });
+            locks.touch(&touch, |lock| {
                 if let (Some(engine), Some(known)) = (engine.as_mut(), released.get(&lock)) {
                     engine.learn(me, known);
                 }
             });
+        }
+    }
+
+    /// Finds, of critical sections that have just ended, those that would race the other way around.
+    fn turn(&mut self, main: &Engine, found: &mut impl FnMut(Lucky)) {
+        for turn in self.locks.turns() {
+            let race = turn.race();
+            let mut locks = self.locks_then(&race);
+            let Turn { earlier, .. } = &turn;
+            for held in &mut locks[0] {
+                if held.lock == earlier.held.lock {
+                    *held = earlier.held;
+                }
+            }
+            let [before, now] = &locks;
+            let both: Vec<[&Held; 2]> = before
+                .iter()
+                .filter_map(|held| Some([held, now.iter().find(|now| now.lock == held.lock)?]))
+                .collect();
+            // How the others are given back is not known yet.
+            let under_way = self.locks.now(race.later.thread);
+            let over = |[held, _]: &[&Held; 2]| under_way.iter().all(|of| of.lock != held.lock);
+            let turns = both
+                .iter()
+                .any(|both| turn.turns(&main.shape, self.acquires, *both));
+            if !both.is_empty() && both.iter().all(over) && !turns {
+                found(Lucky { race, locks });
+            }
         }
     }
 

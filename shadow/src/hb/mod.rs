@@ -38,8 +38,10 @@ mod proxy;
 mod release;
 mod row;
 mod sc;
+mod section;
 mod sparse;
 mod strong;
+mod turns;
 mod waits;
 mod word;
 
@@ -58,7 +60,7 @@ use history::History;
 pub use lanes::Format;
 use lanes::View;
 pub use launched::Launched;
-pub use locks::{Held, Swap};
+pub use locks::Swap;
 pub use luck::{Luck, Lucky};
 pub use made::Made;
 use mbarrier::{Inits, Phases};
@@ -67,6 +69,7 @@ use observed::Observed;
 pub use place::{LANES, Scope, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
+pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
 
 /// What an access does to its bytes.

@@ -19,10 +19,10 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::history::WORD;
-use super::locks::Held;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
+use super::section::Held;
 use super::{
     Access, Cause, Engine, FenceKind, Kind, Luck, Lucky, Order, Place, Race, Rule, Side, Time, each,
 };

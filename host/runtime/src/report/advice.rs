@@ -27,7 +27,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     let (level, why) = (race.level, race.why);
     let strong = first.sem != "weak" && second.sem != "weak";
     let fault = match why {
-        Why::Unordered | Why::Strong => locks::fault(race, accesses),
+        Why::Unordered | Why::Strong | Why::Luck => locks::fault(race, accesses),
         _ => None,
     };
     let rule = match (why, level) {
@@ -82,6 +82,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             format!("nothing orders two {} to the same address", plural(one))
         }
         Why::Strong => format!("nothing orders {one} and {other} of the same address"),
+        Why::Luck if fault.is_some() => format!(
+            "{one} and {other} of the same address are ordered only because their lock was taken in this order, and another run may turn them around"
+        ),
         Why::Luck => locks::luck(accesses),
         Why::Fences => format!(
             "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run, and another run may turn them around"

@@ -62,24 +62,24 @@ pub(super) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let mut missing = Vec::new();
     let mut wanted = Vec::new();
     let mut narrowed = false;
-    let mut places = vec![
-        (&now.entry, format!("behind taking it at {}", now.taken)),
-        (
-            &before.exit,
-            format!("before giving it back at {given_back}"),
-        ),
+    let enter = |side: &HeldLock| format!("behind taking it at {}", side.taken);
+    let leave = |released: &String| format!("before giving it back at {released}");
+    // Whoever leaves first and enters next: in this run, and in one that has them the other way around.
+    let this = [
+        (&now.entry, Some(enter(now))),
+        (&before.exit, Some(leave(given_back))),
     ];
-    if race.why == log::Why::Strong {
-        // Another run may have them the other way around.
-        places.push((
-            &before.entry,
-            format!("behind taking it at {}", before.taken),
-        ));
-        if let Some(released) = &now.released {
-            places.push((&now.exit, format!("before giving it back at {released}")));
-        }
-    }
-    for (fence, place) in places {
+    let other = [
+        (&before.entry, Some(enter(before))),
+        (&now.exit, now.released.as_ref().map(leave)),
+    ];
+    let places = match race.why {
+        log::Why::Luck => Vec::from(other),
+        log::Why::Strong => this.into_iter().chain(other).collect(),
+        _ => Vec::from(this),
+    };
+    let places = places.into_iter();
+    for (fence, place) in places.filter_map(|(fence, place)| Some((fence, place?))) {
         if wanted.contains(&place) {
             continue;
         }
