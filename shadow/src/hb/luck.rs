@@ -109,15 +109,13 @@ impl Luck {
         for lane in each(lanes) {
             let at = places(lane);
             let by = writing(warp.lane(lane), at, access);
-            if self.locks.is_word(at) {
-                if access.kind != Kind::Load
-                    && let Step::Released(lock) = self.locks.write(&by, access.kind != Kind::Store)
-                {
-                    released.push((by.thread, lock));
-                    parts |= 1 << lane;
-                }
-            } else {
-                self.touch(main, by.thread, at, access);
+            self.touch(main, by.thread, at, access);
+            if self.locks.is_word(at)
+                && access.kind != Kind::Load
+                && let Step::Released(lock) = self.locks.write(&by, access.kind != Kind::Store)
+            {
+                released.push((by.thread, lock));
+                parts |= 1 << lane;
             }
         }
         // An atomic that releases a lock learns nothing from those before.
@@ -155,10 +153,8 @@ impl Luck {
         let follows = self.engine.is_some();
         for lane in each(lanes) {
             let by = writing(warp.lane(lane), places(lane), access);
+            self.touch(main, by.thread, by.place, access);
             let step = self.locks.swap(&by, swaps(lane));
-            if !self.locks.is_word(by.place) {
-                self.touch(main, by.thread, by.place, access);
-            }
             let kind = match step {
                 Step::None => Kind::Rmw,
                 Step::Tried | Step::Released(_) => Kind::Reduction,
@@ -212,7 +208,7 @@ impl Luck {
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
     fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
-        if !self.locks.holds(me) {
+        if !self.locks.holds(me) || self.locks.is_lock(at) {
             return;
         }
         let Self {

@@ -17,8 +17,8 @@ struct Section {
     scope: Scope,
     /// What acquires, and its scope.
     entry: Vec<(usize, Scope)>,
-    /// The scopes of what releases behind the last access.
-    exit: Vec<Scope>,
+    /// What releases, and its scope.
+    exit: Vec<(usize, Scope)>,
 }
 
 /// The critical sections of a run.
@@ -26,6 +26,8 @@ struct Section {
 pub(super) struct Locks {
     words: BTreeSet<Place>,
     sections: BTreeMap<Thread, Vec<Section>>,
+    /// Attempts to take a lock that nothing gives back: whether they have succeeded only values say.
+    unfinished: BTreeMap<Thread, usize>,
     threads: Vec<Thread>,
     /// Something else than taking it and giving it back has written to the word of a lock.
     pub(super) doubtful: bool,
@@ -69,14 +71,10 @@ impl Locks {
                         };
                         open.insert((node.thread, at), section);
                     } else if let Some(mut section) = open.remove(&(node.thread, at)) {
-                        section.exit.extend(releases.then_some(scope));
+                        section.exit.extend(releases.then_some((number, scope)));
                         section.nodes.1 = number;
                         locks.sections.entry(node.thread).or_default().push(section);
                     }
-                }
-                What::Access(..) => {
-                    open.range_mut(mine)
-                        .for_each(|(_, section)| section.exit.clear());
                 }
                 What::Fence(kind, scope) => {
                     for (_, section) in open.range_mut(mine) {
@@ -84,12 +82,16 @@ impl Locks {
                             section.entry.push((number, scope));
                         }
                         if kind != FenceKind::Acquire {
-                            section.exit.push(scope);
+                            section.exit.push((number, scope));
                         }
                     }
                 }
-                What::Barrier => {}
+                What::Access(..) | What::Barrier => {}
             }
+        }
+        for ((thread, _), section) in open {
+            let first = locks.unfinished.entry(thread).or_insert(usize::MAX);
+            *first = section.nodes.0.min(*first);
         }
         locks.doubtful |= run.nodes.iter().any(|node| match node.what {
             What::Access(access, at) if writes(access.kind) && !of_lock(node.line) => {
@@ -117,7 +119,10 @@ impl Locks {
             let entry = section.entry.iter();
             wide(section.scope)
                 && entry.clone().any(|&(at, scope)| at < node && wide(scope))
-                && section.exit.iter().any(|&scope| wide(scope))
+                && section
+                    .exit
+                    .iter()
+                    .any(|&(at, scope)| node < at && wide(scope))
         };
         let mut common = None;
         for section in self.around(a) {
@@ -128,6 +133,12 @@ impl Locks {
             }
         }
         common
+    }
+
+    /// Whether an access may be under a lock that nothing gives back.
+    pub(super) fn is_doubtful(&self, node: usize) -> bool {
+        let first = self.unfinished.get(&self.threads[node]);
+        first.is_some_and(|&first| first < node)
     }
 
     /// The critical sections that an access is part of.

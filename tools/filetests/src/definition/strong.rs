@@ -46,8 +46,9 @@ pub(super) const LENIENT: [Under; 2] = [Under::Strong, Under::Unlocked];
 pub(super) type Pairs = Vec<(usize, usize)>;
 
 impl Run {
-    /// The pairs of accesses that conflict in no order; and those that a lock without its fences does not
-    /// order, though something else does: whether such a lock is to be reported is left open.
+    /// The pairs of accesses that conflict in no order; and those of which it is left open whether they are to be
+    /// reported: something else orders them than a lock without its fences, or one may be under a lock that
+    /// nothing gives back.
     pub(super) fn unordered(&self, launch: &Launch<'_>, locks: &Locks) -> (Pairs, Pairs) {
         let (mut all, mut open) = (Vec::new(), Vec::new());
         for &(a, b, [strong, unlocked]) in &self.scalars.found {
@@ -55,6 +56,10 @@ impl Run {
                 continue;
             };
             if self.scalars.signals.contains(&(at, access.bytes)) || locks.is_lock(at) {
+                continue;
+            }
+            if locks.is_doubtful(a) || locks.is_doubtful(b) {
+                open.push((a, b));
                 continue;
             }
             match locks.fenced(launch, (a, b)) {
