@@ -8,26 +8,24 @@ mod streams;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use driver::Device;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
 use crate::allocations::Allocations;
-use crate::instructions::Instructions;
+use crate::code::{Code, FIRST_SITE};
 use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
-use crate::options::{Mode, Options};
+use crate::options::Options;
 use crate::place;
 use crate::reference::Scrutiny;
-use crate::repair::{Known, Repairs};
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 use crate::told;
 
-use self::launch::is_for_host;
+pub(crate) use self::launch::is_for_host;
 pub use self::launch::{Begun, Busy, Extent, Outcome};
 pub(crate) use self::nested::Ancestor;
 
@@ -44,33 +42,12 @@ pub struct Prepared {
     pub text: String,
 }
 
-#[derive(Default)]
 struct Module {
     origin: String,
+    code: Arc<Code>,
     kernels: HashMap<String, rewrite::KernelInfo>,
-    /// The text that was loaded.
-    text: String,
-    /// It has insertions of ours.
-    rewritten: bool,
-    /// What its instructions mean to the reference oracle, once that has been asked.
-    instructions: Option<Arc<Instructions>>,
     /// Sites in the log of the accesses that the oracle has named.
     named: HashMap<u32, u32>,
-    /// Lines in the program's own PTX of the sites that the checks name.
-    lines: HashMap<u32, u32>,
-    /// What its text says of races, once it has had a race.
-    repairs: Option<Repairs>,
-}
-
-impl Module {
-    /// What the text says of the accesses on two lines of the program's own PTX.
-    fn known(&mut self, lines: [u32; 2]) -> Known {
-        let repairs = self.repairs.get_or_insert_with(|| match self.rewritten {
-            true => Repairs::new(&rewrite::erase(&self.text)),
-            false => Repairs::new(&self.text),
-        });
-        repairs.of(lines)
-    }
 }
 
 /// Checks the launches of one device.
@@ -106,7 +83,7 @@ impl Checker {
             options,
             writer,
             modules: HashMap::new(),
-            next_site: 1,
+            next_site: FIRST_SITE,
             launches: 0,
             races: HashSet::new(),
             allocations: Allocations::default(),
@@ -134,69 +111,63 @@ impl Checker {
         }
     }
 
+    /// The next module that is loaded, with its checks.
+    pub(crate) fn code(&self, text: &str) -> Code {
+        Code::new(text, &self.options, self.next_site)
+    }
+
     /// Makes a module ready. What cannot be checked is given back as it was.
     pub fn prepare(&mut self, text: &str, origin: &str) -> Prepared {
+        let (key, code) = self.take(Arc::new(self.code(text)), origin);
+        Prepared {
+            key,
+            text: code.text().to_owned(),
+        }
+    }
+
+    /// Takes a module that has been made ready, and gives it back as it is to be loaded: with sites of its own where
+    /// other modules have taken those that it was prepared with.
+    pub(crate) fn take(&mut self, code: Arc<Code>, origin: &str) -> (ModuleKey, Arc<Code>) {
         let key = ModuleKey(self.modules.len() as u32 + 1);
-        if !self.options.check {
-            self.modules.insert(
-                key.0,
-                Module {
-                    origin: origin.to_owned(),
-                    kernels: HashMap::new(),
-                    text: text.to_owned(),
-                    ..Module::default()
-                },
-            );
-            return Prepared {
-                key,
-                text: text.to_owned(),
-            };
+        let wanted = self
+            .options
+            .check
+            .then(|| self.options.rewriting(self.next_site));
+        let code = match code.config == wanted {
+            true => code,
+            false => Arc::new(Code::new(&code.original(), &self.options, self.next_site)),
+        };
+        if code.config.is_some() {
+            self.introduce(key, &code, origin);
         }
-        let started = Instant::now();
-        let (module, diagnostics) = ptx::parse(text);
-        for diagnostic in diagnostics.iter().filter(|d| !d.unknown) {
-            let (line, column) = module.line_column(diagnostic.span.start);
-            self.note(format!("{origin}:{line}:{column}: {}", diagnostic.message));
+        let kernels = code.rewriting.kernels.iter();
+        let module = Module {
+            origin: origin.to_owned(),
+            kernels: kernels.map(|k| (k.name.clone(), k.clone())).collect(),
+            code: Arc::clone(&code),
+            named: HashMap::new(),
+        };
+        self.modules.insert(key.0, module);
+        (key, code)
+    }
+
+    /// Writes down what there is to know of a module with checks.
+    fn introduce(&mut self, key: ModuleKey, code: &Code, origin: &str) {
+        for remark in &code.remarks {
+            self.note(format!("{origin}:{remark}"));
         }
-        let rewritten = rewrite::rewrite(&module, &self.options.rewriting(self.next_site));
-        let rewrite_seconds = started.elapsed().as_secs_f64();
-        self.next_site += rewritten.sites.len() as u32;
-        let mode = self.options.mode;
+        self.next_site += code.rewriting.sites.len() as u32;
         self.write(Event::Module(Box::new(log::Module {
-            rewrite_seconds,
-            ..names::module(key.0, origin, &rewritten, self.listens())
+            rewrite_seconds: code.seconds,
+            ..names::module(key.0, origin, &code.rewriting, self.listens())
         })));
-        // Checks whose verdicts nobody asks for need not run.
-        let bare = match mode {
-            Mode::Full => true,
-            Mode::Precise => self.listens() && rewritten.kernels.iter().all(is_for_host),
-            Mode::Fast => false,
-        };
-        let loaded = match bare {
-            true => text.to_owned(),
-            false => rewritten.text,
-        };
-        if !bare && let Some(target) = &rewritten.raised {
+        if code.loads_checks()
+            && let Some(target) = &code.rewriting.raised
+        {
             self.note(format!(
                 "{origin}: compiled for {target}, and checked as for sm_70, whose warps do not run in step"
             ));
         }
-        let kernels = rewritten
-            .kernels
-            .into_iter()
-            .map(|k| (k.name.clone(), k))
-            .collect();
-        let sites = rewritten.sites.iter();
-        let module = Module {
-            origin: origin.to_owned(),
-            kernels,
-            lines: sites.map(|site| (site.id, site.ptx_line)).collect(),
-            text: loaded.clone(),
-            rewritten: loaded != text,
-            ..Module::default()
-        };
-        self.modules.insert(key.0, module);
-        Prepared { key, text: loaded }
     }
 
     /// The rewritten text was refused: `text`, the original, runs unchecked.
@@ -205,8 +176,7 @@ impl Checker {
         let Some(module) = self.modules.get_mut(&key.0) else {
             return;
         };
-        module.text = text.to_owned();
-        module.rewritten = false;
+        module.code = Arc::new(Code::unchecked(text));
         for kernel in module.kernels.values_mut() {
             kernel.instrumented = false;
             kernel.why_not = Some(why.to_owned());
@@ -227,7 +197,7 @@ impl Checker {
     /// A line of a module's loaded text as a line of the program's own PTX.
     pub fn original_line(&self, key: ModuleKey, line: u32) -> u32 {
         match self.modules.get(&key.0) {
-            Some(module) if module.rewritten => place::original_line(&module.text, line),
+            Some(module) if module.code.rewritten => place::original_line(module.code.text(), line),
             _ => line,
         }
     }
@@ -237,10 +207,7 @@ impl Checker {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };
-        let parsed = match module.rewritten {
-            true => ptx::parse(&rewrite::erase(&module.text)).0,
-            false => ptx::parse(&module.text).0,
-        };
+        let (parsed, _) = ptx::parse(&module.code.original());
         place::frames(&parsed, original_line)
     }
 
@@ -248,12 +215,13 @@ impl Checker {
     pub fn hidden_parameter(&self, key: ModuleKey, kernel: &str) -> Option<u32> {
         let module = self.modules.get(&key.0)?;
         let kernel = module.kernels.get(kernel)?;
-        (module.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
+        (module.code.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
     /// Whether a module has kernels with checks of whose threads nobody knows how much stack they need.
     pub fn has_unknown_stack(&self, key: ModuleKey) -> bool {
-        let module = self.modules.get(&key.0).filter(|module| module.rewritten);
+        let module = self.modules.get(&key.0);
+        let module = module.filter(|module| module.code.rewritten);
         let mut kernels = module
             .into_iter()
             .flat_map(|module| module.kernels.values());
@@ -336,8 +304,8 @@ impl Checker {
         }
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let mut race = self.race(&launch, &begun, record, *count);
-            if let Some(module) = self.modules.get_mut(&launch.module) {
-                let line = |site| module.lines.get(&site).copied().unwrap_or(0);
+            if let Some(module) = self.modules.get(&launch.module) {
+                let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
                 let mut lines = [race.previous_site, race.site].map(line);
                 let sites = [race.previous_site, race.site];
                 if let Some(judged) = &judged {
@@ -346,7 +314,7 @@ impl Checker {
                 if [race.previous_site, race.site] != sites {
                     lines.reverse();
                 }
-                module.known(lines).put_in(&mut race);
+                module.code.known(lines).put_in(&mut race);
             }
             self.write(Event::Race(Box::new(race)));
         }

@@ -7,6 +7,7 @@
 pub mod allocations;
 pub mod audit;
 pub mod checker;
+mod code;
 pub mod escape;
 mod follower;
 mod grid;
@@ -34,4 +35,5 @@ mod told;
 mod values;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
+pub use code::{Code, FIRST_SITE};
 pub use options::{Mode, Model, Options, ShadowSize, Show, parse_sample};

@@ -1,6 +1,7 @@
 //! The simulated device with checks: what the shim, the command line and the file tests run on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use driver::DeviceError;
@@ -11,6 +12,7 @@ use simt::{
 use crate::allocations::VARIABLE;
 use crate::audit::{Audit, Both};
 use crate::checker::{Ancestor, Checker, Extent, ModuleKey, Outcome};
+use crate::code::Code;
 use crate::log;
 use crate::place;
 use crate::progress;
@@ -30,6 +32,33 @@ struct Loaded {
     key: Option<ModuleKey>,
     /// Addresses of the module's variables.
     variables: Vec<u64>,
+}
+
+/// A module for simulated devices, rewritten and parsed.
+#[derive(Clone)]
+pub struct Ready {
+    code: Arc<Code>,
+    image: Arc<simt::Image>,
+}
+
+impl Ready {
+    /// Parses what is to be loaded.
+    pub fn new(code: Code) -> Self {
+        let image = Self::image(&code);
+        Self {
+            code: Arc::new(code),
+            image,
+        }
+    }
+
+    /// What the device loads, checks included.
+    pub fn module(&self) -> &ptx::ast::Module {
+        self.image.module()
+    }
+
+    fn image(code: &Code) -> Arc<simt::Image> {
+        Arc::new(simt::Image::new(ptx::parse(code.text()).0))
+    }
 }
 
 impl CheckedSim {
@@ -67,29 +96,44 @@ impl CheckedSim {
     /// # Errors
     /// When the original text cannot be loaded.
     pub fn load(&mut self, text: &str, origin: &str) -> Result<ModuleId, LoadError> {
+        let code = match &self.checker {
+            Some(checker) => checker.code(text),
+            None => Code::unchecked(text),
+        };
+        self.load_ready(&Ready::new(code), origin)
+    }
+
+    /// Loads a module that has been made ready, for this device or another.
+    ///
+    /// # Errors
+    /// When the original text cannot be loaded.
+    pub fn load_ready(&mut self, ready: &Ready, origin: &str) -> Result<ModuleId, LoadError> {
         let Some(checker) = &mut self.checker else {
-            let id = self.device.load(&ptx::parse(text).0)?;
-            self.modules.insert(
-                id,
-                Loaded {
-                    key: None,
-                    variables: Vec::new(),
-                },
-            );
+            let id = self.device.load_image(&ready.image)?;
+            let loaded = Loaded {
+                key: None,
+                variables: Vec::new(),
+            };
+            self.modules.insert(id, loaded);
             return Ok(id);
         };
-        let prepared = checker.prepare(text, origin);
-        let (module, _) = ptx::parse(&prepared.text);
-        let id = match self.device.load(&module) {
-            Err(error) if prepared.text != text => {
+        let (key, code) = checker.take(Arc::clone(&ready.code), origin);
+        let image = match Arc::ptr_eq(&code, &ready.code) {
+            true => Arc::clone(&ready.image),
+            false => Ready::image(&code),
+        };
+        let id = match self.device.load_image(&image) {
+            Err(error) if code.rewritten => {
                 let why = format!("its module does not load with checks: {error}");
-                checker.give_up(prepared.key, text, &why);
-                self.device.load(&ptx::parse(text).0)?
+                let original = code.original();
+                checker.give_up(key, &original, &why);
+                self.device.load(&ptx::parse(&original).0)?
             }
             result => result?,
         };
         let mut variables = Vec::new();
-        for variable in module
+        for variable in image
+            .module()
             .variables()
             .filter(|v| !v.name.starts_with(device::PREFIX))
         {
@@ -100,13 +144,11 @@ impl CheckedSim {
                 variables.push(base);
             }
         }
-        self.modules.insert(
-            id,
-            Loaded {
-                key: Some(prepared.key),
-                variables,
-            },
-        );
+        let loaded = Loaded {
+            key: Some(key),
+            variables,
+        };
+        self.modules.insert(id, loaded);
         Ok(id)
     }
 

@@ -1,6 +1,7 @@
 //! The device as its users see it: memory, modules, launches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use driver::DeviceError;
 use ptx::ast::Module;
@@ -9,7 +10,7 @@ use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
 use crate::error::{LaunchError, LoadError};
 use crate::exec::{self, Crew, Setup};
 use crate::memory::Memory;
-use crate::module::Loaded;
+use crate::module::{Image, Loaded};
 use crate::observer::Observer;
 use crate::texture::Textures;
 
@@ -86,7 +87,15 @@ impl Device {
     /// # Errors
     /// When memory is short or an initialiser names what is not there.
     pub fn load(&mut self, module: &Module) -> Result<ModuleId, LoadError> {
-        let loaded = Loaded::new(module, &mut self.memory, &mut self.functions)?;
+        self.load_image(&Arc::new(Image::new(module.clone())))
+    }
+
+    /// Loads a module that other devices, or other loads, share.
+    ///
+    /// # Errors
+    /// As [`Device::load`].
+    pub fn load_image(&mut self, image: &Arc<Image>) -> Result<ModuleId, LoadError> {
+        let loaded = Loaded::new(image, &mut self.memory, &mut self.functions)?;
         let id = ModuleId(self.next_module);
         self.next_module += 1;
         self.modules.insert(id, loaded);
@@ -157,7 +166,7 @@ impl Device {
             return Err(LaunchError::Unsupported {
                 kernel: kernel.to_owned(),
                 what: what.clone(),
-                line: loaded.module.line_column(*offset).0,
+                line: loaded.module().line_column(*offset).0,
             });
         }
         let cluster = crate::validate::launch(&self.config, &program, launch)?;
@@ -173,7 +182,7 @@ impl Device {
         let setup = Setup {
             config: &self.config,
             textures: &self.textures,
-            module: &loaded.module,
+            module: loaded.module(),
             loaded,
             kernel,
             program: &program,

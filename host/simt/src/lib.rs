@@ -40,6 +40,7 @@ pub use config::{
 pub use device::{Device, ModuleId};
 pub use error::{LaunchError, LoadError, Place, Waiting};
 pub use memory::Memory;
+pub use module::Image;
 pub use observer::{AccessKind, Bytes, Exchange, Executing, Misuse, Observer, Unobserved};
 pub use requests::{Child, Request, Requests, Wanted};
 pub use texture::{Texture, Textures};

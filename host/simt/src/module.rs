@@ -1,4 +1,6 @@
 //! A loaded module: its variables in device memory, its kernels decoded when they are asked for.
+//!
+//! What does not depend on the device is the [`Image`], which any number of devices and loads share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,21 +14,73 @@ use crate::error::LoadError;
 use crate::memory::Memory;
 use crate::windows;
 
+/// A module that can be loaded any number of times. A kernel is decoded once for all loads that give the module's
+/// variables and functions the same addresses.
+#[derive(Debug)]
+pub struct Image {
+    module: Module,
+    /// By the addresses that a load has given to names.
+    programs: Mutex<Vec<(Arc<Symbols>, Programs)>>,
+}
+
+/// Decoded kernels by name; none where there is no such kernel.
+type Programs = HashMap<String, Option<Arc<Program>>>;
+
+impl Image {
+    /// Makes an image of a parsed module.
+    pub fn new(module: Module) -> Self {
+        Self {
+            module,
+            programs: Mutex::default(),
+        }
+    }
+
+    /// The parsed module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// The one copy of these addresses that all loads with them share.
+    fn placement(&self, symbols: Symbols) -> Arc<Symbols> {
+        let mut all = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, _)) = all.iter().find(|(known, _)| **known == symbols) {
+            return Arc::clone(known);
+        }
+        // No load has the others any more.
+        all.retain(|(of, _)| Arc::strong_count(of) > 1);
+        let symbols = Arc::new(symbols);
+        all.push((Arc::clone(&symbols), Programs::new()));
+        symbols
+    }
+
+    /// A kernel, decoded for a placement.
+    fn program(&self, symbols: &Arc<Symbols>, kernel: &str) -> Option<Arc<Program>> {
+        let mut all = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, programs) = all.iter_mut().find(|(of, _)| Arc::ptr_eq(of, symbols))?;
+        if let Some(program) = programs.get(kernel) {
+            return program.clone();
+        }
+        let program = decode::program(&self.module, symbols, kernel).map(Arc::new);
+        programs.insert(kernel.to_owned(), program.clone());
+        program
+    }
+}
+
 /// A loaded module.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub(crate) module: Module,
-    symbols: Symbols,
-    programs: Mutex<HashMap<String, Option<Arc<Program>>>>,
+    image: Arc<Image>,
+    symbols: Arc<Symbols>,
 }
 
 impl Loaded {
     /// Places the variables of a module. `functions` counts the function addresses handed out.
     pub(crate) fn new(
-        module: &Module,
+        image: &Arc<Image>,
         memory: &mut Memory,
         functions: &mut u64,
     ) -> Result<Self, LoadError> {
+        let module = &image.module;
         let mut symbols = Symbols::default();
         for function in module
             .functions()
@@ -44,9 +98,8 @@ impl Loaded {
         let outcome =
             place(module, memory, &mut symbols).and_then(|()| initialise(module, memory, &symbols));
         let loaded = Self {
-            module: module.clone(),
-            symbols,
-            programs: Mutex::default(),
+            image: Arc::clone(image),
+            symbols: image.placement(symbols),
         };
         match outcome {
             Ok(()) => Ok(loaded),
@@ -67,6 +120,11 @@ impl Loaded {
         }
     }
 
+    /// The parsed module.
+    pub(crate) fn module(&self) -> &Module {
+        &self.image.module
+    }
+
     /// Address and size of a variable.
     pub(crate) fn global(&self, name: &str) -> Option<(u64, u64)> {
         let symbol = self.symbols.variables.get(name)?;
@@ -77,19 +135,13 @@ impl Loaded {
     pub(crate) fn kernel_at(&self, address: u64) -> Option<(&str, u32)> {
         let mut functions = self.symbols.functions.iter();
         let (name, _) = functions.find(|&(_, &at)| at == address)?;
-        let kernel = self.module.function(name).filter(|of| of.entry)?;
+        let kernel = self.image.module.function(name).filter(|of| of.entry)?;
         Some((name, ptx::param_layout(&kernel.params).1))
     }
 
     /// A kernel, decoded.
     pub(crate) fn program(&self, kernel: &str) -> Option<Arc<Program>> {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = programs.get(kernel) {
-            return program.clone();
-        }
-        let program = decode::program(&self.module, &self.symbols, kernel).map(Arc::new);
-        programs.insert(kernel.to_owned(), program.clone());
-        program
+        self.image.program(&self.symbols, kernel)
     }
 }
 

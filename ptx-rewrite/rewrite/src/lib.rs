@@ -44,7 +44,7 @@ pub use pointers::Pointers;
 pub use site::Site;
 
 /// How to rewrite.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Id of the module's first site; ids go up by one from there.
     pub first_site: u32,

@@ -11,7 +11,7 @@ use runtime::Mode;
 use crate::args::{self, Arg};
 use crate::header::{Case, bits};
 use crate::inputs;
-use crate::machine::{Checks, Launch, Machine, Outcome};
+use crate::machine::{self, Checks, Launch, Machine, Outcome};
 use crate::reference;
 
 /// Threads of the host.
@@ -34,10 +34,11 @@ pub fn run(case: &Case) -> Result<()> {
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }
+        let ready = machine::ready(&case.text, checks);
         for threads in threads(case)? {
             let machine = Machine::new(checks, 0)?.on_threads(*threads);
             judge(case, |launch, arguments| {
-                machine.run(&case.text, launch, arguments)
+                machine.run_ready(&ready, launch, arguments)
             })
             .with_context(|| format!("{which}, on {threads} threads"))?;
         }

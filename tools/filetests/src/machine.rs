@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use driver::Device as _;
 use runtime::log::Writer;
-use runtime::sim::CheckedSim;
-use runtime::{Checker, Mode, Model, Options, ShadowSize};
+use runtime::sim::{CheckedSim, Ready};
+use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 
@@ -141,6 +141,27 @@ impl Checks {
     }
 }
 
+/// The options of a checker; seed 0 is round robin.
+fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
+    Options {
+        mode: checks.mode,
+        journal: checks.journal,
+        model,
+        shadow: ShadowSize::Exact,
+        seed: (seed != 0).then_some(seed),
+        timeout: Some(TIMEOUT.as_secs_f64()),
+        ..Options::default()
+    }
+}
+
+/// Rewrites and parses a text once for all machines that check alike.
+pub fn ready(text: &str, checks: Option<Checks>) -> Ready {
+    Ready::new(match checks {
+        Some(checks) => Code::new(text, &options(None, checks, 0), FIRST_SITE),
+        None => Code::unchecked(text),
+    })
+}
+
 /// A fresh device.
 pub struct Machine {
     sim: CheckedSim,
@@ -159,17 +180,10 @@ impl Machine {
             memory: 1 << 30,
             ..DeviceConfig::default()
         })?;
-        let how = checks.unwrap_or(Checks::by(Mode::default()));
-        let options = Options {
-            mode: how.mode,
-            journal: how.journal,
-            model,
-            shadow: ShadowSize::Exact,
-            seed: (seed != 0).then_some(seed),
-            timeout: Some(TIMEOUT.as_secs_f64()),
-            ..Options::default()
-        };
-        let checker = checks.map(|_| Checker::new(options, Writer::Memory(Vec::new())));
+        let checker = checks.map(|checks| {
+            let options = options(model, checks, seed);
+            Checker::new(options, Writer::Memory(Vec::new()))
+        });
         Ok(Self {
             sim: CheckedSim::new(device, checker),
             threads: Threads::default(),
@@ -187,10 +201,23 @@ impl Machine {
     }
 
     /// Loads `text`, runs the launch and reads everything back.
-    pub fn run(mut self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
-        let (module, _) = ptx::parse(text);
-        let kernel = launch.kernel(&module)?;
-        let id = self.sim.load(text, "test")?;
+    pub fn run(self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+        let code = match self.sim.checker() {
+            Some(checker) => Code::new(text, checker.options(), FIRST_SITE),
+            None => Code::unchecked(text),
+        };
+        self.run_ready(&Ready::new(code), launch, arguments)
+    }
+
+    /// Loads a text that has been made [`ready`], runs the launch and reads everything back.
+    pub fn run_ready(
+        mut self,
+        ready: &Ready,
+        launch: &Launch,
+        arguments: &[Arg],
+    ) -> Result<Outcome> {
+        let kernel = launch.kernel(ready.module())?;
+        let id = self.sim.load_ready(ready, "test")?;
         let (params, addresses) = self.arguments(id, &kernel, arguments)?;
         let mut request = simt::Launch::new(launch.grid, launch.block, params);
         request.dynamic_shared = launch.shared;

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
+use runtime::sim::Ready;
 use runtime::{Mode, Model};
 
 use crate::args::{self, Arg};
 use crate::header::{Case, Class, Mark};
-use crate::machine::{Checks, Launch, Machine, Outcome};
+use crate::machine::{self, Checks, Launch, Machine, Outcome};
 
 /// Seeds tried after the deterministic schedule.
 const SEEDS: u64 = 16;
@@ -188,8 +189,9 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
     let mut ever_hidden = false;
+    let ready = machine::ready(&case.text, Some(oracle.checks));
     for schedule in oracle.schedules() {
-        let outcome = once(case, oracle.checks, schedule)?;
+        let outcome = once(case, &ready, oracle.checks, schedule)?;
         if let Err(error) = &outcome.error {
             bail!("{schedule}: the launch failed: {error}");
         }
@@ -246,10 +248,10 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     Ok(verdict)
 }
 
-fn once(case: &Case, checks: Checks, schedule: Schedule) -> Result<Outcome> {
+fn once(case: &Case, ready: &Ready, checks: Checks, schedule: Schedule) -> Result<Outcome> {
     let machine = Machine::under(model(case)?, Some(checks), schedule.seed)?;
     let machine = machine.on_threads(schedule.threads);
-    machine.run(&case.text, &Launch::of(case)?, &arguments(case)?)
+    machine.run_ready(ready, &Launch::of(case)?, &arguments(case)?)
 }
 
 /// The arguments of a case.

@@ -6,7 +6,6 @@ use driver::Device;
 use shadow::hb::Shape;
 
 use super::{Begun, Checker, Extent, ModuleKey};
-use crate::instructions::Instructions;
 use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::reference::{Reference, Scrutiny};
@@ -17,7 +16,7 @@ use crate::told;
 impl Checker {
     /// The oracle that is to watch a launch, if happens-before on the host judges some of it.
     pub(crate) fn reference(
-        &mut self,
+        &self,
         key: ModuleKey,
         begun: &Begun,
         extent: Extent,
@@ -27,21 +26,13 @@ impl Checker {
 
     /// An oracle that watches what is in `scrutiny`.
     pub(crate) fn oracle(
-        &mut self,
+        &self,
         key: ModuleKey,
         scrutiny: Scrutiny,
         extent: Extent,
     ) -> Option<Reference> {
-        let module = self.modules.get_mut(&key.0)?;
-        let instructions = module.instructions.get_or_insert_with(|| {
-            let shifts = rewrite::edit::Shifts::new(&module.text);
-            let (original, _) = match module.rewritten {
-                true => ptx::parse(&rewrite::erase(&module.text)),
-                false => ptx::parse(&module.text),
-            };
-            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
-        });
-        let instructions = Arc::clone(instructions);
+        let module = self.modules.get(&key.0)?;
+        let instructions = Arc::clone(module.code.instructions());
         let (shape, model) = (shape(extent), self.options.model);
         Some(Reference::new(instructions, scrutiny, shape, model))
     }
@@ -69,7 +60,7 @@ impl Checker {
             oracle = oracle.keep_all();
         }
         oracle.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
-        let shifts = rewrite::edit::Shifts::new(&module.text);
+        let shifts = module.code.shifts();
         let loaded = |at| shifts.rewritten(at);
         let in_shared = |cta, place| begun.in_shared(cta, place);
         let mut replay = Replay::new(oracle, shape(extent), &loaded, &in_shared);
@@ -87,13 +78,13 @@ impl Checker {
     /// Writes down what the oracle has found.
     pub(super) fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
         self.name_sites(launch.module, judged.sites());
-        let Some(module) = self.modules.get_mut(&launch.module) else {
+        let Some(module) = self.modules.get(&launch.module) else {
             return;
         };
         let mut known: Vec<Known> = Vec::new();
         for found in &judged.found {
             let sides = [found.race.earlier.site, found.race.later.site];
-            known.push(module.known(sides.map(|site| judged.line(site))));
+            known.push(module.code.known(sides.map(|site| judged.line(site))));
         }
         let named = &module.named;
         let races = judged.found.iter().zip(known).map(|(found, known)| {

@@ -335,7 +335,7 @@ impl Checker {
             return cannot("checking is off");
         }
         let module = self.modules.get(&key.0);
-        let rewritten = module.is_some_and(|module| module.rewritten);
+        let rewritten = module.is_some_and(|module| module.code.rewritten);
         let known = module.and_then(|module| module.kernels.get(kernel));
         let info = known.ok_or("the kernel is not in the module's PTX".to_owned())?;
         let selected = names::selected(&self.options.kernels, kernel);
@@ -419,6 +419,6 @@ impl Checker {
 }
 
 /// True when the cells cannot decide all races of a kernel, so that happens-before has to.
-pub(super) fn is_for_host(info: &rewrite::KernelInfo) -> bool {
+pub(crate) fn is_for_host(info: &rewrite::KernelInfo) -> bool {
     info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
 }

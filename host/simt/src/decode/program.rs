@@ -19,7 +19,7 @@ pub(crate) struct Symbol {
 }
 
 /// What loading a module settled.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Symbols {
     /// `.global` and `.const` variables.
     pub(crate) variables: HashMap<SmolStr, Symbol>,

@@ -1,0 +1,133 @@
+//! The PTX of a module as it is loaded, with or without checks, and what it says about its instructions.
+//!
+//! Nothing here depends on a process, a device or a launch, so checkers can share it: tests run one module under
+//! many schedules.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use crate::checker::is_for_host;
+use crate::instructions::Instructions;
+use crate::options::{Mode, Options};
+use crate::repair::{Known, Repairs};
+
+/// Number of the first site of a process.
+pub const FIRST_SITE: u32 = 1;
+
+/// A module made ready for loading.
+pub struct Code {
+    /// The text to load.
+    text: String,
+    /// It was loaded with checks, if there was anything to check.
+    with_checks: bool,
+    /// It has insertions of ours.
+    pub(crate) rewritten: bool,
+    /// Kernels, sites and remarks, without the text.
+    pub(crate) rewriting: rewrite::Rewritten,
+    /// How it was rewritten; none without checks.
+    pub(crate) config: Option<rewrite::Config>,
+    /// What is wrong with the program's own text, with line and column.
+    pub(crate) remarks: Vec<String>,
+    /// How long rewriting took.
+    pub(crate) seconds: f64,
+    /// Lines in the program's own PTX of the sites that the checks name.
+    pub(crate) lines: HashMap<u32, u32>,
+    instructions: OnceLock<Arc<Instructions>>,
+    repairs: Mutex<Option<Repairs>>,
+}
+
+impl Code {
+    /// Prepares a module as `options` say; its sites are counted from `first_site`.
+    pub fn new(text: &str, options: &Options, first_site: u32) -> Self {
+        if !options.check {
+            return Self::unchecked(text);
+        }
+        let started = Instant::now();
+        let (module, diagnostics) = ptx::parse(text);
+        let remarks = diagnostics.iter().filter(|d| !d.unknown).map(|diagnostic| {
+            let (line, column) = module.line_column(diagnostic.span.start);
+            format!("{line}:{column}: {}", diagnostic.message)
+        });
+        let config = options.rewriting(first_site);
+        let mut rewriting = rewrite::rewrite(&module, &config);
+        // Checks whose verdicts nobody asks for need not run.
+        let bare = match options.mode {
+            Mode::Full => true,
+            Mode::Precise => options.listens() && rewriting.kernels.iter().all(is_for_host),
+            Mode::Fast => false,
+        };
+        let rewritten = std::mem::take(&mut rewriting.text);
+        let loaded = match bare {
+            true => text.to_owned(),
+            false => rewritten,
+        };
+        let sites = rewriting.sites.iter();
+        Self {
+            with_checks: !bare,
+            rewritten: loaded != text,
+            text: loaded,
+            lines: sites.map(|site| (site.id, site.ptx_line)).collect(),
+            remarks: remarks.collect(),
+            seconds: started.elapsed().as_secs_f64(),
+            rewriting,
+            config: Some(config),
+            ..Self::unchecked("")
+        }
+    }
+
+    /// A module that is loaded as it is.
+    pub fn unchecked(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            with_checks: false,
+            rewritten: false,
+            rewriting: rewrite::Rewritten::default(),
+            config: None,
+            remarks: Vec::new(),
+            seconds: 0.0,
+            lines: HashMap::new(),
+            instructions: OnceLock::new(),
+            repairs: Mutex::default(),
+        }
+    }
+
+    /// The text to load.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// It carries checks, whether or not they found anything to check.
+    pub(crate) fn loads_checks(&self) -> bool {
+        self.with_checks
+    }
+
+    /// The program's own text.
+    pub(crate) fn original(&self) -> String {
+        match self.rewritten {
+            true => rewrite::erase(&self.text),
+            false => self.text.clone(),
+        }
+    }
+
+    /// What its instructions mean to the happens-before engine.
+    pub(crate) fn instructions(&self) -> &Arc<Instructions> {
+        self.instructions.get_or_init(|| {
+            let shifts = self.shifts();
+            let (original, _) = ptx::parse(&self.original());
+            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
+        })
+    }
+
+    /// Offsets in the program's own text as offsets in the loaded one.
+    pub(crate) fn shifts(&self) -> rewrite::edit::Shifts {
+        rewrite::edit::Shifts::new(&self.text)
+    }
+
+    /// What the text says of the accesses on two lines of the program's own PTX.
+    pub(crate) fn known(&self, lines: [u32; 2]) -> Known {
+        let mut repairs = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let repairs = repairs.get_or_insert_with(|| Repairs::new(&self.original()));
+        repairs.of(lines)
+    }
+}
