@@ -351,6 +351,8 @@ pub(crate) struct Texture {
     pub(crate) place: ImagePlace,
     /// True when the coordinates are integers.
     pub(crate) texels: bool,
+    /// True when they are a direction, and the layer is one of several cubemaps.
+    pub(crate) cube: bool,
     /// The channel that a gather returns of four texels.
     pub(crate) gather: Option<u8>,
     /// Rows of the four channels.

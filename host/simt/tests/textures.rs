@@ -29,6 +29,8 @@ fn fetch(geometry: &str, kind: &str, types: &str) -> String {
         "2d" => "%x, %y",
         "3d" => "%x, %y, %z, %z",
         "a1d" => "%layer, %x",
+        "cube" => "%x, %y, %z, %z",
+        "acube" => "%layer, %x, %y, %z",
         _ => "%layer, %x, %y, %y",
     };
     let level = if kind == "level." { ", 0f00000000" } else { "" };
@@ -481,11 +483,48 @@ fn bad_handles_and_stray_images_end_the_launch() {
     assert_ne!(rig.device.textures_mut().insert(picture.texture), texture);
 }
 
+/// Directions through the middles of all texels, by the guide's table read the other way around: where on the cube the
+/// texels of a face lie.
+#[test]
+fn a_direction_reads_the_texel_that_it_meets() {
+    let size = 4;
+    for (geometry, cubemaps) in [("cube", 1), ("acube", 2)] {
+        for (kind, filter) in [("", Filter::Point), ("level.", Filter::Linear)] {
+            let mut rig = load(&kernel(&fetch(geometry, kind, "f32.f32")));
+            let extent = [size, size, 6 * cubemaps];
+            let mut picture = Picture::new(&mut rig, ChannelFormat::F32, 1, extent);
+            picture.texture.sampler.filter = filter;
+            let texture = rig.device.textures_mut().insert(picture.texture);
+            let (mut at, mut want) = (Vec::new(), Vec::new());
+            for (index, &raw) in picture.raw.iter().enumerate() {
+                let texel = index as u32 % (size * size);
+                let face = index as u32 / (size * size);
+                let middle = |texel: u32| (texel as f32 + 0.5) / size as f32 * 2.0 - 1.0;
+                let (s, t) = (middle(texel % size), middle(texel / size));
+                let direction = match face % 6 {
+                    0 => [1.0, -t, -s],
+                    1 => [-1.0, -t, s],
+                    2 => [s, 1.0, t],
+                    3 => [s, -1.0, -t],
+                    4 => [s, -t, 1.0],
+                    _ => [-s, -t, -1.0],
+                };
+                // How long it is does not matter.
+                let [x, y, z] = direction.map(|of: f32| (of * (1 << (index % 4)) as f32).to_bits());
+                at.push([x, y, z, face / 6]);
+                want.push([raw, 0, 0, 0]);
+            }
+            let got = run(&mut rig, texture, &at).unwrap();
+            assert_eq!(got, want, "{geometry} {kind}");
+        }
+    }
+}
+
 #[test]
 fn other_forms_are_refused_by_name() {
     for (instruction, named) in [
         (
-            "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f4, %f5, %f6, %f6}];",
+            "tex.cube.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d0, {%r4, %r5, %r6, %r6}];",
             "tex.cube",
         ),
         (

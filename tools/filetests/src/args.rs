@@ -26,8 +26,8 @@ pub enum Arg {
 pub struct Image {
     /// A surface object and no texture object.
     pub surface: bool,
-    /// Texels in x and y.
-    pub extent: [u32; 2],
+    /// Texels in x, y and z.
+    pub extent: [u32; 3],
     /// The type of a texel: `f32`, `u32`, `s32`, `u16` or `u8`.
     pub ty: String,
     /// Where they are.
@@ -46,8 +46,8 @@ pub enum Texels {
 impl Image {
     /// Bytes of its texels.
     pub fn size(&self) -> Result<usize> {
-        let [x, y] = self.extent.map(|texels| texels as usize);
-        Ok(x * y * width(&self.ty)? as usize / 8)
+        let [x, y, z] = self.extent.map(|texels| texels as usize);
+        Ok(x * y * z * width(&self.ty)? as usize / 8)
     }
 }
 
@@ -71,21 +71,26 @@ pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
     }
 }
 
-/// `8x4 f32 = i`: texels, row by row; `8x4 f32 of 0`: the memory of the first argument.
+/// `8x4 f32 = i`: texels, row by row; `8x4x6` has six slices; `8x4 f32 of 0`: the memory of the first argument.
 fn image(surface: bool, text: &str, functions: &Functions) -> Result<Arg> {
-    let bad = || format!("expected `WIDTHxHEIGHT TYPE VALUES` in `{text}`");
+    let bad = || {
+        format!(
+            "expected `WIDTHxHEIGHT TYPE VALUES` or `WIDTHxHEIGHTxDEPTH TYPE VALUES` in `{text}`"
+        )
+    };
     let (extent, rest) = text.split_once(' ').with_context(bad)?;
-    let (width, height) = extent.split_once('x').with_context(bad)?;
+    let sizes: Result<Vec<u32>, _> = extent.split('x').map(str::parse).collect();
+    let extent = match sizes.with_context(bad)?[..] {
+        [width, height] => [width, height, 1],
+        [width, height, depth] => [width, height, depth],
+        _ => bail!(bad()),
+    };
     let (ty, values) = rest.trim().split_once(' ').with_context(bad)?;
-    let extent: [u32; 2] = [
-        width.parse().with_context(bad)?,
-        height.parse().with_context(bad)?,
-    ];
     ensure!(
         matches!(ty, "f32" | "u32" | "s32" | "u16" | "u8"),
         "no image has texels of {ty}"
     );
-    let count = u64::from(extent[0]) * u64::from(extent[1]);
+    let count = extent.into_iter().map(u64::from).product();
     let values = values.trim();
     let texels = match values.strip_prefix("of ") {
         Some(other) => Texels::Of(other.trim().parse().with_context(bad)?),
@@ -235,7 +240,7 @@ mod tests {
         let Arg::Image(image) = parse("surface 2x3 u16 = i").unwrap() else {
             panic!("no image");
         };
-        assert_eq!((image.extent, image.size().unwrap()), ([2, 3], 12));
+        assert_eq!((image.extent, image.size().unwrap()), ([2, 3, 1], 12));
         assert!(matches!(image.texels, Texels::Own(bytes) if bytes.len() == 12));
         let Arg::Image(image) = parse("texture 4x2 f32 of 1").unwrap() else {
             panic!("no image");

@@ -313,11 +313,11 @@ impl Machine {
             "u8" => ChannelFormat::U8,
             ty => bail!("no image has texels of {ty}"),
         };
-        let [width, height] = image.extent;
+        let [width, height, _] = image.extent;
         let pitch = u64::from(width * format.bytes());
         let texels = Image {
             address,
-            extent: [width, height, 1],
+            extent: image.extent,
             pitch,
             slice: pitch * u64::from(height),
         };

@@ -68,6 +68,17 @@ impl Texel {
 /// The largest extents of an array, 0 where a dimension must not be there.
 fn limits(descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> [usize; 3] {
     let layered = descriptor.flags & array_flag::LAYERED != 0;
+    if descriptor.flags & array_flag::CUBEMAP != 0 {
+        let (width, faces) = match layered {
+            false => (a::MAXIMUM_TEXTURECUBEMAP_WIDTH, 6),
+            true => (
+                a::MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH,
+                attribute(a::MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS) as usize,
+            ),
+        };
+        let width = attribute(width) as usize;
+        return [width, width, faces];
+    }
     let limits = match (descriptor.height, descriptor.depth, layered) {
         (0, 0, false) => [a::MAXIMUM_TEXTURE1D_WIDTH, 0, 0],
         (_, 0, false) => [a::MAXIMUM_TEXTURE2D_WIDTH, a::MAXIMUM_TEXTURE2D_HEIGHT, 0],
@@ -97,10 +108,10 @@ impl State {
         descriptor: CUDA_ARRAY3D_DESCRIPTOR,
     ) -> Result<u64, CUresult> {
         let bad = CUresult::INVALID_VALUE;
-        if descriptor.flags & array_flag::CUBEMAP != 0 {
-            return Err(missing("cubemaps"));
-        }
-        let known = array_flag::LAYERED | array_flag::SURFACE_LDST | array_flag::TEXTURE_GATHER;
+        let known = array_flag::LAYERED
+            | array_flag::CUBEMAP
+            | array_flag::SURFACE_LDST
+            | array_flag::TEXTURE_GATHER;
         if descriptor.flags & !known != 0 {
             return Err(missing("arrays with these flags"));
         }
@@ -113,7 +124,10 @@ impl State {
         let layered = descriptor.flags & array_flag::LAYERED != 0;
         // Three dimensions are all there or the last ones are not; layers must be.
         let gap = descriptor.height == 0 && descriptor.depth != 0 && !layered;
-        if !fits || sizes[0] == 0 || gap || (layered && sizes[2] == 0) {
+        // Six faces each, and all of one size.
+        let cube = descriptor.flags & array_flag::CUBEMAP != 0;
+        let whole = sizes[0] == sizes[1] && sizes[2] != 0 && sizes[2].is_multiple_of(6);
+        if !fits || sizes[0] == 0 || gap || (layered && sizes[2] == 0) || (cube && !whole) {
             return Err(bad);
         }
         // The limits are well below 2^32, and so are the sizes.

@@ -5,11 +5,11 @@ use std::ffi::{c_int, c_uint};
 
 use driver::sys::{
     CUcontext, CUctx_st, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUfunc_cache, CUlimit,
-    CUresult, CUsharedconfig, limit,
+    CUresult, CUsharedconfig, device_attribute, limit,
 };
 
 use crate::Answer;
-use crate::device::check;
+use crate::device::{attribute, check};
 use crate::memory::Kind;
 use crate::missing::{ignored, remark};
 use crate::pointer::Ptr;
@@ -352,7 +352,7 @@ fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {
         .ok_or(CUresult::UNSUPPORTED_LIMIT)
 }
 
-/// Limits are kept and told. The heap's holds for kernels from now on; the stack is as large as it can be on an sm_90
+/// Limits are kept and told; how much of the L2 cache may persist, as far as the device has it, which changes nothing else. The heap's holds for kernels from now on; the stack is as large as it can be on an sm_90
 /// whatever is asked for. The buffer of `printf` has no end: on a device older output is overwritten when it is full (CUDA C++
 /// Programming Guide, "Formatted Output"), which helps nobody who looks for an error.
 pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
@@ -361,6 +361,12 @@ pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
     if limit == limit::DEV_RUNTIME_SYNC_DEPTH {
         return Err(CUresult::UNSUPPORTED_LIMIT);
     }
+    let value = match limit {
+        limit::PERSISTING_L2_CACHE_SIZE => {
+            value.min(attribute(device_attribute::MAX_PERSISTING_L2_CACHE_SIZE) as usize)
+        }
+        _ => value,
+    };
     with_context(|state, context| {
         state.contexts.get_mut(context)?.limits[index] = value;
         if limit == limit::MALLOC_HEAP_SIZE {

@@ -135,6 +135,11 @@ fn describe(
     let (texel, image) = match resource.kind {
         resource_type::ARRAY => {
             let array = state.arrays.get(resource.res[0])?;
+            let cube = array.descriptor.flags & array_flag::CUBEMAP != 0;
+            let seamless = of.flags & texture_flag::SEAMLESS_CUBEMAP != 0;
+            if cube && seamless && sampler.filter == Filter::Linear {
+                return Err(missing("cubemaps that are filtered across their edges"));
+            }
             (array.texel, array.image)
         }
         resource_type::MIPMAPPED_ARRAY => return Err(missing("mipmapped arrays")),

@@ -24,7 +24,10 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         .map(|suffix| suffix.as_str())
         .filter(|&suffix| !matches!(suffix, "base" | "level" | "grad" | "r" | "g" | "b" | "a"))
         .collect();
+    let cube = matches!(shape.first(), Some(&("cube" | "acube")));
     let (layered, dimensions) = match shape.first() {
+        Some(&"cube") if gather.is_none() => (false, 3),
+        Some(&"acube") if gather.is_none() => (true, 3),
         Some(&"1d") if gather.is_none() => (false, 1),
         Some(&"2d") => (false, 2),
         Some(&"3d") if gather.is_none() => (false, 3),
@@ -40,7 +43,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             ],
             4,
             4,
-        ) => *ty,
+        ) if !cube || *ty == Type::F32 => *ty,
         _ => return Unsupported::because("this instruction"),
     };
     if i.operands.len() != 2 + details {
@@ -69,6 +72,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     cx.push(Kind::Texture(Box::new(Texture {
         place,
         texels: coordinate == Type::S32,
+        cube,
         gather: gather.map(|channel| channel as u8),
         rows,
         resident,

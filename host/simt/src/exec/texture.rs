@@ -12,7 +12,7 @@ use super::warp::{Split, Warp};
 use crate::code;
 use crate::lanes::WARP;
 use crate::observer::{AccessKind, Executing, Observer};
-use crate::texture::{Coordinate, Fetch, Texture, gather, sample};
+use crate::texture::{Coordinate, Fetch, Texture, gather, sample, unfold};
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn texture(
@@ -30,7 +30,7 @@ impl<O: Observer> Machine<'_, O> {
         let mut out = [[0; WARP]; 4];
         for lane in lanes(exec) {
             let handle = handles[lane];
-            let Some(&texture) = self.setup.textures.get(handle) else {
+            let Some(&(mut texture)) = self.setup.textures.get(handle) else {
                 let kind = FaultKind::BadTexture { handle };
                 return Err(Fault::new(lane as u32, kind));
             };
@@ -39,10 +39,18 @@ impl<O: Observer> Machine<'_, O> {
                 Some(row) => Coordinate::Point(f32::from_bits(row[lane] as u32)),
                 None => Coordinate::Missing,
             };
-            let place = Fetch {
+            let layer = layers.map(|row| row[lane] as u32);
+            let mut place = Fetch {
                 at: [0, 1, 2].map(coordinate),
-                layer: layers.map(|row| row[lane] as u32),
+                layer,
             };
+            if op.cube {
+                let along = |axis| match place.at[axis] {
+                    Coordinate::Point(at) => at,
+                    Coordinate::Texel(_) | Coordinate::Missing => 0.0,
+                };
+                (texture, place) = unfold(&texture, [0, 1, 2].map(along), layer);
+            }
             let who = self.who(cta, warp.index, split.pc, 1 << lane);
             let load = |address| self.texel(who, &texture, address);
             let texel = match op.gather {

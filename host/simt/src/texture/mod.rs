@@ -1,7 +1,7 @@
 //! Texture and surface objects: what they describe, and the table of those a device has.
 //!
 //! A texture is a box of texels in device memory and a way to read it. One-dimensional textures are
-//! boxes of height and depth 1; the layers of a layered texture are the slices of its box. Buffers,
+//! boxes of height and depth 1; the layers of a layered texture are the slices of its box, and so are the faces of cubemaps. Buffers,
 //! pitched memory and arrays differ in their pitches only.
 //! Source: CUDA C++ Programming Guide 13.0, "Texture and Surface Memory" and "Texture Fetching"; PTX
 //! ISA 9.0, `tex`. How a texel is found and filtered stands in `sample`.
@@ -9,10 +9,12 @@
 //! Departures: a fetch whose geometry is not the texture's reads the box all the same, with missing
 //! coordinates 0; channels that the format does not have read 0.
 
+mod cube;
 mod sample;
 
 use std::collections::BTreeMap;
 
+pub(crate) use cube::unfold;
 pub(crate) use sample::{Coordinate, Fetch, gather, sample};
 
 /// A texture object: where its texels are and how they are read.
