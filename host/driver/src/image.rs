@@ -130,6 +130,22 @@ pub fn read_bytes(bytes: &[u8], origin: &str, sm: u32) -> Result<Image, Refusal>
     from_text(text, origin).map(Image::Text)
 }
 
+/// A copy of an image of any kind, which a load takes in place of the image. Of relocatable device code it is what has
+/// been linked.
+pub fn copy(image: Ptr<c_void>) -> Option<Vec<u8>> {
+    let mut bytes = image.cast::<u8>();
+    if let Ok(true) = starts_with(bytes, &fatbin::WRAPPER_MAGIC.to_le_bytes()) {
+        bytes = bytes.at(8).cast::<*mut u8>().follow().ok()?;
+    }
+    if let Ok(true) = starts_with(bytes, &fatbin::MAGIC.to_le_bytes()) {
+        return whole_fatbin(bytes).ok();
+    }
+    let mut copy = contents(image)?;
+    // The end of a text.
+    copy.push(0);
+    Some(copy)
+}
+
 /// The bytes of a cubin or of a text, which say themselves where they end.
 pub fn contents(image: Ptr<c_void>) -> Option<Vec<u8>> {
     let bytes = image.cast::<u8>();

@@ -57,7 +57,11 @@ impl Ready {
     }
 
     fn image(code: &Code) -> Arc<simt::Image> {
-        Arc::new(simt::Image::new(ptx::parse(code.text()).0))
+        let image = simt::Image::new(ptx::parse(code.text()).0);
+        Arc::new(match code.rewritten {
+            true => image.standing_for(ptx::parse(&code.original()).0),
+            false => image,
+        })
     }
 }
 

@@ -19,6 +19,8 @@ use crate::windows;
 #[derive(Debug)]
 pub struct Image {
     module: Module,
+    /// The module that this one stands for, if that is another one.
+    original: Option<Module>,
     /// By the addresses that a load has given to names.
     programs: Mutex<Vec<(Arc<Symbols>, Programs)>>,
 }
@@ -31,7 +33,18 @@ impl Image {
     pub fn new(module: Module) -> Self {
         Self {
             module,
+            original: None,
             programs: Mutex::default(),
+        }
+    }
+
+    /// Makes an image of a module that stands for another one: it does what that does, and more. What a host is told of
+    /// its kernels, and how many of their CTAs are resident, is as of the original.
+    #[must_use]
+    pub fn standing_for(self, original: Module) -> Self {
+        Self {
+            original: Some(original),
+            ..self
         }
     }
 
@@ -60,8 +73,22 @@ impl Image {
         if let Some(program) = programs.get(kernel) {
             return program.clone();
         }
-        let program = decode::program(&self.module, symbols, kernel).map(Arc::new);
+        let program = decode::program(&self.module, symbols, kernel);
+        let program = program.map(|program| Arc::new(self.as_original(program, symbols, kernel)));
         programs.insert(kernel.to_owned(), program.clone());
+        program
+    }
+}
+
+impl Image {
+    /// A kernel with the needs of the one that it stands for, as a host is told of them: so that it fits where that one
+    /// fits.
+    fn as_original(&self, mut program: Program, symbols: &Symbols, kernel: &str) -> Program {
+        let original = self.original.as_ref();
+        if let Some(of) = original.and_then(|of| decode::program(of, symbols, kernel)) {
+            program.info.registers = of.info.registers;
+            program.info.local_bytes = of.info.local_bytes;
+        }
         program
     }
 }

@@ -19,6 +19,7 @@
 mod hooked;
 mod hooks;
 mod note;
+mod own;
 mod resolve;
 mod trampoline;
 mod watch;

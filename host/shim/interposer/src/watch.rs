@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use runtime::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, Mode, ModuleKey, options, progress};
 
+use crate::own::Own;
 use crate::{note, resolve};
 
 /// Between two looks at what is in flight, unless the program looks itself.
@@ -73,6 +74,8 @@ pub(crate) struct Module {
     pub(crate) library: bool,
     /// Contexts in which the variables have been told.
     pub(crate) told: HashSet<u64>,
+    /// The program's own image, if this is not what has been loaded.
+    pub(crate) own: Option<Arc<Own>>,
 }
 
 /// What a program has given to the driver's linker.

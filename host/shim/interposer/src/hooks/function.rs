@@ -10,27 +10,31 @@ use super::load::{find, written};
 use crate::watch::{Function, Module, Watch, with_begun};
 
 /// Forgets a module, a library and their functions.
-fn forget(handle: u64) {
-    with_begun(|watch| {
+fn forget(real: &'static Api, handle: u64) {
+    let gone = with_begun(|watch| {
         watch.session.poll();
-        watch.modules.remove(&handle);
+        let gone = watch.modules.remove(&handle);
         watch.functions.retain(|_, of| of.module != handle);
         let functions = &watch.functions;
         watch.steps.retain(|of, _| functions.contains_key(of));
         watch
             .attributes
             .retain(|(of, _), _| functions.contains_key(of));
+        gone
     });
+    if let Some(Some(own)) = gone.map(|gone| gone.and_then(|gone| gone.own)) {
+        own.unload(real);
+    }
 }
 
 pub(crate) unsafe fn cuModuleUnload(real: &'static Api, module: CUmodule) -> CUresult {
-    forget(module.expose_provenance() as u64);
+    forget(real, module.expose_provenance() as u64);
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuModuleUnload(module) }
 }
 
 pub(crate) unsafe fn cuLibraryUnload(real: &'static Api, library: CUlibrary) -> CUresult {
-    forget(library.expose_provenance() as u64);
+    forget(real, library.expose_provenance() as u64);
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuLibraryUnload(library) }
 }

@@ -67,6 +67,18 @@ impl JitOptions {
         }
     }
 
+    /// Those that say how to compile, with their values.
+    pub(super) fn numbers(&self) -> Vec<(CUjit_option, usize)> {
+        let how = [
+            jit_option::MAX_REGISTERS,
+            jit_option::THREADS_PER_BLOCK,
+            jit_option::OPTIMIZATION_LEVEL,
+        ];
+        let given = self.read.iter().flatten();
+        let given = given.filter(|(name, _)| how.contains(name));
+        given.map(|&(name, value)| (name, value.addr())).collect()
+    }
+
     /// Asks the driver for a load with these options, and with what `how` says and a log of errors where
     /// the program says nothing of them itself. After success the program finds the results where it looks for
     /// them.

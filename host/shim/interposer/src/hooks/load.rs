@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use driver::gpu;
 use driver::image::{self, Image, Refusal, Source};
@@ -17,6 +18,7 @@ use runtime::Prepared;
 use super::jit::{Compile, Log};
 use super::memory::make_room;
 use super::version::Lowered;
+use crate::own::Own;
 use crate::watch::{Module, Watch, with, with_begun};
 
 /// The oldest architecture that is still worth compiling for.
@@ -89,9 +91,26 @@ pub(super) struct Checked {
 impl Checked {
     /// What to load. A text that has got no checks is not worth compiling anew.
     fn text(&self) -> Option<CString> {
-        match self.prepared.text == *self.original.text {
-            true => None,
-            false => CString::new(self.prepared.text.as_str()).ok(),
+        match self.has_checks() {
+            false => None,
+            true => CString::new(self.prepared.text.as_str()).ok(),
+        }
+    }
+
+    fn has_checks(&self) -> bool {
+        self.prepared.text != *self.original.text
+    }
+
+    /// Keeps the program's own image, to answer what it asks about its kernels.
+    pub(super) fn keep_own(
+        &mut self,
+        image: impl FnOnce() -> Option<Vec<u8>>,
+        options: Vec<(CUjit_option, usize)>,
+    ) {
+        if self.has_checks() {
+            let text = self.original.text.clone();
+            let own = image().map(|image| Own::new(image, options, text));
+            self.module.own = own.map(Arc::new);
         }
     }
 }
@@ -119,6 +138,7 @@ impl Watch {
                 variables: global.map(|variable| variable.name.to_string()).collect(),
                 library,
                 told: HashSet::new(),
+                own: None,
             },
             prepared,
             original: source,
@@ -230,7 +250,7 @@ pub(super) fn load(
     let Checked {
         prepared,
         original: source,
-        module,
+        mut module,
         limit,
     } = checked;
     let (result, handle) = match text {
@@ -276,6 +296,7 @@ pub(super) fn load(
             let checker = watch.session.checker();
             checker.give_up(prepared.key, &source.text, &why);
         });
+        module.own = None;
     }
     if result == CUresult::SUCCESS {
         with(|watch| {

@@ -15,6 +15,7 @@ mod memory;
 mod module;
 mod nodes;
 mod proc_address;
+mod queries;
 mod steps;
 mod version;
 
@@ -27,4 +28,5 @@ pub(crate) use link::*;
 pub(crate) use memory::*;
 pub(crate) use module::*;
 pub(crate) use proc_address::*;
+pub(crate) use queries::*;
 pub(crate) use steps::*;

@@ -2,25 +2,30 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
+use driver::image;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::jit::{Jit, JitOptions};
 use super::load::{Ask, Checked, in_file, in_memory, load, written};
 
-/// Loads into a context: `original` loads what the program has given.
+/// Loads into a context: `original` loads what the program has given, of which `image` makes a copy.
 ///
 /// # Safety
 /// `module` takes a handle, and there are `count` options and values.
 unsafe fn load_module(
     real: &'static Api,
     module: *mut CUmodule,
-    checked: Option<Checked>,
+    mut checked: Option<Checked>,
     jit: Jit,
+    image: impl FnOnce() -> Option<Vec<u8>>,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
     let jit = unsafe { JitOptions::new(jit) };
+    if let Some(checked) = &mut checked {
+        checked.keep_own(image, jit.numbers());
+    }
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
@@ -41,6 +46,27 @@ unsafe fn load_module(
     load(real, checked, ask, unload)
 }
 
+/// A copy of an image in memory.
+///
+/// # Safety
+/// It is what a load takes.
+unsafe fn copy(image: *const c_void) -> Option<Vec<u8>> {
+    // SAFETY: by the contract.
+    image::copy(unsafe { Ptr::new(image) })
+}
+
+/// The image in a file.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn file(name: *const c_char) -> Option<Vec<u8>> {
+    // SAFETY: by the contract.
+    let mut bytes = std::fs::read(unsafe { Ptr::new(name) }.text().ok()?).ok()?;
+    // The end of a text.
+    bytes.push(0);
+    Some(bytes)
+}
+
 /// No options.
 const NONE: Jit = (0, std::ptr::null_mut(), std::ptr::null_mut());
 
@@ -52,9 +78,14 @@ pub(crate) unsafe fn cuModuleLoad(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_file(real, fname, false);
-        load_module(real, module, found, NONE, || {
-            real.cuModuleLoad(module, fname)
-        })
+        load_module(
+            real,
+            module,
+            found,
+            NONE,
+            || file(fname),
+            || real.cuModuleLoad(module, fname),
+        )
     }
 }
 
@@ -66,9 +97,14 @@ pub(crate) unsafe fn cuModuleLoadData(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_memory(real, image, false);
-        load_module(real, module, found, NONE, || {
-            real.cuModuleLoadData(module, image)
-        })
+        load_module(
+            real,
+            module,
+            found,
+            NONE,
+            || copy(image),
+            || real.cuModuleLoadData(module, image),
+        )
     }
 }
 
@@ -84,9 +120,14 @@ pub(crate) unsafe fn cuModuleLoadDataEx(
     unsafe {
         let found = in_memory(real, image, false);
         let given = (num_options, options, option_values);
-        load_module(real, module, found, given, || {
-            real.cuModuleLoadDataEx(module, image, num_options, options, option_values)
-        })
+        load_module(
+            real,
+            module,
+            found,
+            given,
+            || copy(image),
+            || real.cuModuleLoadDataEx(module, image, num_options, options, option_values),
+        )
     }
 }
 
@@ -98,9 +139,14 @@ pub(crate) unsafe fn cuModuleLoadFatBinary(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_memory(real, fat_cubin, false);
-        load_module(real, module, found, NONE, || {
-            real.cuModuleLoadFatBinary(module, fat_cubin)
-        })
+        load_module(
+            real,
+            module,
+            found,
+            NONE,
+            || copy(fat_cubin),
+            || real.cuModuleLoadFatBinary(module, fat_cubin),
+        )
     }
 }
 
@@ -130,19 +176,23 @@ impl LibraryOptions {
     }
 }
 
-/// Loads into all contexts: `original` loads what the program has given.
+/// Loads into all contexts: `original` loads what the program has given, of which `image` makes a copy.
 ///
 /// # Safety
 /// `library` takes a handle, and the options are those of such a load.
 unsafe fn load_library(
     real: &'static Api,
     library: *mut CUlibrary,
-    checked: Option<Checked>,
+    mut checked: Option<Checked>,
     given: &LibraryOptions,
+    image: impl FnOnce() -> Option<Vec<u8>>,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
     let (jit, lasting) = unsafe { (JitOptions::new(given.jit), given.lasting()) };
+    if let Some(checked) = &mut checked {
+        checked.keep_own(image, jit.numbers());
+    }
     let ask = |ask: Ask| {
         let result = match ask {
             Ask::Original => original(),
@@ -188,18 +238,25 @@ pub(crate) unsafe fn cuLibraryLoadData(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_memory(real, code, true);
-        load_library(real, library, found, &given, || {
-            real.cuLibraryLoadData(
-                library,
-                code,
-                jit_options,
-                jit_options_values,
-                num_jit_options,
-                library_options,
-                library_option_values,
-                num_library_options,
-            )
-        })
+        load_library(
+            real,
+            library,
+            found,
+            &given,
+            || copy(code),
+            || {
+                real.cuLibraryLoadData(
+                    library,
+                    code,
+                    jit_options,
+                    jit_options_values,
+                    num_jit_options,
+                    library_options,
+                    library_option_values,
+                    num_library_options,
+                )
+            },
+        )
     }
 }
 
@@ -224,17 +281,24 @@ pub(crate) unsafe fn cuLibraryLoadFromFile(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_file(real, file_name, true);
-        load_library(real, library, found, &given, || {
-            real.cuLibraryLoadFromFile(
-                library,
-                file_name,
-                jit_options,
-                jit_options_values,
-                num_jit_options,
-                library_options,
-                library_option_values,
-                num_library_options,
-            )
-        })
+        load_library(
+            real,
+            library,
+            found,
+            &given,
+            || file(file_name),
+            || {
+                real.cuLibraryLoadFromFile(
+                    library,
+                    file_name,
+                    jit_options,
+                    jit_options_values,
+                    num_jit_options,
+                    library_options,
+                    library_option_values,
+                    num_library_options,
+                )
+            },
+        )
     }
 }

@@ -2,12 +2,14 @@
    two kernels of it: in `racy` all threads store to one word, in `fine` each adds to its own. Prints how many threads a
    block of `fine` may have, and what it has left. With a third argument it allocates so many MiB first, and with a
    fourth so many MiB and arrays behind the launches, loads the PTX again, and launches `fine` of that. */
+#include <dlfcn.h>
+
 #include "both.h"
 
 CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuModuleLoad(H *, const char *), cuModuleGetFunction(H *, H, const char *), cuModuleUnload(H),
     cuLibraryLoadFromFile(H *, const char *, int *, void **, unsigned, int *, void **, unsigned),
-    cuLibraryGetModule(H *, H), cuLibraryUnload(H), cuFuncGetAttribute(int *, int, H), cuMemAlloc_v2(P *, size_t),
+    cuLibraryGetModule(H *, H), cuLibraryUnload(H), cuMemAlloc_v2(P *, size_t),
     cuMemFree_v2(P), cuMemsetD32_v2(P, unsigned, size_t), cuArrayCreate_v2(H *, const void *),
     cuArray3DCreate_v2(H *, const void *), cuMipmappedArrayCreate(H *, const void *, unsigned), cuArrayDestroy(H),
     cuMipmappedArrayDestroy(H);
@@ -31,6 +33,9 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc_v2(&one, 4));
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
+    /* What has been loaded, which only the driver itself tells of: the program would be told of its own kernel. */
+    CUresult (*get)(int *, int, H) = dlsym(dlopen(getenv("CUDARUN_CHECK_DRIVER"), RTLD_NOW), "cuFuncGetAttribute");
+    MUST(get);
     unsigned sum = run_both(racy, fine, one, many);
     if (argc > 4) {
         /* One channel of CU_AD_FORMAT_UNSIGNED_INT32. */
@@ -64,7 +69,7 @@ int main(int argc, char **argv) {
     if (before)
         CHECK(cuMemFree_v2(before));
     int most; /* CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
-    CHECK(cuFuncGetAttribute(&most, 0, fine));
+    CHECK(get(&most, 0, fine));
     printf("%d %u\n", most, sum);
     CHECK(cuMemFree_v2(one));
     CHECK(cuMemFree_v2(many));
