@@ -15,6 +15,7 @@ use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
 
+use crate::image::is_ptx;
 use crate::{calls, refuse};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
@@ -91,23 +92,9 @@ impl Engine {
         if let Some(refusal) = refuse::refusal(text, plainly) {
             return Err(refusal);
         }
-        let (module, diagnostics) = ptx::parse(text);
+        is_ptx(text, origin)?;
+        let (module, _) = ptx::parse(text);
         let refuse = |code, message| Err(Refusal { code, message });
-        if module.version.is_none() {
-            let why = diagnostics
-                .first()
-                .map_or("no .version directive", |first| &first.message);
-            return refuse(CUresult::INVALID_PTX, format!("{origin}: not PTX: {why}"));
-        }
-        // What is merely not known passes, and fails the launch that needs it; a text of which nothing
-        // is understood would not load on a real driver either.
-        let declares = |item: &Item| matches!(item, Item::Function(_) | Item::Variable(_));
-        let understood = module.items.iter().any(declares);
-        if let (false, Some(first)) = (understood, diagnostics.first()) {
-            let (line, column) = module.line_column(first.span.start);
-            let why = format!("{origin}:{line}:{column}: {}", first.message);
-            return refuse(CUresult::INVALID_PTX, why);
-        }
         let entries = module.functions().filter(|function| function.entry);
         let names = entries.map(|function| function.name.to_string()).collect();
         match self.device.load(text, origin) {

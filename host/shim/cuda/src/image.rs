@@ -1,11 +1,11 @@
 //! PTX that a program hands to a load, and what the simulated device refuses of it.
 
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_void;
 
 use driver::image::{self, Image as Found};
 pub(crate) use driver::image::{Refusal, Source};
-use driver::sys::{CUresult, jit_option};
+use driver::sys::CUresult;
 use ptx::ast::{Item, Span};
 use ptx::link::{SYSTEM_CALLS, Unit, defines_device_runtime, in_one_line, is_device_runtime};
 use simt::ModuleId;
@@ -106,9 +106,35 @@ fn alone(source: &Source) -> Result<(), Refusal> {
     }
 }
 
+/// Refuses what a real driver's compiler would not take for PTX.
+pub(crate) fn is_ptx(text: &str, origin: &str) -> Result<(), Refusal> {
+    let (module, diagnostics) = ptx::parse(text);
+    let refuse = |message| {
+        Err(Refusal {
+            code: CUresult::INVALID_PTX,
+            message,
+        })
+    };
+    if module.version.is_none() {
+        let why = diagnostics
+            .first()
+            .map_or("no .version directive", |first| &first.message);
+        return refuse(format!("{origin}: not PTX: {why}"));
+    }
+    // What is merely not known passes, and fails the launch that needs it; a text of which nothing
+    // is understood would not load on a real driver either.
+    let declares = |item: &Item| matches!(item, Item::Function(_) | Item::Variable(_));
+    let understood = module.items.iter().any(declares);
+    if let (false, Some(first)) = (understood, diagnostics.first()) {
+        let (line, column) = module.line_column(first.span.start);
+        return refuse(format!("{origin}:{line}:{column}: {}", first.message));
+    }
+    Ok(())
+}
+
 /// Refuses a function that cannot be read at all, as a real driver's compiler would. An unknown
 /// directive is kept and may do no harm.
-fn readable(source: &Source) -> Result<(), Refusal> {
+pub(crate) fn readable(source: &Source) -> Result<(), Refusal> {
     let (module, diagnostics) = ptx::parse(&source.text);
     let unread = |span: Span| {
         let text = module.slice(span);
@@ -129,114 +155,4 @@ fn readable(source: &Source) -> Result<(), Refusal> {
         });
     }
     Ok(())
-}
-
-/// Options whose values the driver writes.
-const RESULTS: [c_int; 3] = [
-    jit_option::WALL_TIME,
-    jit_option::INFO_LOG_BUFFER_SIZE_BYTES,
-    jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
-];
-
-/// What a load is asked for besides the module.
-pub(crate) struct Options {
-    /// Where the program wants to read how much there is to read, or how long it took.
-    results: Vec<(c_int, Ptr<*mut c_void>)>,
-    /// The buffer in which a program wants to read why its PTX was refused.
-    buffer: Option<Ptr<c_char>>,
-    room: usize,
-    /// Registers that a thread may have at most.
-    max_registers: Option<u32>,
-    /// Nothing is to be optimised.
-    plainly: bool,
-}
-
-/// What the options of a load make of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Compiled {
-    /// Threads that a block may have.
-    pub(crate) most_threads: u32,
-    /// Nothing is optimised.
-    pub(crate) plainly: bool,
-}
-
-impl Options {
-    /// What the load makes of its module.
-    ///
-    /// `CUDARUN_SIM_REGISTERS` says how many registers each thread needs unless the load says less; without it,
-    /// there are always enough. A block has 65,536.
-    pub(crate) fn compiled(&self) -> Compiled {
-        let needed = std::env::var("CUDARUN_SIM_REGISTERS").ok();
-        let needed = needed.and_then(|text| text.parse::<u32>().ok());
-        let needed = needed.map(|n| n.min(self.max_registers.unwrap_or(n)).max(1));
-        Compiled {
-            most_threads: needed.map_or(u32::MAX, |n| (1 << 16) / n / 32 * 32),
-            plainly: self.plainly,
-        }
-    }
-
-    /// Nothing is asked for.
-    pub(crate) fn none() -> Options {
-        Options {
-            results: Vec::new(),
-            buffer: None,
-            room: 0,
-            max_registers: None,
-            plainly: false,
-        }
-    }
-
-    /// Reads the options of a load. As long as there is nothing to tell, sizes of logs are 0.
-    pub(crate) fn new(
-        count: usize,
-        options: Ptr<c_int>,
-        values: Ptr<*mut c_void>,
-    ) -> Result<Options, CUresult> {
-        let mut log = Options::none();
-        if count > 0 && (options.is_null() || values.is_null()) {
-            return Err(CUresult::INVALID_VALUE);
-        }
-        for index in 0..count {
-            let value = values.at(index).follow()?;
-            let option = options.at(index).get()?;
-            if RESULTS.contains(&option) {
-                log.results.push((option, values.at(index)));
-            }
-            match option {
-                jit_option::MAX_REGISTERS => log.max_registers = Some(value.address() as u32),
-                jit_option::OPTIMIZATION_LEVEL => log.plainly = value.address() as u32 == 0,
-                jit_option::ERROR_LOG_BUFFER => log.buffer = Some(value.cast()),
-                // The value of this option is not a pointer to the size but the size itself.
-                jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => {
-                    log.room = value.address() as u32 as usize;
-                }
-                _ => {}
-            }
-        }
-        log.answer(0);
-        Ok(log)
-    }
-
-    /// Writes results into the array of values, where an option has them: the values are no pointers.
-    fn answer(&self, errors: usize) {
-        for (option, place) in &self.results {
-            let value = match *option {
-                jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => errors,
-                jit_option::WALL_TIME => 0.25f32.to_bits() as usize,
-                _ => 0,
-            };
-            place.set_if(std::ptr::without_provenance_mut(value));
-        }
-    }
-
-    /// Writes the reason down, as far as there is room.
-    pub(crate) fn write(&self, message: &str) {
-        self.answer(message.len().min(self.room.saturating_sub(1)));
-        if let Some(buffer) = self
-            .buffer
-            .filter(|buffer| self.room > 0 && !buffer.is_null())
-        {
-            let _ = buffer.set_text(message, self.room);
-        }
-    }
 }

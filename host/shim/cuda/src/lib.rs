@@ -10,7 +10,7 @@
 //!    a real device: by the next call that could see it, and by every call after that.
 //! 2. One device, sm_90, or several of them that share one memory: each reaches all of it whether or not
 //!    the program has enabled peer access, and managed variables of libraries are not shared. IPC,
-//!    mipmapped arrays, cubemaps, texture references, and graphics interoperability are not
+//!    mipmapped arrays, texture references, and graphics interoperability are not
 //!    there; asking for them is
 //!    `CUDA_ERROR_NOT_SUPPORTED` or an attribute that reads 0.
 //! 3. Only PTX runs. A cubin is refused (`CUDA_ERROR_NO_BINARY_FOR_GPU`) unless it was built with
@@ -40,6 +40,7 @@ mod graph_exec;
 mod image;
 mod init;
 mod inject;
+mod jit;
 mod launch;
 mod link;
 mod memory;

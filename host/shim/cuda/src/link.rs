@@ -9,16 +9,18 @@ use driver::sys::{CUlinkState, CUlinkState_st, CUresult};
 use ptx::link::{Unit, in_one_line};
 
 use crate::Answer;
-use crate::image::{provided, without_device_runtime};
+use crate::image::{Refusal, Source, is_ptx, provided, readable, without_device_runtime};
+use crate::jit::Options;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
 
 /// A link in progress.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Link {
-    /// Names and texts of what has been added.
-    units: Vec<(String, String)>,
+    options: Options,
+    /// What has been added.
+    units: Vec<Source>,
     /// The finished text with its zero byte. It stays where it is while the link lives.
     text: Option<Vec<u8>>,
 }
@@ -27,15 +29,19 @@ pub(crate) struct Link {
 const PTX: c_int = 1;
 
 pub(crate) fn cuLinkCreate(
-    _count: c_uint,
-    _options: Ptr<c_int>,
-    _values: Ptr<*mut c_void>,
+    count: c_uint,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
     out: Ptr<CUlinkState>,
 ) -> Answer {
-    set(
-        out,
-        with_context(|state, _| Ok(state.links.insert(Link::default())))?,
-    )
+    let link = with_context(|state, _| {
+        Ok(state.links.insert(Link {
+            options: Options::new(count as usize, options, values)?,
+            units: Vec::new(),
+            text: None,
+        }))
+    })?;
+    set(out, link)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
@@ -45,49 +51,74 @@ pub(crate) fn cuLinkAddData(
     data: Ptr<c_void>,
     size: usize,
     name: Ptr<c_char>,
-    _count: c_uint,
-    _options: Ptr<c_int>,
-    _values: Ptr<*mut c_void>,
+    count: c_uint,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
 ) -> Answer {
+    let options = Options::new(count as usize, options, values)?;
     let bytes = data.bytes(size)?;
     let name = match name.is_null() {
         true => "linked data".to_owned(),
         false => name.text()?,
     };
-    with(|state| add(state, link.address(), kind, name, &bytes))
+    with(|state| add(state, link.address(), kind, (name, &bytes), &options))
 }
 
 pub(crate) fn cuLinkAddFile(
     link: Ptr<CUlinkState_st>,
     kind: c_int,
     path: Ptr<c_char>,
-    _count: c_uint,
-    _options: Ptr<c_int>,
-    _values: Ptr<*mut c_void>,
+    count: c_uint,
+    options: Ptr<c_int>,
+    values: Ptr<*mut c_void>,
 ) -> Answer {
+    let options = Options::new(count as usize, options, values)?;
     let path = path.text()?;
     let bytes = std::fs::read(&path).map_err(|_| CUresult::FILE_NOT_FOUND)?;
-    with(|state| add(state, link.address(), kind, path, &bytes))
+    with(|state| add(state, link.address(), kind, (path, &bytes), &options))
 }
 
-fn add(state: &mut State, link: u64, kind: c_int, name: String, bytes: &[u8]) -> Answer {
-    let link = state.links.get_mut(link)?;
-    if kind != PTX || link.text.is_some() {
-        state.engine.note(
-            "only PTX is linked by the simulated device, and only before the link is complete",
-        );
-        return Err(CUresult::NOT_SUPPORTED);
-    }
+/// Adds a text, or tells the program why not: by the options of the link and by its own.
+fn add(
+    state: &mut State,
+    link: u64,
+    kind: c_int,
+    (name, bytes): (String, &[u8]),
+    own: &Options,
+) -> Answer {
+    let done = state.links.get(link)?.text.is_some();
     let end = bytes.iter().position(|&byte| byte == 0);
     let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
-    link.units
-        .push((name, String::from_utf8_lossy(text).into_owned()));
-    Ok(())
+    let source = Source {
+        text: String::from_utf8_lossy(text).into(),
+        origin: name,
+        outdone: None,
+    };
+    let refused = match kind == PTX && !done {
+        true => is_ptx(&source.text, &source.origin).and_then(|()| readable(&source)),
+        false => Err(Refusal {
+            code: CUresult::NOT_SUPPORTED,
+            message:
+                "only PTX is linked by the simulated device, and only before the link is complete"
+                    .to_owned(),
+        }),
+    };
+    let found = state.links.get_mut(link)?;
+    let Err(refusal) = refused else {
+        found.units.push(source);
+        found.options.tell("");
+        return Ok(());
+    };
+    found.options.tell(&refusal.message);
+    Err(state.refused(&refusal, own))
 }
 
 /// The text of all units.
 fn linked(link: &Link) -> Result<String, String> {
-    let units = link.units.iter().map(|(name, text)| Unit { name, text });
+    let units = link.units.iter().map(|unit| Unit {
+        name: &unit.origin,
+        text: &unit.text,
+    });
     let units = without_device_runtime(units);
     match units.as_slice() {
         // A load may have options that make one text complete.
@@ -112,6 +143,7 @@ pub(crate) fn cuLinkComplete(
             let mut text = match linked(found) {
                 Ok(text) => text.into_bytes(),
                 Err(why) => {
+                    found.options.tell(&why);
                     state.engine.note(&why);
                     return Err(CUresult::INVALID_PTX);
                 }
@@ -119,6 +151,7 @@ pub(crate) fn cuLinkComplete(
             text.push(0);
             found.text = Some(text);
         }
+        found.options.tell("");
         let text = found.text.as_mut().ok_or(CUresult::INVALID_VALUE)?;
         image.set(text.as_mut_ptr().cast())?;
         size.set_if(text.len());

@@ -11,7 +11,8 @@ use simt::ModuleId;
 
 use crate::Answer;
 use crate::function::Function;
-use crate::image::{self, Compiled, Image, Options, Refusal, Source};
+use crate::image::{self, Image, Refusal, Source};
+use crate::jit::{Compiled, Options};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::{pointer, set};
@@ -227,7 +228,9 @@ fn load(
 ) -> Result<u64, CUresult> {
     with(|state| {
         let loaded = sources.and_then(|sources| state.load(context, sources, options.compiled()));
-        loaded.map_err(|refusal| state.refused(&refusal, options))
+        let loaded = loaded.map_err(|refusal| state.refused(&refusal, options))?;
+        options.tell("");
+        Ok(loaded)
     })
 }
 
@@ -360,12 +363,13 @@ impl State {
         let module = loaded.map_err(|refusal| self.refused(&refusal, options))?;
         self.modules.get_mut(module)?.library = Some(library);
         self.libraries.get_mut(library)?.module = Some(module);
+        options.tell("");
         Ok(module)
     }
 
     /// Tells both the program and the user why something is not loaded.
-    fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
-        options.write(&refusal.message);
+    pub(crate) fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
+        options.tell(&refusal.message);
         self.engine.note(&refusal.message);
         refusal.code
     }

@@ -116,3 +116,127 @@ fn what_is_missing_or_there_twice_is_refused() {
     assert_eq!(result, CUresult::INVALID_VALUE);
     ok(cu!(cuLinkDestroy(state)));
 }
+
+/// What a program lets the compiler or the linker write, full of something else.
+struct Logs {
+    info: [u8; 64],
+    errors: [u8; 64],
+    values: [*mut c_void; 5],
+}
+
+/// Time, buffer and size for information, and likewise for errors.
+const NAMES: [CUjit_option; 5] = [2, 3, 4, 5, 6];
+
+impl Logs {
+    fn new() -> Box<Logs> {
+        let mut logs = Box::new(Logs {
+            info: [b'x'; 64],
+            errors: [b'x'; 64],
+            values: [null_mut(); 5],
+        });
+        let room = std::ptr::without_provenance_mut(64);
+        let (info, errors) = ((&raw mut logs.info).cast(), (&raw mut logs.errors).cast());
+        let time = std::ptr::without_provenance_mut(usize::MAX);
+        logs.values = [time, info, room, errors, room];
+        logs
+    }
+
+    fn options(&mut self) -> (*mut CUjit_option, *mut *mut c_void) {
+        (NAMES.as_ptr().cast_mut(), self.values.as_mut_ptr())
+    }
+
+    /// Both texts, which are as long as the sizes say.
+    fn texts(&self) -> [String; 2] {
+        let milliseconds = f32::from_bits(self.values[0].addr() as u32);
+        assert!(milliseconds > 0.0 && milliseconds < 6e5, "{milliseconds}");
+        [(&self.info, 2), (&self.errors, 4)].map(|(buffer, size)| {
+            let text = CStr::from_bytes_until_nul(buffer).unwrap();
+            assert_eq!(text.count_bytes(), self.values[size].addr());
+            text.to_str().unwrap().to_owned()
+        })
+    }
+}
+
+/// A link with logs of these texts, and what it came to.
+fn logged(units: &[&CStr]) -> (CUresult, Box<Logs>) {
+    let mut logs = Logs::new();
+    let (mut link, mut image, mut size) = (null_mut(), null_mut(), 0);
+    let (names, values) = logs.options();
+    ok(cu!(cuLinkCreate_v2(5, names, values, &mut link)));
+    let mut result = CUresult::SUCCESS;
+    for (unit, name) in units.iter().zip([c"first.ptx", c"second.ptx"]) {
+        let (bytes, at) = (unit.to_bytes_with_nul(), unit.as_ptr().cast_mut().cast());
+        let none = (0, null_mut(), null_mut());
+        let name = name.as_ptr();
+        result = cu!(cuLinkAddData_v2(
+            link,
+            1,
+            at,
+            bytes.len(),
+            name,
+            none.0,
+            none.1,
+            none.2
+        ));
+    }
+    if result == CUresult::SUCCESS {
+        result = cu!(cuLinkComplete(link, &mut image, &mut size));
+    }
+    ok(cu!(cuLinkDestroy(link)));
+    (result, logs)
+}
+
+#[test]
+fn the_logs_of_a_link_say_why_it_failed_and_nothing_else() {
+    let _turn = start();
+    let (result, logs) = logged(&[KERNEL, NEXT]);
+    ok(result);
+    assert_eq!(logs.texts(), ["", ""]);
+
+    let (result, logs) = logged(&[KERNEL, c"this is no PTX"]);
+    assert_eq!(result, CUresult::INVALID_PTX);
+    let [info, errors] = logs.texts();
+    assert_eq!(info, "");
+    assert!(errors.starts_with("second.ptx: not PTX"), "{errors}");
+
+    // What is missing shows when the link is complete.
+    let (result, logs) = logged(&[KERNEL, c".version 7.0\n.target sm_70\n"]);
+    assert_eq!(result, CUresult::INVALID_PTX);
+    let [info, errors] = logs.texts();
+    assert_eq!(info, "");
+    assert!(errors.starts_with("first.ptx needs next"), "{errors}");
+}
+
+#[test]
+fn the_logs_of_a_load_say_why_it_failed_and_nothing_else() {
+    let _turn = start();
+    let bad = c".version 7.0\n.target sm_70\n.address_size 64\n.entry k( {\n";
+    for (text, code) in [(NEXT, CUresult::SUCCESS), (bad, CUresult::INVALID_PTX)] {
+        let image = text.as_ptr().cast();
+        let (mut logs, mut module) = (Logs::new(), null_mut());
+        let (names, values) = logs.options();
+        let loaded = cu!(cuModuleLoadDataEx(&mut module, image, 5, names, values));
+        assert_eq!(loaded, code);
+        let of_module = logs.texts();
+
+        let (mut logs, mut library) = (Logs::new(), null_mut());
+        let (names, values) = logs.options();
+        let none = (null_mut(), null_mut());
+        let loaded = cu!(cuLibraryLoadData(
+            &mut library,
+            image,
+            names,
+            values,
+            5,
+            none.0,
+            none.1,
+            0
+        ));
+        assert_eq!(loaded, code);
+        let of_library = logs.texts();
+        for [info, errors] in [of_module, of_library] {
+            assert_eq!(info, "");
+            assert_eq!(errors.is_empty(), code == CUresult::SUCCESS, "{errors}");
+        }
+    }
+}

@@ -106,7 +106,7 @@ fn the_compilers_first_words_are_told() {
     for form in ["module", "library"] {
         let ran = program.run_with(&[form], &Options::default(), &more);
         let said = (ran.code, ran.stdout.as_str());
-        let told = "0.25 ms, 0 of information, 0 of errors\n512\n";
+        let told = "timed, 0 of information, 0 of errors\n512\n";
         assert_eq!(said, (Some(0), told), "{form}");
         assert!(!why_not(&ran).contains("is refused"), "{}", why_not(&ran));
     }

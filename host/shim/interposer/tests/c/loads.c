@@ -17,8 +17,8 @@ static void *values[] = {(void *)1, (void *)77, errors, (void *)sizeof errors};
 static void show(void) {
     float milliseconds;
     memcpy(&milliseconds, &values[0], sizeof milliseconds);
-    printf("%g ms, %u of information, %u of errors\n", milliseconds, (unsigned)(uintptr_t)values[1],
-           (unsigned)(uintptr_t)values[3]);
+    printf("%s, %u of information, %u of errors\n", milliseconds > 0 && milliseconds < 6e5 ? "timed" : "not timed",
+           (unsigned)(uintptr_t)values[1], (unsigned)(uintptr_t)values[3]);
 }
 
 int main(int argc, char **argv) {
