@@ -74,6 +74,23 @@ int main() {
     CHECK(cudaDeviceGetCacheConfig(&cache));
     right = right && (cache == cudaFuncCachePreferL1 || cache == cudaFuncCachePreferNone);
     CHECK(cudaFuncSetCacheConfig(kernel_of_four, cudaFuncCachePreferShared));
+    // What of the L2 cache may persist, and for which memory: speed alone, kept and told, and no more than there is.
+    size_t persisting;
+    CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 2 * (size_t)properties.persistingL2CacheMaxSize));
+    CHECK(cudaDeviceGetLimit(&persisting, cudaLimitPersistingL2CacheSize));
+    right = right && persisting > 0 && persisting == (size_t)properties.persistingL2CacheMaxSize;
+    right = right && properties.accessPolicyMaxWindowSize > 0;
+    cudaStream_t windowed;
+    CHECK(cudaStreamCreate(&windowed));
+    cudaStreamAttrValue window = {}, window_told = {};
+    window.accessPolicyWindow.num_bytes = properties.accessPolicyMaxWindowSize;
+    window.accessPolicyWindow.hitRatio = 0.5f;
+    window.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+    CHECK(cudaStreamSetAttribute(windowed, cudaStreamAttributeAccessPolicyWindow, &window));
+    CHECK(cudaStreamGetAttribute(windowed, cudaStreamAttributeAccessPolicyWindow, &window_told));
+    right = right && window_told.accessPolicyWindow.num_bytes == window.accessPolicyWindow.num_bytes;
+    right = right && window_told.accessPolicyWindow.hitProp == cudaAccessPropertyPersisting;
+    CHECK(cudaStreamDestroy(windowed));
     CHECK(cudaCtxResetPersistingL2Cache());
     int least, greatest;
     CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));

@@ -87,7 +87,8 @@ impl State {
 
     /// Whether all streams of a capture have come together in the one that began it.
     fn joined(&self, capture: u64) -> Result<bool, CUresult> {
-        let origin = self.captures.get(capture)?.origin;
+        let found = self.captures.get(capture)?;
+        let origin = found.origin;
         let mut seen = BTreeSet::new();
         let mut next = self.streams.get(origin)?.tail.clone();
         while let Some(node) = next.pop() {
@@ -98,11 +99,13 @@ impl State {
                 next.extend(&node.dependencies);
             }
         }
-        let mut streams = self
-            .streams
-            .iter()
-            .filter(|(_, s)| s.capture == Some(capture));
-        Ok(streams.all(|(_, stream)| stream.tail.iter().all(|node| seen.contains(node))))
+        let streams = self.streams.iter().map(|(_, stream)| stream);
+        let streams = streams.filter(|stream| stream.capture == Some(capture));
+        let mut tails = streams
+            .map(|stream| &stream.tail)
+            .chain([&found.left])
+            .flatten();
+        Ok(tails.all(|node| seen.contains(node)))
     }
 }
 
@@ -178,6 +181,7 @@ fn begin_capture(
             thread: order::thread(),
             mode,
             invalid: false,
+            left: Vec::new(),
         };
         let capture = state.captures.insert(capture);
         let stream = state.streams.get_mut(origin)?;

@@ -1,6 +1,7 @@
 //! Streams. Work runs when it is submitted, so a stream is a name with flags, and a place where
 //! work can be captured into a graph.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 
 use driver::sys::{
@@ -33,6 +34,8 @@ pub(crate) struct Stream {
     pub(crate) capture: Option<u64>,
     /// The nodes that the next captured work depends on.
     pub(crate) tail: Vec<u64>,
+    /// Attributes that the program has set.
+    attributes: BTreeMap<CUstreamAttrID, CUstreamAttrValue>,
 }
 
 impl Stream {
@@ -59,6 +62,9 @@ pub(crate) struct Capture {
     pub(crate) mode: c_int,
     /// Something has happened that it forbids.
     pub(crate) invalid: bool,
+    /// The nodes that were last in streams that have been destroyed since: the capture has to lead from them to its
+    /// end, as if the streams were still there.
+    pub(crate) left: Vec<u64>,
 }
 
 /// The default streams: null, legacy and per-thread.
@@ -112,6 +118,7 @@ pub(crate) fn cuStreamCreateWithPriority(
             priority,
             capture: None,
             tail: Vec::new(),
+            attributes: BTreeMap::new(),
         });
         state.stream_made(context, stream)?;
         Ok(stream)
@@ -238,39 +245,60 @@ pub(crate) fn cuStreamDestroy(stream: Ptr<CUstream_st>) -> Answer {
     with(|state| {
         let gone = state.streams.remove(stream.address())?;
         state.stream_gone(stream.address());
-        if let Some(capture) = gone.capture {
-            state.drop_capture(capture)?;
+        let Some(handle) = gone.capture else {
+            return Ok(());
+        };
+        let capture = state.captures.get_mut(handle)?;
+        // Nobody can end it any more.
+        if capture.origin == stream.address() {
+            return state.drop_capture(handle);
         }
+        capture.left.extend(gone.tail);
         Ok(())
     })
 }
 
 pub(crate) fn cuStreamGetAttribute(
     stream: Ptr<CUstream_st>,
-    _attribute: CUstreamAttrID,
+    attribute: CUstreamAttrID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
-    ignored("reads as zeroes; attributes of streams are about speed");
-    with_context(|state, _| state.check_stream(stream.address()))?;
-    value.set(CUstreamAttrValue::default())
+    value.set(with_context(|state, _| {
+        state.check_stream(stream.address())?;
+        let found = state.streams.get(stream.address()).ok();
+        let found = found.and_then(|found| found.attributes.get(&attribute));
+        Ok(found.copied().unwrap_or_default())
+    })?)
 }
 
 /// Attributes of streams are about speed.
 pub(crate) fn cuStreamSetAttribute(
     stream: Ptr<CUstream_st>,
-    _attribute: CUstreamAttrID,
+    attribute: CUstreamAttrID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
-    ignored("attributes of streams are about speed");
-    value.get()?;
-    with_context(|state, _| state.check_stream(stream.address()))
+    ignored("kept and told, but for default streams; attributes of streams are about speed");
+    let value = value.get()?;
+    with_context(|state, _| {
+        state.check_stream(stream.address())?;
+        if let Ok(found) = state.streams.get_mut(stream.address()) {
+            found.attributes.insert(attribute, value);
+        }
+        Ok(())
+    })
 }
 
 pub(crate) fn cuStreamCopyAttributes(dst: Ptr<CUstream_st>, src: Ptr<CUstream_st>) -> Answer {
     ignored("attributes of streams are about speed");
     with_context(|state, _| {
         state.check_stream(dst.address())?;
-        state.check_stream(src.address())
+        state.check_stream(src.address())?;
+        let from = state.streams.get(src.address()).ok();
+        let attributes = from.map(|from| from.attributes.clone());
+        if let (Ok(to), Some(attributes)) = (state.streams.get_mut(dst.address()), attributes) {
+            to.attributes = attributes;
+        }
+        Ok(())
     })
 }
 
