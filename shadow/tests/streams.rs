@@ -1,7 +1,7 @@
 //! The order of streams against reachability in a graph of all that was asked for, and footprints
 //! against a list of bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use shadow::streams::{Footprint, Kind, Order, Stream, Touch, Turn};
@@ -60,6 +60,9 @@ struct Asked {
     recorded: [Option<usize>; EVENTS as usize],
     /// The last thing that each stream was given, if that is a launch.
     launched: [Option<usize>; STREAMS.len()],
+    /// Of the host's calls, those that each of its threads knows of; without any, all know of all.
+    seen: BTreeMap<u64, BTreeSet<usize>>,
+    thread: u64,
 }
 
 impl Asked {
@@ -69,7 +72,27 @@ impl Asked {
         }
         self.streams.push(stream);
         self.after.push(after);
-        self.streams.len() - 1
+        let node = self.streams.len() - 1;
+        if let (None, Some(seen)) = (stream, self.seen.get_mut(&self.thread)) {
+            seen.insert(node);
+        }
+        node
+    }
+
+    /// A thread calls. Whoever has made it knew of all that had been done.
+    fn by(&mut self, thread: u64) {
+        let host = self.streams.iter().enumerate();
+        let host = host.filter(|(_, stream)| stream.is_none()).map(|(n, _)| n);
+        self.seen.entry(thread).or_insert_with(|| host.collect());
+        self.thread = thread;
+    }
+
+    /// A thread has ended, and all older ones know what it knew.
+    fn ended(&mut self, thread: u64) {
+        let gone = self.seen.remove(&thread).unwrap_or_default();
+        for (_, seen) in self.seen.range_mut(..thread) {
+            seen.extend(&gone);
+        }
     }
 
     fn of(&self, wanted: impl Fn(usize) -> bool) -> BTreeSet<usize> {
@@ -84,6 +107,8 @@ impl Asked {
     fn before(&self, of: usize) -> BTreeSet<usize> {
         let host = self.streams.iter().enumerate();
         let host = host.filter(|(_, stream)| stream.is_none()).map(|(n, _)| n);
+        let seen = self.seen.get(&self.thread);
+        let host = host.filter(|n| seen.is_none_or(|seen| seen.contains(n)));
         let kind = STREAMS[of].kind;
         let goes = |other: usize| match (kind, STREAMS[other].kind) {
             (Kind::Legacy, Kind::Blocking) | (Kind::Blocking, Kind::Legacy) => true,
@@ -112,7 +137,15 @@ impl Asked {
     }
 }
 
-fn ask(order: &mut Order, asked: &mut Asked, work: &mut Vec<(usize, Turn)>, call: Call) {
+/// How one piece of work follows another one.
+type Follows = fn(&Turn, &Turn) -> bool;
+
+fn ask(
+    order: &mut Order,
+    asked: &mut Asked,
+    work: &mut Vec<(usize, Turn)>,
+    (call, follows): (Call, Follows),
+) {
     match call {
         Call::Work(of) => {
             let node = asked.add(Some(of), asked.before(of));
@@ -127,7 +160,7 @@ fn ask(order: &mut Order, asked: &mut Asked, work: &mut Vec<(usize, Turn)>, call
                 let others = before.iter().filter(|&&n| asked.streams[n] != Some(of));
                 let after = others.chain(&asked.after[ahead]).copied().collect();
                 for (node, other) in work.iter() {
-                    assert_eq!(early.follows(other), asked.is_behind(&after, *node));
+                    assert_eq!(follows(&early, other), asked.is_behind(&after, *node));
                 }
             }
             let node = asked.add(Some(of), before);
@@ -193,7 +226,7 @@ proptest! {
         let (mut order, mut asked, mut work) = (Order::default(), Asked::default(), Vec::new());
         STREAMS.into_iter().for_each(|stream| order.created(stream));
         for &call in &calls {
-            ask(&mut order, &mut asked, &mut work, call);
+            ask(&mut order, &mut asked, &mut work, (call, Turn::follows));
             // What the host knows need not be kept.
             let known = |turn: &Turn| order.host_knows(turn);
             let lanes = work.iter().filter(|(_, turn)| !known(turn)).map(|(_, turn)| turn.lane());
@@ -211,6 +244,41 @@ proptest! {
                     prop_assert_eq!(turn.follows(other), asked.comes_after(*later, *earlier), "{:?}", calls);
                     prop_assert!(!other.follows(turn));
                 }
+            }
+        }
+    }
+
+    /// The threads of the host know what they have waited for themselves, and what younger ones that have ended knew.
+    #[test]
+    fn what_threads_of_the_host_have_to_tell_each_other_is_known(
+        calls in prop::collection::vec((0u64..3, prop::option::weighted(0.9, call())), 1..24),
+    ) {
+        let (mut order, mut asked, mut work) = (Order::default(), Asked::default(), Vec::new());
+        for thread in 0..3 {
+            order.by(thread);
+            asked.by(thread);
+        }
+        STREAMS.into_iter().for_each(|stream| order.created(stream));
+        for &(thread, call) in &calls {
+            let Some(call) = call else {
+                order.ended(thread);
+                asked.ended(thread);
+                continue;
+            };
+            order.by(thread);
+            asked.by(thread);
+            ask(&mut order, &mut asked, &mut work, (call, Turn::surely_follows));
+            for (n, (later, turn)) in work.iter().enumerate() {
+                for (earlier, other) in &work[..n] {
+                    let after = asked.comes_after(*later, *earlier);
+                    prop_assert_eq!(turn.surely_follows(other), after, "{:?}", calls);
+                    prop_assert!(turn.follows(other) || !after);
+                }
+            }
+            for (node, turn) in work.iter().filter(|_| !asked.seen.is_empty()) {
+                let behind = |seen: &BTreeSet<usize>| asked.is_behind(seen, *node);
+                let all = asked.seen.values().all(behind);
+                prop_assert_eq!(order.threads_know(turn), all, "{:?}", calls);
             }
         }
     }

@@ -357,6 +357,12 @@ impl Checker {
         }
     }
 
+    /// Tells that memory was given back that stays allocated: what is done with it from now on has nothing to do with
+    /// what was done before.
+    pub fn given_back(&mut self, base: u64, bytes: u64) {
+        self.streams.forget(base, bytes);
+    }
+
     /// Tells that all memory in a range was freed.
     pub fn freed_within(&mut self, base: u64, bytes: u64) {
         self.allocations.remove_within(base, bytes);

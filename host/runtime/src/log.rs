@@ -44,6 +44,9 @@ pub enum Event {
         /// How many.
         pieces: u64,
     },
+    /// Two pieces of work touch the same memory, and are ordered only if threads of the host tell each other what they have
+    /// waited for.
+    Assumed(Assumed),
     /// What kernels have launched or asked for was not compared with what it may run beside.
     Unordered {
         /// How many launches, copies and fills.
@@ -336,10 +339,20 @@ pub struct Race {
 /// What a person calls the stream that is there without having been made.
 pub const DEFAULT_STREAM: &str = "the default stream";
 
+/// What a person calls it where the host does something itself, in no stream.
+pub const HOST: &str = "the host";
+
+/// Two pieces of work that threads of the host may have ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumed {
+    /// The earlier and the later launch; none for a call on the host.
+    pub launches: [Option<u64>; 2],
+}
+
 /// A piece of work of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// The launch; none for a copy or a fill.
+    /// The launch; none for a call on the host.
     pub launch: Option<u64>,
     /// The stream, as a person calls it.
     pub stream: String,

@@ -17,6 +17,12 @@ const UNKNOWN: usize = 64;
 /// How much of their footprints is, in all: 1 GiB.
 const RUNS: usize = 1 << 25;
 
+/// Pieces that are remembered although the host has waited for them, because not all its threads have themselves: to count
+/// what only that orders.
+const BEHIND: usize = 256;
+/// How much of their footprints is: 32 MiB.
+const BEHIND_RUNS: usize = 1 << 20;
+
 /// What the user should know where work was not compared.
 pub(crate) const UNCOMPARED: &str = "races between launches of different streams were not looked for everywhere; `precise` and `full` mode do so on the simulated device, as long as what was touched fits 1 GiB";
 
@@ -194,6 +200,8 @@ enum Beside {
 pub struct Streams {
     order: Order,
     pieces: VecDeque<Piece>,
+    /// Pieces that one of the host's threads has waited for, and that another one does not know of by itself.
+    behind: VecDeque<Piece>,
     /// Pieces that nothing orders were not compared.
     pub(crate) uncompared: bool,
     /// Pieces that were forgotten, for want of room, since this was last asked.
@@ -201,6 +209,17 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// The calls that follow are those of a thread of the host.
+    pub fn by(&mut self, thread: u64) {
+        self.order.by(thread);
+    }
+
+    /// A thread of the host has ended.
+    pub fn thread_ended(&mut self, thread: u64) {
+        self.order.ended(thread);
+        self.tidy();
+    }
+
     /// What orders the streams. The calls by which the host waits are those of [`Streams`].
     pub fn order(&mut self) -> &mut Order {
         &mut self.order
@@ -228,6 +247,18 @@ impl Streams {
             turn: self.order.enter(stream),
             early: None,
             stream: name.to_owned(),
+            steps: Arc::default(),
+            host_stream: None,
+        }
+    }
+
+    /// The place of a call by which the host itself does something, in no stream.
+    pub(crate) fn on_host(&self) -> At {
+        At {
+            turn: self.order.host_turn(),
+            early: None,
+            stream: log::HOST.to_owned(),
+            may_overlap: true,
             steps: Arc::default(),
             host_stream: None,
         }
@@ -268,20 +299,37 @@ impl Streams {
 
     /// Memory is given back.
     pub(crate) fn forget(&mut self, base: u64, bytes: u64) {
-        let touched = self.pieces.iter_mut().map(|piece| &mut piece.touched);
-        for touched in touched.flatten() {
+        let pieces = self.pieces.iter_mut().chain(&mut self.behind);
+        for touched in pieces.filter_map(|piece| piece.touched.as_mut()) {
             touched.all.forget(base, bytes);
             touched.early.forget(base, bytes);
+        }
+        let empty = |touched: &Touched| touched.len() == 0;
+        for pieces in [&mut self.pieces, &mut self.behind] {
+            pieces.retain(|piece| !piece.touched.as_ref().is_some_and(empty));
         }
     }
 
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
     /// two pieces is told with the earlier one.
-    pub(crate) fn ran(&mut self, piece: Piece, mut found: impl FnMut(&Piece, &Piece, Meeting)) {
+    pub(crate) fn ran(&mut self, piece: Piece, found: impl FnMut(&Piece, &Piece, Meeting)) {
+        self.uncompared |= self.compare(&piece, found);
+        self.leave_to(&piece);
+        self.pieces.push_back(piece);
+        self.limit();
+    }
+
+    /// Compares a piece of work with those before it; whether of one that nothing orders with it nothing is known.
+    pub(crate) fn compare(
+        &self,
+        piece: &Piece,
+        mut found: impl FnMut(&Piece, &Piece, Meeting),
+    ) -> bool {
+        let mut unknown = false;
         for earlier in &self.pieces {
-            let beside = earlier.beside(&piece);
+            let beside = earlier.beside(piece);
             let (Some(before), Some(now)) = (&earlier.touched, &piece.touched) else {
-                self.uncompared |= !matches!(beside, Beside::Nothing);
+                unknown |= !matches!(beside, Beside::Nothing);
                 continue;
             };
             let now = match beside {
@@ -291,11 +339,25 @@ impl Streams {
             };
             before
                 .all
-                .meet(now, |meeting| found(earlier, &piece, meeting));
+                .meet(now, |meeting| found(earlier, piece, meeting));
         }
-        self.leave_to(&piece);
-        self.pieces.push_back(piece);
-        self.limit();
+        unknown
+    }
+
+    /// Pieces that a piece of work conflicts with and is ordered behind only if threads of the host tell each other what
+    /// they have waited for.
+    pub(crate) fn assumed<'a>(&'a self, piece: &'a Piece) -> impl Iterator<Item = &'a Piece> {
+        let now = piece.touched.as_ref();
+        self.behind.iter().filter(move |earlier| {
+            let (Some(before), Some(now)) = (&earlier.touched, now) else {
+                return false;
+            };
+            let mut meets = false;
+            if !piece.at.turn.surely_follows(&earlier.at.turn) {
+                before.all.meet(&now.all, |_| meets = true);
+            }
+            meets
+        })
     }
 
     /// Forgets what earlier pieces have touched like this one, which follows them: whatever races with them there
@@ -320,13 +382,26 @@ impl Streams {
     /// Forgets what everything follows from now on.
     fn tidy(&mut self) {
         let order = &self.order;
-        self.pieces
-            .retain(|piece| !order.host_knows(&piece.at.turn));
+        let known = |piece: &Piece| order.host_knows(&piece.at.turn);
+        if self.pieces.iter().any(known) {
+            let all = std::mem::take(&mut self.pieces).into_iter();
+            let (over, on): (Vec<Piece>, Vec<Piece>) = all.partition(known);
+            self.pieces = on.into();
+            let over = over
+                .into_iter()
+                .filter(|piece| piece.touched.is_some() && !order.threads_know(&piece.at.turn));
+            for piece in over {
+                stand_behind(&mut self.behind, piece);
+            }
+        }
+        self.behind
+            .retain(|piece| !order.threads_know(&piece.at.turn));
         self.keep_lanes();
     }
 
     fn keep_lanes(&mut self) {
-        let lanes: BTreeSet<u64> = self.pieces.iter().map(|of| of.at.turn.lane()).collect();
+        let all = self.pieces.iter().chain(&self.behind);
+        let lanes: BTreeSet<u64> = all.map(|of| of.at.turn.lane()).collect();
         self.order.keep(&lanes);
     }
 
@@ -359,6 +434,30 @@ impl Streams {
     }
 }
 
+/// Remembers a piece that the host has waited for, as far as there is room.
+fn stand_behind(behind: &mut VecDeque<Piece>, piece: Piece) {
+    let runs = |piece: &Piece| piece.touched.as_ref().map_or(0, Touched::len);
+    // A loop of launches takes the room of one.
+    behind.retain_mut(|earlier| {
+        let follows = piece.at.turn.surely_follows(&earlier.at.turn);
+        match (&mut earlier.touched, &piece.touched) {
+            (Some(before), Some(now)) if follows => {
+                before.all.leave_to(&now.all);
+                !before.all.is_empty()
+            }
+            _ => true,
+        }
+    });
+    behind.push_back(piece);
+    let mut all: usize = behind.iter().map(runs).sum();
+    while behind.len() > BEHIND || all > BEHIND_RUNS {
+        let Some(gone) = behind.pop_front() else {
+            break;
+        };
+        all -= runs(&gone);
+    }
+}
+
 /// What a call on the host does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
@@ -368,11 +467,35 @@ pub enum Call {
     CopyTo,
     /// It fills it.
     Fill,
+    /// It allocates it in the order of a stream.
+    Alloc,
+    /// It frees it in the order of a stream.
+    Free,
+    /// It frees it at once, and waits for nothing.
+    FreeOnHost,
 }
 
 impl Call {
     /// Number of its site in a footprint.
-    pub(crate) const ALL: [Call; 3] = [Call::CopyFrom, Call::CopyTo, Call::Fill];
+    pub(crate) const ALL: [Call; 6] = [
+        Call::CopyFrom,
+        Call::CopyTo,
+        Call::Fill,
+        Call::Alloc,
+        Call::Free,
+        Call::FreeOnHost,
+    ];
+
+    /// What of the runtime API does it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Call::CopyFrom | Call::CopyTo => "cudaMemcpy or its like",
+            Call::Fill => "cudaMemset or its like",
+            Call::Alloc => "cudaMallocAsync or its like",
+            Call::Free => "cudaFreeAsync or its like",
+            Call::FreeOnHost => "cudaFree of memory from a pool",
+        }
+    }
 
     /// As the log knows it; `id` is the number of the site there.
     pub(crate) fn site(self, id: u32) -> log::Site {
@@ -380,15 +503,13 @@ impl Call {
             Call::CopyFrom => ("a memory copy", "load"),
             Call::CopyTo => ("a memory copy", "store"),
             Call::Fill => ("a memory fill", "store"),
+            Call::Alloc => ("an allocation", "store"),
+            Call::Free | Call::FreeOnHost => ("a free", "store"),
         };
         log::Site {
             id,
             function: function.to_owned(),
-            text: match self {
-                Call::CopyFrom | Call::CopyTo => "cudaMemcpy or its like",
-                Call::Fill => "cudaMemset or its like",
-            }
-            .to_owned(),
+            text: self.text().to_owned(),
             op: op.to_owned(),
             sem: "weak".to_owned(),
             ..log::Site::default()

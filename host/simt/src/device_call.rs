@@ -29,6 +29,8 @@ pub(crate) enum DeviceCall {
     Attribute,
     Malloc,
     Free,
+    /// Of the value that a node of a graph goes by.
+    SetConditional,
 }
 
 impl DeviceCall {
@@ -60,6 +62,7 @@ impl DeviceCall {
             "DeviceGetAttribute" => Self::Attribute,
             "Malloc" => Self::Malloc,
             "Free" => Self::Free,
+            "GraphSetConditional" => Self::SetConditional,
             _ => return None,
         };
         Some((call, own))

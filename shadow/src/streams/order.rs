@@ -37,16 +37,26 @@ impl Stream {
     }
 }
 
-/// What has come before a point: of each lane, that many pieces of work. A lane is a stream, or the
-/// node of a graph in one of its launches.
+/// Pieces of work of a lane that have come before a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Times {
+    /// If all threads of the host know what one of them has waited for.
+    taken: u64,
+    /// If each knows what it has waited for itself, what younger ones that have ended knew, and what anybody knew when it
+    /// began.
+    sure: u64,
+}
+
+/// What has come before a point, by lane. A lane is a stream, or the node of a graph in one of its launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Clock(BTreeMap<u64, u64>);
+struct Clock(BTreeMap<u64, Times>);
 
 impl Clock {
     fn join(&mut self, other: &Clock) {
-        for (&lane, &time) in &other.0 {
+        for (&lane, times) in &other.0 {
             let mine = self.0.entry(lane).or_default();
-            *mine = time.max(*mine);
+            mine.taken = times.taken.max(mine.taken);
+            mine.sure = times.sure.max(mine.sure);
         }
     }
 
@@ -55,10 +65,22 @@ impl Clock {
         self
     }
 
+    /// What a thread of the host knows when it has waited for this.
+    fn join_sure(&mut self, sure: impl Iterator<Item = (u64, u64)>) {
+        for (lane, time) in sure {
+            let mine = self.0.entry(lane).or_default();
+            mine.sure = time.max(mine.sure);
+        }
+    }
+
     fn knows(&self, turn: &Turn) -> bool {
-        self.0
-            .get(&turn.lane)
-            .is_some_and(|&time| time >= turn.time)
+        let times = self.0.get(&turn.lane);
+        times.is_some_and(|times| times.taken >= turn.time)
+    }
+
+    fn surely_knows(&self, turn: &Turn) -> bool {
+        let times = self.0.get(&turn.lane);
+        times.is_some_and(|times| times.sure >= turn.time)
     }
 }
 
@@ -77,6 +99,11 @@ impl Turn {
         self.after.knows(other)
     }
 
+    /// Whether that is so even if threads of the host do not tell each other what they have waited for.
+    pub fn surely_follows(&self, other: &Turn) -> bool {
+        self.after.surely_knows(other)
+    }
+
     /// Whether both are the place of one piece of work.
     pub fn is(&self, other: &Turn) -> bool {
         (self.lane, self.time) == (other.lane, other.time)
@@ -90,7 +117,8 @@ impl Turn {
     /// What has come before when it has ended.
     fn end(&self) -> Clock {
         let mut end = self.after.clone();
-        end.0.insert(self.lane, self.time);
+        let (taken, sure) = (self.time, self.time);
+        end.0.insert(self.lane, Times { taken, sure });
         end
     }
 }
@@ -102,6 +130,10 @@ pub struct Fork {
     start: Clock,
     /// What has come before when a node has ended.
     ends: Vec<Clock>,
+    /// The last node of each of its lanes, by lane, and the time of it there.
+    last: BTreeMap<u64, (usize, u64)>,
+    /// The lane of each node.
+    lanes: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,20 +157,45 @@ impl Lane {
 
 /// What orders the pieces of work of a process: stream order, events, the host and graphs.
 ///
-/// The host is taken for one thread: what one of its threads has waited for, all have.
+/// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
+/// [`Turn::surely_follows`] tells. There a thread has waited for what it has waited for itself; for what younger
+/// threads that have ended had waited for, since whoever makes a thread joins it; and for all that others had waited for before its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     streams: BTreeMap<u64, Lane>,
     /// Points in streams, by name.
     marks: BTreeMap<u64, Clock>,
-    /// What the host has waited for.
+    /// What the host has waited for; nothing of it is sure.
     host: Clock,
+    /// What each of its threads has for sure, and the one that calls now.
+    threads: BTreeMap<u64, BTreeMap<u64, u64>>,
+    thread: u64,
     /// Work of streams that are gone.
     left: Clock,
     lanes: u64,
 }
 
 impl Order {
+    /// The calls that follow are those of a thread of the host, which has a number.
+    pub fn by(&mut self, thread: u64) {
+        self.thread = thread;
+        if !self.threads.contains_key(&thread) {
+            let taken = self.host.0.iter().map(|(&lane, times)| (lane, times.taken));
+            self.threads.insert(thread, taken.collect());
+        }
+    }
+
+    /// A thread of the host has ended. Whoever has made it joins it, which is an older one: it has a smaller number.
+    pub fn ended(&mut self, thread: u64) {
+        let gone = self.threads.remove(&thread).unwrap_or_default();
+        for (_, older) in self.threads.range_mut(..thread) {
+            for (&lane, &time) in &gone {
+                let sure = older.entry(lane).or_default();
+                *sure = time.max(*sure);
+            }
+        }
+    }
+
     /// A stream is there: it may be waited for by the legacy default stream.
     pub fn created(&mut self, stream: Stream) {
         self.lane(&stream);
@@ -225,20 +282,30 @@ impl Order {
             Kind::Legacy => self.point(stream),
             Kind::Blocking | Kind::NonBlocking => self.lane(stream).clock.clone(),
         };
-        self.host.join(&clock);
+        self.waited(&clock);
     }
 
     /// The host waits for a point.
     pub fn host_waits_for(&mut self, mark: u64) {
-        if let Some(clock) = self.marks.get(&mark) {
-            self.host.join(clock);
+        if let Some(clock) = self.marks.get(&mark).cloned() {
+            self.waited(&clock);
         }
     }
 
     /// The host waits for everything.
     pub fn host_waits_for_all(&mut self) {
         let clock = self.all();
-        self.host.join(&clock);
+        self.waited(&clock);
+    }
+
+    /// The place of what the host does at once, by itself: behind what it has waited for.
+    pub fn host_turn(&self) -> Turn {
+        Turn {
+            // No lane of work.
+            lane: 0,
+            time: 0,
+            after: self.here(),
+        }
     }
 
     /// A graph is launched into a stream.
@@ -247,6 +314,8 @@ impl Order {
             stream: *stream,
             start: self.point(stream),
             ends: Vec::new(),
+            last: BTreeMap::new(),
+            lanes: Vec::new(),
         }
     }
 
@@ -254,12 +323,19 @@ impl Order {
     pub fn node(&mut self, fork: &mut Fork, dependencies: &[usize]) -> Turn {
         let ends = dependencies.iter().filter_map(|&node| fork.ends.get(node));
         let after = ends.fold(fork.start.clone(), Clock::joined);
-        self.lanes += 1;
-        let turn = Turn {
-            lane: self.lanes,
-            time: 1,
-            after,
+        // It goes on in the lane of a node that it waits for, where no other one does: a long chain is one lane.
+        let lane = |node: &usize| {
+            let lane = *fork.lanes.get(*node)?;
+            let (last, time) = fork.last.get(&lane)?;
+            (last == node).then_some((lane, time + 1))
         };
+        let (lane, time) = dependencies.iter().find_map(lane).unwrap_or_else(|| {
+            self.lanes += 1;
+            (self.lanes, 1)
+        });
+        let turn = Turn { lane, time, after };
+        fork.last.insert(lane, (fork.ends.len(), time));
+        fork.lanes.push(lane);
         fork.ends.push(turn.end());
         turn
     }
@@ -274,7 +350,7 @@ impl Order {
     /// The host waits for the last node of a graph.
     pub fn host_waits_for_node(&mut self, fork: &Fork) {
         if let Some(end) = fork.ends.last() {
-            self.host.join(end);
+            self.waited(end);
         }
     }
 
@@ -296,6 +372,13 @@ impl Order {
         self.host.knows(turn)
     }
 
+    /// Whether each of its threads has, and all that are to come.
+    pub fn threads_know(&self, turn: &Turn) -> bool {
+        let knows =
+            |sure: &BTreeMap<u64, u64>| sure.get(&turn.lane).is_some_and(|&time| time >= turn.time);
+        self.host_knows(turn) && self.threads.values().all(knows)
+    }
+
     /// Whether all that is given to the streams that there are follows a piece of work.
     pub fn streams_know(&self, turn: &Turn) -> bool {
         let mut lanes = self.streams.values();
@@ -314,6 +397,9 @@ impl Order {
         for clock in all.chain([&mut self.host, &mut self.left]) {
             clock.0.retain(|lane, _| lanes.contains(lane));
         }
+        for sure in self.threads.values_mut() {
+            sure.retain(|lane, _| lanes.contains(lane));
+        }
     }
 
     /// What comes before work that is given to a stream now.
@@ -326,7 +412,26 @@ impl Order {
     fn beside(&self, stream: &Stream) -> Clock {
         let others = self.streams.values();
         let others = others.filter(|other| stream.goes_with(&other.stream));
-        others.fold(self.host.clone(), |all, other| all.joined(&other.clock))
+        others.fold(self.here(), |all, other| all.joined(&other.clock))
+    }
+
+    /// What the calling thread has waited for.
+    fn here(&self) -> Clock {
+        let mut here = self.host.clone();
+        let own = self.threads.get(&self.thread).into_iter().flatten();
+        here.join_sure(own.map(|(&lane, &time)| (lane, time)));
+        here
+    }
+
+    /// The calling thread has waited for a point.
+    fn waited(&mut self, point: &Clock) {
+        let own = self.threads.entry(self.thread).or_default();
+        for (&lane, times) in &point.0 {
+            let taken = self.host.0.entry(lane).or_default();
+            taken.taken = times.taken.max(taken.taken);
+            let sure = own.entry(lane).or_default();
+            *sure = times.sure.max(*sure);
+        }
     }
 
     fn all(&self) -> Clock {

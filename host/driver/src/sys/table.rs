@@ -455,6 +455,8 @@ macro_rules! entry_points {
         cuGraphAddNode: cuGraphAddNode 12030 [cuGraphAddNode_v2] (
             node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, dependency_data: *const CUgraphEdgeData,
             num_dependencies: usize, node_params: *mut CUgraphNodeParams);
+        cuGraphConditionalHandleCreate: cuGraphConditionalHandleCreate 12030 [cuGraphConditionalHandleCreate] (
+            handle_out: *mut u64, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint, flags: c_uint);
         cuGraphAddChildGraphNode: cuGraphAddChildGraphNode 10000 [cuGraphAddChildGraphNode] (
             node_out: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
             child: CUgraph);

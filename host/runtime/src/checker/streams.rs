@@ -8,7 +8,15 @@ use super::{Begun, Checker, thread};
 use crate::follower::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Event};
-use crate::streams::{At, Call, Maker, Piece, Streams, Touched, UNCOMPARED};
+use crate::streams::{self, At, Call, Maker, Piece, Streams, Touched, UNCOMPARED};
+
+/// The number of a launch.
+fn number(piece: &Piece) -> Option<u64> {
+    match &piece.maker {
+        Maker::Launch(launch, _) => Some(launch.launch),
+        Maker::Call => None,
+    }
+}
 
 impl Checker {
     /// The streams of the process.
@@ -24,6 +32,26 @@ impl Checker {
                 ..Touched::default()
             };
             self.compare(Piece::new(at, Maker::Call, Some(touched)));
+        }
+    }
+
+    /// The host has freed memory of a pool, which waits for nothing.
+    pub fn freed_on_host(&mut self, base: u64, bytes: u64) {
+        if self.options.check {
+            let touched = Touched {
+                all: streams::footprint([(base, bytes, Call::FreeOnHost)]),
+                ..Touched::default()
+            };
+            let piece = Piece::new(self.streams.on_host(), Maker::Call, Some(touched));
+            let streams = std::mem::take(&mut self.streams);
+            let mut found = Vec::new();
+            streams.compare(&piece, |earlier, later, meeting| {
+                found.push(self.between((earlier, later), &meeting, log::Why::Streams));
+            });
+            self.streams = streams;
+            for race in found {
+                self.write(Event::Race(Box::new(race)));
+            }
         }
     }
 
@@ -52,6 +80,12 @@ impl Checker {
     fn compare(&mut self, piece: Piece) {
         let mut found = self.beside_ancestors(&piece);
         let mut streams = std::mem::take(&mut self.streams);
+        let assumed: Vec<log::Assumed> = streams
+            .assumed(&piece)
+            .map(|earlier| log::Assumed {
+                launches: [number(earlier), number(&piece)],
+            })
+            .collect();
         streams.ran(piece, |earlier, later, meeting| {
             let why = match earlier.at.is_related(&later.at) {
                 true => log::Why::Siblings,
@@ -62,6 +96,9 @@ impl Checker {
         self.streams = streams;
         for race in found {
             self.write(Event::Race(Box::new(race)));
+        }
+        for pair in assumed {
+            self.write(Event::Assumed(pair));
         }
         let pieces = std::mem::take(&mut self.streams.forgotten);
         if pieces > 0 {
@@ -88,10 +125,6 @@ impl Checker {
     ) -> log::Race {
         let previous_site = self.site_of(earlier, meeting.one.site);
         let site = self.site_of(later, meeting.other.site);
-        let number = |piece: &Piece| match &piece.maker {
-            Maker::Launch(launch, _) => Some(launch.launch),
-            Maker::Call => None,
-        };
         let numbers = [earlier, later].map(number);
         let who = |piece: &Piece, by: u64| match &piece.maker {
             Maker::Launch(launch, _) => {

@@ -9,11 +9,10 @@ use super::latency::Latencies;
 use super::model::{
     Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
     KernelLaunch, Level, LostEvents, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
-    Value,
 };
 use super::side::{access, came, frames};
 use super::source::Sources;
-use super::{fingerprint, incomplete, locks, misuse, nested, streams, time};
+use super::{fingerprint, incomplete, locks, misuse, nested, streams, time, value};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -163,6 +162,7 @@ impl<'a> Builder<'a> {
                 Event::Begun(_)
                 | Event::Race(_)
                 | Event::Forgotten { .. }
+                | Event::Assumed(_)
                 | Event::Unordered { .. }
                 | Event::Note { .. } => {}
             }
@@ -176,6 +176,13 @@ impl<'a> Builder<'a> {
                 Event::Race(race) => self.race(race, &said),
                 Event::Sites { .. } => {}
                 Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
+                Event::Assumed(pair) => {
+                    let name = |of| Some(demangle(&said.launches.get(&of?)?.kernel));
+                    self.report
+                        .coverage
+                        .host_threads
+                        .add(pair.launches.map(name));
+                }
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::Note { text } => {
                     if !self.report.notes.contains(text) {
@@ -426,7 +433,7 @@ impl<'a> Builder<'a> {
         }
         let values = [race.previous_value, race.value];
         for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
-            access.value = known(site, value);
+            access.value = value::known(site, value);
         }
         let mut advice = advise(race, &accesses, self.sources);
         // One instruction cannot be ordered with itself by lockstep.
@@ -583,12 +590,6 @@ pub(super) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
             api: a.api.clone(),
         }),
     }
-}
-
-/// A value, if anything is known of it.
-fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
-    let ty = site.ty.clone();
-    (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
 }
 
 fn host() -> String {

@@ -134,6 +134,7 @@ pub(super) fn coverage(report: &Report) -> String {
             "{work} launches and copies not compared with all other streams"
         ));
     }
+    parts.extend(coverage.host_threads.line());
     if coverage.unordered > 0 {
         let work = counted(coverage.unordered, "piece");
         parts.push(format!(

@@ -7,6 +7,7 @@ use super::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
 use super::source::{Sources, extent};
 use super::value;
 use super::words::{counted, number, put_in, scope};
+use crate::log;
 
 /// One race, without the newline at its end.
 pub(super) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
@@ -197,7 +198,11 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         } else {
             "second"
         };
-        lines.push((name, format!("{what}, in {}, {device}", work.stream)));
+        let place = match work.stream.as_str() {
+            log::HOST => format!("on {}", log::HOST),
+            stream => format!("in {stream}"),
+        };
+        lines.push((name, format!("{what}, {place}, {device}")));
     }
     for access in &race.accesses {
         match &access.frames[..] {

@@ -10,6 +10,7 @@ mod entries;
 mod excerpt;
 mod fingerprint;
 pub(crate) mod function;
+mod host_threads;
 mod incomplete;
 mod latency;
 mod locks;

@@ -2,8 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
+pub use super::host_threads::HostThreads;
+
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.7";
+pub const SCHEMA_VERSION: &str = "1.8";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -135,6 +137,8 @@ pub struct Coverage {
     pub running: Vec<u32>,
     /// Pieces of work of streams that were forgotten, for want of room, before all that may run beside them had come.
     pub forgotten: u64,
+    /// Work that only threads of the host order.
+    pub host_threads: HostThreads,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
     /// Why the run may have missed something; empty for a complete one.

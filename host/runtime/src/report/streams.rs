@@ -4,6 +4,32 @@ use super::advice::{Advice, kind, verb};
 use super::build::launched;
 use super::model::{Access, Work};
 use crate::log;
+use crate::streams::Call;
+
+/// The call on the host that an access is, if it is one.
+fn call(access: &Access) -> Option<Call> {
+    let mut all = Call::ALL.into_iter();
+    all.find(|call| access.is_call() && call.text() == access.ptx.text)
+}
+
+/// What two pieces of work do with memory, one of which may allocate or free it.
+fn what(accesses: &[Access; 2], both: &str) -> String {
+    let calls = accesses.each_ref().map(call);
+    let frees = |call: &Option<Call>| matches!(call, Some(Call::Free | Call::FreeOnHost));
+    if calls.iter().any(frees) {
+        return format!(
+            "use after free between streams: {both} of the same memory are in work that may run at the same time"
+        );
+    }
+    if calls.contains(&Some(Call::Alloc)) {
+        return format!(
+            "use between streams of memory that may not be allocated yet: {both} of the same memory are in work that may run at the same time"
+        );
+    }
+    format!(
+        "race between streams on global memory: {both} touch the same address in work that may run at the same time"
+    )
+}
 
 const RULE: &str = "CR014";
 
@@ -13,13 +39,16 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         true => access.function.as_str(),
         false => verb(access),
     });
-    let what = match one == other {
+    let both = match one == other {
         true => format!("{one} and another"),
         false => format!("{one} and {other}"),
     };
     let streams = race.work.iter().map(|work| work.stream.as_str());
     let streams: Vec<&str> = streams.collect();
     let order = match streams[..] {
+        [first, log::HOST] => format!(
+            "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
+        ),
         [first, second] if first != second => format!(
             "record an event in {first} behind the first (`cudaEventRecord`), let {second} wait for it before the second (`cudaStreamWaitEvent`), or give both to one stream"
         ),
@@ -27,7 +56,7 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
             "add an edge between their nodes to the graph, or capture them in one stream".to_owned()
         }
     };
-    let host = match accesses.iter().any(Access::is_call) {
+    let host = match accesses.iter().any(Access::is_call) && !streams.contains(&log::HOST) {
         true => "; or let the host wait in between (`cudaStreamSynchronize`)",
         false => "",
     };
@@ -40,9 +69,7 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     Advice {
         rule: RULE,
         kind: kind(accesses),
-        message: format!(
-            "race between streams on global memory: {what} touch the same address in work that may run at the same time"
-        ),
+        message: what(accesses, &both),
         help: format!("{order}{host}{default}"),
     }
 }

@@ -1,9 +1,16 @@
 //! Values as people read them.
 
 use super::model::Value;
+use crate::log;
 
 /// Values below this are not taken for addresses.
 const ADDRESSES: u64 = 1 << 40;
+
+/// A value, if anything is known of it.
+pub(super) fn known(site: &log::Site, log::Value { old, new }: log::Value) -> Option<Value> {
+    let ty = site.ty.clone();
+    (old.is_some() || new.is_some()).then_some(Value { ty, old, new })
+}
 
 /// What an access has read, or written, or both: `42`, or `41 -> 42`. Empty when not known.
 pub(super) fn shown(value: &Value) -> String {

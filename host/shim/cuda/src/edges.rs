@@ -82,6 +82,7 @@ impl State {
                 }
                 Task::Work(work) => label.push_str(word(work)),
                 Task::Child(_) => label.push_str("GRAPH"),
+                Task::Conditional(_) => label.push_str("CONDITIONAL"),
             }
             let _ = writeln!(text, "  \"node_{node:x}\" [label=\"{label}\"];");
         }
@@ -89,7 +90,7 @@ impl State {
             let _ = writeln!(text, "  \"node_{from:x}\" -> \"node_{to:x}\";");
         }
         for &node in &self.graphs.get(graph)?.nodes {
-            if let Task::Child(child) = self.nodes.get(node)?.task {
+            for &child in self.nodes.get(node)?.task.inside() {
                 let _ = writeln!(text, "  subgraph \"cluster_{node:x}\" {{");
                 self.drawn(child, detail, text)?;
                 let _ = writeln!(text, "  }}");

@@ -16,7 +16,7 @@ use simt::{
 };
 
 use crate::image::is_ptx;
-use crate::{calls, refuse};
+use crate::{calls, order, refuse};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
@@ -171,9 +171,22 @@ impl Engine {
         Err(Box::new(error))
     }
 
-    /// What the checker knows of streams, if the process is checked.
+    /// What the checker knows of streams, if the process is checked; it is told of the calling thread.
     pub(crate) fn streams(&mut self) -> Option<&mut Streams> {
-        self.device.checker_mut().map(Checker::streams)
+        let streams = self.device.checker_mut().map(Checker::streams)?;
+        let own = order::thread();
+        order::new_threads()
+            .into_iter()
+            .for_each(|thread| streams.by(thread));
+        streams.by(own);
+        Some(streams)
+    }
+
+    /// Tells the checker that a thread of the host has ended.
+    pub(crate) fn thread_ended(&mut self, thread: u64) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.streams().thread_ended(thread);
+        }
     }
 
     /// Tells the checker what a call on the host has touched.
@@ -198,6 +211,20 @@ impl Engine {
     pub(crate) fn freed(&mut self, address: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.freed(address);
+        }
+    }
+
+    /// Tells the checker that the host has freed memory of a pool, which waits for nothing.
+    pub(crate) fn freed_on_host(&mut self, address: u64, bytes: u64) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.freed_on_host(address, bytes);
+        }
+    }
+
+    /// Tells the checker of memory that the program has given back, and that stays allocated.
+    pub(crate) fn given_back(&mut self, address: u64, bytes: u64) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.given_back(address, bytes);
         }
     }
 

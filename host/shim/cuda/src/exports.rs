@@ -53,6 +53,8 @@ driver::entry_points!(exports);
 /// the symbol says.
 fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
     calls::note(symbol);
+    // Known before it has to wait for anybody.
+    order::thread();
     let body = || match inject::failure(symbol) {
         Some(code) => Err(code),
         None => capture_mode::check(symbol).and_then(|()| body()),

@@ -3,7 +3,7 @@
 //! Departure: an executable graph is updated whenever the kinds of its nodes are the same; a real
 //! driver compares dependencies too, and some parameters cannot be changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_uint};
 
 use driver::sys::{
@@ -13,6 +13,7 @@ use driver::sys::{
 };
 
 use crate::Answer;
+use crate::conditional::Conditional;
 use crate::missing::{ignored, missing};
 use crate::node::{Task, kernel_node, with_attributes_of};
 use crate::node_params::work_of;
@@ -48,6 +49,71 @@ struct Step {
     enabled: bool,
     /// The steps that it waits for.
     after: Vec<usize>,
+    /// It is a conditional node, with the steps of each of its graphs.
+    choice: Option<Choice>,
+}
+
+/// What a conditional node does, and the steps of its graphs.
+#[derive(Clone, Debug)]
+struct Choice {
+    of: Conditional,
+    bodies: Vec<Vec<Step>>,
+}
+
+/// All steps, those inside conditional nodes included.
+fn all(steps: &[Step]) -> Vec<&Step> {
+    let choices = steps.iter().filter_map(|step| step.choice.as_ref());
+    let inside = choices.flat_map(|choice| &choice.bodies);
+    let inside = inside.flat_map(|body| all(body));
+    steps.iter().chain(inside).collect()
+}
+
+/// The step of a node.
+fn find(steps: &mut [Step], node: u64) -> Option<&mut Step> {
+    for step in steps {
+        if step.path.last() == Some(&node) {
+            return Some(step);
+        }
+        let bodies = step.choice.iter_mut().flat_map(|of| &mut of.bodies);
+        for body in bodies {
+            if let Some(found) = find(body, node) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// Runs steps behind some nodes of a graph; gives the nodes that end last. Disabled ones only order others.
+fn run_steps(
+    launching: &mut Launching,
+    steps: &[Step],
+    entry: &[usize],
+) -> Result<Vec<usize>, CUresult> {
+    let mut ends: Vec<Vec<usize>> = Vec::new();
+    for step in steps {
+        let before = step.after.iter().filter_map(|&step| ends.get(step));
+        let mut after: Vec<usize> = before.flatten().copied().collect();
+        if after.is_empty() {
+            after.extend(entry);
+        }
+        ends.push(match (&step.choice, step.enabled) {
+            (Some(choice), _) => choice.of.run(launching, &after, |launching, body, entry| {
+                run_steps(launching, &choice.bodies[body], entry)
+            })?,
+            (None, true) => vec![run(launching, &after, &step.work)?],
+            (None, false) => vec![run(launching, &after, &Work::Empty)?],
+        });
+    }
+    let waited: BTreeSet<usize> = steps.iter().flat_map(|step| step.after.clone()).collect();
+    let last = ends.into_iter().enumerate();
+    let last = last.filter(|(step, _)| !waited.contains(step));
+    let last: Vec<usize> = last.flat_map(|(_, ends)| ends).collect();
+    Ok(match last.is_empty() {
+        // An empty graph passes on what it waits for.
+        true => entry.to_vec(),
+        false => last,
+    })
 }
 
 impl Exec {
@@ -70,9 +136,19 @@ impl Exec {
     }
 
     fn step(&mut self, node: u64) -> Result<&mut Step, CUresult> {
-        let mut steps = self.steps.iter_mut();
-        let found = steps.find(|step| step.path.last() == Some(&node));
-        found.ok_or(CUresult::INVALID_VALUE)
+        find(&mut self.steps, node).ok_or(CUresult::INVALID_VALUE)
+    }
+
+    /// The values that its conditional nodes go by.
+    fn conditions(&self) -> Vec<u64> {
+        let choices = all(&self.steps).into_iter();
+        let choices = choices.filter_map(|step| step.choice.as_ref());
+        choices.map(|choice| choice.of.handle).collect()
+    }
+
+    /// Whether a conditional node of it goes by a value.
+    pub(crate) fn goes_by(&self, handle: u64) -> bool {
+        self.conditions().contains(&handle)
     }
 }
 
@@ -82,8 +158,8 @@ impl State {
         let found = self.graphs.get(graph)?;
         let mut held = found.objects.clone();
         for &node in &found.nodes {
-            if let Task::Child(child) = self.nodes.get(node)?.task {
-                for (object, count) in self.held_by(child)? {
+            for &inside in self.nodes.get(node)?.task.inside() {
+                for (object, count) in self.held_by(inside)? {
                     *held.entry(object).or_default() += count;
                 }
             }
@@ -122,6 +198,26 @@ impl State {
                         work: work.clone(),
                         enabled: true,
                         after: before,
+                        choice: None,
+                    });
+                    vec![steps.len() - 1]
+                }
+                Task::Conditional(of) => {
+                    let bodies = of.bodies.iter().map(|&body| {
+                        let body = self.steps_of(body, &path)?;
+                        match body.iter().all(|step| may_be_chosen(&step.work)) {
+                            true => Ok(body),
+                            false => Err(CUresult::INVALID_VALUE),
+                        }
+                    });
+                    let bodies = bodies.collect::<Result<_, _>>()?;
+                    let of = of.clone();
+                    steps.push(Step {
+                        path,
+                        work: Work::Empty,
+                        enabled: true,
+                        after: before,
+                        choice: Some(Choice { of, bodies }),
                     });
                     vec![steps.len() - 1]
                 }
@@ -137,6 +233,14 @@ impl State {
         all.dedup();
         Ok(all)
     }
+}
+
+/// Whether a graph of a conditional node may do this (CUDA Driver API, `CUDA_CONDITIONAL_NODE_PARAMS`).
+fn may_be_chosen(work: &Work) -> bool {
+    matches!(
+        work,
+        Work::Launch(..) | Work::Copy(_) | Work::Fill(_) | Work::Empty
+    )
 }
 
 fn instantiate(out: Ptr<CUgraphExec>, graph: Ptr<CUgraph_st>, flags: u64) -> Answer {
@@ -224,12 +328,16 @@ fn update(exec: u64, graph: u64) -> Result<c_int, CUresult> {
             let kinds = steps.iter().map(|step| std::mem::discriminant(&step.work));
             kinds.collect()
         };
-        if kinds(&new) != kinds(steps) {
+        let choices = |steps: &[Step]| -> Vec<bool> {
+            steps.iter().map(|step| step.choice.is_some()).collect()
+        };
+        if kinds(&new) != kinds(steps) || choices(&new) != choices(steps) {
             return Ok(3);
         }
         // A step keeps its node: that of the graph that the executable one was made from.
         for (step, new) in steps.iter_mut().zip(new) {
             step.work = new.work;
+            step.choice = new.choice;
         }
         Ok(0)
     })
@@ -386,11 +494,16 @@ pub(crate) fn cuGraphNodeGetEnabled(
 }
 
 pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
-    let (stream, exec) = (stream.address(), exec.address());
+    let (stream, handle) = (stream.address(), exec.address());
     let exec = with_context(|state, _| {
-        let exec = state.execs.get(exec)?.clone();
+        let exec = state.execs.get(handle)?.clone();
         match state.capture_of(stream)? {
             Some(capture) => {
+                if exec.steps.iter().any(|step| step.choice.is_some()) {
+                    return Err(missing(
+                        "graphs with conditional nodes that are launched into a stream being captured",
+                    ));
+                }
                 for work in exec.work() {
                     state.captured(stream, capture, work.clone())?;
                 }
@@ -403,6 +516,7 @@ pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
                         let _ = state.drop_graph_memory(*address);
                     }
                 }
+                state.begin_conditions(&exec.conditions())?;
                 Ok(Some(exec))
             }
         }
@@ -410,16 +524,13 @@ pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
     let Some(exec) = exec else {
         return Ok(());
     };
+    // One launch of an executable graph waits for the one before it, whatever their streams (CUDA Driver API,
+    // `cuGraphLaunch`).
+    with_context(|state, context| state.stream_waits(context, stream, handle))?;
     let mut launching = Launching::begin(stream, exec.is_apart())?;
-    let result = exec.steps.iter().try_for_each(|step| {
-        let work = if step.enabled {
-            &step.work
-        } else {
-            &Work::Empty
-        };
-        run(&mut launching, &step.after, work)
-    });
+    let result = run_steps(&mut launching, &exec.steps, &[]).map(drop);
     launching.end()?;
+    with_context(|state, context| state.mark(context, handle, stream))?;
     result
 }
 
@@ -434,7 +545,9 @@ pub(crate) fn cuGraphUpload(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>)
 pub(crate) fn cuGraphExecDestroy(exec: Ptr<CUgraphExec_st>) -> Answer {
     with(|state| {
         let gone = state.execs.remove(exec.address())?;
+        state.event_gone(exec.address());
         state.collect_graph_memory();
+        state.collect_conditions();
         state.let_go(&gone.objects)
     })?;
     settle()

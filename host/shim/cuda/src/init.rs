@@ -1,5 +1,6 @@
 //! Initialisation, errors in words, and the tables we do not have.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use driver::sys::{CUDA_VERSION, CUresult, CUuuid};
@@ -57,6 +58,7 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         graphs: Table::new(13, CUresult::INVALID_VALUE),
         nodes: Table::new(15, CUresult::INVALID_VALUE),
         execs: Table::new(14, CUresult::INVALID_VALUE),
+        conditions: BTreeMap::new(),
         objects: Table::new(18, CUresult::INVALID_VALUE),
         dropped: Vec::new(),
     })

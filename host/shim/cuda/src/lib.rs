@@ -27,6 +27,7 @@
 mod array;
 mod calls;
 mod capture_mode;
+mod conditional;
 mod context;
 mod copy;
 mod device;
@@ -72,6 +73,7 @@ use driver::pointer::{self, Answer};
 mod api {
     pub(crate) use crate::array::*;
     pub(crate) use crate::capture_mode::cuThreadExchangeStreamCaptureMode;
+    pub(crate) use crate::conditional::cuGraphConditionalHandleCreate;
     pub(crate) use crate::context::*;
     pub(crate) use crate::copy::*;
     pub(crate) use crate::device::*;

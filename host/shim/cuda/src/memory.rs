@@ -130,6 +130,9 @@ impl State {
             .memory
             .remove(&address)
             .ok_or(CUresult::INVALID_VALUE)?;
+        if let Some(pool) = gone.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
+            pool.used = pool.used.saturating_sub(gone.bytes);
+        }
         self.engine.freed(address);
         let memory = self.engine.memory_mut();
         let freed = match gone.kind {
@@ -223,9 +226,20 @@ pub(crate) fn cuMemFree(dptr: CUdeviceptr) -> Answer {
     with_context(|state, _| match dptr {
         0 => Ok(()),
         _ => {
+            let of_pool = state.memory.get(&dptr).filter(|of| of.pool.is_some());
+            let waits = match of_pool.map(|of| of.bytes) {
+                // The runtime API's text on `cudaFree`: the program sees to it that nobody accesses it any more.
+                Some(bytes) => {
+                    state.engine.freed_on_host(dptr, bytes);
+                    false
+                }
+                None => true,
+            };
             state.release_if(dptr, &[Kind::Device, Kind::Managed])?;
             // Not promised, but what drivers do, and programs rely on.
-            state.host_waits_for_all();
+            if waits {
+                state.host_waits_for_all();
+            }
             Ok(())
         }
     })

@@ -11,6 +11,7 @@ use driver::sys::{
 use simt::Launch;
 
 use crate::Answer;
+use crate::conditional::{Conditional, add_conditional};
 use crate::graph::{Graph, listed};
 use crate::launch::{Shape, prepare};
 use crate::node_params::{add_alloc, set_work, work_of};
@@ -43,13 +44,25 @@ pub(crate) enum Task {
     Work(Work),
     /// The nodes of a graph that belongs to this one.
     Child(u64),
+    /// Those of one of several such graphs, or of none.
+    Conditional(Conditional),
 }
 
 impl Task {
+    /// The graphs that belong to it.
+    pub(crate) fn inside(&self) -> &[u64] {
+        match self {
+            Task::Work(_) => &[],
+            Task::Child(child) => std::slice::from_ref(child),
+            Task::Conditional(of) => &of.bodies,
+        }
+    }
+
     /// The number of its kind in `cuda.h`.
     pub(crate) fn kind(&self) -> c_int {
         match self {
             Task::Child(_) => CUgraphNodeParams::GRAPH,
+            Task::Conditional(_) => CUgraphNodeParams::CONDITIONAL,
             Task::Work(Work::Launch(..)) => CUgraphNodeParams::KERNEL,
             Task::Work(Work::Copy(_)) => CUgraphNodeParams::COPY,
             Task::Work(Work::Fill(_)) => CUgraphNodeParams::FILL,
@@ -99,7 +112,13 @@ impl State {
         for &original in &nodes {
             let task = match self.nodes.get(original)?.task.clone() {
                 Task::Child(child) => Task::Child(self.clone_graph(child, true)?),
-                work => work,
+                Task::Conditional(of) => {
+                    let bodies = of.bodies.iter();
+                    let bodies = bodies.map(|&body| self.clone_graph(body, true));
+                    let bodies = bodies.collect::<Result<_, _>>()?;
+                    Task::Conditional(Conditional { bodies, ..of })
+                }
+                work @ Task::Work(_) => work,
             };
             let old = self.nodes.get(original)?;
             let (given, attributes) = (old.given.clone(), old.attributes.clone());
@@ -123,11 +142,12 @@ impl State {
         let gone = self.graphs.remove(graph)?;
         self.let_go(&gone.objects)?;
         for node in gone.nodes {
-            if let Task::Child(child) = self.nodes.remove(node)?.task {
-                self.destroy_graph(child)?;
+            for &inside in self.nodes.remove(node)?.task.inside() {
+                self.destroy_graph(inside)?;
             }
         }
         self.collect_graph_memory();
+        self.collect_conditions();
         Ok(())
     }
 
@@ -137,10 +157,10 @@ impl State {
             return Ok(true);
         }
         for &node in &self.graphs.get(graph)?.nodes {
-            if let Task::Child(child) = self.nodes.get(node)?.task
-                && self.contains(child, inner)?
-            {
-                return Ok(true);
+            for &inside in self.nodes.get(node)?.task.inside() {
+                if self.contains(inside, inner)? {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -216,6 +236,11 @@ pub(crate) fn cuGraphAddNode_v1(
         params.set(given.with_alloc(alloc))?;
         return set(out, node);
     }
+    if given.kind == CUgraphNodeParams::CONDITIONAL {
+        let node = add_conditional(graph.address(), &mut given, before)?;
+        params.set(given)?;
+        return set(out, node);
+    }
     let work = work_of(&given)?;
     let copy = given.copy().map(Box::new);
     let node = with(|state| {
@@ -240,7 +265,7 @@ fn add_child(graph: u64, child: u64, before: Vec<u64>) -> Result<u64, CUresult> 
 fn child_of(state: &State, node: u64) -> Result<u64, CUresult> {
     match state.nodes.get(node)?.task {
         Task::Child(graph) => Ok(graph),
-        Task::Work(_) => Err(CUresult::INVALID_VALUE),
+        Task::Work(_) | Task::Conditional(_) => Err(CUresult::INVALID_VALUE),
     }
 }
 
@@ -295,10 +320,10 @@ pub(crate) fn cuGraphDestroyNode(node: Ptr<CUgraphNode_st>) -> Answer {
             let other = state.nodes.get_mut(other)?;
             other.dependencies.retain(|&on| on != node.address());
         }
-        match gone.task {
-            Task::Child(child) => state.destroy_graph(child)?,
-            Task::Work(_) => state.collect_graph_memory(),
+        for &inside in gone.task.inside() {
+            state.destroy_graph(inside)?;
         }
+        state.collect_graph_memory();
         Ok(())
     })?;
     settle()

@@ -45,7 +45,6 @@ pub(crate) fn work_of(params: &CUgraphNodeParams) -> Result<Work, CUresult> {
         P::WAIT => event(first).map(Work::Wait),
         P::RECORD => event(first).map(Work::Record),
         P::FREE => free_node(first),
-        P::CONDITIONAL => Err(missing("conditional nodes of graphs")),
         P::SIGNAL_SEMAPHORE | P::WAIT_SEMAPHORE => Err(missing("external semaphores")),
         P::BATCH => Err(missing("nodes with batched memory operations")),
         _ => Err(CUresult::INVALID_VALUE),
@@ -120,7 +119,11 @@ impl State {
     /// Takes memory of a graph from the program.
     pub(crate) fn drop_graph_memory(&mut self, address: u64) -> Answer {
         match std::mem::replace(self.graph_memory(address)?, false) {
-            true => Ok(()),
+            true => {
+                let bytes = self.memory.get(&address).map_or(0, |of| of.bytes);
+                self.engine.given_back(address, bytes);
+                Ok(())
+            }
             false => Err(CUresult::INVALID_VALUE),
         }
     }
@@ -166,7 +169,7 @@ fn look<T>(
 ) -> Result<T, CUresult> {
     with(|state| match &state.nodes.get(node.address())?.task {
         Task::Work(work) => pick(work).ok_or(CUresult::INVALID_VALUE),
-        Task::Child(_) => Err(CUresult::INVALID_VALUE),
+        Task::Child(_) | Task::Conditional(_) => Err(CUresult::INVALID_VALUE),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
 use runtime::log;
@@ -15,6 +16,9 @@ use crate::state::{State, with, with_context};
 use crate::stream::PER_THREAD;
 use crate::work::Work;
 
+/// Threads that have called so far.
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
 /// Numbers of per-thread streams have this bit, which no handle has.
 const THREAD: u64 = 1 << 63;
 
@@ -23,6 +27,29 @@ thread_local! {
     static NUMBER: Cell<u64> = const { Cell::new(0) };
     /// Stream 0 is the thread's own default stream.
     static OWN_DEFAULT: Cell<bool> = const { Cell::new(false) };
+    /// Tells of the end of a thread that has got a number.
+    static ENDS: Ends = const { Ends };
+}
+
+/// A thread that ends.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // Whatever else it calls while it ends is another thread's.
+        let number = NUMBER.take();
+        // SAFETY: the call has no conditions.
+        let first = unsafe { libc::gettid() };
+        // With the first thread the process ends, and there is nobody to be told.
+        if u32::try_from(first) == Ok(std::process::id()) {
+            return;
+        }
+        // A child made by `fork` has no state.
+        let _ = with(|state| {
+            state.engine.thread_ended(number);
+            Ok(())
+        });
+    }
 }
 
 /// Does something with stream 0 being the legacy default stream or, `per_thread`, the thread's own.
@@ -33,12 +60,25 @@ pub(crate) fn with_default_stream<T>(per_thread: bool, body: impl FnOnce() -> T)
     done
 }
 
+/// Threads that have called and that the checker does not know yet: it may be busy with the call of another one, whose end
+/// they need not have waited for.
+static NEW: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// The threads that have called since this was last asked, in that order.
+pub(crate) fn new_threads() -> Vec<u64> {
+    std::mem::take(&mut *NEW.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// The calling thread's number, from 1.
 pub(crate) fn thread() -> u64 {
-    static THREADS: AtomicU64 = AtomicU64::new(0);
     NUMBER.with(|number| {
         if number.get() == 0 {
+            let mut new = NEW.lock().unwrap_or_else(PoisonError::into_inner);
             number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+            new.push(number.get());
+            drop(new);
+            // Not while it ends.
+            let _ = ENDS.try_with(|_| ());
         }
         number.get()
     })
@@ -176,6 +216,7 @@ pub(crate) struct Launching {
     fork: Option<Fork>,
     name: String,
     may_overlap: bool,
+    nodes: usize,
 }
 
 impl Launching {
@@ -195,17 +236,21 @@ impl Launching {
                 fork,
                 name,
                 may_overlap,
+                nodes: 0,
             })
         })
     }
 
-    /// The place of the next node, behind some of those before it.
-    pub(crate) fn node(&mut self, after: &[usize]) -> Result<Option<At>, CUresult> {
+    /// The next node, behind some of those before it: its number, and its place.
+    pub(crate) fn node(&mut self, after: &[usize]) -> Result<(usize, Option<At>), CUresult> {
+        let number = self.nodes;
+        self.nodes += 1;
         let Some(fork) = &mut self.fork else {
-            return Ok(None);
+            return Ok((number, None));
         };
         let turn = with(|state| Ok(state.engine.streams().map(|s| s.order().node(fork, after))))?;
-        Ok(turn.map(|turn| At::of_node(turn, &self.name, self.may_overlap)))
+        let at = turn.map(|turn| At::of_node(turn, &self.name, self.may_overlap));
+        Ok((number, at))
     }
 
     /// The last node records an event.

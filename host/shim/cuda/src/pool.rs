@@ -8,6 +8,8 @@ use driver::sys::{
     CUmemPoolProps, CUmemoryPool, CUresult, CUstream_st,
 };
 
+use runtime::streams::Call;
+
 use crate::Answer;
 use crate::device::check;
 use crate::memory::Kind;
@@ -22,7 +24,7 @@ use crate::work::Work;
 pub(crate) struct Pool {
     /// Values of the attributes a program can set, 1 to 4.
     settings: [u64; 5],
-    used: u64,
+    pub(crate) used: u64,
     high: u64,
 }
 
@@ -162,7 +164,9 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
             state.captured(stream, capture, Work::Alloc(address))?;
             return Ok(address);
         }
+        let at = state.place(context, stream, &Work::Empty)?;
         let address = state.allocate(context, Kind::Device, bytes, 0)?;
+        state.took(at, address, Call::Alloc);
         if let Some(allocation) = state.memory.get_mut(&address) {
             allocation.pool = Some(pool);
         }
@@ -175,7 +179,7 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
 }
 
 pub(crate) fn cuMemFreeAsync(dptr: CUdeviceptr, stream: Ptr<CUstream_st>) -> Answer {
-    with_context(|state, _| {
+    with_context(|state, context| {
         let allocation = state.memory.get(&dptr).ok_or(CUresult::INVALID_VALUE)?;
         let of_graph = allocation.graph.is_some();
         match state.capture_of(stream.address())? {
@@ -183,19 +187,17 @@ pub(crate) fn cuMemFreeAsync(dptr: CUdeviceptr, stream: Ptr<CUstream_st>) -> Ans
                 return state.captured(stream.address(), capture, Work::Free(dptr));
             }
             Some(_) => return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED),
-            None if of_graph => {
-                state.drop_graph_memory(dptr)?;
-                state.collect_graph_memory();
-                return Ok(());
-            }
             None => {}
         }
-        let (kind, bytes, pool) = (allocation.kind, allocation.bytes, allocation.pool);
-        if kind != Kind::Device {
+        if allocation.kind != Kind::Device {
             return Err(CUresult::INVALID_VALUE);
         }
-        if let Some(pool) = pool.and_then(|pool| state.pools.get_mut(pool).ok()) {
-            pool.used = pool.used.saturating_sub(bytes);
+        let at = state.place(context, stream.address(), &Work::Empty)?;
+        state.took(at, dptr, Call::Free);
+        if of_graph {
+            state.drop_graph_memory(dptr)?;
+            state.collect_graph_memory();
+            return Ok(());
         }
         state.release(dptr)
     })

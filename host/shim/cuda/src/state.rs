@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use driver::sys::CUresult;
 
 use crate::array::Array;
+use crate::conditional::Condition;
 use crate::context::Context;
 use crate::device::Visible;
 use crate::engine::Engine;
@@ -67,6 +68,8 @@ pub(crate) struct State {
     pub(crate) graphs: Table<Graph>,
     pub(crate) nodes: Table<Node>,
     pub(crate) execs: Table<Exec>,
+    /// Values that conditional nodes go by, by the address of their word.
+    pub(crate) conditions: BTreeMap<u64, Condition>,
     /// What graphs keep alive, and the destructors of what they no longer do.
     pub(crate) objects: Table<UserObject>,
     pub(crate) dropped: Vec<Call>,
@@ -135,7 +138,11 @@ pub(crate) fn with_context<T>(
         let current = current().ok_or(CUresult::INVALID_CONTEXT)?;
         match state.contexts.get(current)?.fault {
             Some(fault) => Err(fault),
-            None => f(state, current),
+            None => {
+                // The checker gets to know the thread as early as may be.
+                let _ = state.engine.streams();
+                f(state, current)
+            }
         }
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use driver::sys::{CUresult, CUstream};
-use runtime::streams::At;
+use runtime::streams::{self, At};
 use simt::{Launch, LaunchError};
 
 use crate::Answer;
@@ -93,20 +93,25 @@ pub(crate) fn submit_and_wait(copy: Copy) -> Answer {
 }
 
 /// Does the work of a graph's next node, which comes after some of those before it. Host functions run
-/// unlocked: they may call the driver.
-pub(crate) fn run(launching: &mut Launching, after: &[usize], work: &Work) -> Answer {
-    let at = launching.node(after)?;
+/// unlocked: they may call the driver. Gives the number of the node.
+pub(crate) fn run(
+    launching: &mut Launching,
+    after: &[usize],
+    work: &Work,
+) -> Result<usize, CUresult> {
+    let (number, at) = launching.node(after)?;
     match work {
         Work::Host(call) => {
             launching.calls()?;
             call.run();
-            return Ok(());
+            return Ok(number);
         }
         Work::Record(event) => launching.records(*event)?,
         Work::Wait(event) => launching.waits(*event)?,
         _ => {}
     }
-    with_context(|state, context| state.perform(context, at, work))
+    with_context(|state, context| state.perform(context, at, work))?;
+    Ok(number)
 }
 
 impl State {
@@ -128,9 +133,23 @@ impl State {
                 self.events.get_mut(*event)?.recorded = Some(Instant::now());
                 Ok(())
             }
-            Work::Alloc(address) => self.hold_graph_memory(*address),
-            Work::Free(address) => self.drop_graph_memory(*address),
+            Work::Alloc(address) => {
+                self.hold_graph_memory(*address)?;
+                self.took(at, *address, streams::Call::Alloc);
+                Ok(())
+            }
+            Work::Free(address) => {
+                self.took(at, *address, streams::Call::Free);
+                self.drop_graph_memory(*address)
+            }
             Work::Host(_) | Work::Wait(_) | Work::Empty => Ok(()),
+        }
+    }
+
+    /// Tells the checker of an allocation that begins or ends at a place among all work.
+    pub(crate) fn took(&mut self, at: Option<At>, address: u64, call: streams::Call) {
+        if let Some(allocation) = self.memory.get(&address) {
+            self.engine.called(at, [(address, allocation.bytes, call)]);
         }
     }
 

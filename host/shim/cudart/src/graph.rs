@@ -8,10 +8,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 use driver::sys::{
-    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
+    Api, CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUevent, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
-    CUgraphNodeParams, CUlaunchAttributeID, CUstreamAttrValue,
+    CUcontext, CUevent, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphExecUpdateResultInfo,
+    CUgraphNode, CUgraphNodeParams, CUlaunchAttributeID, CUstreamAttrValue,
 };
 
 use crate::context::{context, driver, is_cuda_12};
@@ -53,9 +53,22 @@ unsafe fn of_any(given: *const NodeParams) -> Result<NodeParams, Error> {
                 let copy = volume(context()?, copy.as_ref())?;
                 Ok(given.with_copy(copy))
             }
+            CUgraphNodeParams::CONDITIONAL => {
+                let mut given = *given;
+                given.value[3] = current(context()?)?.expose_provenance() as u64;
+                Ok(given)
+            }
             _ => Ok(*given),
         }
     }
+}
+
+/// The current context.
+fn current(api: &Api) -> Result<CUcontext, Error> {
+    let mut context = null_mut();
+    // SAFETY: there is room for the result.
+    check(unsafe { api.cuCtxGetCurrent(&mut context) })?;
+    Ok(context)
 }
 
 unsafe fn add_any(
@@ -76,6 +89,9 @@ unsafe fn add_any(
         }
         if let Some(alloc) = given.alloc() {
             *params = (*params).with_alloc(alloc);
+        }
+        if given.kind == CUgraphNodeParams::CONDITIONAL {
+            (*params).value[2] = given.value[2];
         }
         Ok(())
     }
@@ -110,6 +126,14 @@ unsafe fn set_copy_in(
 }
 
 entry! {
+    fn cudaGraphConditionalHandleCreate(
+        handle: *mut u64, graph: CUgraph, default_launch_value: c_uint, flags: c_uint
+    ) {
+        let api = context()?;
+        let of = current(api)?;
+        check(api.cuGraphConditionalHandleCreate(handle, graph, of, default_launch_value, flags))
+    }
+
     fn cudaGraphAddKernelNode(
         node: *mut CUgraphNode, graph: CUgraph, before: *const CUgraphNode, count: usize,
         params: *const KernelNodeParams

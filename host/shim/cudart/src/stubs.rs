@@ -50,7 +50,7 @@ stubs! {
     cudaGLUnmapBufferObjectAsync cudaGLUnregisterBufferObject cudaGetExportTable
     cudaGetMipmappedArrayLevel cudaGetTextureObjectResourceViewDesc
     cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
-    cudaGraphConditionalHandleCreate cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresSignalNodeSetParams
     cudaGraphExecExternalSemaphoresWaitNodeSetParams cudaGraphExternalSemaphoresSignalNodeGetParams
     cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams

@@ -134,6 +134,11 @@ impl<O: Observer> Caller<'_, '_, O> {
                     .flatten();
                 return Ok(last.unwrap_or(0).into());
             }
+            // The handle is the address of the value.
+            DeviceCall::SetConditional => {
+                let value = self.argument(1);
+                self.give(0, value, 4)?;
+            }
             DeviceCall::Device => self.give(0, 0, 4)?,
             DeviceCall::DeviceCount => self.give(0, 1, 4)?,
             DeviceCall::Attribute => self.attribute()?,
