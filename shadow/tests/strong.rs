@@ -29,7 +29,7 @@ impl Run {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, kind);
         let of = Use {
-            waits,
+            signal: waits,
             known: false,
         };
         let both = (&self.engine, &self.luck);

@@ -46,8 +46,8 @@ pub(crate) struct Meaning {
     pub(crate) waited: Waited,
     /// The part of a barrier of the grid that it is.
     pub(crate) grid: Option<grid::Part>,
-    /// What it reads decides the exit of a loop around it.
-    pub(crate) waits: bool,
+    /// It accesses what threads communicate through.
+    pub(crate) signal: bool,
 }
 
 impl Instructions {
@@ -60,7 +60,7 @@ impl Instructions {
                 continue;
             };
             let grid_barriers = grid::Barriers::of(body);
-            let waits = ptx::waits(module, function);
+            let signals = ptx::signals(module, function);
             for (statement, instruction) in body.instructions() {
                 let memory = isa::memory(instruction);
                 let sync = isa::sync(instruction);
@@ -116,7 +116,7 @@ impl Instructions {
                     expects: instruction.has("expect_tx"),
                     waited: waited(instruction),
                     grid: grid_barriers.part(statement),
-                    waits: waits.contains(&statement),
+                    signal: signals.contains(&statement),
                 };
                 all.by_offset
                     .insert(loaded(instruction.span.start), meaning);

@@ -214,6 +214,22 @@ pub struct Launch {
     /// The kernel that has launched it, if not the host has.
     #[serde(default)]
     pub launched_by: Option<Launcher>,
+    /// What nobody has judged that is no data race.
+    #[serde(default)]
+    pub unjudged: Unjudged,
+}
+
+/// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unjudged {
+    /// All was, or there was nothing to judge.
+    #[default]
+    Nothing,
+    /// What happens under locks: a journal does not tell the values that are swapped.
+    Locks,
+    /// Everything: the cells know nothing of it.
+    Everything,
 }
 
 /// A kernel that launches others.

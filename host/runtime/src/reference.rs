@@ -289,7 +289,7 @@ impl Observer for Reference {
         if let Some(strong) = &mut self.strong {
             let of = Use {
                 // A word that is swapped may be a lock.
-                waits: meaning.waits || meaning.swaps && !self.knows_swaps,
+                signal: meaning.signal || meaning.swaps && !self.knows_swaps,
                 known: meaning.grid.is_some(),
             };
             strong.access((engine, luck), (warp(who), who.lanes), &written, of, place);
@@ -366,10 +366,12 @@ impl Observer for Reference {
     }
 
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        let shape = self.shape;
+        self.luck.made(|of| sides::value(&shape, of, read));
         let Some(Open { race, .. }) = self.open.first() else {
             return;
         };
-        let (shape, cta) = (self.shape, race.later.thread.cta);
+        let cta = race.later.thread.cta;
         let read = |place| {
             let (space, address) = sides::address(&shape, cta, place)?;
             read(space, address)

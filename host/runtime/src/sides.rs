@@ -1,7 +1,7 @@
 //! What the two sides of a race have read and written, in the element that they share.
 
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Order, Place, Race, Rule, Shape, Side};
+use shadow::hb::{Access, Kind, LANES, Order, Place, Race, Rule, Shape, Side, Written};
 use simt::SHARED_STEP;
 
 use crate::instructions::Instructions;
@@ -210,6 +210,22 @@ pub(crate) fn address(shape: &Shape, cta: u64, place: Place) -> Option<(Space, u
             let address = u64::from(window) * SHARED_STEP + u64::from(offset);
             Some((Space::Shared, address))
         }
+    }
+}
+
+/// What a scalar holds; `read` gives the aligned word at an address as the CTA that has written it sees it.
+pub(crate) fn value(
+    shape: &Shape,
+    of: &Written,
+    read: &dyn Fn(Space, u64) -> Option<u32>,
+) -> Option<u64> {
+    let (space, address) = address(shape, of.cta, of.place)?;
+    let word = |at: u64| read(space, at).map(u64::from);
+    let low = word(address / 4 * 4)? >> (address % 4 * 8);
+    match of.bytes {
+        8 => Some(low | word(address + 4)? << 32),
+        bytes @ 1..=4 => Some(low & ((1 << (bytes * 8)) - 1)),
+        _ => None,
     }
 }
 

@@ -59,10 +59,12 @@ mod module;
 mod parse;
 pub mod print;
 pub mod scope;
+mod signals;
 mod types;
 mod waits;
 
 pub use module::{Frame, ParamLayout, param_layout};
 pub use parse::parse;
+pub use signals::signals;
 pub use types::Class;
 pub use waits::waits;

@@ -17,9 +17,14 @@ use crate::scope::Register;
 /// exit of a loop around them. Swaps (`atom.cas`, `atom.exch`) are left out: trying to take a lock is
 /// no wait for a signal.
 pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
-    let (Some(body), Some(cfg)) = (function.body.as_ref(), Cfg::of(module, function)) else {
-        return BTreeSet::new();
-    };
+    match (function.body.as_ref(), Cfg::of(module, function)) {
+        (Some(body), Some(cfg)) => find(body, &cfg, &Dataflow::new(body)),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// The same, of a body.
+pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> BTreeSet<usize> {
     let candidates: Vec<usize> = body
         .instructions()
         .filter(|(_, instruction)| reads(instruction))
@@ -29,11 +34,10 @@ pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
     if candidates.is_empty() {
         return found;
     }
-    let flow = Dataflow::new(body);
-    for inside in loops(&cfg) {
+    for inside in loops(cfg) {
         let here = |&&at: &&usize| inside.contains(&cfg.block_of(at));
         if candidates.iter().any(|at| here(&at)) {
-            let decided = deciders(body, &cfg, &flow, &inside);
+            let decided = deciders(body, cfg, flow, &inside);
             found.extend(
                 candidates
                     .iter()

@@ -60,6 +60,10 @@ pub struct KernelInfo {
     pub granule_log2: u32,
     /// Likewise of shared memory; none when nothing there is checked.
     pub shared_granule_log2: Option<u32>,
+    /// It makes strong accesses that are no atomics.
+    pub stores_strongly: bool,
+    /// It swaps values, as locks do.
+    pub swaps: bool,
     /// It executes barriers of the whole CTA.
     pub barriers: bool,
     /// It executes barriers of the whole warp.
@@ -415,6 +419,8 @@ fn kernel(
             info.checked += facts.checkable;
         }
         info.skipped.private += facts.private;
+        info.stores_strongly |= facts.stores_strongly;
+        info.swaps |= facts.swaps;
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;
         info.grid_barriers |= facts.grid_barriers;

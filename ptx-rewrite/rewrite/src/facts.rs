@@ -44,6 +44,10 @@ pub(crate) struct Facts {
     pub special: Special,
     /// It makes strong accesses that can be checked.
     pub strong: bool,
+    /// Some of them are no atomics.
+    pub stores_strongly: bool,
+    /// It swaps values, as locks do: `atom.cas` or `atom.exch`.
+    pub swaps: bool,
     /// What may order threads unseen by the epochs.
     pub releases: Vec<String>,
     /// Operations that the fence rule counts, where the function is rewritten.
@@ -190,6 +194,10 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.generic += u32::from(place == Place::Generic);
                 facts.strong |= op.is_strong();
+                let plain = matches!(op.kind, MemoryKind::Load | MemoryKind::Store);
+                facts.stores_strongly |= op.is_strong() && plain;
+                let swap = matches!(op.op, Some(AtomicOp::Cas | AtomicOp::Exch));
+                facts.swaps |= swap && op.kind == MemoryKind::Rmw;
                 if place.may_be_global() {
                     facts.checkable += 1;
                     facts.special.add(&op);

@@ -8,6 +8,8 @@
 //! 2. Fences are remembered, and not required: what is missing is for a report to say.
 //! 3. A word that another atomic changes while it is free, as tickets and counters are, is none.
 //! 4. A thread that passes a barrier while it holds a word lets others in: the word is none.
+//! 5. Exchanges that take a word for different values would change it while it is held, if they failed:
+//!    it is the end of a queue, and no lock.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,6 +40,11 @@ pub struct Swap {
 }
 
 impl Swap {
+    /// It is an exchange, for something else than an earlier one.
+    fn is_other_exchange(self, earlier: Option<u64>) -> bool {
+        self.compare.is_none() && earlier.is_some_and(|value| value != self.new)
+    }
+
     fn after(self) -> u64 {
         match self.compare {
             Some(value) if value != self.old => self.old,
@@ -81,8 +88,17 @@ struct Word {
     /// Its value when nobody holds it.
     free: u64,
     state: State,
-    /// It has been given back once.
-    lock: bool,
+    /// How often it has been given back.
+    given: u32,
+    /// What the first exchange that took it has written. One that writes something else would change
+    /// the word while it is held: queues of waiting threads have such words, and locks do not.
+    exchanged: Option<u64>,
+}
+
+impl Word {
+    fn is_lock(&self) -> bool {
+        self.given > 0
+    }
 }
 
 /// The locks of a launch.
@@ -117,7 +133,7 @@ impl Locks {
     /// True for words that have been taken and released, and nothing else.
     pub(crate) fn is_lock(&self, place: Place) -> bool {
         let word = self.index.get(&place).map(|&at| self.words[at as usize]);
-        word.is_some_and(|word| word.lock && word.state != State::Other)
+        word.is_some_and(|word| word.is_lock() && word.state != State::Other)
     }
 
     /// True for words that have been swapped.
@@ -138,7 +154,8 @@ impl Locks {
                 self.words.push(Word {
                     free: swap.old,
                     state: State::Held(me),
-                    lock: false,
+                    given: 0,
+                    exchanged: swap.compare.is_none().then_some(swap.new),
                 });
                 self.take(by, at);
             }
@@ -148,8 +165,13 @@ impl Locks {
         let tries = swap.compare.is_none_or(|value| value == word.free) && swap.new != word.free;
         match word.state {
             State::Free if swap.old != word.free => self.spoil(at),
+            State::Free if changes && swap.is_other_exchange(word.exchanged) => self.spoil(at),
             State::Free if changes => {
-                self.words[at as usize].state = State::Held(me);
+                let word = &mut self.words[at as usize];
+                word.state = State::Held(me);
+                if swap.compare.is_none() {
+                    word.exchanged = Some(swap.new);
+                }
                 self.take(by, at);
                 return Step::Tried;
             }
@@ -160,7 +182,7 @@ impl Locks {
                 self.spoil(at);
             }
             State::Held(_) if changes => self.spoil(at),
-            State::Held(_) if tries && word.lock => return Step::Tried,
+            State::Held(_) if tries && word.is_lock() => return Step::Tried,
             State::Free | State::Held(_) | State::Other => {}
         }
         Step::None
@@ -174,11 +196,23 @@ impl Locks {
         match self.words[at as usize].state {
             State::Held(owner) if owner == by.thread => return self.give_back(by, at),
             State::Held(_) => self.spoil(at),
-            // A value that is not the free one shows with the next swap.
             State::Free if rmw => self.spoil(at),
             State::Free | State::Other => {}
         }
         Step::None
+    }
+
+    /// What a word holds behind a write that was no swap, and is said to have `released` it. With
+    /// another value than the one it was free with, it is no lock.
+    pub(crate) fn holds_now(&mut self, place: Place, value: u64, released: bool) {
+        let Some(&at) = self.index.get(&place) else {
+            return;
+        };
+        let word = &mut self.words[at as usize];
+        if word.state == State::Free && value != word.free {
+            word.given = word.given.saturating_sub(released.into());
+            self.spoil(at);
+        }
     }
 
     fn take(&mut self, by: &Writing, word: u32) {
@@ -209,7 +243,7 @@ impl Locks {
     fn give_back(&mut self, by: &Writing, at: u32) -> Step {
         let word = &mut self.words[at as usize];
         word.state = State::Free;
-        word.lock = true;
+        word.given += 1;
         if let Some(mut hold) = self.drop_hold(by.thread, at) {
             hold.held.released = Some(by.site);
             if by.releases {
@@ -244,7 +278,7 @@ impl Locks {
     /// A word is no lock.
     fn spoil(&mut self, at: u32) {
         let word = &mut self.words[at as usize];
-        self.spoiled |= word.lock;
+        self.spoiled |= word.is_lock();
         let before = core::mem::replace(&mut word.state, State::Other);
         if let State::Held(owner) = before {
             self.drop_hold(owner, at);
@@ -346,7 +380,7 @@ impl Locks {
                     };
                 })
                 .or_insert(new);
-            let most = match self.words[hold.word as usize].lock {
+            let most = match self.words[hold.word as usize].is_lock() {
                 true => MOST_TOUCHED,
                 false => MOST_CLAIMED,
             };
@@ -399,193 +433,4 @@ impl Locks {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOCK: Place = Place::Global(64);
-
-    fn thread(cta: u64) -> Thread {
-        Thread {
-            cta,
-            warp: 0,
-            lane: 0,
-        }
-    }
-
-    fn writing(cta: u64, site: u32) -> Writing {
-        Writing {
-            thread: thread(cta),
-            place: LOCK,
-            site,
-            scope: Scope::Gpu,
-            acquires: false,
-            releases: false,
-        }
-    }
-
-    fn touch(cta: u64, memory: u64, writes: bool) -> Touch {
-        Touch {
-            thread: thread(cta),
-            memory,
-            site: 10,
-            writes,
-            bytes: 15,
-            scope: None,
-            times: [1; 2],
-        }
-    }
-
-    fn cas(old: u64) -> Swap {
-        Swap {
-            compare: Some(0),
-            new: 1,
-            old,
-        }
-    }
-
-    fn exchange(new: u64, old: u64) -> Swap {
-        Swap {
-            compare: None,
-            new,
-            old,
-        }
-    }
-
-    #[test]
-    fn a_lock_is_what_its_holder_gives_back() {
-        let mut locks = Locks::default();
-        assert_eq!(locks.swap(&writing(0, 1), cas(0)), Step::None);
-        assert!(locks.holds(thread(0)) && !locks.is_lock(LOCK));
-        assert_eq!(locks.swap(&writing(1, 1), cas(1)), Step::None);
-        let Step::Released(lock) = locks.swap(&writing(0, 2), exchange(0, 1)) else {
-            panic!("not released");
-        };
-        assert!(locks.is_lock(LOCK) && !locks.holds(thread(0)));
-        assert_eq!(locks.swap(&writing(1, 1), cas(0)), Step::Tried);
-        assert_eq!(locks.swap(&writing(0, 1), cas(1)), Step::Tried);
-        assert_eq!(locks.write(&writing(1, 3), false), Step::Released(lock));
-        assert!(!locks.is_spoiled());
-    }
-
-    #[test]
-    fn reading_by_swapping_is_no_attempt() {
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), exchange(1, 0));
-        locks.swap(&writing(0, 2), exchange(0, 1));
-        locks.swap(&writing(0, 1), exchange(1, 0));
-        let read = Swap {
-            compare: Some(1),
-            new: 1,
-            old: 1,
-        };
-        assert_eq!(locks.swap(&writing(1, 5), read), Step::None);
-        assert!(locks.is_lock(LOCK));
-    }
-
-    #[test]
-    fn words_that_others_change_are_none() {
-        // By swapping, storing, and adding, while it is held.
-        for step in 0..3 {
-            let mut locks = Locks::default();
-            locks.swap(&writing(0, 1), cas(0));
-            let by = writing(1, 2);
-            match step {
-                0 => locks.swap(&by, exchange(7, 1)),
-                1 => locks.write(&by, false),
-                _ => locks.write(&by, true),
-            };
-            assert!(!locks.holds(thread(0)), "{step}");
-            assert_eq!(locks.swap(&writing(0, 3), exchange(0, 7)), Step::None);
-            assert!(!locks.is_lock(LOCK) && !locks.is_spoiled());
-        }
-    }
-
-    #[test]
-    fn a_lock_that_proves_to_be_none_spoils_what_was_said() {
-        // Its free value changes.
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), cas(0));
-        locks.write(&writing(0, 2), false);
-        assert_eq!(locks.swap(&writing(1, 1), exchange(1, 5)), Step::None);
-        assert!(locks.is_spoiled() && !locks.is_lock(LOCK));
-        // A counter.
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), cas(0));
-        locks.write(&writing(0, 2), false);
-        locks.write(&writing(1, 2), true);
-        assert!(locks.is_spoiled());
-        // Its holder passes a barrier.
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), cas(0));
-        locks.share(thread(0));
-        assert!(!locks.is_spoiled() && !locks.holds(thread(0)));
-    }
-
-    #[test]
-    fn accesses_remember_their_locks_and_fences() {
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), cas(0));
-        locks.fence(thread(0), Scope::Cta, (true, true));
-        let none = |_| panic!("nobody else was there");
-        locks.touch(&touch(0, 3, true), none);
-        assert_eq!(locks.now(thread(0))[0].entry, Some(Scope::Cta));
-        assert_eq!(locks.now(thread(0))[0].exit, None);
-        locks.fence(thread(0), Scope::Gpu, (true, true));
-        locks.touch(&touch(0, 5, true), none);
-        locks.swap(&writing(0, 2), exchange(0, 1));
-        locks.touch(&touch(0, 4, true), none);
-        let then = locks.then(thread(0), 3, 10);
-        assert_eq!((then.len(), then[0].lock), (1, LOCK));
-        assert_eq!((then[0].taken, then[0].released), (1, Some(2)));
-        assert_eq!(then[0].exit, Some(Scope::Gpu));
-        assert_eq!(locks.then(thread(0), 5, 10)[0].exit, None);
-        assert!(locks.then(thread(0), 4, 10).is_empty());
-        assert!(locks.then(thread(0), 3, 11).is_empty());
-    }
-
-    #[test]
-    fn conflicts_under_one_lock_are_learned_once() {
-        let mut locks = Locks::default();
-        locks.swap(&writing(0, 1), cas(0));
-        locks.touch(&touch(0, 3, false), |_| ());
-        locks.swap(&writing(0, 2), exchange(0, 1));
-        locks.swap(&writing(1, 1), cas(0));
-        let mut learned = 0;
-        // A read of what was only read, then a write, then another.
-        for writes in [false, true, true] {
-            locks.touch(&touch(1, 3, writes), |_| learned += 1);
-            assert_eq!(learned, u32::from(writes));
-        }
-    }
-
-    #[test]
-    fn who_accesses_much_has_claimed_and_not_locked() {
-        for (known, most) in [(false, MOST_CLAIMED), (true, MOST_TOUCHED)] {
-            let mut locks = Locks::default();
-            if known {
-                locks.swap(&writing(0, 1), cas(0));
-                locks.write(&writing(0, 2), false);
-            }
-            locks.swap(&writing(0, 1), cas(0));
-            for word in 0..=most as u64 {
-                assert!(locks.holds(thread(0)));
-                locks.touch(&touch(0, word, true), |_| ());
-            }
-            assert!(!locks.holds(thread(0)));
-            assert_eq!(locks.is_spoiled(), known);
-        }
-    }
-
-    #[test]
-    fn who_holds_many_words_has_no_locks() {
-        let mut locks = Locks::default();
-        for n in 0..=MOST_HELD as u64 {
-            let by = Writing {
-                place: Place::Global(64 + 4 * n),
-                ..writing(0, 1)
-            };
-            locks.swap(&by, cas(0));
-        }
-        assert_eq!(locks.now(thread(0)).len(), MOST_HELD);
-    }
-}
+mod tests;

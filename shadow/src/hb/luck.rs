@@ -33,6 +33,17 @@ pub struct Lucky {
     pub locks: [Vec<Held>; 2],
 }
 
+/// A scalar that was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// The thread's CTA.
+    pub cta: u64,
+    /// Where.
+    pub place: Place,
+    /// How much.
+    pub bytes: u32,
+}
+
 /// Looks for locks, and for what nothing but them has ordered.
 #[derive(Clone, Debug, Default)]
 pub struct Luck {
@@ -41,6 +52,8 @@ pub struct Luck {
     engine: Option<Engine>,
     /// By lock: what its releases have published.
     released: HashMap<u32, Sparse>,
+    /// Words that were written just now, and whether that has released a lock.
+    written: Vec<(Written, bool)>,
     /// Taking a lock acquires what its last release has published, by the model.
     acquires: bool,
 }
@@ -104,18 +117,25 @@ impl Luck {
         if self.locks.is_empty() {
             return;
         }
+        self.written.clear();
         let mut released = Vec::new();
         let mut parts = 0;
         for lane in each(lanes) {
             let at = places(lane);
             let by = writing(warp.lane(lane), at, access);
             self.touch(main, by.thread, at, access);
-            if self.locks.is_word(at)
-                && access.kind != Kind::Load
-                && let Step::Released(lock) = self.locks.write(&by, access.kind != Kind::Store)
-            {
-                released.push((by.thread, lock));
-                parts |= 1 << lane;
+            if self.locks.is_word(at) && access.kind != Kind::Load {
+                let step = self.locks.write(&by, access.kind != Kind::Store);
+                if let Step::Released(lock) = step {
+                    released.push((by.thread, lock));
+                    parts |= 1 << lane;
+                }
+                let written = Written {
+                    cta: warp.cta,
+                    place: at,
+                    bytes: access.bytes,
+                };
+                self.written.push((written, parts >> lane & 1 == 1));
             }
         }
         // An atomic that releases a lock learns nothing from those before.
@@ -168,6 +188,16 @@ impl Luck {
             }
         }
         self.turn(main, &mut found);
+        self.give_up();
+    }
+
+    /// The access that was told last has been made, and `value` gives what is there now.
+    pub fn made(&mut self, value: impl Fn(&Written) -> Option<u64>) {
+        for (written, released) in core::mem::take(&mut self.written) {
+            if let Some(value) = value(&written) {
+                self.locks.holds_now(written.place, value, released);
+            }
+        }
         self.give_up();
     }
 

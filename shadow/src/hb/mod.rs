@@ -61,7 +61,7 @@ pub use lanes::Format;
 use lanes::View;
 pub use launched::Launched;
 pub use locks::Swap;
-pub use luck::{Luck, Lucky};
+pub use luck::{Luck, Lucky, Written};
 pub use made::Made;
 use mbarrier::{Inits, Phases};
 use memory::Memory;

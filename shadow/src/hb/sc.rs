@@ -86,11 +86,13 @@ impl FenceOrder {
         };
         // What nobody has waited for is in no order.
         let open = race.rule == Rule::Asynchronous && !Id::of(warp).makes_copies();
-        if open || race.rule == Rule::ReadOnly || main.knows(me, them) >= race.time {
+        if open || race.rule == Rule::ReadOnly {
             return false;
         }
         if matches!(race.rule, Rule::Asynchronous | Rule::Proxy) {
-            return clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
+            // What is in order all the same lacks something else.
+            return main.knows(me, them) < race.time
+                && clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
         }
         let unordered = clocks.unordered(me, warp, race.lanes, race.time);
         // What it had observed itself, `main` knows; what it observes by this access does not order it.

@@ -2,7 +2,7 @@
 //!
 //! Two strong accesses to one scalar, one a plain load or store and one a write, each in the scope of
 //! the other, are such a conflict unless the causality order has them, or the scalar is one that
-//! threads communicate through: some load of it decides the exit of a loop, some access to it is an
+//! threads communicate through: somewhere a load of it decides the exit of a loop, some access to it is an
 //! acquire or a release, or it is a lock. docs/memory-model.md has the definition.
 //!
 //! The order is kept by clocks of its own, which differ from the [`Engine`]'s in three ways, so that
@@ -100,8 +100,8 @@ pub struct Strong {
 /// What else is to be known of an access.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Use {
-    /// What it reads decides the exit of a loop around it.
-    pub waits: bool,
+    /// Threads communicate through what it accesses: somewhere a loop waits for that, say.
+    pub signal: bool,
     /// It is part of a synchronisation that is known as such, and only orders.
     pub known: bool,
 }
@@ -189,7 +189,7 @@ impl Strong {
         if releases {
             self.clocks.imply(warp, lanes);
         }
-        let signal = of.waits || !matches!(access.order, Order::Relaxed(_));
+        let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
         for lane in each(lanes) {
             let me = warp.lane(lane);
             for element in 0..access.elements {

@@ -294,3 +294,30 @@ fn a_mask_may_name_lanes_that_have_exited_and_no_others_that_never_come() {
         ],
     );
 }
+
+#[test]
+fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
+    let all = "unordered strong conflicts (CR011) and order by luck (CR012) not judged in 1 launch";
+    let locks = "order by locks (CR012, CR011 under locks) not judged in 1 launch";
+    let flag = "st.volatile.global.u32 [%data], 1;";
+    let lock = counter(".volatile", FENCE, FENCE);
+    let plain = "st.global.u32 [%data], 1;";
+    for (body, options, everything, under_locks) in [
+        (flag, &["--mode", "fast"][..], 1, 0),
+        (&lock, &["--mode", "fast"], 1, 0),
+        (&lock, &["--journal"], 0, 1),
+        (flag, &["--journal"], 0, 0),
+        (flag, &[], 0, 0),
+        (&lock, &[], 0, 0),
+        (&lock, &["--mode", "full"], 0, 0),
+        (&lock, &["--mode", "fast", "--model", "ptx"], 0, 0),
+        (plain, &["--mode", "fast"], 0, 0),
+    ] {
+        let ran = run(body, options);
+        let said = [all, locks].map(|what| u64::from(ran.text.contains(what)));
+        assert_eq!(said, [everything, under_locks], "{options:?}: {}", ran.text);
+        let counted = &ran.json["coverage"]["unjudged"];
+        let counted = ["everything", "locks"].map(|what| counted[what].as_u64());
+        assert_eq!(counted, said.map(Some), "{options:?}");
+    }
+}

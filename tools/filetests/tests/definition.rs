@@ -89,6 +89,7 @@ fn flag_is_seen() -> Act {
             after_flag: false,
         },
         tries: 60,
+        before: false,
     }
 }
 

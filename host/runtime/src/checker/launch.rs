@@ -376,6 +376,15 @@ impl Checker {
             shared_tag: 0,
         };
         // A witness tells that many CTAs apart.
+        let unjudged = match () {
+            () if self.options.model == Some(Model::Ptx) || begun.scrutiny.is_some() => {
+                log::Unjudged::Nothing
+            }
+            () if info.journaled && info.swaps => log::Unjudged::Locks,
+            () if info.journaled => log::Unjudged::Nothing,
+            () if info.stores_strongly || info.swaps => log::Unjudged::Everything,
+            () => log::Unjudged::Nothing,
+        };
         begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),
@@ -402,6 +411,7 @@ impl Checker {
         }
         match armed {
             Ok(armed) => {
+                begun.launch.unjudged = unjudged;
                 begun.parameter = Some(armed.parameter);
                 begun.place = Some(armed.place);
                 begun.owner_shift = armed.owner_shift;

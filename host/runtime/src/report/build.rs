@@ -310,6 +310,7 @@ impl<'a> Builder<'a> {
         coverage.cells.ordered += launch.counters.ordered;
         coverage.cells.cleared += u64::from(launch.counters.cleared);
         coverage.cells.overlapped += u64::from(launch.counters.overlapped);
+        coverage.unjudged.add(launch.unjudged);
         if let Some(counted) = &launch.clocks {
             let clocks = &mut coverage.clocks;
             clocks.launches += 1;

@@ -141,6 +141,7 @@ pub(super) fn coverage(report: &Report) -> String {
             "order between kernels and what they launch not checked ({work} of work)"
         ));
     }
+    parts.extend(coverage.unjudged.said());
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }

@@ -23,6 +23,7 @@ pub mod source;
 mod streams;
 pub mod text;
 mod time;
+mod unjudged;
 mod value;
 pub(crate) mod words;
 

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 pub use super::host_threads::HostThreads;
+pub use super::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
 pub const SCHEMA_VERSION: &str = "1.8";
@@ -141,6 +142,8 @@ pub struct Coverage {
     pub host_threads: HostThreads,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
+    /// Launches in which CR011 and CR012 were not judged.
+    pub unjudged: Unjudged,
     /// Why the run may have missed something; empty for a complete one.
     pub incomplete_because: Vec<String>,
     /// Race records.

@@ -49,7 +49,7 @@ pub struct Launch<'a> {
     pub cluster: u64,
     /// Threads of a CTA.
     pub threads: u32,
-    /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
+    /// Lines of accesses to what some loop waits for, whether or not the run has come there.
     pub waits: &'a BTreeSet<u32>,
     /// Lines that try to take a lock.
     pub takes: &'a BTreeSet<u32>,

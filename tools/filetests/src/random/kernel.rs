@@ -194,6 +194,8 @@ pub enum Act {
         access: Access,
         /// How often.
         tries: u32,
+        /// It looks once before, and not again if the flag is set then: nobody may ever come to the loop.
+        before: bool,
     },
     /// Tries to take a lock, so many times at most; [`Access::after_flag`] depends on it.
     Take {

@@ -136,6 +136,9 @@ fn alone(seed: u64) -> Kernel {
     if Random::new(seed.rotate_left(36) ^ 0x766f_6c61).percent(12) {
         modules::make_volatile(&mut kernel.steps);
     }
+    if Random::new(seed.rotate_left(52) ^ 0x6c6f_6f6b).percent(40) {
+        modules::look_before(&mut kernel.steps);
+    }
     modules::calls(&mut kernel);
     kernel
 }
@@ -276,6 +279,7 @@ impl Maker {
             12..15 => Act::Poll {
                 access: self.looking(),
                 tries: 1 + self.random.below(20),
+                before: false,
             },
             15..60 => Act::Access(self.simple()),
             _ => Act::Access(self.strong()),
@@ -511,6 +515,7 @@ impl Maker {
         let mut acts = vec![Act::Poll {
             access: flag,
             tries: 5 + self.random.below(60),
+            before: false,
         }];
         if self.random.percent(60) {
             acts.push(self.fence());

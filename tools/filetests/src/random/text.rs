@@ -3,6 +3,7 @@
 mod functions;
 mod gates;
 mod locks;
+mod polls;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,8 @@ pub struct Text {
     pub lines: Vec<String>,
     /// Where the access of a line goes, to global memory and to shared; lines count from 1.
     places: BTreeMap<(u32, bool), Place>,
-    /// Lines of strong loads, and of atomics but swaps, that decide whether a loop which contains them ends.
+    /// Lines of accesses to what a loop of the same function waits for: of strong loads, and of atomics but swaps,
+    /// that decide whether a loop which contains them ends, and of others to the same place.
     pub waits: BTreeSet<u32>,
     /// Lines that try to take a lock.
     pub takes: BTreeSet<u32>,
@@ -42,7 +44,9 @@ pub fn write(kernel: &Kernel) -> Text {
     for (number, other) in kernel.beside.iter().enumerate() {
         text = entry(other, &format!("{ENTRY}{number}"), text);
     }
-    entry(kernel, ENTRY, text)
+    let mut text = entry(kernel, ENTRY, text);
+    text.waits = text.waited_for();
+    text
 }
 
 /// Adds a kernel of a name, and its functions.
@@ -405,31 +409,12 @@ impl Writer {
                 strength,
             } => self.enter(*gate, how, *strength),
             Act::Leave { .. } => self.leave(act),
-            Act::Poll { access, tries } => {
-                let again = self.label();
-                self.line("mov.u32 %n, 0;");
-                self.place(&again);
-                self.access(access, "");
-                let weak = access.order == Order::Plain && access.kind == Kind::Load;
-                if !weak && !matches!(access.kind, Kind::Atom("cas" | "exch")) {
-                    self.text.waits.insert(self.text.lines.len() as u32);
-                }
-                if access.place.bytes == 8 {
-                    self.line("cvt.u32.u64 %v, %w;");
-                }
-                self.line("setp.ne.u32 %got, %v, 0;");
-                self.again(*tries, &again);
-            }
+            Act::Poll {
+                access,
+                tries,
+                before,
+            } => self.poll(access, *tries, *before),
         }
-    }
-
-    /// Jumps back unless it has got what it waits for, so many times at most.
-    fn again(&mut self, tries: u32, again: &str) {
-        self.line("add.u32 %n, %n, 1;");
-        self.line(format!("setp.lt.u32 %q, %n, {tries};"));
-        self.line("not.pred %p, %got;");
-        self.line("and.pred %q, %q, %p;");
-        self.line(format!("@%q bra {again};"));
     }
 
     fn access(&mut self, access: &Access, guard: &str) {

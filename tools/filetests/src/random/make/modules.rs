@@ -107,6 +107,23 @@ pub(super) fn messages(seed: u64) -> Kernel {
     kernel
 }
 
+/// Lets those who wait for a flag look before they come to the loop.
+pub(super) fn look_before(steps: &mut [Step]) {
+    for step in steps {
+        match step {
+            Step::Acts { acts, others, .. } => {
+                for act in acts.iter_mut().chain(others) {
+                    if let Act::Poll { before, .. } = act {
+                        *before = true;
+                    }
+                }
+            }
+            Step::Loop { steps, .. } => look_before(steps),
+            _ => {}
+        }
+    }
+}
+
 /// Makes volatile what is weak.
 pub(super) fn make_volatile(steps: &mut [Step]) {
     for step in steps {
