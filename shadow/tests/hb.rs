@@ -12,7 +12,7 @@ use plain::{Judge, index, members, mutual, thread};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Engine, FenceKind, Kind, LANES, Order, Place, Scope, Shape, Warp,
+    Access, Arrival, Engine, Enough, FenceKind, Kind, LANES, Order, Place, Scope, Shape, Warp,
 };
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -55,6 +55,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
     // It has much to forget if it does so early.
     let crowd = events.len() as u32 % 3 * 4;
     let (mut engine, mut judge) = (Engine::with_crowd(SHAPE, crowd), Judge::new());
+    let enough = [Enough::Never, Enough::OfSite][events.len() / 3 % 2];
     for (step, event) in events.iter().enumerate() {
         let now = step as u32 + 1;
         if late.is_some() {
@@ -72,7 +73,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 let (live, mask) = alive(&judge, *warp, *lanes);
                 let mut found: Vec<(usize, u64)> = Vec::new();
                 let mut tell = |engine: &mut Engine, mask| {
-                    engine.access(
+                    engine.access_until(
                         *warp,
                         mask,
                         access,
@@ -81,6 +82,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                             if let Place::Global(at) = race.place {
                                 found.push((index(race.later.thread), at / 4));
                             }
+                            enough
                         },
                     );
                 };

@@ -325,6 +325,9 @@ pub struct Race {
     pub previous_site: u32,
     /// How often in this launch.
     pub count: u64,
+    /// It was more often, and not counted further.
+    #[serde(default)]
+    pub at_least: bool,
     /// Address of the granule, or its offset in shared memory.
     pub address: u64,
     /// What lies there.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Engine, Held, Luck, Lucky, Place, Race, Unordered};
+use shadow::hb::{Cause, Engine, Enough, Held, Luck, Lucky, Place, Race, Unordered};
 
 use crate::progress;
 use crate::sides::{Compared, Sides};
@@ -29,6 +29,8 @@ pub(crate) struct Found {
     pub(crate) class: Class,
     pub(crate) race: Race,
     pub(crate) count: u64,
+    /// It was more often than that: see [`Pairs::enough`].
+    pub(crate) at_least: bool,
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
     /// What the earlier and the later thread held.
@@ -52,11 +54,18 @@ pub(crate) struct Pairs {
     /// Those whose cause has not been looked for.
     fresh: Vec<usize>,
     /// Where in `found` a pair is.
-    index: HashMap<(u32, u32, bool, Class), usize>,
+    index: HashMap<Key, usize>,
     /// Those that found no room, in global and in shared memory.
     pub(crate) dropped: [u64; 2],
     /// All races, for an audit.
     pub(crate) every: Option<Vec<Race>>,
+}
+
+/// Sites, the smaller number first, whether in shared memory, and what is wrong.
+type Key = (u32, u32, bool, Class);
+
+fn key(class: Class, place: Place, [a, b]: [u32; 2]) -> Key {
+    (a.min(b), a.max(b), is_shared(place), class)
 }
 
 /// How far apart the threads of a race are.
@@ -76,8 +85,7 @@ impl Pairs {
         if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
             every.push(race);
         }
-        let (a, b) = (race.earlier.site, race.later.site);
-        let key = (a.min(b), a.max(b), is_shared(race.place), class);
+        let key = key(class, race.place, [race.earlier.site, race.later.site]);
         let (pair, witness) = match self.index.get(&key) {
             Some(&at) => {
                 self.found[at].count += 1;
@@ -97,6 +105,7 @@ impl Pairs {
                     class,
                     race,
                     count: 1,
+                    at_least: false,
                     cause: None,
                     locks: Default::default(),
                     compared: Compared::new(stores),
@@ -114,6 +123,36 @@ impl Pairs {
             race,
             witness,
         })
+    }
+
+    /// Whether a data race, which is to be kept, says all that is to be known of the accesses by its
+    /// earlier instruction to the word, of which there are many. If so the others are not counted.
+    ///
+    /// The pair has a witness of different CTAs then. And if both are stores, it is known that they do
+    /// not always write the same, or all of the many have written the same: each was compared with one
+    /// of those before it.
+    pub(crate) fn enough(&mut self, race: &Race) -> Enough {
+        let known = |sites| {
+            self.index
+                .get(&key(Class::Race, race.place, sites))
+                .copied()
+        };
+        let (earlier, later) = (race.earlier.site, race.later.site);
+        let uniform = || {
+            let among = known([earlier; 2]).map(|at| &self.found[at].compared);
+            among.is_some_and(|compared| !compared.differs())
+        };
+        let pair = known([earlier, later]).filter(|&at| {
+            let Found { race, compared, .. } = &self.found[at];
+            apart(race).0 && (!compared.matters() || uniform())
+        });
+        match pair {
+            Some(at) if race.of_many && self.every.is_none() => {
+                self.found[at].at_least = true;
+                Enough::OfSite
+            }
+            _ => Enough::Never,
+        }
     }
 
     fn witness(&mut self, pair: usize, race: Race) {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceOrder, Issue, Kind, LANES, Launched, Luck, Order,
-    Place, Rule, Shape, Strong, Swap, Thread, Use, Warp,
+    Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched, Luck,
+    Order, Place, Rule, Shape, Strong, Swap, Thread, Use, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -296,8 +296,12 @@ impl Observer for Reference {
         }
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
-        engine.access(warp(who), who.lanes, &access, place, |race| {
+        engine.access_until(warp(who), who.lanes, &access, place, |race| {
             races.push(race);
+            match self.order.may_order(&race) {
+                true => Enough::Never,
+                false => pairs.enough(&race),
+            }
         });
         for mut race in races {
             let class = fences::class(&mut self.order, engine, &mut race);

@@ -53,6 +53,16 @@ impl Compared {
         self.same == count
     }
 
+    /// They may turn out to be different, so that it matters what others wrote.
+    pub(crate) fn matters(&self) -> bool {
+        self.stores && !self.differs
+    }
+
+    /// They did not write the same once.
+    pub(crate) fn differs(&self) -> bool {
+        self.differs
+    }
+
     /// Whether to compare the values of one more race.
     pub(crate) fn wants(&self, race: &Race) -> bool {
         // Lanes of one instruction may matter to others; see `Sides::is_mixed`.

@@ -55,6 +55,7 @@ pub(crate) fn race(
         site: site(race.later.site),
         previous_site: site(race.earlier.site),
         count,
+        at_least: found.at_least,
         address,
         allocation: match space {
             log::Space::Global => allocations.find(address).cloned(),
@@ -132,6 +133,7 @@ pub(crate) fn values(
         *into = log::Race {
             decided: into.decided,
             count: into.count,
+            at_least: into.at_least,
             previous_site: sites[0],
             site: sites[1],
             ..told

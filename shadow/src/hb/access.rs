@@ -14,7 +14,7 @@ use super::place::{Id, LANES, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
 use super::word::Hit;
-use super::{Access, Engine, Kind, Order, Place, Race, Side, each};
+use super::{Access, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
 
 /// How lanes come to some bytes each.
 #[derive(Clone, Copy)]
@@ -37,7 +37,19 @@ impl Engine {
         lanes: u32,
         access: &Access,
         places: impl Fn(u32) -> Place,
-        mut found: impl FnMut(Race),
+        found: impl FnMut(Race),
+    ) {
+        self.access_until(warp, lanes, access, places, all(found));
+    }
+
+    /// The same, for a listener who says what it has heard enough of.
+    pub fn access_until(
+        &mut self,
+        warp: Warp,
+        lanes: u32,
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        mut found: impl FnMut(Race) -> Enough,
     ) {
         self.stats.accesses += u64::from(lanes.count_ones());
         self.enter(warp);
@@ -83,7 +95,13 @@ impl Engine {
     }
 
     /// A weak access of lanes at a fixed distance, each within a line.
-    pub(crate) fn weak(&mut self, warp: Warp, run: Run, weak: Weak, found: &mut impl FnMut(Race)) {
+    pub(crate) fn weak(
+        &mut self,
+        warp: Warp,
+        run: Run,
+        weak: Weak,
+        found: &mut impl FnMut(Race) -> Enough,
+    ) {
         let Self {
             shape,
             ctas,
@@ -123,7 +141,7 @@ impl Engine {
                 };
                 let outcome = history.weak(&who, line, (row, weak.writes), &mut |at, hit| {
                     let word = line * (LINE / WORD) + u64::from(at);
-                    found(race(copies, (warp, weak.site), word, &hit));
+                    found(race(copies, (warp, weak.site), word, &hit))
                 });
                 if outcome.displaced {
                     for lane in each(lanes) {
@@ -143,7 +161,7 @@ impl Engine {
         me: Thread,
         (access, maker): (&Access, Option<(Id, Time)>),
         key: u64,
-        found: &mut impl FnMut(Race),
+        found: &mut impl FnMut(Race) -> Enough,
     ) -> Option<(Thread, Time)> {
         let Self {
             shape,
@@ -201,7 +219,7 @@ impl Engine {
             };
             let sees = (continues, observes);
             let outcome = history.access(&who, word, entry, sees, &mut |hit| {
-                found(race(copies, (me.warp(), access.site), word, &hit));
+                found(race(copies, (me.warp(), access.site), word, &hit))
             });
             if outcome.displaced && class.strength == Strength::Weak {
                 releases.weak_write(key, access.bytes);
@@ -285,6 +303,7 @@ fn race(copies: &Copies, (warp, site): (Warp, u32), word: u64, hit: &Hit<'_>) ->
         earlier_lanes,
         lane,
         bytes,
+        of_many,
     } = *hit;
     Race {
         later: Side {
@@ -302,6 +321,7 @@ fn race(copies: &Copies, (warp, site): (Warp, u32), word: u64, hit: &Hit<'_>) ->
         bytes,
         lanes: earlier_lanes,
         made: earlier.made,
+        of_many,
         order: earlier.order,
     }
 }

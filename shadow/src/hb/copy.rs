@@ -17,7 +17,7 @@ use super::history::{LINE, WORD};
 use super::mbarrier::MBARRIER;
 use super::place::{Id, Scope, Thread, Warp};
 use super::row::Run;
-use super::{Access, Engine, Kind, Order, Place, Race, barrier};
+use super::{Access, Engine, Kind, Order, Place, Race, all, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,8 +178,9 @@ impl Engine {
         (from, read): (Place, u32),
         (to, written): (Place, u32),
         issue: Issue,
-        mut found: impl FnMut(Race),
+        found: impl FnMut(Race),
     ) {
+        let mut found = all(found);
         let Issue {
             site, ends, bulk, ..
         } = issue;

@@ -1,15 +1,9 @@
 //! Accesses as single words remember them, and what decides whether two race.
 
-use alloc::vec::Vec;
-
 use super::clock::{Time, Times};
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, Scope, Shape, Thread, Warp};
-
-/// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
-/// although somebody may have observed the last and not the others.
-const TOO_MANY: usize = 4096;
 
 /// How strong an access is; see PTX ISA, "Strong and Weak Operations".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,14 +42,6 @@ pub(crate) struct Entry {
     /// For strong writes, the highest lane's place among the writes that can be observed together;
     /// the other lanes have the places before.
     pub(crate) order: Observed,
-}
-
-/// Accesses, oldest first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct List {
-    pub(crate) entries: Vec<Entry>,
-    /// How many there are when it is time to look for equal ones.
-    crowd: u32,
 }
 
 /// Why two accesses race.
@@ -155,121 +141,4 @@ impl Class {
             _ => Some(Rule::Unordered),
         }
     }
-}
-
-impl List {
-    /// Adds an access, or lets one of the last few stand for it.
-    pub(crate) fn push(&mut self, access: Entry, crowd: u32) {
-        let entries = &mut self.entries;
-        if merge(entries, &access) {
-            return;
-        }
-        if entries.is_empty() {
-            entries.reserve_exact(1);
-        }
-        entries.push(access);
-        if entries.len() as u32 > self.crowd.max(crowd) {
-            compact(entries, true);
-            if entries.len() > TOO_MANY {
-                compact(entries, false);
-            }
-            self.crowd = 2 * entries.len() as u32;
-        }
-    }
-
-    /// See [`History::complete`](super::history::History::complete).
-    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, by: (Thread, Time)) {
-        let mut parted = Vec::new();
-        for entry in &mut self.entries {
-            let lane = entry.lanes & 1 << thread.lane;
-            if entry.copy != copy || entry.warp.warp() != thread.warp() || lane == 0 {
-                continue;
-            }
-            entry.lanes &= !lane;
-            parted.push(Entry {
-                warp: Id::of(by.0.warp()),
-                lanes: lane,
-                copy: 0,
-                time: by.1,
-                ..*entry
-            });
-        }
-        self.entries.retain(|entry| entry.lanes != 0);
-        parted
-            .into_iter()
-            .for_each(|entry| self.push(entry, u32::MAX));
-    }
-}
-
-/// Adds an access to one of the last few that differ from it in the lanes only.
-fn merge(entries: &mut [Entry], access: &Entry) -> bool {
-    let same = |entry: &&mut Entry| {
-        entry.warp == access.warp
-            && entry.time == access.time
-            && entry.site == access.site
-            && entry.class == access.class
-            && entry.mask == access.mask
-            && entry.copy == access.copy
-            && follows(entry, access)
-    };
-    match entries.iter_mut().rev().take(4).find(same) {
-        Some(entry) => {
-            entry.lanes |= access.lanes;
-            entry.made = entry.made.and(access.made);
-            entry.order = entry.order.max(access.order);
-            true
-        }
-        None => false,
-    }
-}
-
-/// True when the places of both in the observation order can be given by the last one.
-fn follows(entry: &Entry, access: &Entry) -> bool {
-    let (before, now) = (entry.order, access.order);
-    let next = before.index + 1 == now.index && entry.lanes < access.lanes;
-    before.chain == now.chain && (now.chain == 0 || next || entry.lanes == access.lanes)
-}
-
-/// Puts accesses together that differ in lanes only, and drops those that a later one of the same
-/// threads stands for; `exactly`, only those that can be observed with it.
-fn compact(entries: &mut Vec<Entry>, exactly: bool) {
-    let key = |entry: &Entry| {
-        let strength = match entry.class.strength {
-            Strength::Weak => 0,
-            Strength::ReadOnly => 1,
-            Strength::Strong(scope) => 2 + scope as u32,
-        };
-        let place = (entry.class.start, entry.class.bytes, entry.mask);
-        let chain = if exactly { entry.order.chain } else { 0 };
-        (entry.warp, entry.site, strength, place, entry.copy, chain)
-    };
-    let latest = |entry: &Entry| core::cmp::Reverse((entry.time, entry.order));
-    entries.sort_unstable_by_key(|entry| (key(entry), latest(entry)));
-    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-    // Lanes of the current key that have been seen at a later time.
-    let mut later = 0;
-    for entry in entries.iter() {
-        let same = kept.last().is_some_and(|last| key(last) == key(entry));
-        if !same {
-            later = 0;
-        }
-        let lanes = entry.lanes & !later;
-        later |= entry.lanes;
-        let unordered = entry.order.chain == 0;
-        match kept.last_mut() {
-            Some(last) if lanes == 0 => {
-                if last.time == entry.time {
-                    last.made = last.made.and(entry.made);
-                }
-            }
-            Some(last) if same && unordered && last.order.chain == 0 && last.time == entry.time => {
-                last.lanes |= lanes;
-                last.made = last.made.and(entry.made);
-            }
-            // The lanes of a strong write give their places.
-            _ if !unordered => kept.push(*entry),
-            _ => kept.push(Entry { lanes, ..*entry }),
-        }
-    }
-    *entries = kept;
 }

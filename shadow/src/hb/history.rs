@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
+use super::Enough;
 use super::clock::Time;
 use super::each;
 use super::entry::{Class, Entry, Who};
@@ -103,7 +104,7 @@ impl Line {
         mut row: Row,
         writes: bool,
         chains: &mut u32,
-        found: &mut dyn FnMut(u32, Hit<'_>),
+        found: &mut dyn FnMut(u32, Hit<'_>) -> Enough,
     ) -> Outcome {
         let mut apart = self.own & row.words;
         let loads: &[Row] = if writes { &self.loads } else { &[] };
@@ -248,7 +249,7 @@ impl History {
         who: &Who<'_>,
         line: u64,
         (row, writes): (Row, bool),
-        found: &mut dyn FnMut(u32, Hit<'_>),
+        found: &mut dyn FnMut(u32, Hit<'_>) -> Enough,
     ) -> Outcome {
         let mut chains = self.chains;
         let line = self.line(line);
@@ -305,7 +306,7 @@ impl History {
         who: &Who<'_>,
         (first, last): (u64, u64),
         make: &dyn Fn(u64) -> Entry,
-        found: &mut dyn FnMut(u64, Hit<'_>),
+        found: &mut dyn FnMut(u64, Hit<'_>) -> Enough,
     ) {
         let per_line = LINE / WORD;
         for line in first / per_line..=last / per_line {

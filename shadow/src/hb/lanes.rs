@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::clock::{Time, Times};
+use super::each;
 use super::log::LogId;
 use super::mbarrier::Waited;
 use super::release::{Fence, Pending};
@@ -20,18 +21,19 @@ pub enum Format {
     SparseVc,
 }
 
-/// All that an engine keeps of a thread, without saying whose it is.
+/// All that an engine keeps of a thread, without saying whose it is. Lanes are compared often; what
+/// tells them apart at once comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct View {
-    pub(crate) times: Times,
-    /// The last release fence of each scope that no later, wider one makes superfluous.
-    pub(crate) fences: Vec<Fence>,
-    /// What strong loads observed, and no acquire has made use of.
-    pub(crate) pending: Vec<Pending>,
-    /// What relaxed waits for asynchronous barriers have found over, and no fence has acquired.
-    pub(crate) waited: Waited,
     /// The releases that the thread has last acquired.
     pub(crate) acquired: Option<(LogId, u32)>,
+    /// What strong loads observed, and no acquire has made use of.
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) times: Times,
+    /// What relaxed waits for asynchronous barriers have found over, and no fence has acquired.
+    pub(crate) waited: Waited,
+    /// The last release fence of each scope that no later, wider one makes superfluous.
+    pub(crate) fences: Vec<Fence>,
 }
 
 /// The views of the lanes of a warp. The masks of the groups are disjoint and cover 32 lanes.
@@ -91,16 +93,27 @@ impl Lanes {
     /// Puts groups of some lanes with others that have equal views; the others all differ.
     fn merge(&mut self, changed: u32) {
         let mut at = 0;
+        // The changed ones among those before, one bit each: a warp has 32 lanes, and no more groups.
+        let mut before = 0_u32;
         while at < self.groups.len() {
             let (mask, view) = &self.groups[at];
-            let mut before = self.groups[..at].iter();
-            let same = before.position(|other| (mask | other.0) & changed != 0 && other.1 == *view);
+            let own = mask & changed != 0;
+            let others = if own {
+                (1_u64 << at) as u32 - 1
+            } else {
+                before
+            };
+            let same = each(others).find(|&other| self.groups[other as usize].1 == *view);
             match same {
                 Some(other) => {
                     let (mask, _) = self.groups.swap_remove(at);
-                    self.groups[other].0 |= mask;
+                    self.groups[other as usize].0 |= mask;
+                    before |= u32::from(own) << other;
                 }
-                None => at += 1,
+                None => {
+                    before |= u32::from(own) << at;
+                    at += 1;
+                }
             }
         }
     }

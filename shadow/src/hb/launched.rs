@@ -12,7 +12,7 @@ use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, Thread, Warp};
-use super::{Access, Engine, Kind, Place, Race, Side};
+use super::{Access, Engine, Enough, Kind, Place, Race, Side};
 
 /// What comes before the work that a thread has launched.
 #[derive(Clone, Debug, Default)]
@@ -120,8 +120,10 @@ impl Engine {
                 bytes: hit.bytes,
                 lanes: hit.earlier_lanes,
                 made: hit.earlier.made,
+                of_many: false,
                 order: hit.earlier.order,
             });
+            Enough::Never
         });
     }
 }

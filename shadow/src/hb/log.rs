@@ -288,7 +288,11 @@ impl Log {
                 continue;
             }
             for lane in each(lanes) {
-                times.learn(acquirer.0, of(lane).0, &release.times);
+                let by = of(lane).0;
+                // Who knows a thread's time knows all that the thread knew then.
+                if times.get(acquirer.0, by) < release.times.own {
+                    times.learn(acquirer.0, by, &release.times);
+                }
             }
             end = end.max(release.covers);
         }

@@ -14,7 +14,7 @@ use super::clock::{Sparse, Time};
 use super::place::{Id, Scope, Thread, Warp};
 use super::row::Run;
 use super::waits::{Arrived, Phase};
-use super::{Access, Engine, Order, Place, Race, Shape, View, barrier};
+use super::{Access, Engine, Order, Place, Race, Shape, View, all, barrier};
 
 /// Bytes of an object.
 pub(crate) const MBARRIER: u64 = 8;
@@ -152,7 +152,7 @@ impl Engine {
         me: Thread,
         at: Place,
         (site, fenced): (u32, bool),
-        mut found: impl FnMut(Race),
+        found: impl FnMut(Race),
     ) {
         self.stats.accesses += 1;
         self.enter(me.warp());
@@ -166,7 +166,7 @@ impl Engine {
             maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
         };
         let bytes = Run::one(me.lane, at.key(), MBARRIER);
-        self.weak(me.warp(), bytes, weak, &mut found);
+        self.weak(me.warp(), bytes, weak, &mut all(found));
         if let (Some((by, time)), Some(cta)) = (maker, self.ctas.get_mut(&me.cta)) {
             let knows = |view: &mut View, _| view.times.rest.raise(by, time);
             cta.lanes(me.warp).update(1 << me.lane, knows);
@@ -182,11 +182,11 @@ impl Engine {
         me: Thread,
         at: Place,
         access: &Access,
-        mut found: impl FnMut(Race),
+        found: impl FnMut(Race),
     ) {
         self.stats.accesses += 1;
         self.enter(me.warp());
-        self.check(me, (access, None), at.key(), &mut found);
+        self.check(me, (access, None), at.key(), &mut all(found));
     }
 
     /// An asynchronous barrier is none any more.

@@ -19,6 +19,7 @@ mod barrier;
 mod cause;
 mod clock;
 mod copy;
+mod crowd;
 mod cta;
 mod earlier;
 mod entry;
@@ -186,6 +187,16 @@ pub struct Side {
     pub site: u32,
 }
 
+/// What somebody who is told of a race has heard enough of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Enough {
+    /// Of nothing: each race is to be told.
+    Never,
+    /// Of races between the two accesses' instructions, in this word and by this later access. Those
+    /// with [`Race::of_many`] may be left out.
+    OfSite,
+}
+
 /// Two accesses that race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
@@ -208,6 +219,8 @@ pub struct Race {
     pub lanes: u32,
     /// When the earlier access was made.
     pub made: Made,
+    /// The earlier access is one of many to the word.
+    pub of_many: bool,
     /// Where it stands in the observation order, if it is a strong write.
     pub(crate) order: Observed,
 }
@@ -336,6 +349,14 @@ impl Engine {
             let last = (address + bytes - 1) / history::WORD;
             self.memory.global.forget(address / history::WORD, last);
         }
+    }
+}
+
+/// A listener who wants to hear of each race.
+fn all(mut found: impl FnMut(Race)) -> impl FnMut(Race) -> Enough {
+    move |race| {
+        found(race);
+        Enough::Never
     }
 }
 

@@ -12,7 +12,7 @@ use super::clock::Times;
 use super::entry::{Entry, Rule};
 use super::history::WORD;
 use super::place::{Thread, Warp};
-use super::{Engine, Place, Race, Side, each};
+use super::{Engine, Enough, Place, Race, Side, each};
 
 /// Fences of a CTA that are kept.
 const MOST: usize = 256;
@@ -98,7 +98,7 @@ impl Engine {
         me: Thread,
         (from, bytes): (Place, u32),
         site: u32,
-        found: &mut impl FnMut(Race),
+        found: &mut impl FnMut(Race) -> Enough,
     ) {
         let (first, end) = (from.key(), from.key() + u64::from(bytes));
         let Some(clocks) = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
@@ -131,7 +131,7 @@ impl Engine {
                 // A thread's own time is behind that of a write that a journal has told late.
                 let ordered = writer == me || times.get(me, writer) >= entry.time;
                 if ordered && !before.iter().any(|fence| fence.is_behind(writer, entry)) {
-                    found(Race {
+                    _ = found(Race {
                         later: Side { thread: me, site },
                         earlier: Side {
                             thread: writer,
@@ -144,6 +144,7 @@ impl Engine {
                         bytes: entry.mask & mask,
                         lanes: 1 << lane,
                         made: entry.made,
+                        of_many: false,
                         order: entry.order,
                     });
                 }

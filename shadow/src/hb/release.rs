@@ -19,9 +19,9 @@ use super::place::{Id, Scope, Shape, Thread};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub(crate) scope: Scope,
-    pub(crate) times: Times,
     /// What its thread had acquired last.
     pub(crate) acquired: Option<(LogId, u32)>,
+    pub(crate) times: Times,
 }
 
 /// A log that a strong read has observed.

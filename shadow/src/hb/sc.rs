@@ -76,6 +76,15 @@ impl FenceOrder {
         }
     }
 
+    /// False when [`Self::orders`] will not hold for a race that the engine is finding.
+    pub fn may_order(&self, race: &Race) -> bool {
+        let (me, lanes) = (race.later.thread, race.lanes);
+        self.clocks.as_ref().is_some_and(|clocks| {
+            // Who has observed a strong write is asked later.
+            race.order.chain != 0 || clocks.unordered(me, race.by, lanes, race.time) == 0
+        })
+    }
+
     /// True when nothing but the order of `fence.sc`s has ordered the sides of a race that `main` has
     /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that nothing has ordered.
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {

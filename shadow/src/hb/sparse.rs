@@ -98,6 +98,29 @@ impl Cta {
         })
     }
 
+    /// Whether it knows what `other` does, and the other way around.
+    fn compare(&self, other: &Self) -> (bool, bool) {
+        let (mine, theirs) = (self.parts.as_slice(), other.parts.as_slice());
+        let all = (self.all >= other.all, self.all <= other.all);
+        if core::ptr::eq(mine, theirs) {
+            return all;
+        }
+        if mine.len() != theirs.len() || mine.is_empty() {
+            return (self.knows(other), other.knows(self));
+        }
+        let (mut same, mut more, mut less) = (true, true, true);
+        for (a, b) in mine.iter().zip(theirs) {
+            same &= a.0 == b.0;
+            more &= a.1 >= b.1;
+            less &= a.1 <= b.1;
+        }
+        match same {
+            // What is known of a part is known by no larger one.
+            true => (all.0 && more, all.1 && less),
+            false => (self.knows(other), other.knows(self)),
+        }
+    }
+
     fn joined(&self, other: &Self) -> Self {
         let all = self.all.max(other.all);
         let (mut mine, mut theirs) = (self.parts.as_slice(), other.parts.as_slice());
@@ -139,6 +162,26 @@ impl Cta {
         Self {
             all,
             parts: Parts::of(parts),
+        }
+    }
+
+    /// A lane is known up to a time that neither its own part nor a larger one has told.
+    fn raise(&mut self, part: Part, time: Time) {
+        match &mut self.parts {
+            Parts::None => self.parts = Parts::One([(part, time)]),
+            Parts::One([one]) if one.0 == part => one.1 = time,
+            Parts::One([one]) => {
+                let mut both = alloc::vec![*one, (part, time)];
+                both.sort_unstable();
+                self.parts = Parts::Many(Arc::new(both));
+            }
+            Parts::Many(many) => {
+                let many = Arc::make_mut(many);
+                match many.binary_search_by_key(&part, |&(of, _)| of) {
+                    Ok(at) => many[at].1 = time,
+                    Err(at) => many.insert(at, (part, time)),
+                }
+            }
         }
     }
 
@@ -320,10 +363,10 @@ impl Node {
         };
         let below = match (&self.below, &other.below) {
             (Below::Ctas(a), Below::Ctas(b)) => {
-                join_all(a, b, &mut knows, |a, b| match (b.knows(a), a.knows(b)) {
+                join_all(a, b, &mut knows, |a, b| match a.compare(b) {
                     (true, true) => (Joined::Right, true),
-                    (true, false) => (Joined::Right, false),
-                    (false, true) => (Joined::Left, false),
+                    (false, true) => (Joined::Right, false),
+                    (true, false) => (Joined::Left, false),
                     (false, false) => (Joined::New(a.joined(b)), false),
                 })
                 .map(Below::Ctas)
@@ -404,11 +447,13 @@ impl Sparse {
         if times.warp(of.warp) >= time {
             return 0;
         }
-        if times.parts == Parts::None {
-            return lanes;
-        }
-        let behind = super::each(lanes).filter(|&lane| times.part(single(of.warp, lane)) < time);
-        behind.fold(0, |all, lane| all | 1 << lane)
+        let parts = times.parts.as_slice();
+        let first = parts.partition_point(|&(part, _)| part <= whole(of.warp));
+        let own = parts[first..]
+            .iter()
+            .take_while(|of_lane| of_lane.0 >> 6 == of.warp);
+        let known = own.filter(|of_lane| of_lane.1 >= time);
+        lanes & !known.fold(0, |all, (part, _)| all | 1 << ((part & 63) - 1))
     }
 
     /// The time up to which all lanes of a warp are known.
@@ -441,8 +486,8 @@ impl Sparse {
     /// One thread is known up to `time`.
     pub(crate) fn raise(&mut self, of: Thread, time: Time) {
         if time > self.get(of) {
-            let parts = Parts::One([(single(of.warp, of.lane), time)]);
-            self.add(of.cta, &Cta { all: 0, parts });
+            let tree = self.0.get_or_insert_with(|| Arc::new(Node::leaf(of.cta)));
+            Node::change(tree, of.cta).raise(single(of.warp, of.lane), time);
         }
     }
 
@@ -451,9 +496,16 @@ impl Sparse {
         let known = |part| self.of(cta).map_or(0, |times| times.get(part));
         let parts = super::each(lanes).map(|lane| (single(warp, lane), time));
         let parts: Vec<(Part, Time)> = parts.filter(|of| of.1 > known(of.0)).collect();
-        if !parts.is_empty() {
-            let parts = Parts::of(parts);
-            self.add(cta, &Cta { all: 0, parts });
+        match parts[..] {
+            [] => {}
+            [(part, time)] => {
+                let tree = self.0.get_or_insert_with(|| Arc::new(Node::leaf(cta)));
+                Node::change(tree, cta).raise(part, time);
+            }
+            _ => {
+                let parts = Parts::of(parts);
+                self.add(cta, &Cta { all: 0, parts });
+            }
         }
     }
 

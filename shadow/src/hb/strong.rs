@@ -430,6 +430,7 @@ fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64
         bytes: bytes as u8,
         lanes,
         made: Made::default(),
+        of_many: false,
         order: Observed::default(),
     }
 }

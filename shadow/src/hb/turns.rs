@@ -89,6 +89,7 @@ impl Turn {
             bytes: earlier.bytes & later.bytes,
             lanes: 1 << earlier.thread.lane,
             made: Made::default(),
+            of_many: false,
             order: Observed::default(),
         }
     }

@@ -3,8 +3,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::Enough;
 use super::clock::Time;
-use super::entry::{Class, Entry, List, Rule, Strength, Who};
+use super::crowd::List;
+use super::entry::{Class, Entry, Rule, Strength, Who};
 use super::observed::{Observed, Seen};
 use super::place::{Id, Scope, Shape, Thread};
 
@@ -58,10 +60,42 @@ pub(crate) struct Hit<'a> {
     pub(crate) lane: u32,
     /// The bytes of the word that both access, one bit each.
     pub(crate) bytes: u8,
+    /// See [`Race::of_many`](super::Race::of_many).
+    pub(crate) of_many: bool,
 }
 
-/// Called for each race.
-pub(crate) type Found<'a> = dyn FnMut(Hit<'_>) + 'a;
+/// Called for races.
+pub(crate) type Found<'a> = dyn FnMut(Hit<'_>) -> Enough + 'a;
+
+/// An access of lanes meets a copy that nobody has waited for, or one of the two reads read-only data.
+fn unwaited(
+    who: &Who<'_>,
+    access: &Entry,
+    (entry, read_only, of_many): (&Entry, bool, bool),
+    found: &mut Found<'_>,
+) -> Enough {
+    let mut enough = Enough::OfSite;
+    for lane in super::each(access.lanes) {
+        let own = entry.copy == access.copy && entry.warp.warp() == who.warp;
+        let others = entry.lanes & !(u32::from(own) << lane);
+        let (rule, by) = match read_only {
+            true => (Rule::ReadOnly, entry.lanes),
+            false => (Rule::Asynchronous, others),
+        };
+        enough = match by {
+            0 => Enough::Never,
+            _ => enough.min(found(Hit {
+                rule,
+                earlier: entry,
+                earlier_lanes: by,
+                lane,
+                bytes: entry.mask & access.mask,
+                of_many,
+            })),
+        };
+    }
+    enough
+}
 
 /// What became of an access.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +117,7 @@ impl Word {
         found: &mut Found<'_>,
     ) -> Outcome {
         let wide = self.is_wide(&access.class);
-        self.check(who, &access, wide, found);
+        let many = self.check(who, &access, wide, found);
         let me = who.warp.lane(access.lanes.trailing_zeros());
         let class = access.class;
         let before = self.observed(who.shape, me, &class).filter(|_| continues);
@@ -97,7 +131,7 @@ impl Word {
         if let Some(order) = observed.filter(|_| observes) {
             self.see(who, access.lanes, access.time, order);
         }
-        self.remember(who, access, wide);
+        self.remember(who, access, wide, many);
         outcome
     }
 
@@ -107,55 +141,43 @@ impl Word {
             return false;
         }
         let strong = self.strong.get_or_insert_default();
-        if strong.wide.iter().all(|list| list.entries.is_empty()) {
+        if strong.wide.iter().all(|list| list.is_empty()) {
             strong.at = (class.start, class.bytes);
         }
         strong.at == (class.start, class.bytes)
     }
 
-    /// Finds what an access races with, calling `found` for each earlier access and lane.
-    fn check(&self, who: &Who<'_>, access: &Entry, wide: bool, found: &mut Found<'_>) {
+    /// Finds what an access races with, calling `found` for each earlier access and lane. True if some
+    /// of them were left out; see [`List::look`].
+    fn check(&self, who: &Who<'_>, access: &Entry, wide: bool, found: &mut Found<'_>) -> bool {
         let strong = self.strong.iter().filter(|_| !wide);
         let kept = [&self.lists]
             .into_iter()
             .chain(strong.map(|strong| &strong.wide));
         // Loads do not conflict with loads.
         let first = usize::from(!access.class.writes);
-        let entries = kept.flat_map(|[loads, writes]| {
+        let lists = kept.flat_map(|[loads, writes]| {
             let lists = [writes, loads];
             lists.into_iter().take(2 - first)
         });
-        for entry in entries.flat_map(|list| &list.entries) {
-            if entry.mask & access.mask == 0 {
-                continue;
-            }
-            let read_only = entry.class.strength == Strength::ReadOnly
-                || access.class.strength == Strength::ReadOnly;
-            if read_only || entry.copy != 0 {
-                for lane in super::each(access.lanes) {
-                    let own = entry.copy == access.copy && entry.warp.warp() == who.warp;
-                    let others = entry.lanes & !(u32::from(own) << lane);
-                    let (rule, by) = match read_only {
-                        true => (Rule::ReadOnly, entry.lanes),
-                        false => (Rule::Asynchronous, others),
-                    };
-                    if by != 0 {
-                        found(Hit {
-                            rule,
-                            earlier: entry,
-                            earlier_lanes: by,
-                            lane,
-                            bytes: entry.mask & access.mask,
-                        });
-                    }
+        let mut left_out = false;
+        for list in lists {
+            left_out |= list.look(|entry, of_many| {
+                if entry.mask & access.mask == 0 {
+                    return Enough::Never;
                 }
-                continue;
-            }
-            let unordered = entry.unordered(who);
-            if unordered != 0 {
-                self.judge(who, access, (entry, unordered), found);
-            }
+                let read_only = entry.class.strength == Strength::ReadOnly
+                    || access.class.strength == Strength::ReadOnly;
+                if read_only || entry.copy != 0 {
+                    return unwaited(who, access, (entry, read_only, of_many), found);
+                }
+                match entry.unordered(who) {
+                    0 => Enough::Never,
+                    lanes => self.judge(who, access, (entry, lanes, of_many), found),
+                }
+            });
         }
+        left_out
     }
 
     /// Finds what an access of another launch races with, whatever it is to this one: data that this
@@ -167,36 +189,40 @@ impl Word {
             let loads = Some(loads).filter(|_| access.class.writes);
             [Some(writes), loads].into_iter().flatten()
         });
-        for entry in conflicting.flat_map(|list| &list.entries) {
+        for entry in conflicting.flat_map(List::iter) {
             let unordered = match entry.copy {
                 0 => entry.unordered(who),
                 // It has never been waited for.
                 _ => entry.lanes,
             };
             if entry.mask & access.mask != 0 && unordered != 0 {
-                self.judge(who, access, (entry, unordered), found);
+                self.judge(who, access, (entry, unordered, false), found);
             }
         }
     }
 
-    /// Decides about an earlier access, of which some lanes are not ordered before `access`.
+    /// Decides about an earlier access, of which some lanes are not ordered before `access`. Enough
+    /// is known of its like if it is for each lane of `access`.
     fn judge(
         &self,
         who: &Who<'_>,
         access: &Entry,
-        (entry, unordered): (&Entry, u32),
+        (entry, unordered, of_many): (&Entry, u32, bool),
         found: &mut Found<'_>,
-    ) {
+    ) -> Enough {
+        let mut enough = Enough::OfSite;
         for lane in super::each(access.lanes) {
             let me = who.warp.lane(lane);
             let own = u32::from(entry.warp.warp() == who.warp);
             let others = unordered & !(own << lane);
             if others == 0 {
+                enough = Enough::Never;
                 continue;
             }
             let other = others.trailing_zeros();
             let them = entry.warp.warp().lane(other);
             let Some(mut rule) = access.class.against(me, &entry.class, them, who.shape) else {
+                enough = Enough::Never;
                 continue;
             };
             if entry.warp.makes_copies() {
@@ -206,16 +232,19 @@ impl Word {
                 0 => others,
                 chain => entry.beyond(others, self.has_seen(me, who, chain)),
             };
-            if unseen != 0 {
-                found(Hit {
+            enough = match unseen {
+                0 => Enough::Never,
+                _ => enough.min(found(Hit {
                     rule,
                     earlier: entry,
                     earlier_lanes: unseen,
                     lane,
                     bytes: entry.mask & access.mask,
-                });
-            }
+                    of_many,
+                })),
+            };
         }
+        enough
     }
 
     /// How far a thread has observed a chain of writes, or comes after a thread that has.
@@ -240,9 +269,10 @@ impl Word {
         lanes: u32,
         knows: &dyn Fn(Thread, Time) -> bool,
     ) -> u32 {
-        let same = |entry: &&Entry| {
-            (entry.warp, entry.time, entry.order) == (warp, time, order) && order.chain != 0
-        };
+        if order.chain == 0 {
+            return lanes;
+        }
+        let same = |entry: &&Entry| (entry.warp, entry.time, entry.order) == (warp, time, order);
         let Some(entry) = self.writes().find(same) else {
             return lanes;
         };
@@ -272,7 +302,7 @@ impl Word {
         if strong.seen.len() as u32 > strong.crowd.max(who.crowd) {
             let last = strong.last.iter().map(|last| last.order);
             let lists = [&self.lists[1], &strong.wide[1]];
-            let entries = lists.into_iter().flat_map(|list| &list.entries);
+            let entries = lists.into_iter().flat_map(List::iter);
             let mut chains: Vec<u32> = entries
                 .map(|entry| entry.order)
                 .chain(last)
@@ -292,9 +322,11 @@ impl Word {
         self.lists.iter_mut().chain(strong)
     }
 
-    fn remember(&mut self, who: &Who<'_>, mut access: Entry, wide: bool) {
+    /// Keeps an access. One that races with `many` stands for some of them at most, and these are not
+    /// looked for.
+    fn remember(&mut self, who: &Who<'_>, mut access: Entry, wide: bool, many: bool) {
         let mut made = access.made;
-        if access.class.writes && access.copy == 0 {
+        if access.class.writes && access.copy == 0 && !many {
             let many = self.len() > NAMED;
             let me = access.lanes;
             let mut gone = |entry: &Entry| {
@@ -318,13 +350,12 @@ impl Word {
             };
             if access.class.strength == Strength::Weak {
                 self.all()
-                    .for_each(|list| list.entries.retain(|entry| !gone(entry)));
+                    .for_each(|list| list.retain(|entry| !gone(entry)));
             } else {
                 // It stands for few others, if any, and those are recent.
-                let entries = &mut self.list(true, wide).entries;
-                let recent = entries.len().saturating_sub(RECENT);
-                if let Some(at) = entries[recent..].iter().position(gone) {
-                    entries.remove(recent + at);
+                let list = self.list(true, wide);
+                if let Some(at) = list.last(RECENT, gone) {
+                    list.remove(at);
                 }
             }
         }
@@ -347,7 +378,7 @@ impl Word {
     pub(crate) fn writes(&self) -> impl Iterator<Item = &Entry> {
         let strong = self.strong.iter().map(|strong| &strong.wide[1]);
         let lists = core::iter::once(&self.lists[1]).chain(strong);
-        lists.flat_map(|list| &list.entries)
+        lists.flat_map(List::iter)
     }
 
     /// Takes in an access that has been checked elsewhere.
@@ -368,7 +399,7 @@ impl Word {
     pub(crate) fn len(&self) -> usize {
         let strong = self.strong.iter().flat_map(|strong| &strong.wide);
         let lists = self.lists.iter().chain(strong);
-        lists.map(|list| list.entries.len()).sum()
+        lists.map(List::len).sum()
     }
 
     /// The strong write that an access observes.

@@ -385,7 +385,7 @@ impl<'a> Builder<'a> {
                     self.races.insert(key, (index, rank));
                     let mut made = self.make(race, [first, second], said);
                     let old = &mut self.report.races[index];
-                    made.count = old.count;
+                    (made.count, made.at_least) = (old.count, old.at_least);
                     made.launches = std::mem::take(&mut old.launches);
                     made.seeds = std::mem::take(&mut old.seeds);
                     made.same_value &= old.same_value;
@@ -397,6 +397,7 @@ impl<'a> Builder<'a> {
         };
         let report = &mut self.report.races[index];
         report.count += race.count;
+        report.at_least |= race.at_least;
         report.same_value &= race.same_value;
         report.values_unknown &= unknown;
         if !report.launches.contains(&race.launch) {
@@ -477,6 +478,7 @@ impl<'a> Builder<'a> {
             message: advice.message,
             help: advice.help,
             count: 0,
+            at_least: false,
             launches: Vec::new(),
             seeds: Vec::new(),
             kernel: match launch {

@@ -236,7 +236,8 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     }
     let launches = race.launches.len() as u64;
     let mut seen = format!(
-        "{} in {}",
+        "{}{} in {}",
+        if race.at_least { "at least " } else { "" },
         counted(race.count, "time"),
         counted(launches, "launch")
     );

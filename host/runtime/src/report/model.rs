@@ -340,6 +340,8 @@ pub struct Race {
     pub help: String,
     /// How often, over all launches and schedules.
     pub count: u64,
+    /// It was more often, and not counted further.
+    pub at_least: bool,
     /// Launches that had it, by ordinal in their process.
     pub launches: Vec<u64>,
     /// Seeds of the schedules that had it.
