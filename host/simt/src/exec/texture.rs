@@ -1,4 +1,4 @@
-//! Texture fetches, lane by lane.
+//! Texture fetches: a row of texels by all lanes at once, everything else lane by lane.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,9 +10,9 @@ use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code;
-use crate::lanes::WARP;
+use crate::lanes::{Lanes, WARP};
 use crate::observer::{AccessKind, Executing, Observer};
-use crate::texture::{Coordinate, Fetch, Texture, gather, sample, unfold};
+use crate::texture::{Coordinate, Fetch, Texture, gather, sample, unfold, value};
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn texture(
@@ -28,7 +28,17 @@ impl<O: Observer> Machine<'_, O> {
         let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
         let at: Vec<_> = op.place.at.iter().map(read).collect();
         let mut out = [[0; WARP]; 4];
-        for lane in lanes(exec) {
+        let plain = op.texels && op.gather.is_none() && layers.is_none();
+        let row = self.row_of(&handles, exec).filter(|_| plain);
+        let one_by_one = match (row, &at[..]) {
+            (Some(texture), [at]) => {
+                let who = self.who(cta, warp.index, split.pc, exec);
+                out = self.row(who, &texture, at)?;
+                0
+            }
+            _ => exec,
+        };
+        for lane in lanes(one_by_one) {
             let handle = handles[lane];
             let Some(&(mut texture)) = self.setup.textures.get(handle) else {
                 let kind = FaultKind::BadTexture { handle };
@@ -71,6 +81,51 @@ impl<O: Observer> Machine<'_, O> {
         Ok(())
     }
 
+    /// The texture of all lanes, if it is one row of texels.
+    fn row_of(&self, handles: &Lanes, exec: u32) -> Option<Texture> {
+        let handle = handles[exec.trailing_zeros() as usize % WARP];
+        let same = lanes(exec).all(|lane| handles[lane] == handle);
+        let texture = self.setup.textures.get(handle).copied();
+        texture.filter(|texture| same && texture.image.extent[1..] == [1, 1])
+    }
+
+    /// What lanes read of a row of texels, channel by channel: 0 outside of it.
+    fn row(
+        &mut self,
+        who: Executing,
+        texture: &Texture,
+        at: &Lanes,
+    ) -> Result<[Lanes; 4], Box<Fault>> {
+        let (bytes, image) = (texture.texel_bytes(), &texture.image);
+        let mut out = [[0; WARP]; 4];
+        let (mut inside, mut addresses) = (0, [0; WARP]);
+        for lane in lanes(who.lanes) {
+            let texel = u32::try_from(at[lane] as i32).ok();
+            if let Some(texel) = texel.filter(|&texel| texel < image.extent[0]) {
+                let offset = u64::from(texel) * u64::from(bytes);
+                addresses[lane] = image.address.wrapping_add(offset);
+                inside |= 1 << lane;
+            }
+        }
+        if inside == 0 {
+            return Ok(out);
+        }
+        let (kind, space) = (AccessKind::Load, Space::Global);
+        let who = Executing {
+            lanes: inside,
+            ..who
+        };
+        self.observer.access(who, kind, space, &addresses, bytes);
+        for lane in lanes(inside) {
+            let raw = self.channels(lane as u32, texture, addresses[lane])?;
+            let channels = out.iter_mut().zip(raw);
+            for (row, raw) in channels.take(texture.channels.into()) {
+                row[lane] = u64::from(value(texture, raw));
+            }
+        }
+        Ok(out)
+    }
+
     /// The channels of the texel at an address, as they lie in memory.
     fn texel(
         &mut self,
@@ -78,12 +133,22 @@ impl<O: Observer> Machine<'_, O> {
         texture: &Texture,
         address: u64,
     ) -> Result<[u32; 4], Box<Fault>> {
-        let bytes = texture.format.bytes();
         let lane = who.lanes.trailing_zeros();
         let (space, addresses) = (Space::Global, [address; WARP]);
         let kind = AccessKind::Load;
         self.observer
             .access(who, kind, space, &addresses, texture.texel_bytes());
+        self.channels(lane, texture, address)
+    }
+
+    /// The same for one lane, of which nobody is told.
+    fn channels(
+        &mut self,
+        lane: u32,
+        texture: &Texture,
+        address: u64,
+    ) -> Result<[u32; 4], Box<Fault>> {
+        let bytes = texture.format.bytes();
         let window = self.locate(lane, address, texture.texel_bytes(), false)?;
         let words = self.memory.words(window.mapping);
         let mut channels = [0; 4];

@@ -15,7 +15,7 @@ mod sample;
 use std::collections::BTreeMap;
 
 pub(crate) use cube::unfold;
-pub(crate) use sample::{Coordinate, Fetch, gather, sample};
+pub(crate) use sample::{Coordinate, Fetch, gather, sample, value};
 
 /// A texture object: where its texels are and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -210,7 +210,7 @@ fn resolve(mode: AddressMode, at: i64, extent: u32) -> Option<u32> {
 }
 
 /// What a channel reads as, from its bits in memory.
-fn value(texture: &Texture, raw: u32) -> u32 {
+pub(crate) fn value(texture: &Texture, raw: u32) -> u32 {
     use ChannelFormat::*;
     let float = |value: f64| (value as f32).to_bits();
     match (texture.format, texture.sampler.normalized_float) {
