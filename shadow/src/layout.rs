@@ -261,6 +261,14 @@ pub const JOURNAL_FORCED: u32 = 2;
 pub const JOURNAL_READ_ONLY: u32 = 4;
 /// It cannot be made twice.
 pub const JOURNAL_ONCE: u32 = 8;
+/// It writes what it makes of what it reads. This flag and the next stand behind the number of bytes.
+pub const JOURNAL_UPDATES: u32 = 1 << 30;
+/// It is an update of at most 8 bytes of global memory that gives back what it read, and releases
+/// nothing itself.
+pub const JOURNAL_LOOKS: u32 = 1 << 31;
+
+/// Bytes of a thread's state in its local memory.
+pub const JOURNAL_STATE: u64 = 80;
 
 /// Kinds of a [`JournalEntry`]: a lane has accessed memory.
 pub const ENTRY_ACCESS: u32 = 1;
@@ -326,10 +334,10 @@ pub struct Lock {
     pub asked: u64,
     /// Turns that are over.
     pub done: u64,
-    /// Writes that were made.
+    /// Writes that were made, but for atomics that have changed nothing and were told of before.
     pub writes: u64,
-    /// Nothing.
-    pub unused: u64,
+    /// Those among them that were no atomics.
+    pub stores: u64,
 }
 }
 

@@ -4,9 +4,10 @@
 //! accessed while it is under way is told. So are those of an mbarrier from its first operation on: what
 //! one thread alone does there like data may race with any of them.
 
-use crate::journal::{Access, TURN, append, lock, tell_as, told, touch};
+use crate::journal::{Access, TURN, append, tell_as, told, touch};
 use crate::layout::*;
 use crate::memory::*;
+use crate::turns::lock;
 
 /// A side of an asynchronous copy, before that is issued, or the mbarrier that it completes with.
 /// The entry is of that kind, and has the bytes.

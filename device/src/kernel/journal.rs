@@ -9,8 +9,7 @@
 //! the first one is made. A weak store that was under way just then is told as overtaken.
 //!
 //! A thread's state lies in its local memory: its identity, whose barrier epoch counts its entries;
-//! the number of its last entry; and the strong load that this was, if it was one, so that a thread
-//! that polls a location tells it once per value.
+//! the number of its last entry; and what it polls, if it does ([`crate::turns`]).
 //!
 //! A launch block without a journal is one of a launch that is not checked.
 
@@ -20,29 +19,27 @@ use crate::rule;
 use crate::rule::up;
 use crate::shifts;
 
-/// Offsets in a thread's state.
-const ME: u64 = 0;
+/// Offsets in a thread's state, of which [`JOURNAL_STATE`] is the size.
+pub const ME: u64 = 0;
 const LAST: u64 = 8;
-/// The load that the last entry told, if it told one: address, site, and the lock's count of writes.
-const POLLED: u64 = 16;
-const POLLED_WHAT: u64 = 24;
-const POLLED_WRITES: u64 = 32;
+/// The load or atomic that the last entry told, if it told one: address, site, and the lock's counts.
+pub const POLLED: u64 = 16;
+pub const POLLED_WHAT: u64 = 24;
+pub const POLLED_WRITES: u64 = 32;
 /// The thread's turn at the lock that it waits for, or has; 0 if there is none.
 pub const TURN: u64 = 40;
+pub const POLLED_STORES: u64 = 48;
+/// How often it has been made since and found nothing new.
+pub const POLLS: u64 = 56;
+/// What memory held before an atomic that has been polled with.
+pub const FOUND: u64 = 64;
+/// The lanes that execute a `fence.sc` together.
+pub const FENCED: u64 = 72;
 
 /// What [`touch`] finds: the access has to be told.
-const TELL: u32 = 1;
+pub const TELL: u32 = 1;
 /// The granule has strong accesses.
-const STRONG: u32 = 2;
-
-/// log2 of the bytes that one lock is for. Accesses that overlap lie in one such piece, but for large
-/// weak stores.
-const PIECE_LOG2: u32 = 4;
-
-/// log2 of the nanoseconds that a turn takes at least.
-const SLEEP_LOG2: u32 = 7;
-/// Longest sleep in nanoseconds.
-const SLEEP_MOST: u64 = 1 << 13;
+pub const STRONG: u32 = 2;
 
 /// A witness of a load of read-only data.
 const READ_ONLY: u64 = 1 << 63;
@@ -58,12 +55,12 @@ pub struct Access {
 }
 
 impl Access {
-    fn is(&self, flag: u32) -> bool {
+    pub fn is(&self, flag: u32) -> bool {
         self.word & flag != 0
     }
 
-    fn bytes(&self) -> u32 {
-        self.word >> ACCESS_BYTES_SHIFT
+    pub fn bytes(&self) -> u32 {
+        (self.word & (JOURNAL_UPDATES - 1)) >> ACCESS_BYTES_SHIFT
     }
 
     fn granule_log2(&self) -> u32 {
@@ -97,125 +94,6 @@ pub unsafe extern "C" fn __cudarun_journal_access(
     }
 }
 
-/// Before a strong access or a weak store is made: 1 when it is this thread's turn at the lock of the
-/// location.
-///
-/// Turns are in the order of asking, so that nobody who polls keeps others away. Who polls what has
-/// not been written since may go ahead without the lock, and so may a weak store to what has no
-/// strong accesses.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_journal_lock(
-    launch: *const LaunchBlock,
-    state: u64,
-    address: u64,
-    what: u32,
-    word: u32,
-) -> u32 {
-    let access = Access { address, what, word, copies: false };
-    unsafe {
-        if (*launch).journal == 0 {
-            return 1;
-        }
-        let mut turn = load_local(state + TURN);
-        if turn == 0 && !access.is(JOURNAL_FORCED) {
-            let found = touch(launch, state, &access);
-            if found & STRONG == 0 || access.bytes() > 1 << PIECE_LOG2 {
-                if found & TELL != 0 {
-                    tell(launch, state, &access);
-                }
-                return 1;
-            }
-        }
-        let lock = lock(launch, state, &access);
-        if turn == 0 {
-            if access.is(JOURNAL_FORCED) && polls(lock, state, &access) {
-                return 1;
-            }
-            turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local(state + TURN, turn);
-        }
-        let done = load_cell(&raw const (*lock).done as u64);
-        if done + 1 != turn {
-            wait(done, turn);
-            return 0;
-        }
-        if access.is(JOURNAL_FORCED) {
-            touch(launch, state, &access);
-        }
-        1
-    }
-}
-
-/// After a strong access or a weak store has been made: tells it and gives the lock back. 1 when it has
-/// to be made again, because the thread went ahead and cannot know what it has seen.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_journal_made(
-    launch: *const LaunchBlock,
-    state: u64,
-    address: u64,
-    what: u32,
-    word: u32,
-) -> u32 {
-    let access = Access { address, what, word, copies: false };
-    unsafe {
-        if (*launch).journal == 0 {
-            return 0;
-        }
-        let turn = load_local(state + TURN);
-        if turn == 0 && !access.is(JOURNAL_FORCED) {
-            if has_strong(launch, state, &access) {
-                count(&raw mut (*((*launch).counters as *mut Counters)).undecided, 1);
-                tell_as(launch, state, &access, ENTRY_OVERTAKEN);
-            }
-            return 0;
-        }
-        let lock = lock(launch, state, &access);
-        if turn == 0 {
-            if polls(lock, state, &access) {
-                return 0;
-            }
-            // From now on it is no poll.
-            store_local(state + POLLED_WHAT, 0);
-            return 1;
-        }
-        store_local(state + TURN, 0);
-        let writes = &raw const (*lock).writes as u64;
-        if access.is(JOURNAL_WRITES) {
-            store_relaxed(writes, load_relaxed(writes) + 1);
-        }
-        if !is_known(lock, state, &access) {
-            tell(launch, state, &access);
-            if !access.is(JOURNAL_WRITES) {
-                store_local(state + POLLED, address);
-                store_local(state + POLLED_WHAT, what as u64);
-                store_local(state + POLLED_WRITES, load_relaxed(writes));
-            }
-        }
-        publish_cell(&raw const (*lock).done as u64, turn);
-        0
-    }
-}
-
-/// The thread's last entry told the same load of the same value.
-unsafe fn is_known(lock: *const Lock, state: u64, access: &Access) -> bool {
-    unsafe {
-        !access.is(JOURNAL_WRITES)
-            && load_local(state + POLLED_WHAT) == access.what as u64
-            && load_local(state + POLLED) == access.address
-            && load_local(state + POLLED_WRITES) == load_relaxed(&raw const (*lock).writes as u64)
-    }
-}
-
-/// Likewise, and nobody who may write has the lock.
-unsafe fn polls(lock: *const Lock, state: u64, access: &Access) -> bool {
-    unsafe {
-        let done = load_cell(&raw const (*lock).done as u64);
-        !access.is(JOURNAL_ONCE)
-            && load_cell(&raw const (*lock).asked as u64) == done
-            && is_known(lock, state, access)
-    }
-}
-
 /// Something that orders threads, by all lanes that are here and say the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_event(
@@ -230,88 +108,33 @@ pub unsafe extern "C" fn __cudarun_journal_event(
             return;
         }
         let lanes = peers(about, (what as u64) << 32u32 | kind as u64, 0);
-        let first = ones((lanes & (0 - lanes)) - 1);
+        event(launch, state, lanes, kind, (about, what, 0));
+    }
+}
+
+/// Something that orders threads, by those lanes: told by the first one.
+pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u32, what: (u64, u32, u32)) {
+    unsafe {
         let mut number = 0;
         if lanes & lanes_below() == 0 {
-            number = append(launch, state, kind, lanes, (about, what, 0));
+            number = append(launch, state, kind, lanes, what);
         }
         // Nobody goes on before the entry has its number.
-        told(launch, state, of_lane(lanes, first, number));
+        told(launch, state, of_lane(lanes, first(lanes), number));
     }
 }
 
-/// Before `fence.sc`: waits until it is this thread's turn. Such fences are in one order, which has to
-/// be that of their entries.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, state: u64) {
-    unsafe {
-        if (*launch).journal == 0 {
-            return;
-        }
-        let lock = fences(launch);
-        let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-        store_local(state + TURN, turn);
-        let mut done = load_cell(&raw const (*lock).done as u64);
-        while done + 1 != turn {
-            wait(done, turn);
-            done = load_cell(&raw const (*lock).done as u64);
-        }
-    }
+/// The number of the first of some lanes.
+pub fn first(lanes: u32) -> u32 {
+    ones((lanes & (0 - lanes)) - 1)
 }
 
-/// Leaves the time to others: the longer, the more turns there are before this one. Whoever is next
-/// does not sleep.
-fn wait(done: u64, turn: u64) {
-    let before = turn - done - 2;
-    let most = SLEEP_MOST >> SLEEP_LOG2;
-    let turns = if before > most { most } else { before };
-    sleep((turns << SLEEP_LOG2) as u32);
-}
-
-/// After `fence.sc`: tells it, and lets the next ones have their turn.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_journal_fenced(
-    launch: *const LaunchBlock,
-    state: u64,
-    kind: u32,
-    what: u32,
-    about: u64,
-) {
-    unsafe {
-        __cudarun_journal_event(launch, state, kind, what, about);
-        let turn = load_local(state + TURN);
-        if turn != 0 {
-            store_local(state + TURN, 0);
-            publish_cell(&raw const (*fences(launch)).done as u64, turn);
-        }
-    }
-}
-
-/// The lock of all `fence.sc`.
-unsafe fn fences(launch: *const LaunchBlock) -> *mut Lock {
-    unsafe { (*((*launch).journal as *const Journal)).locks as *mut Lock }
-}
-
-fn is_shared(word: u32) -> bool {
+pub fn is_shared(word: u32) -> bool {
     word & ACCESS_SHARED != 0
 }
 
-/// The address of a location's lock.
-pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
-    unsafe {
-        let journal = (*launch).journal as *const Journal;
-        let mut place = access.address >> PIECE_LOG2;
-        if is_shared(access.word) {
-            let cta = rule::cta(load_local(state + ME), &shifts(launch));
-            place = place + ((cta & (*launch).slot_mask) << 32u32);
-        }
-        let number = place * 0x9e37_79b9_7f4a_7c15 >> 32u32;
-        ((*journal).locks + ((number & (*journal).lock_mask) << 5u32)) as *mut Lock
-    }
-}
-
 /// Tells an access by one thread.
-unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
+pub unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
     unsafe { tell_as(launch, state, access, ENTRY_ACCESS) }
 }
 
@@ -401,7 +224,7 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
 }
 
 /// True if strong accesses are made to a granule of an access that has been entered.
-unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
+pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
     unsafe {
         let granule_log2 = access.granule_log2();
         let end = access.address + access.bytes() as u64;

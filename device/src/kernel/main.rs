@@ -42,6 +42,7 @@ mod cluster;
 mod copies;
 mod journal;
 mod record;
+mod turns;
 mod witness;
 
 use layout::*;

@@ -173,6 +173,24 @@ pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
     theirs
 }
 
+/// What 1, 2, 4 or 8 bytes of the program's global memory hold.
+pub fn load_program(at: u64, bytes: u32) -> u64 {
+    let narrow: u32;
+    unsafe {
+        if bytes == 8 {
+            return load_relaxed(at);
+        }
+        if bytes == 4 {
+            asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+        } else if bytes == 2 {
+            asm!("ld.relaxed.gpu.global.u16 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+        } else {
+            asm!("ld.relaxed.gpu.global.u8 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+        }
+    }
+    narrow as u64
+}
+
 /// Memory of the thread's own.
 pub fn load_local(at: u64) -> u64 {
     let value: u64;

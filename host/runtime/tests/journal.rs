@@ -110,6 +110,38 @@ fn a_kernel_that_is_not_selected_runs_without_a_journal() {
     assert_eq!(left.last(), Some(&CTAS));
 }
 
+/// After a `pause`, each lane of a CTA's first warp publishes data by a flag, for which a lane of the
+/// second one waits by atomics that change nothing.
+fn polled_flags(pause: u32) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+         .visible .entry k(.param .u64 words) {{\n\
+         .reg .pred %p; .reg .b32 %t, %c, %w, %n, %v; .reg .b64 %a;\n\
+         ld.param.u64 %a, [words]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;\n\
+         shr.u32 %w, %t, 5; and.b32 %t, %t, 31; mad.lo.u32 %n, %c, 32, %t;\n\
+         mad.wide.u32 %a, %n, 32, %a; setp.eq.u32 %p, %w, 1; @%p bra reader;\n\
+         mov.u32 %n, {pause};\n\
+         wait: sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra wait;\n\
+         st.global.u32 [%a+16], 1; fence.acq_rel.gpu; red.relaxed.gpu.global.add.u32 [%a], 1; ret;\n\
+         reader: atom.relaxed.gpu.global.add.u32 %v, [%a], 0; setp.eq.u32 %p, %v, 0; @%p bra reader;\n\
+         fence.acq_rel.gpu; ld.global.u32 %v, [%a+16]; ret; }}"
+    )
+}
+
+#[test]
+fn a_thread_that_waits_by_an_atomic_tells_it_once_per_value() {
+    const FLAGS: usize = 32 * CTAS as usize;
+    for pause in [1, 30_000] {
+        let mut rig = journaled(&polled_flags(pause), Options::default());
+        let memory = rig.memory(&[0; 8 * FLAGS]);
+        rig.launch(&launch(CTAS, THREADS, &[memory]));
+        assert_eq!(rig.races().len(), 0);
+        // Of each pair: two accesses to data, one to set the flag, and one or two looks at it.
+        let told = accesses(&rig.launches())[0];
+        assert!(told <= 5 * FLAGS as u64, "{told} after {pause}");
+    }
+}
+
 /// After a `pause`, each lane of a CTA's first warp publishes data by a flag, each of the second one
 /// overwrites the flag with a weak store, and each of the third one reads the data once it has seen
 /// the flag set. Who has seen the second store has not observed the first.

@@ -13,7 +13,8 @@ use ptx::isa::{self, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantic
 use shadow::layout::{
     ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
     ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JOURNAL_FORCED,
-    JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_WRITES, LaunchBlock,
+    JOURNAL_LOOKS, JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES,
+    LaunchBlock,
 };
 
 use crate::access::{self, Checked, Place, unless};
@@ -86,7 +87,9 @@ fn prologue(function: &Function) -> String {
          ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"
     );
     if function.entry {
-        text.push_str(".local .align 8 .b8 __cudarun_me[48];\nmov.u64 %crc_state, __cudarun_me;\n");
+        text.push_str(&format!(
+            ".local .align 8 .b8 __cudarun_me[{JOURNAL_STATE}];\nmov.u64 %crc_state, __cudarun_me;\n"
+        ));
         text.push_str(&call("journal_enter", None, &[LAUNCH, STATE]));
     } else {
         text.push_str(&format!("ld.param.u64 %crc_state, [{STATE_PARAM}];\n"));
@@ -129,7 +132,15 @@ fn access(
     } else {
         0
     };
-    let global = word | granules.global << shadow::layout::ACCESS_GRANULE_SHIFT;
+    if matches!(op.kind, MemoryKind::Rmw | MemoryKind::Reduction) {
+        word |= JOURNAL_UPDATES;
+    }
+    let releases = matches!(op.sem, Semantics::Release | Semantics::AcqRel);
+    let looks = match op.kind == MemoryKind::Rmw && !releases && op.bytes() <= 8 {
+        true => JOURNAL_LOOKS,
+        false => 0,
+    };
+    let global = looks | word | granules.global << shadow::layout::ACCESS_GRANULE_SHIFT;
     let granule = granules.shared.unwrap_or(2);
     let shared = word | granule << shadow::layout::ACCESS_GRANULE_SHIFT | ACCESS_SHARED;
     let in_global = format!("mov.u64 %crc_block, %crc_launch;\nmov.u32 %crc_word, {global};\n");
