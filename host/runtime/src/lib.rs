@@ -19,6 +19,7 @@ pub mod log;
 pub mod names;
 pub mod options;
 mod pairs;
+mod patience;
 mod phases;
 mod place;
 pub mod progress;

@@ -170,7 +170,7 @@ fn whoever_launched_it_may_end_it() {
             panic!("{error}");
         };
         assert_eq!((progress.done, progress.ctas), (1, 3));
-        // It is asked before each turn, and not once more after it has said no.
+        // It is asked before each turn and within it, and not once more after it has said no.
         assert_eq!(ASKED.load(Ordering::Relaxed), 5001);
         let text = error.to_string();
         assert!(text.contains("1 of its 3 blocks had ended"), "{text}");

@@ -31,7 +31,7 @@ pub(crate) const AUDIT: &str = "audit.so";
 /// Tells the audit library what to give programs that look for a driver.
 pub(crate) const INTERPOSER_VARIABLE: &str = "CUDARUN_CHECK_INTERPOSER";
 /// How long a program may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(1500);
 /// SIGHUP, SIGINT, SIGKILL and SIGTERM have these numbers on every Linux.
 const HANG_UP: i32 = 1;
 const INTERRUPT: i32 = 2;

@@ -90,7 +90,7 @@ pub(crate) struct RunArgs {
     /// not is a warning
     #[arg(long)]
     pub(crate) assume_lockstep: bool,
-    /// End the program after this time (90, 90s, 30m, 2h) and exit with 124
+    /// End the run after this time, with its report (90, 90s, 30m, 2h), and exit with 124
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,
     /// Kernels without PTX cannot be checked: exit with 75, name them, or say nothing

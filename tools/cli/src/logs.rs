@@ -95,11 +95,11 @@ fn spare_beside(place: &Path) -> Option<TempDir> {
 
 impl Schedule {
     /// Reads what the processes of the schedule have left behind. Those that still run, and have a log or
-    /// one of our `libraries`, are waited for a little; what they do later is lost, and the logs say so.
-    pub(crate) fn read(&self, libraries: &Path) -> Result<Vec<Log>, Stop> {
+    /// one of our `libraries`, are waited for a little if there is time; what they do later is lost, and the logs say so.
+    pub(crate) fn read(&self, libraries: &Path, patient: bool) -> Result<Vec<Log>, Stop> {
         let start = Instant::now();
         let mut running = self.running(libraries);
-        while !running.is_empty() && start.elapsed() < GRACE {
+        while !running.is_empty() && patient && start.elapsed() < GRACE {
             std::thread::sleep(Duration::from_millis(20));
             running = self.running(libraries);
         }
@@ -195,7 +195,7 @@ mod tests {
         if spare != schedule.main {
             std::fs::write(spare.join("0.jsonl"), line("two")).unwrap();
         }
-        let logs = schedule.read(Path::new("/nowhere")).unwrap();
+        let logs = schedule.read(Path::new("/nowhere"), true).unwrap();
         assert_eq!(logs.len(), 1);
         assert_eq!(
             logs[0].events.len(),

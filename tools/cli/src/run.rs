@@ -1,7 +1,7 @@
 //! `run`: a program, or a kernel of a `.ptx` file, under one or several schedules.
 
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use driver::interrupts;
 use runtime::report::model::{ExitStatus, Outcome};
@@ -171,6 +171,13 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     };
     let start = Instant::now();
     for schedule in 0..args.schedules {
+        let left = args
+            .timeout
+            .map(|limit| limit.saturating_sub(start.elapsed()));
+        if schedule > 0 && left == Some(Duration::ZERO) {
+            ran.timed_out = true;
+            break;
+        }
         let logs = folders.schedule(schedule)?;
         let options = options(args, schedule);
         let ended = app::run(
@@ -180,10 +187,10 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             &libraries,
             (&logs, &input),
             &options,
-            args.timeout,
+            left,
         )?;
         progress::wipe(&logs.main);
-        ran.logs.extend(logs.read(&libraries)?);
+        ran.logs.extend(logs.read(&libraries, !ended.timed_out)?);
         if ran.context.exit.code == Some(0) {
             ran.context.exit = ended.exit;
         }
@@ -232,7 +239,10 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
     let _held = interrupts::hold();
     for schedule in 0..args.schedules {
         let mut options = options(args, schedule);
-        options.timeout = args.timeout.map(|limit| limit.as_secs_f64());
+        let left = args
+            .timeout
+            .map(|limit| limit.saturating_sub(start.elapsed()));
+        options.timeout = left.map(|left| left.as_secs_f64());
         progress::enable(options.progress, None);
         let done = job.run(options, schedule == 0)?;
         ran.logs.push(Log {
@@ -249,6 +259,9 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
                 code: None,
                 signal: done.signal,
             };
+            break;
+        }
+        if ran.timed_out {
             break;
         }
     }

@@ -1,6 +1,7 @@
 //! What a checker asks happens-before, and what becomes of the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use driver::Device;
 use shadow::hb::Shape;
@@ -8,6 +9,7 @@ use shadow::hb::Shape;
 use super::{Begun, Checker, Extent, ModuleKey};
 use crate::judged::Judged;
 use crate::log::{self, Event};
+use crate::patience::Patience;
 use crate::reference::{Reference, Scrutiny};
 use crate::repair::Known;
 use crate::replay::Replay;
@@ -64,10 +66,20 @@ impl Checker {
         let loaded = |at| shifts.rewritten(at);
         let in_shared = |cta, place| begun.in_shared(cta, place);
         let mut replay = Replay::new(oracle, shape(extent), &loaded, &in_shared);
+        let limit = self.options.timeout;
+        let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let deadline = limit.and_then(|limit| begun.started.checked_add(limit));
+        let mut patience = Patience::new(deadline);
         // Not through the method, which would hold the modules too.
         let shadow = self.shadows.get_mut(&device.memory_id())?;
         let dropped = shadow
-            .read_journal(device, |entry| replay.entry(entry))
+            .read_journal(device, |entry| {
+                let goes_on = !patience.is_over();
+                if goes_on {
+                    replay.entry(entry);
+                }
+                goes_on
+            })
             .unwrap_or_else(|error| {
                 self.note(format!("cannot read the journal: {error}"));
                 1

@@ -113,12 +113,12 @@ impl JournalMemory {
         self.used * ENTRY
     }
 
-    /// Calls `each` with the entries of the last launch's journal, in order; gives how many were
-    /// dropped.
+    /// Calls `each` with the entries of the last launch's journal, in order, until it wants no more;
+    /// gives how many were dropped or not wanted.
     pub(super) fn read(
         &mut self,
         device: &dyn Device,
-        mut each: impl FnMut(&JournalEntry),
+        mut each: impl FnMut(&JournalEntry) -> bool,
     ) -> Result<u64, DeviceError> {
         let mut journal = Journal::zeroed();
         device.read(self.journal.0, bytemuck::bytes_of_mut(&mut journal))?;
@@ -129,7 +129,9 @@ impl JournalMemory {
             let count = (kept - first).min(PIECE) as usize;
             let at = self.entries.0 + first * ENTRY;
             device.read(at, bytemuck::cast_slice_mut(&mut piece[..count]))?;
-            piece[..count].iter().for_each(&mut each);
+            if let Some(left) = piece[..count].iter().position(|entry| !each(entry)) {
+                return Ok(journal.count - first - left as u64);
+            }
         }
         Ok(journal.count - kept)
     }

@@ -415,7 +415,7 @@ impl ShadowMemory {
     pub fn read_journal(
         &mut self,
         device: &dyn Device,
-        each: impl FnMut(&JournalEntry),
+        each: impl FnMut(&JournalEntry) -> bool,
     ) -> Result<u64, DeviceError> {
         self.journal.read(device, each)
     }

@@ -1,10 +1,8 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
-use std::time::Instant;
-
 use super::cta::{Cta, CtaId};
 use super::fault;
-use super::machine::{ClusterBarrier, Machine, Setup};
+use super::machine::{ClusterBarrier, Machine, Over, Setup};
 use super::queue::Queue;
 use super::random::Random;
 use super::sharing::Held;
@@ -127,7 +125,6 @@ pub(crate) struct Grid<'a, O> {
     /// The CTA that failed last.
     faulted: Option<Rank>,
     random: Option<Random>,
-    started: Instant,
     /// Where several threads run the launch: says which CTAs need not go on.
     pub(crate) failed: Option<&'a Failed>,
     /// Warp instructions after which to come back.
@@ -158,7 +155,6 @@ impl<'a, O: Observer> Grid<'a, O> {
             active: 0,
             faulted: None,
             random,
-            started: Instant::now(),
             failed: None,
             pause_after: u64::MAX,
         }
@@ -373,17 +369,13 @@ impl<'a, O: Observer> Grid<'a, O> {
             }
             fuel = fuel.min(left);
         }
-        if limits
-            .timeout
-            .is_some_and(|timeout| self.started.elapsed() > timeout)
-        {
-            return Err(self.timeout());
+        if limits.go_on.is_some() {
+            self.machine.progress = self.queue.progress();
         }
-        if let Some(go_on) = limits.go_on {
-            let progress = self.queue.progress();
-            if !go_on(progress) {
-                return Err(self.interrupted(progress));
-            }
+        match self.machine.over() {
+            Some(Over::Timeout) => return Err(self.timeout()),
+            Some(Over::Interrupted) => return Err(self.interrupted(self.machine.progress)),
+            None => {}
         }
         let ran = self
             .machine

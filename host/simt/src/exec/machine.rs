@@ -1,12 +1,14 @@
 //! What the threads of a launch share: memory, parameters, the clock, the statistics.
 
+use std::time::Instant;
+
 use ptx::ast::{Module, Space};
 
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::sharing::Held;
 use crate::code::Program;
-use crate::config::{DeviceConfig, Launch, LaunchStats};
+use crate::config::{DeviceConfig, Launch, LaunchStats, Progress};
 use crate::memory::Window;
 use crate::module::Loaded;
 use crate::observer::{Executing, Observer};
@@ -49,6 +51,17 @@ pub(crate) struct Machine<'a, O> {
     pub(crate) reserved_start: u32,
     /// Barrier of the cluster of each slot; kept at the cluster's first slot.
     pub(crate) clusters: Vec<ClusterBarrier>,
+    pub(crate) started: Instant,
+    /// What [`Limits::go_on`](crate::Limits::go_on) is told.
+    pub(crate) progress: Progress,
+    over: Option<Over>,
+}
+
+/// Whose wish it is that a launch does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    Timeout,
+    Interrupted,
 }
 
 /// The barrier of a cluster.
@@ -97,7 +110,24 @@ impl<'a, O: Observer> Machine<'a, O> {
             shared_bytes,
             reserved_start,
             clusters: vec![ClusterBarrier::default(); slots],
+            started: Instant::now(),
+            progress: Progress::default(),
+            over: None,
         }
+    }
+
+    /// Whether somebody wants the launch to end here. Whoever has said so is not asked again.
+    pub(crate) fn over(&mut self) -> Option<Over> {
+        let limits = &self.setup.launch.limits;
+        if self.over.is_none() {
+            let timeout = limits.timeout;
+            if timeout.is_some_and(|timeout| self.started.elapsed() > timeout) {
+                self.over = Some(Over::Timeout);
+            } else if limits.go_on.is_some_and(|go_on| !go_on(self.progress)) {
+                self.over = Some(Over::Interrupted);
+            }
+        }
+        self.over
     }
 
     /// The region that contains `bytes` bytes at `address`.

@@ -24,6 +24,9 @@ const SPIN: u64 = 512;
 /// The same among warps: a warp that waits for another one should not use up whole turns.
 const SPIN_FUEL: u64 = 128;
 
+/// Ops between two looks at whether the launch is to end.
+const LOOKS: u64 = 256;
+
 /// As how many nanoseconds a turn of a warp counts for those that sleep.
 const SLEEP_TURN: u64 = 128;
 /// Turns that are slept on, at most.
@@ -225,6 +228,11 @@ impl<O: Observer> Machine<'_, O> {
             }
             *fuel -= 1;
             *spent += 1;
+            // An op may take long where somebody listens.
+            if fuel.is_multiple_of(LOOKS) && self.over().is_some() {
+                *fuel = 0;
+                return Ok(Stop::Pause);
+            }
             let op = &program.ops[split.pc as usize];
             let exec = split.mask & warp.pred(&split.frame, op.guard);
             if op.counts {
