@@ -196,6 +196,10 @@ fn the_programs_end_is_ours() {
     place
         .run(&["--timeout", "0.2", "sleep", "60"])
         .ends(124, &["--timeout"]);
+    let flags = ["--timeout", "0.5", "--schedules", "9"];
+    place
+        .run(&[&flags[..], &["sleep", "0.2"]].concat())
+        .ends(124, &["--timeout"]);
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
@@ -530,6 +534,9 @@ fn launches_that_fail_say_where_in_the_file() {
     both.ends(66, &["invalid global write", "error[CR003]"]);
     let forever = place.count("again: bra again;", &["--timeout", "0.3"]);
     forever.ends(124, &["ran out of time"]);
+    let flags = ["--timeout", "0.3", "--schedules", "9"];
+    let again = place.count("again: bra again;", &flags);
+    again.ends(124, &["1 launch checked, 1 launch failed"]);
 }
 
 #[test]
