@@ -72,6 +72,18 @@ impl Allocations {
         (address - allocation.base < allocation.bytes).then_some(allocation)
     }
 
+    /// The allocation whose bytes are nearest to `address`.
+    pub fn nearest(&self, address: u64) -> Option<&Allocation> {
+        let before = self.live.range(..=address).next_back();
+        let behind = self.live.range(address..).next();
+        let far = |of: &Allocation| match of.base > address {
+            true => of.base - address,
+            false => address.saturating_sub(of.base.saturating_add(of.bytes)),
+        };
+        let both = before.into_iter().chain(behind);
+        both.map(|(_, of)| of).min_by_key(|of| far(of))
+    }
+
     /// Which loads of a kernel load what a launch with these parameters never writes: a bit for each of
     /// [`Pointers::loads`].
     ///

@@ -211,6 +211,16 @@ impl Checker {
         place::frames(&parsed, original_line)
     }
 
+    /// What memory of the device belongs to.
+    pub(crate) fn allocation(&self, address: u64) -> Option<log::Allocation> {
+        self.allocations.find(address).cloned()
+    }
+
+    /// The memory of the device that is nearest to an address in none.
+    pub(crate) fn nearest(&self, address: u64) -> Option<log::Allocation> {
+        self.allocations.nearest(address).cloned()
+    }
+
     /// Where the hidden parameter of a kernel lies, if it has one.
     pub fn hidden_parameter(&self, key: ModuleKey, kernel: &str) -> Option<u32> {
         let module = self.modules.get(&key.0)?;
@@ -277,6 +287,8 @@ impl Checker {
         launch.invalid = outcome.invalid;
         launch.unsupported = outcome.unsupported;
         launch.deadlock = outcome.deadlock;
+        launch.stuck = outcome.stuck;
+        launch.strays = outcome.strays;
         launch.error_frames = outcome.error_frames;
         launch.interrupted = outcome.interrupted;
         launch.untold = outcome.running && begun.journaled;

@@ -31,7 +31,9 @@ pub mod session;
 pub mod shadow_memory;
 mod sides;
 pub mod sim;
+mod strays;
 pub mod streams;
+mod stuck;
 mod told;
 mod values;
 

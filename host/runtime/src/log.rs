@@ -3,11 +3,15 @@
 
 mod fault;
 mod file;
+mod stray;
+mod stuck;
 
 use serde::{Deserialize, Serialize};
 
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, read, read_lost};
+pub use stray::Stray;
+pub use stuck::{On, Stuck, Wait};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,6 +203,12 @@ pub struct Launch {
     /// It failed because all of its threads that had not ended waited for others.
     #[serde(default)]
     pub deadlock: bool,
+    /// Who waits for what then, where the device tells.
+    #[serde(default)]
+    pub stuck: Option<Box<Stuck>>,
+    /// Accesses outside of all memory, after which it went on.
+    #[serde(default)]
+    pub strays: Vec<Stray>,
     /// Source lines of the instruction it failed at, innermost inlined function first.
     #[serde(default)]
     pub error_frames: Vec<Frame>,
@@ -546,6 +556,8 @@ pub enum Misuse {
     Again,
     /// Threads have exited without having come to a barrier of their whole CTA.
     Exited,
+    /// Threads have passed by a barrier of their whole CTA, gone on behind it and exited.
+    Skipped,
     /// A lane takes part that the mask of members leaves out.
     NotMember,
     /// A lane arrives at an mbarrier more often than its phase still expects.

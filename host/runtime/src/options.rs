@@ -43,6 +43,8 @@ pub struct Options {
     pub progress: Show,
     /// Host threads that the simulated device runs a launch on, at most.
     pub sim_threads: u32,
+    /// What becomes of a launch on the simulated device that accesses what is outside of all memory.
+    pub outside: Outside,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             timeout: None,
             progress: Show::default(),
             sim_threads: 1,
+            outside: Outside::default(),
         }
     }
 }
@@ -99,6 +102,17 @@ pub enum Mode {
     Fast,
     /// Happens-before on the host over every access. The program runs as it is.
     Full,
+}
+
+/// What becomes of a launch that accesses what is outside of all memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outside {
+    /// It ends there.
+    #[default]
+    Stop,
+    /// The access is told, and passed over.
+    Continue,
 }
 
 /// Whether a launch that takes long shows on standard error how far it is.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use driver::DeviceError;
 use simt::{
     Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Requests, Schedule,
+    Strays,
 };
 
 use crate::allocations::VARIABLE;
@@ -14,10 +15,12 @@ use crate::audit::{Audit, Both};
 use crate::checker::{Ancestor, Checker, Extent, ModuleKey, Outcome};
 use crate::code::Code;
 use crate::log;
+use crate::options::Outside;
 use crate::place;
 use crate::progress;
 use crate::reference::{Reference, Scrutiny};
 use crate::streams::At;
+use crate::{strays, stuck};
 
 mod requests;
 
@@ -59,7 +62,9 @@ impl Ready {
     fn image(code: &Code) -> Arc<simt::Image> {
         let image = simt::Image::new(ptx::parse(code.text()).0);
         Arc::new(match code.rewritten {
-            true => image.standing_for(ptx::parse(&code.original()).0),
+            true => image
+                .with_insertions(rewrite::edit::inserted(code.text()))
+                .standing_for(ptx::parse(&code.original()).0),
             false => image,
         })
     }
@@ -280,6 +285,10 @@ impl CheckedSim {
         if let Some(seconds) = checker.options().timeout {
             launch.limits.timeout = Duration::try_from_secs_f64(seconds).ok();
         }
+        launch.limits.endless = true;
+        if checker.options().outside == Outside::Continue {
+            launch.strays = Some(Strays::default());
+        }
         launch.threads.unordered = checker.is_order_free(key, kernel);
         if checker.options().sim_threads > 1 {
             launch.threads.most = checker.options().sim_threads;
@@ -309,6 +318,10 @@ impl CheckedSim {
         {
             error_frames = checker.source(key, line);
         }
+        let strays = launch.strays.as_ref();
+        let strays = strays.map_or(Vec::new(), |strays| strays::told(strays, checker, key));
+        let stuck = result.as_ref().err();
+        let stuck = stuck.and_then(|error| stuck::stuck(error, checker, key));
         let stats = result.as_ref().copied().unwrap_or_default();
         let outcome = Outcome {
             seconds: None,
@@ -321,6 +334,8 @@ impl CheckedSim {
             error: result.as_ref().err().map(ToString::to_string),
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
             deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),
+            stuck,
+            strays,
             interrupted: matches!(result, Err(LaunchError::Interrupted { .. })),
             ended: match &result {
                 Err(LaunchError::Interrupted { progress, .. }) => Some(progress.done),

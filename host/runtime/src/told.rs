@@ -149,6 +149,7 @@ pub(crate) fn kind(misuse: simt::Misuse) -> Misuse {
         simt::Misuse::PartOfWarp => Misuse::PartOfWarp,
         simt::Misuse::Again => Misuse::Again,
         simt::Misuse::Exited => Misuse::Exited,
+        simt::Misuse::Skipped => Misuse::Skipped,
         simt::Misuse::NotMember => Misuse::NotMember,
         simt::Misuse::Excess => Misuse::Excess,
         simt::Misuse::NotMbarrier => Misuse::NotMbarrier,

@@ -22,7 +22,7 @@ pub(crate) struct Op {
 }
 
 /// What an op does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// Registers to registers.
     Alu(AluFn, Args),

@@ -8,6 +8,7 @@ use std::time::Duration;
 pub use ptx::ParamLayout;
 
 use crate::requests::Requests;
+use crate::strays::Strays;
 
 /// The simulated device's size.
 #[derive(Clone, Debug)]
@@ -70,6 +71,9 @@ pub struct Launch {
     pub threads: Threads,
     /// Where it leaves what it asks of the device runtime.
     pub requests: Requests,
+    /// Goes on after loads, stores, atomics and copies outside of all memory, and leaves them here: what they read is
+    /// zero, and what they write goes nowhere. None ends the launch at the first one.
+    pub strays: Option<Strays>,
 }
 
 impl Launch {
@@ -88,6 +92,7 @@ impl Launch {
             printf: Sink::default(),
             threads: Threads::default(),
             requests: Requests::default(),
+            strays: None,
         }
     }
 }
@@ -141,6 +146,10 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// Asked before every turn of a warp; false ends the launch.
     pub go_on: Option<fn(Progress) -> bool>,
+    /// Whether to look for loops that nobody can end: a launch all of whose threads are in such a one, or wait, fails.
+    pub endless: bool,
+    /// Whether other work waits for the device that might end such a loop.
+    pub others_wait: Option<fn() -> bool>,
 }
 
 /// How far a launch has come.

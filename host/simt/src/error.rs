@@ -43,6 +43,69 @@ pub struct Waiting {
     pub lanes: u32,
     /// What for, such as `barrier 0` or `bar.warp.sync 0xffffffff`.
     pub what: String,
+    /// The same with its numbers.
+    pub on: On,
+}
+
+/// What a group of lanes waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// Other lanes of its warp.
+    Lanes,
+    /// A barrier of its CTA.
+    Barrier {
+        /// Which.
+        id: u32,
+        /// Threads that have come to it.
+        arrived: u32,
+        /// Threads that it waits for.
+        expected: u32,
+    },
+    /// The barrier of its cluster.
+    Cluster {
+        /// Threads that have come to it.
+        arrived: u32,
+        /// Threads of the cluster that have not exited.
+        expected: u32,
+    },
+    /// The barrier of a cooperative launch.
+    Grid,
+    /// Another value in memory: it goes round in a loop that looks at it.
+    Memory {
+        /// Where; never generic.
+        space: Space,
+        /// The address.
+        address: u64,
+        /// Bytes that it looks at.
+        bytes: u32,
+        /// What is there.
+        value: u64,
+    },
+    /// The phase of an mbarrier: it goes round in a loop that tests it.
+    Mbarrier {
+        /// Address in shared memory.
+        address: u64,
+        /// Arrivals that are outstanding.
+        arrivals: u64,
+        /// Bytes that are outstanding; negative when more have come than were expected.
+        bytes: i64,
+    },
+    /// Nothing: it goes round in a loop that looks at no memory.
+    #[default]
+    Nothing,
+}
+
+/// Who does not wait in a launch that is stuck.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Absent {
+    /// CTAs that have ended.
+    pub exited: u64,
+    /// Indices of the first of them, where they are known.
+    pub first: Vec<[u32; 3]>,
+    /// CTAs that have not started, because those that wait take their room.
+    pub unstarted: u64,
+    /// Threads that have exited, of CTAs that have not ended.
+    pub threads: u64,
 }
 
 /// Why a module cannot be loaded.
@@ -162,8 +225,10 @@ pub enum LaunchError {
     Deadlock {
         /// The kernel.
         kernel: String,
-        /// Who waits where; at most 64.
+        /// Who waits where, the first 4,096 groups.
         waiting: Vec<Waiting>,
+        /// Who does not.
+        absent: Absent,
     },
     /// A limit of the launch was reached.
     Timeout {
@@ -265,7 +330,9 @@ impl fmt::Display for LaunchError {
                 f,
                 "{file}:{line}: {function}: assertion `{message}` failed in {at}"
             ),
-            Self::Deadlock { kernel, waiting } => {
+            Self::Deadlock {
+                kernel, waiting, ..
+            } => {
                 write!(f, "deadlock in {kernel}")?;
                 for group in waiting.iter().take(4) {
                     write!(

@@ -48,11 +48,13 @@ pub(crate) enum Shape {
     /// `d`, `a`, `b` and `c`; those not needed are the sink.
     #[default]
     Rows,
-    /// `a` and `b`.
+    /// The same, and the carry flag may be read or written.
+    Carry,
+    /// `a` and `b`; `d` and `e` are written predicates, and `c` is the source of one.
     Test,
-    /// `d`, `a` and `b`.
+    /// `d`, `a` and `b`; `c` is the source of a predicate.
     Choose,
-    /// None.
+    /// None: `a` and `b` are sources of predicates, and `d` is a written one.
     Preds,
 }
 

@@ -28,6 +28,7 @@ pub mod memory;
 mod module;
 mod observer;
 mod requests;
+mod strays;
 pub mod texture;
 mod validate;
 mod values;
@@ -38,10 +39,11 @@ pub use config::{
     Threads,
 };
 pub use device::{Device, ModuleId};
-pub use error::{LaunchError, LoadError, Place, Waiting};
+pub use error::{Absent, LaunchError, LoadError, On, Place, Waiting};
 pub use memory::Memory;
 pub use module::Image;
 pub use observer::{AccessKind, Bytes, Exchange, Executing, Misuse, Observer, Unobserved};
 pub use requests::{Child, Request, Requests, Wanted};
+pub use strays::{Stray, Strays};
 pub use texture::{Texture, Textures};
 pub use windows::SHARED_STEP;

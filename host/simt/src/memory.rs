@@ -414,6 +414,11 @@ impl Memory {
         })
     }
 
+    /// Whether only the device reaches a mapping while a launch runs.
+    pub(crate) fn is_own(&self, mapping: u32) -> bool {
+        mapping == 0 || self.placed.contains(&mapping)
+    }
+
     /// The words of a mapping.
     pub(crate) fn words(&self, mapping: u32) -> &[AtomicU32] {
         match self.mappings.get(mapping as usize) {

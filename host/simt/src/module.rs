@@ -3,6 +3,7 @@
 //! What does not depend on the device is the [`Image`], which any number of devices and loads share.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ptx::ast::{Init, Item, Linkage, Module, Space, Variable};
@@ -21,6 +22,8 @@ pub struct Image {
     module: Module,
     /// The module that this one stands for, if that is another one.
     original: Option<Module>,
+    /// Bytes of its text that a tool has inserted, ascending.
+    inserted: Vec<Range<u32>>,
     /// By the addresses that a load has given to names.
     programs: Mutex<Vec<(Arc<Symbols>, Programs)>>,
 }
@@ -34,6 +37,7 @@ impl Image {
         Self {
             module,
             original: None,
+            inserted: Vec::new(),
             programs: Mutex::default(),
         }
     }
@@ -46,6 +50,13 @@ impl Image {
             original: Some(original),
             ..self
         }
+    }
+
+    /// Says which bytes of the module's text, ascending, a tool has inserted. That code changes nothing that the rest
+    /// of it computes.
+    pub fn with_insertions(mut self, inserted: Vec<Range<u32>>) -> Self {
+        self.inserted = inserted;
+        self
     }
 
     /// The parsed module.
@@ -101,6 +112,11 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// Bytes of the module's text that a tool has inserted, ascending.
+    pub(crate) fn inserted(&self) -> &[Range<u32>] {
+        &self.image.inserted
+    }
+
     /// Places the variables of a module. `functions` counts the function addresses handed out.
     pub(crate) fn new(
         image: &Arc<Image>,

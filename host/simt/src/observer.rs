@@ -3,7 +3,7 @@
 use ptx::ast::Space;
 
 /// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessKind {
     /// `ld`
     Load,
@@ -65,6 +65,8 @@ pub enum Misuse {
     Again,
     /// A barrier of the whole CTA completes although threads have exited without having come to it.
     Exited,
+    /// The same, and they went on with what comes behind it.
+    Skipped,
     /// A lane takes part in an operation whose mask of members leaves it out.
     NotMember,
     /// A lane arrives at an mbarrier more often than its phase still expects.
@@ -77,6 +79,9 @@ pub enum Misuse {
 ///
 /// Every method has an empty default; what is not overridden costs nothing.
 pub trait Observer {
+    /// Whether it wants to be told anything.
+    const OBSERVES: bool = true;
+
     /// An access to memory, before it is made. `addresses` holds one address per lane; those of lanes that do not
     /// take part mean nothing. `space` is never generic. `bytes` are per lane.
     fn access(
@@ -213,4 +218,6 @@ pub trait Observer {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {}
+impl Observer for Unobserved {
+    const OBSERVES: bool = false;
+}

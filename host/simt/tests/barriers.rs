@@ -100,7 +100,10 @@ fn a_deadlock_says_who_waits_where() {
          bar.sync 1; ret;
          low: bar.sync 2; ret;",
     );
-    let LaunchError::Deadlock { kernel, waiting } = error else {
+    let LaunchError::Deadlock {
+        kernel, waiting, ..
+    } = error
+    else {
         panic!("{error}");
     };
     assert_eq!((kernel.as_str(), waiting.len()), ("k", 2));

@@ -1,5 +1,7 @@
 //! Insertions that can be found and taken out again.
 
+use std::ops::Range;
+
 /// Opens an inserted piece.
 pub const OPEN: &str = "/*+crc*/";
 /// Closes an inserted piece.
@@ -54,6 +56,18 @@ pub fn erase(text: &str) -> String {
     result
 }
 
+/// The bytes of a text that [`rewrite`](crate::rewrite) has inserted, ascending.
+pub fn inserted(text: &str) -> Vec<Range<u32>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(open) = text[at..].find(OPEN) {
+        let open = at + open;
+        let close = text[open..].find(CLOSE);
+        at = close.map_or(text.len(), |close| open + close + CLOSE.len());
+        found.push(open as u32..at as u32);
+    }
+    found
+}
+
 /// Where the bytes of an original text lie in the rewritten one.
 #[derive(Clone, Debug, Default)]
 pub struct Shifts {
@@ -101,6 +115,7 @@ mod tests {
             "/*+crc*/a/*-crc*/xyz/*+crc*/b/*-crc*//*+crc*/c/*-crc*/"
         );
         assert_eq!(erase(&text), "xyz");
+        assert_eq!(inserted(&text), [0..17, 20..37, 37..54]);
         assert!(is_rewritten(&text) && !is_rewritten("xyz"));
         let shifts = Shifts::new(&text);
         for (at, byte) in "xyz".bytes().enumerate() {

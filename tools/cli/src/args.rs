@@ -93,6 +93,9 @@ pub(crate) struct RunArgs {
     /// End the run after this time, with its report (90, 90s, 30m, 2h), and exit with 124
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,
+    /// What becomes of a launch that accesses what is outside of all memory; simulated device only
+    #[arg(long, value_enum, default_value_t = OutsideChoice::Stop)]
+    pub(crate) oob: OutsideChoice,
     /// Kernels without PTX cannot be checked: exit with 75, name them, or say nothing
     #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
     pub(crate) no_ptx: NoPtx,
@@ -152,6 +155,15 @@ pub(crate) enum ModeChoice {
     Fast,
     /// Happens-before over every access; the program runs without checks in its code
     Full,
+}
+
+/// What becomes of a launch that accesses what is outside of all memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutsideChoice {
+    /// It fails at the first such access
+    Stop,
+    /// Such accesses are reported as errors, and the launch goes on: loads give zero, stores are dropped
+    Continue,
 }
 
 /// Which conflicts count.

@@ -4,12 +4,15 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use driver::interrupts;
+use runtime::options::Outside;
 use runtime::report::model::{ExitStatus, Outcome};
 use runtime::report::source::Sources;
 use runtime::report::{Context, Log, Report};
 use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
 
-use crate::args::{DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, RunArgs, Switch, is_ptx};
+use crate::args::{
+    DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, RunArgs, Switch, is_ptx,
+};
 use crate::console;
 use crate::device::Device;
 use crate::exit::{self, INCOMPLETE, NO_DEVICE, Stop, USAGE};
@@ -58,6 +61,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
         (args.journal, "--journal"),
         (args.mode == ModeChoice::Full, "--mode full"),
         (args.sim_threads > 1, "--sim-threads"),
+        (args.oob == OutsideChoice::Continue, "--oob continue"),
     ];
     let flag = simulated
         .iter()
@@ -101,6 +105,10 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             (false, false) => Show::Terminal,
         },
         sim_threads: args.sim_threads,
+        outside: match args.oob {
+            OutsideChoice::Stop => Outside::Stop,
+            OutsideChoice::Continue => Outside::Continue,
+        },
         ..Options::default()
     }
 }

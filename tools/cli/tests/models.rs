@@ -1,71 +1,8 @@
 //! `--model` and `--journal`, and what reports say of locks.
 
-use std::path::Path;
-use std::process::Command;
+mod kernel;
 
-use serde_json::Value;
-
-/// How a run ended, what it said, and its report.
-struct Ran {
-    code: i32,
-    text: String,
-    json: Value,
-}
-
-impl Ran {
-    fn ends(&self, code: i32, words: &[&str]) -> &Self {
-        assert_eq!(self.code, code, "{}", self.text);
-        for word in words {
-            assert!(
-                self.text.contains(word),
-                "{word}\nis missing in\n{}",
-                self.text
-            );
-        }
-        self
-    }
-}
-
-/// Runs a kernel whose body is `body` in two CTAs of one thread; its report follows the schema.
-fn run(body: &str, options: &[&str]) -> Ran {
-    run_as("--grid 2 --block 1", body, options)
-}
-
-/// The same in the CTAs and threads that `launch` says.
-fn run_as(launch: &str, body: &str, options: &[&str]) -> Ran {
-    let folder = tempfile::tempdir().unwrap();
-    let text = format!(
-        ".version 8.0\n.target sm_90\n.address_size 64\n\
-         .visible .entry k(.param .u64 data, .param .u64 lock)\n{{\n\
-         .reg .pred %p; .reg .b32 %n, %v; .reg .b64 %data, %lock;\n\
-         ld.param.u64 %data, [data]; ld.param.u64 %lock, [lock]; mov.u32 %n, %ctaid.x;\n\
-         {body}\nret;\n}}\n"
-    );
-    std::fs::write(folder.path().join("k.ptx"), text).unwrap();
-    let launch = format!("k.ptx {launch} --arg u32[2] --arg u32[2]");
-    let output = Command::new(env!("CARGO_BIN_EXE_cudarun-check"))
-        .current_dir(folder.path())
-        .args(launch.split(' '))
-        .args(["--format", "text", "--format", "json:r.json"])
-        .args(options)
-        .output()
-        .unwrap();
-    let json = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
-    let json: Value = serde_json::from_str(&json).unwrap();
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&json)
-        .map(|error| format!("{}: {error}", error.instance_path))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-    Ran {
-        code: output.status.code().unwrap(),
-        text: String::from_utf8(output.stderr).unwrap(),
-        json,
-    }
-}
+use kernel::{run, run_as};
 
 /// A counter under a lock by compare-and-swap at line 9 and an exchange, with a fence behind the
 /// one and before the other.
@@ -256,43 +193,6 @@ fn lockstep_orders_two_instructions_of_a_warp_and_nothing_else() {
             );
         }
     }
-}
-
-#[test]
-fn a_deadlock_is_an_error_that_says_who_waits_where() {
-    let halves = "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 32; @%p bra low;\n\
-                  bar.sync 1; ret;\nlow:\nbar.sync 2;";
-    for mode in ["precise", "full", "fast"] {
-        let ran = run_as("--grid 1 --block 64", halves, &["--mode", mode]);
-        let first = "lanes 0xffffffff of warp 0 wait for barrier 2 in k at ptx line 11";
-        let second = "lanes 0xffffffff of warp 1 wait for barrier 1 in k at ptx line 9";
-        let summary = "0 races, 1 deadlock";
-        ran.ends(66, &["error[CR007]: a launch of k", first, second, summary]);
-        assert_eq!(ran.json["failures"][0]["deadlock"], true);
-        assert_eq!(ran.json["summary"]["outcome"], "races");
-    }
-}
-
-#[test]
-fn a_mask_may_name_lanes_that_have_exited_and_no_others_that_never_come() {
-    let low = |others: &str| {
-        format!(
-            "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 16; @%p bra low;\n{others}\nlow:\n\
-             shfl.sync.bfly.b32 %v, %n, 1, 31, -1;\nbar.sync 0;"
-        )
-    };
-    let warp = "--grid 1 --block 32";
-    run_as(warp, &low("ret;"), &[]).ends(0, &["0 errors"]);
-    let ran = run_as(warp, &low("bar.sync 0; ret;"), &[]);
-    let low = "lanes 0x0000ffff of warp 0 wait for the other lanes of shfl.sync.bfly";
-    ran.ends(
-        66,
-        &[
-            "error[CR007]",
-            low,
-            "lanes 0xffff0000 of warp 0 wait for barrier 0",
-        ],
-    );
 }
 
 #[test]

@@ -67,6 +67,10 @@ pub struct Outcome {
     pub unsupported: bool,
     /// It failed because all threads left waited for others.
     pub deadlock: bool,
+    /// Who waits for what then, where the device tells.
+    pub stuck: Option<Box<log::Stuck>>,
+    /// Accesses outside of all memory, after which it went on.
+    pub strays: Vec<log::Stray>,
     /// A signal has interrupted it.
     pub interrupted: bool,
     /// CTAs that had ended by then, where the device tells.

@@ -7,12 +7,12 @@ use super::advice::advise;
 use super::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
 use super::latency::Latencies;
 use super::model::{
-    Accesses, Address, Allocation, DeviceName, ExitStatus, Failure, Incomplete, Kernel,
-    KernelLaunch, Level, LostEvents, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
+    Accesses, Address, Allocation, DeviceName, ExitStatus, Incomplete, Kernel, KernelLaunch, Level,
+    LostEvents, Outcome, Race, Report, SCHEMA_VERSION, UncheckedFunction,
 };
-use super::side::{access, came, frames};
+use super::side::{access, came};
 use super::source::Sources;
-use super::{fingerprint, incomplete, locks, misuse, nested, streams, time, value};
+use super::{failure, fingerprint, incomplete, locks, misuse, nested, stray, streams, time, value};
 use crate::log::{self, Event};
 use crate::names::demangle;
 
@@ -333,29 +333,9 @@ impl<'a> Builder<'a> {
         stats.program_bytes = stats.program_bytes.max(launch.program_bytes);
         stats.shadow_bytes = stats.shadow_bytes.max(launch.shadow_bytes);
         self.latencies.record(&launch.kernel, launch.seconds);
+        stray::add(&mut self.report.out_of_bounds, launch);
         if let Some(message) = failed {
-            self.failure(launch, message);
-        }
-    }
-
-    fn failure(&mut self, launch: &log::Launch, message: &str) {
-        let failure = Failure {
-            kernel: demangle(&launch.kernel),
-            message: message.to_owned(),
-            invalid: launch.invalid,
-            unsupported: launch.unsupported,
-            deadlock: launch.deadlock,
-            frames: frames(&launch.error_frames, &launch.kernel),
-            count: 1,
-        };
-        let same = |known: &&mut Failure| {
-            known.kernel == failure.kernel
-                && known.message == failure.message
-                && known.frames == failure.frames
-        };
-        match self.report.failures.iter_mut().find(same) {
-            Some(known) => known.count += 1,
-            None => self.report.failures.push(failure),
+            failure::add(&mut self.report.failures, launch, message);
         }
     }
 
@@ -556,10 +536,11 @@ impl<'a> Builder<'a> {
             errors
         };
         let deadlock = report.failures.iter().any(|failure| failure.deadlock);
+        let strayed = !report.out_of_bounds.is_empty();
         let ended_well = context.exit.code == Some(0);
         let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
         summary.outcome = match () {
-            () if counting > 0 || deadlock => Outcome::Races,
+            () if counting > 0 || deadlock || strayed => Outcome::Races,
             () if !ended_well => Outcome::AppFailed,
             () if !incomplete.is_empty() => Outcome::Incomplete,
             () => Outcome::Clean,

@@ -28,6 +28,11 @@ pub(super) fn summary(report: &Report) -> String {
             format_args!(", {}", counted(deadlocks, "deadlock")),
         );
     }
+    let strays: u64 = report.out_of_bounds.iter().map(|stray| stray.count).sum();
+    if strays > 0 {
+        let strays = counted(strays, "access");
+        put_in(&mut text, format_args!(", {strays} out of bounds"));
+    }
     if report.tool.schedules > 1 {
         put_in(
             &mut text,
@@ -120,6 +125,11 @@ pub(super) fn coverage(report: &Report) -> String {
     }
     if launches.invalid > 0 {
         parts.push(format!("{} refused", counted(launches.invalid, "launch")));
+    }
+    let strays: u64 = report.out_of_bounds.iter().map(|stray| stray.count).sum();
+    if strays > 0 {
+        let strays = counted(strays, "access");
+        parts.push(format!("{strays} out of bounds passed over"));
     }
     for lost in &coverage.lost {
         let events = counted(lost.events, "event");

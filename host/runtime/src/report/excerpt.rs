@@ -305,7 +305,7 @@ fn chain(frames: &[FrameAt]) -> String {
     }
 }
 
-fn address(at: &Address, space: &str) -> String {
+pub(super) fn address(at: &Address, space: &str) -> String {
     match &at.allocation {
         Some(a) => format!(
             "{}, offset {} in allocation #{} of {}, {}",

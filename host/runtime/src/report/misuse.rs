@@ -39,6 +39,11 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
             "threads exit without coming to a barrier that the rest of the block waits at",
             "let every thread reach `__syncthreads()`: put the early `return` behind the last barrier, or guard the work instead",
         ),
+        Misuse::Skipped => (
+            "skipped-barrier",
+            "threads pass by a barrier that the rest of the block waits at",
+            "let every thread of the block reach `__syncthreads()`: move it out of the condition, or out of a loop that threads leave at different times",
+        ),
         Misuse::NotMember => (
             "not-a-member",
             "a thread takes part in a warp operation whose mask leaves it out",

@@ -3,6 +3,8 @@
 use serde::{Serialize, Serializer};
 
 pub use super::host_threads::HostThreads;
+pub use super::stray::Stray;
+pub use super::stuck::{Stuck, Wait};
 pub use super::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
@@ -25,6 +27,8 @@ pub struct Report {
     pub races: Vec<Race>,
     /// Launches that failed.
     pub failures: Vec<Failure>,
+    /// Accesses outside of all memory, after which launches went on.
+    pub out_of_bounds: Vec<Stray>,
     /// Remarks.
     pub notes: Vec<String>,
     /// What the device counted, checks included.
@@ -547,6 +551,8 @@ pub struct Failure {
     /// All of its threads that had not ended waited for others: a synchronisation error, which
     /// counts as a race does in the outcome.
     pub deadlock: bool,
+    /// Who waits for what then; null where that is not known, and of other failures.
+    pub stuck: Option<Stuck>,
     /// Source, innermost inlined function first.
     pub frames: Vec<FrameAt>,
     /// How many launches failed like this.

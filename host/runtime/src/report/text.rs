@@ -8,6 +8,7 @@ use super::misuse;
 use super::model::{Failure, Report};
 use super::source::Sources;
 use super::words::{counted, number};
+use super::{stray, stuck};
 
 /// How to render.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,8 +39,14 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
             ),
         );
     }
+    for stray in &report.out_of_bounds {
+        put(&mut text, format_args!("{}", stray::render(stray, sources)));
+    }
     for failure in &report.failures {
-        put(&mut text, format_args!("{}", render_failure(failure)));
+        put(
+            &mut text,
+            format_args!("{}", render_failure(failure, sources)),
+        );
     }
     for launch in &report.coverage.incomplete {
         let found = match launch.told {
@@ -67,7 +74,7 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-fn render_failure(failure: &Failure) -> String {
+fn render_failure(failure: &Failure, sources: &Sources) -> String {
     let level = match failure {
         Failure { deadlock: true, .. } => &format!("error[{}]", misuse::RULE),
         Failure {
@@ -86,8 +93,11 @@ fn render_failure(failure: &Failure) -> String {
         1 => String::new(),
         n => format!(" ({})", counted(n, "time")),
     };
+    let stuck = failure.stuck.as_ref();
     format!(
-        "{level}: a launch of {} {what}{times}: {}{at}",
-        failure.kernel, failure.message
+        "{level}: a launch of {} {what}{times}: {}{at}{}",
+        failure.kernel,
+        failure.message,
+        stuck.map_or(String::new(), |stuck| stuck::render(stuck, sources))
     )
 }

@@ -25,7 +25,7 @@ pub(super) fn listed(all: &[String]) -> String {
 
 /// `1 race`, `2 races`, `1,204 launches`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let ending = match (count, noun.ends_with("ch")) {
+    let ending = match (count, noun.ends_with("ch") || noun.ends_with("ss")) {
         (1, _) => "",
         (_, true) => "es",
         _ => "s",
@@ -69,5 +69,6 @@ mod tests {
         assert_eq!(counted(1, "launch"), "1 launch");
         assert_eq!(counted(2, "launch"), "2 launches");
         assert_eq!(counted(0, "race"), "0 races");
+        assert_eq!(counted(3, "access"), "3 accesses");
     }
 }

@@ -16,7 +16,7 @@ use simt::{
 };
 
 use crate::image::is_ptx;
-use crate::{calls, order, refuse};
+use crate::{calls, order, refuse, state};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
 pub(crate) struct Engine {
@@ -151,6 +151,7 @@ impl Engine {
             None => self.device.launch(module, kernel, &launch),
             Some(at) => {
                 launch.limits.go_on = Some(progress::go_on);
+                launch.limits.others_wait = Some(state::others_wait);
                 let _held = interrupts::hold();
                 let result = self.device.launch_at(at, module, kernel, &launch);
                 // What the launch has found is written down.

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use driver::sys::CUresult;
 
@@ -85,6 +85,20 @@ pub(crate) struct Primary {
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
+/// Threads of the program that wait for it.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+fn lock() -> MutexGuard<'static, Option<State>> {
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    state
+}
+
+/// Whether another thread of the program wants something of the device while a launch runs.
+pub(crate) fn others_wait() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
 /// The process that initialised the driver; 0 before.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -95,7 +109,7 @@ pub(crate) fn initialise(make: impl FnOnce() -> Result<State, CUresult>) -> crat
     if first.is_err_and(|owner| owner != process) {
         return Err(CUresult::NOT_INITIALIZED);
     }
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock();
     if state.is_none() {
         *state = Some(make()?);
     }
@@ -107,7 +121,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> Result<T, CUresult>) -> Resu
     if PROCESS.load(Ordering::Acquire) != std::process::id() {
         return Err(CUresult::NOT_INITIALIZED);
     }
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock();
     f(state.as_mut().ok_or(CUresult::NOT_INITIALIZED)?)
 }
 

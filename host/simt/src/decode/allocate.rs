@@ -260,7 +260,7 @@ fn assign(ranges: &Ranges) -> Vec<u32> {
 }
 
 /// Shows `f` every row an op uses, and whether it is written.
-fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
+pub(crate) fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
     let f = &mut |row: &mut u32, write: bool| {
         if *row & CONSTANT == 0 {
             f(row, write);
@@ -268,14 +268,14 @@ fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
     };
     match kind {
         Kind::Alu(_, args) => {
-            if matches!(args.shape, Shape::Rows | Shape::Choose | Shape::Test) {
+            if args.shape != Shape::Preds {
                 f(&mut args.a, false);
                 f(&mut args.b, false);
             }
-            if args.shape == Shape::Rows {
+            if matches!(args.shape, Shape::Rows | Shape::Carry) {
                 f(&mut args.c, false);
             }
-            if matches!(args.shape, Shape::Rows | Shape::Choose) {
+            if matches!(args.shape, Shape::Rows | Shape::Carry | Shape::Choose) {
                 f(&mut args.d, true);
             }
         }

@@ -114,6 +114,17 @@ impl<'m> Decoder<'_, 'm> {
         f: AluFn,
         imm: u32,
     ) -> Result<(), Unsupported> {
+        self.compute_as(i, types, f, (imm, Shape::Rows))
+    }
+
+    /// The same for an op of another shape.
+    pub(crate) fn compute_as(
+        &mut self,
+        i: &Instruction,
+        types: &[Type],
+        f: AluFn,
+        (imm, shape): (u32, Shape),
+    ) -> Result<(), Unsupported> {
         if i.operands.len() > types.len() + 1 && i.opcode != "lop3" {
             return Unsupported::because("more operands");
         }
@@ -132,7 +143,7 @@ impl<'m> Decoder<'_, 'm> {
                 b,
                 c,
                 imm,
-                shape: Shape::Rows,
+                shape,
             },
         )
     }

@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Type};
 
 use super::Result;
 use super::context::{CARRY, Decoder, Unsupported, last_type, operand};
-use crate::lanes::{AluFn, Args, Rows, WARP, alu};
+use crate::lanes::{AluFn, Args, Rows, Shape, WARP, alu};
 
 /// Instantiates an expression for the integer type `$ty` as `$T` (and `$W`, twice as wide).
 macro_rules! by_type {
@@ -322,7 +322,7 @@ fn carrying(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
     } else {
         0
     };
-    cx.compute(i, &[ty, ty], f, imm)
+    cx.compute_as(i, &[ty, ty], f, (imm, Shape::Carry))
 }
 
 /// The low or high half of `a * b`, plus `c` and the carry flag.
@@ -369,5 +369,5 @@ fn carrying_mad(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<(
     let mut imm = if i.opcode == "madc" { USE } else { 0 };
     imm |= if i.has("cc") { SET } else { 0 };
     imm |= if i.has("hi") { HIGH } else { 0 };
-    cx.compute(i, &[ty, ty, ty], f, imm)
+    cx.compute_as(i, &[ty, ty, ty], f, (imm, Shape::Carry))
 }

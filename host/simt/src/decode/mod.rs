@@ -34,7 +34,8 @@ mod warp;
 use ptx::ast::{Instruction, Type};
 
 use crate::code::Kind;
-pub(crate) use context::{Decoder, Unsupported};
+pub(crate) use allocate::visit as visit_rows;
+pub(crate) use context::{CARRY, Decoder, SINK, SINK_PRED, TRUE, Unsupported};
 pub(crate) use float::fma32;
 pub(crate) use program::{Symbol, Symbols, program};
 

@@ -13,6 +13,7 @@ use super::address::{Group, Pattern, aligned, deposit, fetch, illegal, lanes, lo
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
+use super::outside::Reach;
 use super::sharing;
 use super::warp::{Split, Warp};
 use crate::code::Access;
@@ -221,7 +222,6 @@ impl<O: Observer> Machine<'_, O> {
         Ok(())
     }
 
-    #[inline(always)]
     fn load_group(
         &mut self,
         cta: &CtaId,
@@ -233,10 +233,26 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let (space, mask) = (group.space, group.mask);
         aligned(at, group, access.bytes)?;
+        let reach = Reach {
+            group,
+            at,
+            bytes: access.bytes.into(),
+            kind: AccessKind::Load,
+        };
+        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        let first = split.frame.rows as usize;
+        if stray != 0 {
+            for &row in &access.rows {
+                splat(&mut warp.regs[first + row as usize], stray, 0);
+            }
+            return match group.without(stray) {
+                Some(rest) => self.load_group(cta, warp, split, access, &rest, at),
+                None => Ok(()),
+            };
+        }
         let who = self.who(cta, warp.index, split.pc, mask);
         self.observer
             .access(who, AccessKind::Load, space, at, access.bytes);
-        let first = split.frame.rows as usize;
         let (bytes, width) = (access.bytes, access.width);
         if access.strong
             && space == Space::Global
@@ -339,7 +355,6 @@ impl<O: Observer> Machine<'_, O> {
         Ok(())
     }
 
-    #[inline(always)]
     fn store_group(
         &mut self,
         cta: &CtaId,
@@ -351,6 +366,19 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let (space, mask) = (group.space, group.mask);
         aligned(at, group, access.bytes)?;
+        let reach = Reach {
+            group,
+            at,
+            bytes: access.bytes.into(),
+            kind: AccessKind::Store,
+        };
+        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        if stray != 0 {
+            return match group.without(stray) {
+                Some(rest) => self.store_group(cta, warp, split, access, &rest, at),
+                None => Ok(()),
+            };
+        }
         let who = self.who(cta, warp.index, split.pc, mask);
         self.observer
             .access(who, AccessKind::Store, space, at, access.bytes);

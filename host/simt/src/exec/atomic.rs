@@ -8,10 +8,11 @@ use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, s
 use super::cta::CtaId;
 use super::fault::Fault;
 use super::machine::Machine;
+use super::outside::Reach;
 use super::sharing::set;
 use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
-use crate::lanes::{Lanes, WARP};
+use crate::lanes::{Lanes, WARP, splat};
 use crate::observer::{AccessKind, Exchange, Executing, Observer};
 use crate::values::approx::{flush, one_nan};
 use crate::values::mods::{Arith, arith, extreme};
@@ -170,6 +171,23 @@ impl<O: Observer> Machine<'_, O> {
         let size = u32::from(atomic.bytes.min(8));
         let total = size * atomic.operands.len() as u32;
         aligned(at, group, total)?;
+        let reach = Reach {
+            group,
+            at,
+            bytes: total.into(),
+            kind: AccessKind::Rmw,
+        };
+        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        if stray != 0 {
+            let first = split.frame.rows as usize;
+            for &row in &atomic.results {
+                splat(&mut warp.regs[first + row as usize], stray, 0);
+            }
+            return match group.without(stray) {
+                Some(rest) => self.atomic_group(cta, warp, split, atomic, &rest, at),
+                None => Ok(()),
+            };
+        }
         let who = self.who(cta, warp.index, split.pc, group.mask);
         self.observer
             .access(who, AccessKind::Rmw, group.space, at, total);
@@ -254,7 +272,7 @@ impl<O: Observer> Machine<'_, O> {
     }
 }
 
-fn truncate(value: u64, bytes: u32) -> u64 {
+pub(super) fn truncate(value: u64, bytes: u32) -> u64 {
     value & (u64::MAX >> (64 - 8 * bytes))
 }
 

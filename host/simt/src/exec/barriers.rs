@@ -47,6 +47,8 @@ pub(crate) struct Barriers {
     /// Lanes that have not exited, per warp.
     live: Vec<u32>,
     threads: u32,
+    /// Ways by which threads have exited: where their last jump went, and the op they exited by.
+    exits: Vec<(u32, u32)>,
 }
 
 /// An arrival at a barrier.
@@ -76,6 +78,7 @@ impl Barriers {
     /// Makes them those of a new CTA, with the lanes of each warp.
     pub(crate) fn start(&mut self, live: &[u32]) {
         self.live.clear();
+        self.exits.clear();
         self.live.extend_from_slice(live);
         self.threads = live.iter().map(|mask| mask.count_ones()).sum();
         self.barriers.resize_with(COUNT, Barrier::default);
@@ -109,6 +112,19 @@ impl Barriers {
         let results = &self.barriers[usize::from(id)].results;
         let found = results.iter().find(|(of, _)| *of == generation);
         found.map_or(Reduction::default(), |&(_, reduction)| reduction)
+    }
+
+    /// How many threads have come to a barrier, and how many it waits for.
+    pub(crate) fn arrived(&self, id: u8) -> (u32, u32) {
+        let barrier = &self.barriers[usize::from(id)];
+        let arrived: u32 = barrier.arrived.iter().map(|mask| mask.count_ones()).sum();
+        let all = self.threads_left();
+        (arrived + barrier.again, barrier.expected.unwrap_or(all))
+    }
+
+    /// Threads that have exited.
+    pub(crate) fn threads_gone(&self) -> u32 {
+        self.threads - self.threads_left()
     }
 
     /// Threads that have not exited.
@@ -162,8 +178,16 @@ impl Barriers {
         self.settle(arrival.id)
     }
 
-    /// Lanes exit. Returns the barriers that this completes.
-    pub(crate) fn exit(&mut self, warp: u32, lanes: u32) -> Vec<u8> {
+    /// Ways by which threads have exited: where their last jump went, and the op they exited by.
+    pub(crate) fn exits(&self) -> &[(u32, u32)] {
+        &self.exits
+    }
+
+    /// Lanes exit, by some way. Returns the barriers that this completes.
+    pub(crate) fn exit(&mut self, warp: u32, lanes: u32, way: (u32, u32)) -> Vec<u8> {
+        if !self.exits.contains(&way) {
+            self.exits.push(way);
+        }
         self.live[warp as usize] &= !lanes;
         (0..COUNT as u8).filter(|&id| self.settle(id)).collect()
     }
@@ -231,7 +255,7 @@ mod tests {
         let mut barriers = Barriers::new(vec![u32::MAX, 0xffff]);
         assert!(!barriers.arrive(at(0, 0, 0xffff, None)));
         assert!(!barriers.arrive(at(0, 1, 0xffff, None)));
-        assert_eq!(barriers.exit(0, 0xffff_0000), [0]);
+        assert_eq!(barriers.exit(0, 0xffff_0000, (0, 0)), [0]);
         assert!(barriers.is_over(0, 0) && !barriers.is_over(1, 0));
         assert_eq!(
             barriers.result(0, 0),

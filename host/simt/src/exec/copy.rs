@@ -113,13 +113,31 @@ impl<O: Observer> Machine<'_, O> {
             count: count as u32,
         };
         let reduces = copy.reduce.is_some() && piece.to.0 == Space::Global;
-        let written = if reduces { 0 } else { piece.count };
-        let (from, to) = (bytes(piece.from, piece.read), bytes(piece.to, written));
+        let mut strays = |place, count, kind| match count {
+            0 => Ok(false),
+            _ => self.strays_alone(cta, (warp, split), lane, place, (count, kind)),
+        };
+        // What is read outside is zero; what is written there goes nowhere, but the barrier learns of the bytes.
+        let read = match strays(piece.from, piece.read, AccessKind::Load)? {
+            true => 0,
+            false => piece.read,
+        };
+        let kind = if reduces {
+            AccessKind::Rmw
+        } else {
+            AccessKind::Store
+        };
+        let count = match strays(piece.to, piece.count, kind)? {
+            true => 0,
+            false => piece.count,
+        };
+        let written = if reduces { 0 } else { count };
+        let (from, to) = (bytes(piece.from, read), bytes(piece.to, written));
         self.observer.copy(who, from, to, piece.mbarrier);
         let size = copy.reduce.map_or(4, |(_, bytes)| u32::from(bytes));
-        for step in (0..piece.count).step_by(size as usize) {
+        for step in (0..count).step_by(size as usize) {
             let mut value = 0;
-            for byte in step..(step + u64::from(size)).min(piece.read) {
+            for byte in step..(step + u64::from(size)).min(read) {
                 let place = (piece.from.0, piece.from.1 + byte);
                 let spot = self.spot(cta, warp, lane, place, 1, false)?;
                 value |= self.peek(warp, spot, 1) << (8 * (byte - step));
@@ -173,6 +191,12 @@ impl<O: Observer> Machine<'_, O> {
                 address: at[lane],
                 count,
             };
+            let place = (group.space, at[lane]);
+            let written = (total.into(), AccessKind::Store);
+            if self.strays_alone(cta, (warp, split), lane, place, written)? {
+                self.complete_bytes(cta, warp, (who, barrier), lane, total.into())?;
+                continue;
+            }
             // What is written comes from registers.
             self.observer.copy(who, to(0), to(total), Some(barrier));
             for (index, value) in values.iter().enumerate() {

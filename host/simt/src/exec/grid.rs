@@ -1,7 +1,7 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
 use super::cta::{Cta, CtaId};
-use super::fault;
+use super::deadlock::Watch;
 use super::machine::{ClusterBarrier, Machine, Over, Setup};
 use super::queue::Queue;
 use super::random::Random;
@@ -9,9 +9,9 @@ use super::sharing::Held;
 use super::step::Ran;
 use super::threads::{Failed, Rank};
 use super::warp::State;
-use crate::code::{Kind, Program};
+use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
-use crate::error::{LaunchError, Waiting};
+use crate::error::LaunchError;
 use crate::memory::Memory;
 use crate::observer::Observer;
 
@@ -19,6 +19,8 @@ use crate::observer::Observer;
 const QUANTUM: u64 = 8192;
 /// Turns that the warps of a CTA have before it is the next one's, where CTAs do not keep pace.
 pub(crate) const TURNS_ALONE: u64 = 256;
+/// Turns after which it is found out first whether it is stuck.
+const STUCK_TURNS: u64 = 4;
 /// Longest random turn, as a power of two.
 const RANDOM_QUANTUM_LOG2: usize = 10;
 /// Threads, CTAs and registers of a multiprocessor.
@@ -28,8 +30,6 @@ const SM_REGISTERS: u32 = 65536;
 /// Bytes of interpreter registers that the resident CTAs of a launch may take, unless all have to
 /// be resident.
 const REGISTER_BUDGET: u64 = 512 << 20;
-/// Waiting groups that a deadlock names.
-pub(crate) const MAX_WAITING: usize = 64;
 
 /// Runs a launch to its end, on one thread.
 pub(crate) fn run<O: Observer>(
@@ -116,8 +116,8 @@ pub(crate) fn resident(setup: &Setup<'_>) -> u64 {
 pub(crate) struct Grid<'a, O> {
     pub(crate) machine: Machine<'a, O>,
     /// Resident CTAs; a slot is empty when the grid is running out.
-    ctas: Vec<Cta>,
-    queue: &'a Queue,
+    pub(super) ctas: Vec<Cta>,
+    pub(super) queue: &'a Queue,
     /// Whose piece of the queue comes first.
     thread: usize,
     /// CTAs that have been started and have not ended.
@@ -129,6 +129,8 @@ pub(crate) struct Grid<'a, O> {
     pub(crate) failed: Option<&'a Failed>,
     /// Warp instructions after which to come back.
     pub(crate) pause_after: u64,
+    /// When to look next for loops without end, and who was not in one the last time.
+    pub(super) endless: Watch,
 }
 
 pub(crate) type Outcome<T> = Result<T, Box<LaunchError>>;
@@ -157,6 +159,7 @@ impl<'a, O: Observer> Grid<'a, O> {
             random,
             failed: None,
             pause_after: u64::MAX,
+            endless: Watch::default(),
         }
     }
 
@@ -250,8 +253,9 @@ impl<'a, O: Observer> Grid<'a, O> {
                 None => self.round()?,
             };
             if ops == 0 && self.active > 0 {
-                return Err(self.deadlock());
+                return Err(self.deadlock(&Vec::new()));
             }
+            self.look_for_endless()?;
         }
         Ok(())
     }
@@ -311,7 +315,12 @@ impl<'a, O: Observer> Grid<'a, O> {
             ops += ran;
             let cta = &mut self.ctas[slot];
             cta.turns += 1;
-            if cta.active && (ran == 0 || cta.turns.is_multiple_of(TURNS_ALONE)) {
+            let (active, turns) = (cta.active, cta.turns);
+            if active && (ran == 0 || turns.is_multiple_of(TURNS_ALONE)) {
+                break;
+            }
+            // It may wait for one that comes later, though nothing promises that.
+            if active && turns >= STUCK_TURNS && turns.is_power_of_two() && self.is_stuck(slot) {
                 break;
             }
         }
@@ -422,7 +431,7 @@ impl<'a, O: Observer> Grid<'a, O> {
 
     #[cold]
     fn timeout(&self) -> Box<LaunchError> {
-        let running = self.groups(4, |state| state == State::Ready);
+        let running = self.groups(4, &Vec::new(), |state| state == State::Ready);
         Box::new(LaunchError::Timeout {
             kernel: self.machine.setup.kernel.to_owned(),
             warp_instructions: self.machine.stats.warp_instructions,
@@ -437,58 +446,5 @@ impl<'a, O: Observer> Grid<'a, O> {
             warp_instructions: self.machine.stats.warp_instructions,
             progress,
         })
-    }
-
-    #[cold]
-    fn deadlock(&self) -> Box<LaunchError> {
-        Box::new(LaunchError::Deadlock {
-            kernel: self.machine.setup.kernel.to_owned(),
-            waiting: self.waiting().into_iter().map(|(_, group)| group).collect(),
-        })
-    }
-
-    /// Groups of lanes that wait, with the linear index of their CTA.
-    pub(crate) fn waiting(&self) -> Vec<(u64, Waiting)> {
-        self.groups(MAX_WAITING, |state| state != State::Ready)
-    }
-
-    /// Groups of lanes in some state, with what they wait for and the linear index of their CTA, in
-    /// its order.
-    fn groups(&self, most: usize, wanted: impl Fn(State) -> bool) -> Vec<(u64, Waiting)> {
-        let setup = &self.machine.setup;
-        let mut found = Vec::new();
-        let mut active: Vec<_> = self.ctas.iter().filter(|cta| cta.active).collect();
-        active.sort_by_key(|cta| cta.id.linear);
-        let active = active.into_iter();
-        for (cta, warp) in active.flat_map(|cta| cta.warps.iter().map(move |warp| (cta, warp))) {
-            for split in warp.splits.iter().filter(|split| wanted(split.state)) {
-                if found.len() == most {
-                    return found;
-                }
-                let lane = split.mask.trailing_zeros();
-                let (module, program) = (setup.module, setup.program);
-                let at = fault::place(module, program, setup.kernel, split.pc, &cta.id, warp, lane);
-                let group = Waiting {
-                    at,
-                    warp: warp.index,
-                    lanes: split.mask,
-                    what: self.what(split.state, split.pc),
-                };
-                found.push((cta.id.linear, group));
-            }
-        }
-        found
-    }
-
-    fn what(&self, state: State, pc: u32) -> String {
-        match state {
-            State::Ready => "nothing".to_owned(),
-            State::Cta { id, .. } => format!("barrier {id}"),
-            State::Cluster { .. } => "the cluster's barrier".to_owned(),
-            State::Warp => match &self.machine.setup.program.ops[pc as usize].kind {
-                Kind::Exchange(exchange) => format!("the other lanes of {}", exchange.kind.name()),
-                _ => "other lanes".to_owned(),
-            },
-        }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Machine<'a, O> {
     pub(crate) started: Instant,
     /// What [`Limits::go_on`](crate::Limits::go_on) is told.
     pub(crate) progress: Progress,
-    over: Option<Over>,
+    pub(super) over: Option<Over>,
 }
 
 /// Whose wish it is that a launch does not go on.

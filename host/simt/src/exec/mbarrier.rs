@@ -68,6 +68,13 @@ impl Parts {
     }
 }
 
+/// The arrivals that an mbarrier waits for in its phase, and the bytes; negative when more have come than expected.
+pub(super) fn outstanding(word: u64) -> (u64, i64) {
+    let parts = Parts::unpack(word);
+    let unused = 64 - BYTES.count_ones();
+    (parts.pending, (parts.bytes << unused) as i64 >> unused)
+}
+
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn mbarrier(
         &mut self,

@@ -44,7 +44,7 @@ pub(crate) struct Ran {
 }
 
 /// Why a split stopped.
-enum Stop {
+pub(super) enum Stop {
     /// Out of fuel or patience, or at the place of another split.
     Pause,
     /// Waits, as its state says; or its op needs lanes that are elsewhere.
@@ -109,7 +109,7 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// The split to run next, after letting those go on that have waited long enough.
-    fn pick(
+    pub(super) fn pick(
         &mut self,
         cta: &CtaId,
         barriers: &Barriers,
@@ -153,7 +153,13 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// Lets a split go on when what it waited for has happened.
-    fn resume(&mut self, cta: &CtaId, barriers: &Barriers, warp: &mut Warp, index: usize) {
+    pub(super) fn resume(
+        &mut self,
+        cta: &CtaId,
+        barriers: &Barriers,
+        warp: &mut Warp,
+        index: usize,
+    ) {
         let program = self.setup.program;
         let clock = warp.clock;
         let split = &mut warp.splits[index];
@@ -200,7 +206,7 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// Runs a split, which has been taken out of its warp.
-    fn run_split(
+    pub(super) fn run_split(
         &mut self,
         cta: &CtaId,
         barriers: &mut Barriers,
@@ -268,12 +274,14 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Branch(target) => {
                     if exec == split.mask {
                         split.pc = *target;
+                        split.came = *target;
                     } else {
                         let mut other = split.clone();
                         split.mask &= !exec;
                         split.pc += 1;
                         other.mask = exec;
                         other.pc = *target;
+                        other.came = *target;
                         other.turn = warp.clock + *spent;
                         warp.splits.push(other);
                         return Ok(Stop::Pause);
@@ -534,7 +542,8 @@ impl<O: Observer> Machine<'_, O> {
         if done {
             if let Some(at) = barriers.lacked_threads(id) {
                 let who = self.who(cta, warp.index, at, lanes);
-                self.observer.misuse(who, Misuse::Exited, who.offset);
+                let misuse = self.without_threads(barriers, at);
+                self.observer.misuse(who, misuse, who.offset);
             }
             self.observer.complete(cta.linear, u32::from(id));
             ran.wake = true;
@@ -559,10 +568,11 @@ impl<O: Observer> Machine<'_, O> {
         let who = self.who(cta, warp.index, split.pc, split.mask);
         self.observer.exit(who);
         warp.live &= !split.mask;
-        for id in barriers.exit(warp.index, split.mask) {
+        for id in barriers.exit(warp.index, split.mask, (split.came, split.pc)) {
             if let Some(at) = barriers.lacked_threads(id) {
                 let who = self.who(cta, warp.index, at, split.mask);
-                self.observer.misuse(who, Misuse::Exited, who.offset);
+                let misuse = self.without_threads(barriers, at);
+                self.observer.misuse(who, misuse, who.offset);
             }
             self.observer.complete(cta.linear, u32::from(id));
         }

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::crew::Crew;
-use super::grid::{self, Grid, MAX_WAITING};
+use super::deadlock::{MAX_WAITING, Rounds};
+use super::grid::{self, Grid};
 use super::machine::Setup;
 use super::queue::Queue;
 use super::sharing::{Held, Locks};
+use super::stuck::Effort;
 use crate::code::Order;
 use crate::config::{LaunchStats, Schedule};
-use crate::error::{LaunchError, Waiting};
+use crate::error::LaunchError;
 use crate::memory::Memory;
 use crate::observer::Unobserved;
 
@@ -102,8 +104,8 @@ struct Team<'a> {
     resident: u64,
 }
 
-/// What a thread leaves: what it has run, and whose lanes wait forever.
-type Left = (LaunchStats, Vec<(u64, Waiting)>);
+/// The CTAs of a thread that has come to the end of what it can do, and whether some of them wait for ever.
+type Left<'a> = (Grid<'a, Unobserved>, bool);
 
 fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats, LaunchError> {
     let team = Team {
@@ -117,62 +119,76 @@ fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats
         failed: Failed::default(),
         resident: grid::resident(&setup),
     };
-    let left = team.run(crew);
+    let mut observers = vec![Unobserved; setup.launch.threads.most as usize];
+    let mut left = team.run(&mut observers, crew);
+    let rounds = team.settle(&mut left);
     let mut stats = LaunchStats {
         resident_ctas: team.resident,
         ..LaunchStats::default()
     };
     let mut waiting = Vec::new();
-    for (part, groups) in left {
+    let (mut staying, mut gone) = (Vec::new(), 0);
+    for ((grid, waits), rounds) in left.iter().zip(&rounds) {
+        let part = grid.machine.stats;
         stats.warp_instructions += part.warp_instructions;
         stats.thread_instructions += part.thread_instructions;
         stats.global_sectors += part.global_sectors;
         stats.device_fences += part.device_fences;
-        waiting.extend(groups);
+        if *waits {
+            waiting.extend(grid.waiting(rounds));
+        }
+        let (ctas, threads) = grid.staying();
+        staying.extend(ctas);
+        gone += threads;
     }
-    let failed = team.failed.first.into_inner();
-    if let Some((_, mut error)) = failed.unwrap_or_else(PoisonError::into_inner) {
+    let failed = team.failed.first.lock();
+    if let Some((_, error)) = &mut *failed.unwrap_or_else(PoisonError::into_inner) {
         if let LaunchError::Timeout {
             warp_instructions, ..
-        } = &mut *error
+        } = &mut **error
         {
             *warp_instructions = stats.warp_instructions;
         }
-        return Err(*error);
+        return Err(*error.clone());
     }
-    if waiting.is_empty() {
+    let Some((grid, _)) = left.first().filter(|_| !waiting.is_empty()) else {
         return Ok(stats);
-    }
+    };
     waiting.sort_by_key(|&(cta, _)| cta);
     waiting.truncate(MAX_WAITING);
     Err(LaunchError::Deadlock {
         kernel: setup.kernel.to_owned(),
         waiting: waiting.into_iter().map(|(_, group)| group).collect(),
+        absent: grid.absent((staying, gone)),
     })
 }
 
 impl Team<'_> {
-    fn run(&self, crew: &mut Crew) -> Vec<Left> {
+    fn run<'a>(&'a self, observers: &'a mut [Unobserved], crew: &mut Crew) -> Vec<Left<'a>> {
         let threads = self.setup.launch.threads;
-        let mut observer = Unobserved;
-        let mut first = self.grid(&mut observer, 0);
+        let mut observers = observers.iter_mut();
+        let mut next = |thread| Some(self.grid(observers.next()?, thread));
+        let Some(mut first) = next(0) else {
+            return Vec::new();
+        };
         let mut waits = false;
         while !waits && self.queue.left() > 0 && !self.is_long(&first) {
             let executed = first.machine.stats.warp_instructions;
             first.pause_after = executed.saturating_add(threads.after);
-            waits = self.work(&mut first).is_some();
+            waits = self.work(&mut first);
         }
         first.pause_after = u64::MAX;
         if !self.setup.program.waits {
             // Where CTAs may wait for ever, a deadlock is told of those that start first.
             self.queue.divide();
         }
-        let ran = Mutex::new(Vec::new());
-        let finish = |mut grid: Grid<'_, _>| {
-            let waiting = self.work(&mut grid).unwrap_or_default();
-            let mut ran = ran.lock().unwrap_or_else(PoisonError::into_inner);
-            ran.push((grid.machine.stats, waiting));
+        let left = Mutex::new(Vec::new());
+        let finish = |mut grid: Grid<'a, _>| {
+            let waits = self.work(&mut grid);
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push((grid, waits));
         };
+        let finish = &finish;
         // Others for what is left, this thread for what it has begun, also if all of that waits: others
         // have room for more.
         let others = u64::from(threads.most - 1).min(self.queue.left()) as usize;
@@ -182,17 +198,39 @@ impl Team<'_> {
         };
         match pool {
             Some(pool) => pool.in_place_scope(|scope| {
-                for thread in 1..=others.min(pool.current_num_threads()) {
-                    scope.spawn(move |_| {
-                        let mut observer = Unobserved;
-                        finish(self.grid(&mut observer, thread));
-                    });
+                let threads = 1..=others.min(pool.current_num_threads());
+                for grid in threads.map_while(&mut next) {
+                    scope.spawn(move |_| finish(grid));
                 }
                 finish(first);
             }),
             None => finish(first),
         }
-        ran.into_inner().unwrap_or_else(PoisonError::into_inner)
+        left.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When all threads have come to the end of what they can do: lets those go on whose CTAs do not wait for ever
+    /// after all, because others have changed what they look at. Returns, for each thread, lanes that go round.
+    fn settle(&self, left: &mut [Left<'_>]) -> Vec<Rounds> {
+        let mut rounds = vec![Rounds::new(); left.len()];
+        let mut goes_on = true;
+        while goes_on && !self.failed.any.load(Relaxed) {
+            goes_on = false;
+            for ((grid, waits), rounds) in left.iter_mut().zip(&mut rounds) {
+                if !*waits {
+                    continue;
+                }
+                match grid.rounds(&mut Effort::full()) {
+                    Some(found) => *rounds = found,
+                    None => {
+                        let before = grid.machine.stats.warp_instructions;
+                        *waits = self.work(grid);
+                        goes_on |= grid.machine.stats.warp_instructions > before;
+                    }
+                }
+            }
+        }
+        rounds
     }
 
     /// Whether others are worth waking for what is left, if it goes on as it has begun.
@@ -211,12 +249,12 @@ impl Team<'_> {
         grid
     }
 
-    /// Runs CTAs until none is left, or until it is time for a pause. Returns lanes that wait forever,
-    /// if that is why.
-    fn work(&self, grid: &mut Grid<'_, Unobserved>) -> Option<Vec<(u64, Waiting)>> {
+    /// Runs CTAs until none is left, or until it is time for a pause. Returns whether that is because those that are
+    /// left wait for ever.
+    fn work(&self, grid: &mut Grid<'_, Unobserved>) -> bool {
         while let Err(error) = grid.run() {
             if let LaunchError::Deadlock { .. } = *error {
-                return Some(grid.waiting());
+                return true;
             }
             // What no CTA has done, such as running out of time, ends it for all.
             let rank = grid.faulted().unwrap_or(Rank::FIRST);
@@ -228,6 +266,6 @@ impl Team<'_> {
             });
             self.failed.add(rank, error);
         }
-        None
+        false
     }
 }

@@ -15,7 +15,7 @@ use crate::lanes::{Lanes, Rows, WARP};
 const MAX_ROWS: usize = 1 << 18;
 
 /// A warp of a resident CTA.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Warp {
     pub(crate) regs: Vec<Lanes>,
     pub(crate) preds: Vec<u32>,
@@ -55,6 +55,8 @@ pub(crate) struct Split {
     pub(crate) turn: u64,
     /// Turns of the warp that it sleeps on, the current one included.
     pub(crate) asleep: u32,
+    /// Where its last jump went.
+    pub(crate) came: u32,
 }
 
 /// Where the registers and the local memory of a function's execution start.
@@ -128,6 +130,7 @@ impl Warp {
             state: State::Ready,
             turn: 0,
             asleep: 0,
+            came: kernel.entry,
         });
     }
 
@@ -222,6 +225,14 @@ impl Warp {
         Some(new)
     }
 
+    /// A copy of which one split is left.
+    pub(crate) fn with_only(&self, split: Split) -> Self {
+        let mut copy = self.clone();
+        copy.splits.clear();
+        copy.splits.push(split);
+        copy
+    }
+
     /// Joins splits that have met.
     pub(crate) fn join(&mut self) {
         let mut index = 0;
@@ -233,6 +244,7 @@ impl Warp {
                     let split = &mut self.splits[index];
                     split.mask |= gone.mask;
                     split.asleep = split.asleep.min(gone.asleep);
+                    split.came = split.came.max(gone.came);
                 } else {
                     other += 1;
                 }

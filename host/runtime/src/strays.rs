@@ -1,0 +1,46 @@
+//! What is told of accesses outside of all memory that a launch went on after (`--oob continue`).
+
+use ptx::ast::Space;
+use simt::{AccessKind, Strays};
+
+use crate::checker::{Checker, ModuleKey};
+use crate::log::Stray;
+
+/// What a launch has left, in the program's own terms.
+pub(crate) fn told(strays: &Strays, checker: &Checker, key: ModuleKey) -> Vec<Stray> {
+    let all = strays.take().into_iter();
+    all.map(|stray| {
+        let line = checker.original_line(key, stray.at.line);
+        let global = !matches!(
+            stray.space,
+            Space::Shared | Space::SharedCluster | Space::Local
+        );
+        Stray {
+            op: match stray.kind {
+                AccessKind::Load => "read",
+                AccessKind::Store => "write",
+                AccessKind::Rmw => "atomic",
+            }
+            .to_owned(),
+            space: match stray.space {
+                Space::Shared | Space::SharedCluster => "shared",
+                Space::Local => "local",
+                _ => "global",
+            }
+            .to_owned(),
+            bytes: stray.bytes,
+            address: stray.address,
+            nearest: match global {
+                true => checker.nearest(stray.address),
+                false => None,
+            },
+            size: stray.size,
+            thread: stray.at.thread,
+            block: stray.at.cta,
+            count: stray.count,
+            ptx_line: line,
+            frames: checker.source(key, line),
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,37 @@
+// Blocks add to a sum under a lock.
+// Racy: no data race, but one of them returns without giving the lock back, for which the others wait.
+//@ expect(clean): no-race
+//@ expect(racy): not-decided
+//@ exit(racy): 66
+//@ says(racy): deadlock
+//@ says(racy): spin until 4 bytes of global memory change, which are 0x1
+//@ says(racy): while (atomicCAS(&lock, 0, 1) != 0)
+//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+#include "app.h"
+
+__device__ int lock, sum;
+
+__global__ void add(int limit) {
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
+    __threadfence();
+    int before = sum;
+#ifdef RACY
+    if (before >= limit) return;
+#endif
+    sum = before + 1;
+    __threadfence();
+    atomicExch(&lock, 0);
+}
+
+int main() {
+    add<<<12, 1>>>(5);
+    cudaError_t status = cudaDeviceSynchronize();
+#ifdef RACY
+    return verdict(status == cudaErrorLaunchTimeout);
+#endif
+    CHECK(status);
+    int result;
+    CHECK(cudaMemcpyFromSymbol(&result, sum, sizeof result));
+    return verdict(result == 12);
+}

@@ -1,0 +1,148 @@
+//! Launches that nobody can end: what waits for what, in every mode.
+
+mod kernel;
+
+use kernel::run_as;
+
+/// Every way to judge a launch on the simulated device.
+const MODES: [&[&str]; 6] = [
+    &[],
+    &["--mode", "full"],
+    &["--mode", "fast"],
+    &["--journal"],
+    &["--sim-threads", "2"],
+    &["--schedules", "3"],
+];
+
+#[test]
+fn a_deadlock_is_an_error_that_says_who_waits_where() {
+    let halves = "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 32; @%p bra low;\n\
+                  bar.sync 1; ret;\nlow:\nbar.sync 2;";
+    for mode in ["precise", "full", "fast"] {
+        let ran = run_as("--grid 1 --block 64", halves, &["--mode", mode]);
+        let first = "lanes 0xffffffff of warp 0 wait for barrier 2 in k at ptx line 11";
+        let second = "lanes 0xffffffff of warp 1 wait for barrier 1 in k at ptx line 9";
+        let summary = "0 races, 1 deadlock";
+        ran.ends(66, &["error[CR007]: a launch of k", first, second, summary]);
+        assert_eq!(ran.json["failures"][0]["deadlock"], true);
+        assert_eq!(ran.json["summary"]["outcome"], "races");
+    }
+}
+
+#[test]
+fn a_mask_may_name_lanes_that_have_exited_and_no_others_that_never_come() {
+    let low = |others: &str| {
+        format!(
+            "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 16; @%p bra low;\n{others}\nlow:\n\
+             shfl.sync.bfly.b32 %v, %n, 1, 31, -1;\nbar.sync 0;"
+        )
+    };
+    let warp = "--grid 1 --block 32";
+    run_as(warp, &low("ret;"), &[]).ends(0, &["0 errors"]);
+    let ran = run_as(warp, &low("bar.sync 0; ret;"), &[]);
+    let low = "lanes 0x0000ffff of warp 0 wait for the other lanes of shfl.sync.bfly";
+    ran.ends(
+        66,
+        &[
+            "error[CR007]",
+            low,
+            "lanes 0xffff0000 of warp 0 wait for barrier 0",
+        ],
+    );
+}
+
+#[test]
+fn a_spin_that_nobody_ends_is_a_deadlock_in_every_mode() {
+    // Block 1 is to set the flag and does not; block 0 waits at a barrier for the thread that polls.
+    let body = "setp.eq.u32 %p, %n, 1; @%p bra done; mov.u32 %n, %tid.x; setp.ne.u32 %p, %n, 0; @%p bra meet;\n\
+                spin: ld.acquire.gpu.global.u32 %v, [%lock+4];\nsetp.eq.u32 %p, %v, 0; @%p bra spin;\n\
+                meet: bar.sync 0;\ndone:";
+    for mode in MODES {
+        let ran = run_as("--grid 2 --block 64", body, mode);
+        ran.ends(
+            66,
+            &[
+                "error[CR007]: a launch of k",
+                "ptx line 9: thread (0,0,0) of block (0,0,0) waits: spin until 4 bytes of global memory change, which are 0x0",
+                "offset 4 in allocation #2 of 8 bytes, made by --arg 1",
+                "63 threads of block (0,0,0) wait at `__syncthreads()`, to which 63 of 64 threads have come",
+                "note: block (1,0,0) has exited",
+                "help: no thread that is left writes there",
+                "deadlock",
+            ],
+        );
+        let failure = &ran.json["failures"][0];
+        assert_eq!(failure["deadlock"], true);
+        let stuck = &failure["stuck"];
+        assert_eq!(stuck["exited_blocks"], 1, "{stuck}");
+        let kinds: Vec<_> = stuck["waits"].as_array().unwrap().iter().collect();
+        let memory = kinds.iter().find(|wait| wait["kind"] == "memory").unwrap();
+        assert_eq!(memory["value"], "0x0", "{memory}");
+        assert_eq!(memory["address"]["allocation"]["offset"], 4, "{memory}");
+        assert!(
+            kinds.iter().any(|wait| wait["kind"] == "barrier"),
+            "{stuck}"
+        );
+    }
+}
+
+#[test]
+fn many_threads_that_poll_are_proved_to_be_stuck_whatever_checks_them() {
+    // 256 threads take a lock in turn, and the first one keeps it.
+    let body = "take: atom.acquire.gpu.global.cas.b32 %v, [%lock], 0, 1;\nsetp.ne.u32 %p, %v, 0; @%p bra take;\n\
+                ld.global.u32 %v, [%data]; add.u32 %v, %v, 1; st.global.u32 [%data], %v;";
+    for mode in MODES {
+        let ran = run_as("--grid 4 --block 64", body, mode);
+        ran.ends(
+            66,
+            &["spin until 4 bytes of global memory change, which are 0x1"],
+        );
+        assert_eq!(
+            ran.json["failures"][0]["stuck"]["waits"][0]["kind"],
+            "memory"
+        );
+    }
+}
+
+#[test]
+fn an_mbarrier_that_is_polled_for_ever_is_a_deadlock() {
+    let body = ".shared .align 8 .b64 bar; mov.u32 %n, %tid.x; setp.ne.u32 %p, %n, 0; @%p bra met;\n\
+                mbarrier.init.shared.b64 [bar], 1;\n.reg .b64 %state;\n\
+                mbarrier.arrive.expect_tx.shared.b64 %state, [bar], 64;\n\
+                met: bar.sync 0;\nspin: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra spin;";
+    for mode in MODES {
+        let ran = run_as("--grid 1 --block 64", body, mode);
+        let lacks = "spin until a phase of the mbarrier at offset 0x0 of shared memory is over, which lacks 64 bytes";
+        ran.ends(66, &["deadlock", lacks, "help: let as many threads arrive"]);
+    }
+}
+
+#[test]
+fn a_spin_that_ends_is_no_deadlock_in_any_mode() {
+    // Block 1 works for long before it sets the flag.
+    let body = "setp.eq.u32 %p, %n, 1; @%p bra work;\n\
+                spin: ld.acquire.gpu.global.u32 %v, [%lock]; setp.eq.u32 %p, %v, 0; @%p bra spin; bra done;\n\
+                work: mov.u32 %v, 0; more: add.u32 %v, %v, 1; setp.lt.u32 %p, %v, 400000; @%p bra more;\n\
+                st.release.gpu.global.u32 [%lock], 1;\ndone:";
+    for mode in MODES {
+        let ran = run_as("--grid 2 --block 32", body, mode);
+        ran.ends(0, &["0 races"]);
+    }
+}
+
+#[test]
+fn threads_that_pass_by_a_barrier_are_an_error() {
+    let body = "mov.u32 %n, %tid.x; setp.ge.u32 %p, %n, 40; @%p bra behind;\nbar.sync 0;\nbehind:\n\
+                mad.wide.u32 %data, %n, 0, %data; ld.global.u32 %v, [%data];";
+    for mode in [&[][..], &["--mode", "full"]] {
+        let ran = run_as("--grid 1 --block 64", body, mode);
+        ran.ends(
+            66,
+            &["error[CR007]: synchronisation error: threads pass by a barrier"],
+        );
+        assert_eq!(ran.json["races"][0]["kind"], "skipped-barrier");
+    }
+    // One that returns early is left alone by devices.
+    let early = body.replace("bra behind", "ret");
+    run_as("--grid 1 --block 64", &early, &[]).ends(0, &["warning[CR007]"]);
+}
