@@ -4,6 +4,7 @@
 //@ expect(racy): race
 //@ unseen-in-fast: order between kernels and what they launch not checked
 //@ nvcc: -rdc=true
+//@ says: 4/4 kernels instrumented
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"
 

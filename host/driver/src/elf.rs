@@ -126,6 +126,13 @@ pub fn kernels(cubin: &[u8]) -> Result<Vec<String>, ElfError> {
     Ok(names)
 }
 
+/// Whether a kernel of this mangled name is one of NVIDIA's `libcudadevrt.a`, which `-rdc=true` links into programs.
+///
+/// nvcc writes the file that a name is local to into the name; this library is made from one file.
+pub fn is_of_device_runtime(kernel: &str) -> bool {
+    kernel.starts_with("__nv_static_") && kernel.contains("_cuda_device_runtime_")
+}
+
 /// The PTX text that ptxas leaves in a cubin built with line information, if it is there.
 ///
 /// Its `.loc` lines are blanked, so reports on it know PTX lines only.
@@ -233,5 +240,25 @@ fn runtime(
         () if imported || shared => Runtime::Shared,
         () if wrappers || inside() => Runtime::Static,
         () => Runtime::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_the_device_runtime_are_known_by_their_file() {
+        let of_runtime =
+            "__nv_static_52__f4510a67_22_cuda_device_runtime_cu_3ecce0c0_2317245_cpy_kernel32";
+        assert!(is_of_device_runtime(of_runtime));
+        let of_program = "__nv_static_37__3e1b7a05_7_main_cu_0d9c2b11_2317245__Z1kPi";
+        for name in [
+            of_program,
+            "_Z19cuda_device_runtimePi",
+            "cuda_device_runtime_",
+        ] {
+            assert!(!is_of_device_runtime(name), "{name}");
+        }
     }
 }

@@ -26,10 +26,10 @@ const LIBRARY_VARIABLE: &str = "CUDARUN_CHECK_LIB";
 pub(crate) const DRIVER: &str = "libcuda.so.1";
 /// The folder of what stands in front of a GPU's driver, in the folder of our libraries.
 pub(crate) const GPU: &str = "gpu";
-/// The loader's guide to the interposer, beside it.
+/// The loader's guide to our libraries, in their folder.
 pub(crate) const AUDIT: &str = "audit.so";
-/// Tells the audit library what to give programs that look for a driver.
-pub(crate) const INTERPOSER_VARIABLE: &str = "CUDARUN_CHECK_INTERPOSER";
+/// Tells the audit library from which folder programs get what they look for.
+pub(crate) const GIVEN_VARIABLE: &str = "CUDARUN_CHECK_LIBRARIES";
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(1500);
 /// SIGHUP, SIGINT, SIGKILL and SIGTERM have these numbers on every Linux.
@@ -108,7 +108,7 @@ pub(crate) fn run(
     command.args(arguments);
     match device {
         Device::Gpu(found) => in_front_of(&mut command, &found.path, libraries)?,
-        Device::Simulated { .. } => in_place_of(&mut command, program, libraries),
+        Device::Simulated { .. } => in_place_of(&mut command, libraries)?,
     }
     command.env(DIRECTORY_VARIABLE, &logs.main);
     match &logs.spare {
@@ -145,58 +145,53 @@ pub(crate) fn run(
 /// Puts the interposer before the driver of a GPU, in every way in which a program may look for it.
 fn in_front_of(command: &mut Command, driver: &Path, libraries: &Path) -> Result<(), Stop> {
     let folder = libraries.join(GPU);
-    let (interposer, audit) = (folder.join(DRIVER), folder.join(AUDIT));
-    if let Some(missing) = [&interposer, &audit]
+    let interposer = folder.join(DRIVER);
+    // The loader knows no way to quote a separator.
+    give(command, &folder, libraries, b" :;\t\n$")?;
+    command.env(
+        "LD_PRELOAD",
+        in_front("LD_PRELOAD", &[interposer.into()], ":"),
+    );
+    command.env(DRIVER_VARIABLE, driver);
+    Ok(())
+}
+
+/// Puts the simulated driver, and the runtime library over it, in place of those of a GPU.
+fn in_place_of(command: &mut Command, libraries: &Path) -> Result<(), Stop> {
+    // Nothing stands in front of it, so it is the one that checks.
+    command.env_remove(SIMULATED_VARIABLE);
+    give(command, libraries, libraries, b":;$")
+}
+
+/// Lets the loader give programs the libraries of `folder`, unless `separators` are in its name.
+fn give(
+    command: &mut Command,
+    folder: &Path,
+    libraries: &Path,
+    separators: &[u8],
+) -> Result<(), Stop> {
+    let audit = libraries.join(AUDIT);
+    if let Some(missing) = [&folder.join(DRIVER), &audit]
         .into_iter()
         .find(|path| !path.exists())
     {
         let text = format!("{} is missing: run `cargo xtask dist`", missing.display());
         return Err(Stop::new(INTERNAL, text));
     }
-    // The loader knows no way to quote a separator.
-    if folder
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .any(|byte| b" :;\t\n$".contains(byte))
-    {
+    let name = folder.as_os_str().as_bytes();
+    if let Some(&found) = name.iter().find(|byte| separators.contains(byte)) {
         let text = format!(
-            "{}: the dynamic loader cannot take libraries from a folder with spaces, colons, semicolons or $ in its name",
-            folder.display()
+            "{}: the dynamic loader cannot take libraries from a folder with {:?} in its name",
+            folder.display(),
+            char::from(found)
         );
         return Err(Stop::new(INTERNAL, text));
     }
-    for (variable, path) in [
-        ("LD_LIBRARY_PATH", &folder),
-        ("LD_PRELOAD", &interposer),
-        ("LD_AUDIT", &audit),
-    ] {
+    for (variable, path) in [("LD_LIBRARY_PATH", folder), ("LD_AUDIT", &audit)] {
         command.env(variable, in_front(variable, &[path.into()], ":"));
     }
-    command.env(INTERPOSER_VARIABLE, &interposer);
-    command.env(DRIVER_VARIABLE, driver);
+    command.env(GIVEN_VARIABLE, folder);
     Ok(())
-}
-
-/// Puts the simulated driver, and the runtime library over it, in place of those of a GPU.
-fn in_place_of(command: &mut Command, program: &Program, libraries: &Path) {
-    command.env(
-        "LD_LIBRARY_PATH",
-        in_front("LD_LIBRARY_PATH", &[libraries.into()], ":"),
-    );
-    // Nothing stands in front of it, so it is the one that checks.
-    command.env_remove(SIMULATED_VARIABLE);
-    if program.fixed_paths {
-        // A library that is loaded already is not looked for, whatever the program's RPATH says.
-        let preload: Vec<OsString> = program
-            .libraries
-            .iter()
-            .map(|name| libraries.join(name))
-            .filter(|path| path.exists())
-            .map(PathBuf::into_os_string)
-            .collect();
-        command.env("LD_PRELOAD", in_front("LD_PRELOAD", &preload, ":"));
-    }
 }
 
 /// `new` parts before what the variable holds.

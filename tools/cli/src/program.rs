@@ -17,10 +17,6 @@ const SM: u32 = 90;
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// CUDA libraries it is linked with, by the names it asks for.
-    pub(crate) libraries: Vec<String>,
-    /// Libraries named in the file cannot be replaced by LD_LIBRARY_PATH.
-    pub(crate) fixed_paths: bool,
     /// Kernels, mangled, of which it has machine code only.
     pub(crate) without_ptx: Vec<String>,
     /// Whether anything says that it uses CUDA.
@@ -83,19 +79,15 @@ pub(crate) fn examine(name: &OsStr, simulated: bool) -> Result<Program, Stop> {
 }
 
 fn describe(path: PathBuf, found: &Executable<'_>) -> Program {
-    let is_ours =
-        |name: &&String| name.starts_with("libcuda.so") || name.starts_with("libcudart.so");
     Program {
-        libraries: found.needed.iter().filter(is_ours).cloned().collect(),
-        // With a RUNPATH beside it, an RPATH is not looked at.
-        fixed_paths: found.rpath.is_some() && found.runpath.is_none(),
         without_ptx: without_ptx(found),
         cuda: found.driver || found.runtime != Runtime::None || !found.fatbins.is_empty(),
         path,
     }
 }
 
-/// Kernels whose fat binary has no PTX for our device.
+/// Kernels whose fat binary has no PTX for our device, without those of NVIDIA's device runtime: what a program
+/// launches of it has been asked for by a kernel of its own.
 fn without_ptx(found: &Executable<'_>) -> Vec<String> {
     let mut names: Vec<String> = found
         .fatbins
@@ -110,6 +102,7 @@ fn without_ptx(found: &Executable<'_>) -> Vec<String> {
         })
         .filter_map(|entry| elf::kernels(&entry.bytes().ok()?).ok())
         .flatten()
+        .filter(|name| !elf::is_of_device_runtime(name))
         .collect();
     names.sort_unstable();
     names.dedup();

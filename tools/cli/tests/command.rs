@@ -3,6 +3,8 @@
 //! CUDA programs are run by `cargo xtask test`, which has a compiler for them; here are programs
 //! without CUDA, and kernels of `.ptx` files.
 
+mod audit;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,6 +25,7 @@ impl Place {
         // Programs that do not use CUDA never load it; it only has to be there.
         std::fs::create_dir(folder.path().join("lib")).unwrap();
         std::fs::write(folder.path().join("lib/libcuda.so.1"), "").unwrap();
+        std::fs::write(folder.path().join("lib/audit.so"), audit::library()).unwrap();
         Self(folder)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! <target>/dist/bin/cudarun-check
-//! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13}
-//! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so,audit.so}
+//! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13,audit.so}
+//! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so}
 //! ```
 //! The libraries are linked here and not by cargo, for two reasons.
 //! They need version nodes and sonames that cargo cannot give, and a `libcuda.so` in cargo's target folder would be
@@ -76,7 +76,7 @@ const LIBRARIES: [Library; 5] = [
         links: &["libcuda.so"],
     },
     Library {
-        folder: GPU,
+        folder: "",
         soname: "audit.so",
         archive: AUDIT,
         version: None,

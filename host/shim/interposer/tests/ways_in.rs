@@ -14,7 +14,7 @@ fn checked(place: &Place, program: &Path, driver: &Path) -> Command {
     let mut command = place.command(program, driver);
     command.env("LD_PRELOAD", place.interposer());
     command.env("LD_AUDIT", place.audit());
-    command.env("CUDARUN_CHECK_INTERPOSER", place.interposer());
+    command.env("CUDARUN_CHECK_LIBRARIES", place.path("gpu"));
     command
 }
 
@@ -105,11 +105,11 @@ fn without_its_variable_the_audit_library_takes_no_part() {
     let driver = place.simulated();
     let program = place.compile(PROGRAM, "program", &["-ldl"]);
     let absolute = driver.display().to_string();
-    for interposer in [None, Some("relative/libcuda.so.1")] {
+    for folder in [None, Some("relative")] {
         let mut command = place.command(&program, &driver);
         command.env("LD_AUDIT", place.audit()).arg(&absolute);
-        if let Some(path) = interposer {
-            command.env("CUDARUN_CHECK_INTERPOSER", path);
+        if let Some(path) = folder {
+            command.env("CUDARUN_CHECK_LIBRARIES", path);
         }
         let printed = text(&succeed(&mut command).stdout);
         assert!(

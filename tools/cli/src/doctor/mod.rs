@@ -21,9 +21,9 @@ const LIBRARIES: [&str; 7] = [
     "libcuda.so",
     "libcudart.so.12",
     "libcudart.so.13",
+    "audit.so",
     "gpu/libcuda.so.1",
     "gpu/libcuda.so",
-    "gpu/audit.so",
 ];
 
 pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
@@ -134,16 +134,14 @@ fn driver() -> String {
 fn injection() -> Result<String, String> {
     let folder = app::libraries().map_err(|stop| stop.message)?;
     let gpu = folder.join(app::GPU);
-    loads(&folder, &[("LD_PRELOAD", folder.join(app::DRIVER))])?;
-    let interposer = gpu.join(app::DRIVER);
-    loads(
-        &gpu,
-        &[
-            ("LD_PRELOAD", interposer.clone()),
-            ("LD_AUDIT", gpu.join(app::AUDIT)),
-            (app::INTERPOSER_VARIABLE, interposer),
-        ],
-    )?;
+    for own in [&folder, &gpu] {
+        let variables = [
+            ("LD_PRELOAD", own.join(app::DRIVER)),
+            ("LD_AUDIT", folder.join(app::AUDIT)),
+            (app::GIVEN_VARIABLE, own.clone()),
+        ];
+        loads(own, &variables)?;
+    }
     Ok("our libcuda.so.1, simulated and for a GPU, loads into a program".to_owned())
 }
 

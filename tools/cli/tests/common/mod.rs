@@ -25,6 +25,8 @@ pub(crate) fn built() -> &'static Built {
         let place = Place::new();
         let library = place.simulated();
         place.audit();
+        // Nobody here loads it; that it is there says that kernels run on the simulated device.
+        std::fs::write(place.path("libcudart.so.13"), "").expect("a writable folder");
         let header = header(include_str!("../c/ends.ptx"));
         std::fs::write(place.path("ends.h"), header).expect("a writable folder");
         let include = format!("-I{}", place.path("").display());
@@ -36,11 +38,17 @@ pub(crate) fn built() -> &'static Built {
 
 /// Compiles another program over the simulated device; `ptx` is in its header `NAME.h`.
 pub(crate) fn compile(name: &str, ptx: &str) -> PathBuf {
+    compile_with(name, name, ptx, &[])
+}
+
+/// Likewise with further options, as another file.
+pub(crate) fn compile_with(name: &str, output: &str, ptx: &str, options: &[&str]) -> PathBuf {
     let place = &built().place;
     std::fs::write(place.path(&format!("{name}.h")), header(ptx)).expect("a writable folder");
     let include = format!("-I{}", place.path("").display());
     let library = place.path("libcuda.so.1").display().to_string();
-    place.compile(&format!("tests/c/{name}.c"), name, &[&include, &library])
+    let options = [&[include.as_str(), &library], options].concat();
+    place.compile(&format!("tests/c/{name}.c"), output, &options)
 }
 
 /// PTX as a variable of C.

@@ -38,7 +38,7 @@ impl Place {
 
     /// The audit library, made when it is first asked for.
     pub(crate) fn audit(&self) -> PathBuf {
-        let library = self.path("gpu/audit.so");
+        let library = self.path("audit.so");
         if !library.exists() {
             link("cudarun_shim_audit", &library, "la_*");
         }
