@@ -386,6 +386,11 @@ impl Checker {
         self.write(Event::Note { text: text.into() });
     }
 
+    /// Writes that something of the run is not checked.
+    pub fn missed(&mut self, text: impl Into<String>) {
+        self.write(Event::Missed { text: text.into() });
+    }
+
     /// The shadow in the memory of a device.
     fn shadow(&mut self, device: &dyn Device) -> &mut ShadowMemory {
         let of = &self.options;

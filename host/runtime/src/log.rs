@@ -9,7 +9,7 @@ mod stuck;
 use serde::{Deserialize, Serialize};
 
 pub use fault::VARIABLE as FAULT_VARIABLE;
-pub use file::{EXTENSION, LogFile, Lost, Writer, read, read_lost};
+pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 
@@ -55,6 +55,11 @@ pub enum Event {
     Unordered {
         /// How many launches, copies and fills.
         pieces: u64,
+    },
+    /// Something of the run could not be checked, or was not kept.
+    Missed {
+        /// What, and why: one line, no final period.
+        text: String,
     },
     /// Something the user should know.
     Note {

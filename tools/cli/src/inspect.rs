@@ -34,8 +34,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
     }
     match elf::scan(&bytes) {
         Ok(found) if found.machine == elf::EM_CUDA => {
-            console::out(format_args!("{}: cubin", path.display()));
-            show_machine_code(&bytes);
+            show_cubin(path, &bytes);
         }
         Ok(found) => {
             let runtime = match found.runtime {
@@ -95,8 +94,16 @@ fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
         }
         return;
     }
+    let cubins = || fatbin.entries.iter().filter(|e| e.kind == Kind::Elf);
+    // As in a load: the one that the device would run comes first.
+    let mut code = fatbin.best_elf(SM).into_iter().chain(cubins());
+    if let Some(text) = code.find_map(|entry| elf::embedded_ptx(&entry.bytes().ok()?)) {
+        console::out(format_args!("    the PTX that machine code carries:"));
+        show_ptx(&text);
+        return;
+    }
     let mut names: Vec<String> = Vec::new();
-    for entry in fatbin.entries.iter().filter(|e| e.kind == Kind::Elf) {
+    for entry in cubins() {
         let bytes = entry.bytes().map_err(|error| error.to_string());
         match bytes.and_then(|bytes| elf::kernels(&bytes).map_err(|error| error.to_string())) {
             Ok(found) => names.extend(found),
@@ -134,7 +141,17 @@ fn image(entry: &Entry<'_>) -> String {
     }
 }
 
-fn show_machine_code(cubin: &[u8]) {
+/// A cubin with line information carries its PTX, which is what runs.
+fn show_cubin(path: &Path, cubin: &[u8]) {
+    if let Some(text) = elf::embedded_ptx(cubin) {
+        console::out(format_args!(
+            "{}: cubin, with the PTX that it was compiled from",
+            path.display()
+        ));
+        show_ptx(&text);
+        return;
+    }
+    console::out(format_args!("{}: cubin", path.display()));
     match elf::kernels(cubin) {
         Ok(names) if names.is_empty() => console::out(format_args!("    no kernels")),
         Ok(names) => names.iter().for_each(|name| {

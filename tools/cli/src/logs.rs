@@ -1,6 +1,7 @@
 //! The folders that a run's processes keep their logs in, and what they have left there.
 
 use std::fs::Permissions;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -105,14 +106,19 @@ impl Schedule {
         }
         let mut logs = Vec::new();
         for name in self.names()? {
+            let events = self.events(&name)?;
+            let found = events.len();
+            let mut folders = self.folders();
             logs.push(Log {
-                events: self.events(&name)?,
-                lost: self
-                    .folders()
-                    .find_map(|folder| log::read_lost(&folder.join(&name))),
+                events,
+                lost: folders.find_map(|folder| log::read_lost(&folder.join(&name), found)),
                 running: None,
             });
         }
+        logs.extend(self.missed().map(|text| Log {
+            events: vec![Event::Missed { text }],
+            ..Log::default()
+        }));
         logs.extend(running.into_iter().map(|process| Log {
             running: Some(process),
             ..Log::default()
@@ -141,15 +147,35 @@ impl Schedule {
         std::iter::once(&self.main).chain(&self.spare)
     }
 
+    /// What the folders themselves say.
+    fn missed(&self) -> impl Iterator<Item = String> {
+        self.folders().filter_map(|folder| {
+            let shown = folder.display();
+            if log::refused(folder) {
+                return Some(format!(
+                    "a process could not write its log to {shown}, and was not checked"
+                ));
+            }
+            let gone = !folder.exists();
+            gone.then(|| {
+                format!("{shown}, which takes the logs of the run, was removed while it ran")
+            })
+        })
+    }
+
     /// The names of the logs, each once.
     fn names(&self) -> Result<Vec<PathBuf>, Stop> {
         let mut names: Vec<PathBuf> = Vec::new();
         for folder in self.folders() {
-            for entry in std::fs::read_dir(folder).map_err(cannot)? {
-                names.push(entry.map_err(cannot)?.file_name().into());
+            let entries = match std::fs::read_dir(folder) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(cannot)?,
+            };
+            for entry in entries {
+                let name = PathBuf::from(entry.map_err(cannot)?.file_name());
+                names.extend(log::log_of(&name));
             }
         }
-        names.retain(|name| name.extension().is_some_and(|end| end == log::EXTENSION));
         names.sort();
         names.dedup();
         Ok(names)

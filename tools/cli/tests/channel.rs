@@ -91,12 +91,13 @@ fn a_log_that_fails_anywhere_hides_no_race() {
                 format!("{write}={INPUT_OUTPUT}"),
                 format!("{write}..={NO_SPACE}"),
                 format!("{write}=abort"),
+                format!("{write}=kill"),
             ] {
                 let ended = run(way, &[], &["plain"], &how);
                 assert_ne!(ended.code, Some(0), "{way:?} {how}: {}", ended.stderr);
                 without += u32::from(ended.code != Some(66));
                 // A single write that fails goes to the spare folder.
-                if !how.contains("..") && !how.contains("abort") {
+                if !how.contains("..") && how.ends_with(|c: char| c.is_ascii_digit()) {
                     ended.is(66, "races");
                 }
             }
@@ -126,6 +127,109 @@ fn what_is_lost_is_counted_and_named() {
             &format!("4..={NO_SPACE}"),
         );
         ended.is(0, "incomplete");
+    }
+}
+
+#[test]
+fn a_child_that_is_killed_hides_no_race() {
+    for way in WAYS {
+        run(way, &[], &["child"], "").is(66, "races");
+        let mut incomplete = 0;
+        for write in 1..=16 {
+            for how in ["kill", "abort"] {
+                let ended = run(way, &[], &["child"], &format!("{write}={how}"));
+                incomplete += u32::from(ended.code == Some(75));
+                if ended.code == Some(0) {
+                    // It ended before it raced.
+                    let kernels = ended.report["coverage"]["kernels"].as_array();
+                    let mut kernels = kernels.into_iter().flatten();
+                    let racing = kernels.find(|kernel| kernel["name"] == "count");
+                    let launches = racing.map(|kernel| kernel["launches"].clone());
+                    assert_eq!(launches, Some(Value::from(0)), "{way:?} {write}={how}");
+                }
+            }
+        }
+        assert!(
+            incomplete > 2,
+            "{way:?}: the failures did not reach the race"
+        );
+    }
+}
+
+#[test]
+fn logs_that_the_program_removes_or_cuts_hide_no_race() {
+    for way in WAYS {
+        for what in ["file", "folder"] {
+            let ended = run(way, &[], &["remove", what], "");
+            ended.is(66, "races");
+            assert_eq!(ended.stdout, "");
+        }
+        for arguments in [
+            &["remove", "both"][..],
+            &["remove-late", "file"],
+            &["remove-late", "folder"],
+            &["remove-late", "both"],
+            &["cut"],
+            &["cut-late"],
+        ] {
+            let ended = run(way, &[], arguments, "");
+            assert_eq!(ended.stdout, "", "{way:?} {arguments:?}");
+            // On a GPU more may be written when the process exits, and then all of it.
+            match (ended.code, way) {
+                (Some(75), _) => ended.says("removed"),
+                (Some(66), _) if arguments.len() == 1 || arguments[0] == "remove" => {}
+                (Some(66), Way::Interposed) => {}
+                _ => panic!("{way:?} {arguments:?}: {}", ended.stderr),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_can_make_no_log_is_not_passed_over() {
+    for way in WAYS {
+        let ended = run(way, &[], &["child"], &format!("0={NO_SPACE}"));
+        ended.is(75, "incomplete");
+        ended.says("a process could not write its log");
+    }
+}
+
+#[test]
+fn closed_and_full_outputs_change_no_exit_code() {
+    for way in WAYS {
+        for redirection in [
+            ">&-",
+            "2>&-",
+            ">&- 2>&-",
+            "<&-",
+            "2>/dev/full",
+            ">/dev/full",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut tool = command(way, folder.path());
+            tool.arg(program()).arg("plain");
+            let words = std::iter::once(tool.get_program()).chain(tool.get_args());
+            let words: Vec<String> = words.map(|word| format!("'{}'", word.display())).collect();
+            let mut shell = std::process::Command::new("sh");
+            let variables = tool
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?)));
+            shell.envs(variables).current_dir(folder.path());
+            shell
+                .arg("-c")
+                .arg(format!("{} {redirection}", words.join(" ")));
+            let output = shell.stdin(Stdio::null()).output().unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(66),
+                "{way:?} {redirection}: {}",
+                text(&output.stderr)
+            );
+            assert!(folder.path().join("report.json").metadata().unwrap().len() > 100);
+        }
+        let ended = run(way, &["--log-file", "/dev/full"], &["plain"], "");
+        ended.is(66, "races");
+        ended.says("SUMMARY: ");
     }
 }
 

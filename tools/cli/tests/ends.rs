@@ -13,6 +13,7 @@ use serde_json::Value;
 
 const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
+const KILL: i32 = 9;
 
 /// A program under the tool.
 struct Running {
@@ -151,6 +152,22 @@ fn a_launch_that_is_interrupted_tells_what_it_has_found() {
             assert_eq!(incomplete["told"], true, "{what}");
             assert_eq!(ended.report["run"]["interrupted"], true, "{what}");
         }
+    }
+}
+
+#[test]
+fn a_launch_that_is_killed_is_named() {
+    for way in WAYS {
+        let mut running = Running::new(way, &[], &["in-launch"]);
+        running.wait_for("spinning");
+        signals::send(running.program, KILL);
+        let ended = running.end();
+        assert_eq!((ended.code, ended.signal()), (Some(66), Some(9)), "{way:?}");
+        assert_eq!(ended.racing(), [1], "{way:?}\n{}", ended.stderr);
+        ended.says(&[
+            "launch #2 of spin; what it had found is not known",
+            "1 of 2 launches checked, 1 launch incomplete: #2 of spin",
+        ]);
     }
 }
 

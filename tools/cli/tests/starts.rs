@@ -93,7 +93,7 @@ fn the_simulated_device_lets_nobody_link_machine_code() {
         assert!(cc.arg("-ldl").status().unwrap().success());
     };
     compile(
-        "int __nvJitLinkVersion(void) { return 13; } int other(void) { return 7; }\n",
+        "int nvJitLinkVersion(void) { return 13; } int other(void) { return 7; }\n",
         "libnvJitLink.so.13",
         &["-shared"],
     );
@@ -102,7 +102,7 @@ fn the_simulated_device_lets_nobody_link_machine_code() {
          int main(int argc, char **argv) {\n\
          void *all = dlopen(argv[argc - 1], RTLD_NOW);\n\
          int (*other)(void) = (int (*)(void))dlsym(all, \"other\");\n\
-         printf(\"%d %d\\n\", dlsym(all, \"__nvJitLinkVersion\") != NULL, other());\n\
+         printf(\"%d %d\\n\", dlsym(all, \"nvJitLinkVersion\") != NULL, other());\n\
          return 0; }\n",
         "asks",
         &[],

@@ -1,12 +1,16 @@
 //! Failures of the log's writes on request, for tests: `CUDARUN_LOG_FAIL=3=28`.
 //!
 //! `N=ERRNO` lets the Nth write to the log's folder fail, `N..=ERRNO` every write from the Nth on, to the spare folder
-//! too, and `N=abort` ends the process in place of the Nth write. Writes are counted from 1 in each process.
+//! too, and `N=abort` ends the process in place of the Nth write, `N=kill` by SIGKILL. Writes are counted from 1 in each
+//! process; 0 is the making of the log.
 
 use std::io;
 
 /// Names the failure.
 pub const VARIABLE: &str = "CUDARUN_LOG_FAIL";
+
+/// SIGKILL has this number on every Linux.
+const KILL: i32 = 9;
 
 /// Which writes fail, and the one that is being made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +21,7 @@ pub(super) struct Faults {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fault {
-    /// From 1.
+    /// From 1; 0 is the making of the log.
     write: u64,
     and_later: bool,
     how: How,
@@ -27,6 +31,7 @@ struct Fault {
 enum How {
     Error(i32),
     Abort,
+    Kill,
 }
 
 impl Faults {
@@ -44,6 +49,7 @@ impl Faults {
         };
         let how = match how {
             "abort" => How::Abort,
+            "kill" => How::Kill,
             code => How::Error(code.parse().ok()?),
         };
         let write = write.parse().ok()?;
@@ -59,9 +65,11 @@ impl Faults {
     pub(super) fn next(&mut self) {
         self.write += 1;
         let write = self.write;
-        let abort = |fault: &Fault| fault.how == How::Abort && fault.write == write;
-        if self.wanted.as_ref().is_some_and(abort) {
-            std::process::abort();
+        let here = self.wanted.filter(|fault| fault.write == write);
+        match here.map(|fault| fault.how) {
+            Some(How::Abort) => std::process::abort(),
+            Some(How::Kill) => driver::signals::send(std::process::id(), KILL),
+            Some(How::Error(_)) | None => {}
         }
     }
 

@@ -1,14 +1,15 @@
 //! Where a log is kept while the program runs.
 //!
 //! The log shares its process with the program, which may close descriptors that are not its own, open files under
-//! their numbers, or fill the disk. So every write makes sure that the descriptor still is the log's and opens the
-//! file again if it is not; what the log's folder does not take goes to a spare folder on another file system; and what
-//! neither takes is counted in a file whose room was taken at the start ([`Lost`]).
+//! their numbers, fill the disk, or remove what it takes for its own. So every write makes sure that the descriptor
+//! still is the log's and opens the file again if it is not; what the log's folder does not take goes to a spare folder
+//! on another file system; a log that was removed is written again; and how much was kept and lost stands in a file of
+//! its own, whose room was taken at the start ([`Lost`]).
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::fd::IntoRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Event;
@@ -16,10 +17,12 @@ use super::fault::Faults;
 
 /// How the name of a log ends.
 pub const EXTENSION: &str = "jsonl";
-/// How the name of the file ends that says what a log lacks.
-const LOST: &str = "lost";
+/// How the name of the file ends that says what a log has and lacks.
+const MARK: &str = "lost";
 /// Bytes of that file.
-const LOST_BYTES: usize = 256;
+const MARK_BYTES: usize = 256;
+/// A folder with this bit has refused a process its log.
+const REFUSED: u32 = 0o1000;
 
 /// What a log lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +46,16 @@ impl Writer {
     /// Opens the log of this process in `folder`; in `spare`, if there is one, where that fails or fills up.
     ///
     /// # Errors
-    /// When no file can be made.
+    /// When no file can be made; [`refused`] is true of the folder then.
     pub fn create(folder: &Path, spare: Option<&Path>) -> io::Result<Self> {
-        Ok(Self::File(Box::new(LogFile::create(folder, spare)?)))
+        let made = LogFile::create(folder, spare).inspect_err(|_| {
+            // A full disk takes no file, but a bit.
+            let _ = std::fs::metadata(folder).and_then(|metadata| {
+                let mode = metadata.permissions().mode() | REFUSED;
+                std::fs::set_permissions(folder, Permissions::from_mode(mode))
+            });
+        });
+        Ok(Self::File(Box::new(made?)))
     }
 
     /// Adds an event; it is on its way to the disk when this returns. What cannot be written is counted.
@@ -63,32 +73,38 @@ pub struct LogFile {
     open: Open,
     /// Where to go on when the file takes no more.
     spare: Option<PathBuf>,
-    /// The file that says what is lacking.
+    /// The file that says how much there is, and what is lacking: on the other file system, where there is one, so
+    /// that whoever removes the log leaves it.
     mark: PathBuf,
+    kept: u64,
     lost: u64,
+    /// The last error.
+    why: String,
     faults: Faults,
 }
 
 impl LogFile {
     fn create(folder: &Path, spare: Option<&Path>) -> io::Result<Self> {
+        let faults = Faults::from_environment();
+        if let Some(error) = faults.first() {
+            return Err(error);
+        }
         let process = std::process::id();
-        let [name, mark] = [EXTENSION, LOST].map(|end| format!("{process}.{end}"));
-        let make = |folder: &Path| -> io::Result<(Open, PathBuf)> {
-            let mark = folder.join(&mark);
-            std::fs::write(&mark, [b' '; LOST_BYTES])?;
-            Ok((Open::append(folder.join(&name))?, mark))
-        };
-        let (open, mark) = match (make(folder), spare) {
-            (Err(_), Some(spare)) => make(spare),
-            (made, _) => made,
-        }?;
+        let [name, mark] = [EXTENSION, MARK].map(|end| format!("{process}.{end}"));
+        let open = first_of([Some(folder), spare], |folder| Open::at(folder.join(&name)))?;
+        let mark = first_of([spare, Some(folder)], |folder| {
+            let path = folder.join(&mark);
+            put(&path, &[b' '; MARK_BYTES]).map(|()| path)
+        })?;
         let spare = spare.map(|folder| folder.join(name));
         Ok(Self {
             spare: spare.filter(|path| *path != open.path),
             open,
             mark,
+            kept: 0,
             lost: 0,
-            faults: Faults::from_environment(),
+            why: String::new(),
+            faults,
         })
     }
 
@@ -100,10 +116,17 @@ impl LogFile {
             }
             Err(error) => Err(error.into()),
         };
-        if let Err(error) = written {
-            self.lost += 1;
-            self.mark(&error);
+        match written {
+            Ok(()) => self.kept += 1,
+            Err(error) => {
+                self.lost += 1;
+                self.why = error.to_string();
+            }
         }
+        let mut text = format!("{} {} {}", self.kept, self.lost, self.why).into_bytes();
+        text.resize(MARK_BYTES, b' ');
+        // The next event tries again.
+        let _ = put(&self.mark, &text);
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
@@ -123,7 +146,7 @@ impl LogFile {
         };
         // The file system that has no room for this may have room for what is shorter. One log is in the order of its
         // events all the same: from here on everything goes to the spare folder.
-        match Open::append(path.clone()).and_then(|mut open| {
+        match self.open.moved_to(path.clone()).and_then(|mut open| {
             open.append_line(line)?;
             Ok(open)
         }) {
@@ -135,16 +158,27 @@ impl LogFile {
         }
         Ok(())
     }
+}
 
-    /// Says how much is lacking, in room that the file has already.
-    fn mark(&self, error: &io::Error) {
-        let mut text = format!("{} {error}", self.lost).into_bytes();
-        text.resize(LOST_BYTES, b' ');
-        // The next event tries again.
-        if let Ok(file) = File::options().write(true).open(&self.mark) {
-            let _ = file.write_all_at(&text, 0);
+/// What can be made in the first folder that takes it.
+fn first_of<T>(
+    folders: [Option<&Path>; 2],
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut result = Err(io::Error::from(io::ErrorKind::NotFound));
+    for folder in folders.into_iter().flatten() {
+        result = make(folder);
+        if result.is_ok() {
+            break;
         }
     }
+    result
+}
+
+/// Writes a file anew, in the room that it has. The program may close all descriptors, so none is kept.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let options = File::options().write(true).create(true).to_owned();
+    options.open(path)?.write_all_at(bytes, 0)
 }
 
 /// A file that is open, unless the program has closed it.
@@ -153,34 +187,81 @@ struct Open {
     path: PathBuf,
     file: File,
     identity: (u64, u64),
+    /// Its length, unless somebody else has changed it.
+    length: u64,
+}
+
+/// What has become of a file.
+enum Now {
+    /// It is ours, and so long.
+    Ours(u64),
+    /// It is ours, and in no folder any more.
+    Removed,
+    /// Its number is another file's, or nobody's.
+    Closed,
 }
 
 impl Open {
-    fn append(path: PathBuf) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(&path)?;
-        let identity = identity(&file.metadata()?);
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let options = File::options()
+            .create(true)
+            .read(true)
+            .append(true)
+            .to_owned();
+        let file = options.open(&path)?;
+        let metadata = file.metadata()?;
         Ok(Self {
             path,
             file,
-            identity,
+            identity: identity(&metadata),
+            length: metadata.len(),
         })
     }
 
+    fn now(&self) -> Now {
+        match self.file.metadata() {
+            Ok(metadata) if identity(&metadata) != self.identity => Now::Closed,
+            Ok(metadata) if metadata.nlink() == 0 => Now::Removed,
+            Ok(metadata) => Now::Ours(metadata.len()),
+            Err(_) => Now::Closed,
+        }
+    }
+
+    /// Opens another file that goes on from here. What nobody can read any more goes with it.
+    fn moved_to(&self, path: PathBuf) -> io::Result<Self> {
+        let mut opened = Self::at(path)?;
+        if let Now::Removed = self.now() {
+            let mut rest = vec![0; usize::try_from(self.length).unwrap_or(0)];
+            self.file.read_exact_at(&mut rest, 0)?;
+            opened.file.write_all(&rest)?;
+            opened.length += self.length;
+        }
+        Ok(opened)
+    }
+
     fn append_line(&mut self, line: &[u8]) -> io::Result<()> {
-        let length = match self.file.metadata() {
-            Ok(metadata) if identity(&metadata) == self.identity => metadata.len(),
-            _ => {
-                let opened = Self::append(self.path.clone())?;
-                let length = opened.file.metadata()?.len();
+        let length = match self.now() {
+            Now::Ours(length) => length,
+            Now::Removed => {
+                *self = self.moved_to(self.path.clone())?;
+                self.length
+            }
+            Now::Closed => {
+                let opened = Self::at(self.path.clone())?;
                 // Its number is another file's by now, or nobody's: not ours to close.
                 let _ = std::mem::replace(self, opened).file.into_raw_fd();
-                length
+                self.length
             }
         };
-        self.file.write_all(line).inspect_err(|_| {
+        // Somebody else may have cut a line in two.
+        let cut: &[u8] = if length == self.length { b"" } else { b"\n" };
+        let all = [cut, line].concat();
+        self.file.write_all(&all).inspect_err(|_| {
             // Half a line would make the next one unreadable.
             let _ = self.file.set_len(length);
-        })
+        })?;
+        self.length = length + all.len() as u64;
+        Ok(())
     }
 }
 
@@ -188,35 +269,44 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Reads a log. A last line that a crash cut short is left out.
+/// Reads a log. What is no event is left out: a last line that a crash cut short, or what others have made of it.
 ///
 /// # Errors
-/// When the file cannot be read, or a line that is not the last makes no sense.
+/// When the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<Event>> {
-    let text = std::fs::read_to_string(path)?;
-    let mut events = Vec::new();
-    let mut lines = text.lines().enumerate().peekable();
-    while let Some((number, line)) = lines.next() {
-        match serde_json::from_str(line) {
-            Ok(event) => events.push(event),
-            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {}
-            Err(error) => {
-                let what = format!("{}:{}: {error}", path.display(), number + 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
-        }
-    }
-    Ok(events)
+    let bytes = std::fs::read(path)?;
+    let lines = bytes.split(|byte| *byte == b'\n');
+    Ok(lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect())
 }
 
-/// What the log at `path` lacks, as far as its process could say.
-pub fn read_lost(path: &Path) -> Option<Lost> {
-    let text = std::fs::read_to_string(path.with_extension(LOST)).ok()?;
-    let (events, why) = text.trim_end().split_once(' ')?;
-    Some(Lost {
-        events: events.parse().ok()?,
+/// What the log at `path` lacks, of which so many events were found, as far as its process could say.
+pub fn read_lost(path: &Path, found: usize) -> Option<Lost> {
+    let text = std::fs::read_to_string(path.with_extension(MARK)).ok()?;
+    let mut words = text.trim_end().splitn(3, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (kept, lost) = (number()?, number()?);
+    let gone = kept.saturating_sub(found as u64);
+    let why = match gone {
+        0 => words.next().unwrap_or_default(),
+        _ => "its log was removed or cut short by somebody else",
+    };
+    (gone + lost > 0).then(|| Lost {
+        events: gone + lost,
         why: why.to_owned(),
     })
+}
+
+/// Whether a file in a folder of logs belongs to a process: the name of that process's log.
+pub fn log_of(name: &Path) -> Option<PathBuf> {
+    let end = name.extension()?;
+    (end == EXTENSION || end == MARK).then(|| name.with_extension(EXTENSION))
+}
+
+/// Whether a folder has refused a process its log.
+pub fn refused(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().mode() & REFUSED != 0)
 }
 
 #[cfg(test)]
@@ -254,7 +344,9 @@ mod tests {
         );
         std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
         assert_eq!(read(&path).unwrap(), [note("one")]);
-        assert_eq!(read_lost(&path), None);
+        assert_eq!(read_lost(&path, 2), None);
+        // The mark counts the event that the crash was in.
+        assert_eq!(read_lost(&path, 1).unwrap().events, 1);
     }
 
     #[test]
@@ -287,7 +379,7 @@ mod tests {
         }
         assert_eq!(read(&path(&folder)).unwrap(), [note("one")]);
         assert_eq!(read(&path(&spare)).unwrap(), [note("two"), note("three")]);
-        assert_eq!(read_lost(&path(&folder)), None);
+        assert_eq!(read_lost(&path(&spare), 3), None);
     }
 
     #[test]
@@ -299,7 +391,7 @@ mod tests {
             writer.write(note(text));
         }
         assert_eq!(read(&path(&folder)).unwrap(), [note("one")]);
-        let lost = read_lost(&path(&folder)).unwrap();
+        let lost = read_lost(&path(&spare), 1).unwrap();
         assert_eq!(lost.events, 2);
         assert!(lost.why.contains("No space left on device"), "{lost:?}");
     }
@@ -307,7 +399,7 @@ mod tests {
     #[test]
     fn half_a_line_is_taken_back() {
         let folder = tempfile::tempdir().unwrap();
-        let mut open = Open::append(folder.path().join("1.jsonl")).unwrap();
+        let mut open = Open::at(folder.path().join("1.jsonl")).unwrap();
         open.append_line(b"whole\n").unwrap();
         // A file that is open for reading takes nothing.
         open.file = File::open(&open.path).unwrap();
@@ -323,5 +415,55 @@ mod tests {
         writer.write(note("one"));
         assert_eq!(read(&path(&spare)).unwrap(), [note("one")]);
         assert!(Writer::create(&gone, None).is_err());
+    }
+
+    #[test]
+    fn a_log_that_is_removed_is_written_again() {
+        for whole_folder in [false, true] {
+            let [folder, spare] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+            let place = folder.path().join("0");
+            std::fs::create_dir_all(&place).unwrap();
+            let mut writer = Writer::create(&place, Some(spare.path())).unwrap();
+            writer.write(note("one"));
+            match whole_folder {
+                false => std::fs::remove_file(file(&mut writer).open.path.clone()).unwrap(),
+                true => std::fs::remove_dir_all(&place).unwrap(),
+            }
+            writer.write(note("two"));
+            writer.write(note("three"));
+            let now = file(&mut writer).open.path.clone();
+            assert_eq!(now.starts_with(spare.path()), whole_folder);
+            assert_eq!(read(&now).unwrap().len(), 3, "{now:?}");
+            assert_eq!(read_lost(&path(&spare), 3), None);
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_cuts_off_is_counted() {
+        let [folder, spare] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mut writer = Writer::create(folder.path(), Some(spare.path())).unwrap();
+        writer.write(note("one"));
+        writer.write(note("two"));
+        let file = File::options().write(true).open(path(&folder)).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length - 3).unwrap();
+        writer.write(note("three"));
+        let events = read(&path(&folder)).unwrap();
+        assert_eq!(events, [note("one"), note("three")]);
+        let lost = read_lost(&path(&spare), events.len()).unwrap();
+        assert_eq!(lost.events, 1);
+        assert!(lost.why.contains("somebody else"), "{lost:?}");
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_log_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("0");
+        std::fs::create_dir(&place).unwrap();
+        // A file in place of the log.
+        std::fs::create_dir(place.join(format!("{}.jsonl", std::process::id()))).unwrap();
+        assert!(!refused(&place));
+        assert!(Writer::create(&place, None).is_err());
+        assert!(refused(&place));
     }
 }

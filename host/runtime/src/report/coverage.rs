@@ -20,6 +20,10 @@ pub(super) fn summary(report: &Report) -> String {
         let errors = counted(numbers.errors as u64, "error");
         put_in(&mut text, format_args!(" ({errors}{possible})"));
     }
+    if numbers.suppressed > 0 {
+        let known = number(numbers.suppressed as u64);
+        put_in(&mut text, format_args!(", {known} known and not counted"));
+    }
     let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
     let deadlocks: u64 = deadlocks.map(|failure| failure.count).sum();
     if deadlocks > 0 {
@@ -134,6 +138,10 @@ pub(super) fn coverage(report: &Report) -> String {
     for lost in &coverage.lost {
         let events = counted(lost.events, "event");
         parts.push(format!("{events} lost ({})", lost.why));
+    }
+    if !coverage.missed.is_empty() {
+        let parts_of_run = counted(coverage.missed.len() as u64, "part");
+        parts.push(format!("{parts_of_run} of the run missed"));
     }
     for pid in &coverage.running {
         parts.push(format!("process {pid} not seen to its end"));

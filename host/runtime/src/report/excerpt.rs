@@ -1,9 +1,12 @@
 //! One race as text: excerpts of both sides, and what is known besides.
 
+use std::path::Path;
+
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
 use super::function;
 use super::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
+use super::side::in_toolkit;
 use super::source::{Sources, extent};
 use super::value;
 use super::words::{counted, number, put_in, scope};
@@ -283,11 +286,19 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
 /// Frames of a chain of inlined calls that are shown at its inner end.
 const INNER: usize = 3;
 
+/// A header of the toolkit as programs include it; other files as they are.
+fn header(file: &str) -> &str {
+    match file.rsplit_once("/include/") {
+        Some((_, name)) if in_toolkit(Path::new(file)) => name,
+        _ => file,
+    }
+}
+
 fn chain(frames: &[FrameAt]) -> String {
     let part = |frame: &FrameAt| {
         format!(
             "{}:{} {}",
-            frame.file,
+            header(&frame.file),
             frame.line,
             function::base(&frame.function)
         )

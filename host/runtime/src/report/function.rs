@@ -22,6 +22,10 @@ pub(crate) fn base(demangled: &str) -> &str {
             '>' => depth = depth.saturating_sub(1),
             // What stood before a space outside of brackets was the return type.
             ' ' if depth == 0 => (start, end) = (at + 1, None),
+            // A return type that is an expression.
+            '(' if depth == 0 && demangled[..at].ends_with("decltype ") => {
+                skip_to = at + group(&demangled[at..]);
+            }
             '(' if depth == 0 => {
                 end.get_or_insert(at);
                 break;
@@ -31,6 +35,20 @@ pub(crate) fn base(demangled: &str) -> &str {
     }
     let name = &demangled[start..end.unwrap_or(demangled.len())];
     if name.is_empty() { demangled } else { name }
+}
+
+/// Length of the parentheses that a text begins with, and of what is between them.
+fn group(text: &str) -> usize {
+    let mut depth = 0u32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return at + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -44,6 +62,8 @@ mod tests {
             ("void scale<float, 4>(float*)", "scale"),
             ("unsigned int a::b::f<c<int> >(d<e>)", "a::b::f"),
             ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("decltype ({parm#2}({parm#1}, 1)) a::f<b>(c)", "a::f"),
+            ("decltype (", "("),
             ("mp", "mp"),
             ("", ""),
             ("<", "<"),

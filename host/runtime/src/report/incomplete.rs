@@ -29,6 +29,7 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
             "process {pid} still ran when the program had ended"
         ));
     }
+    reasons.extend(coverage.missed.iter().cloned());
     if coverage.forgotten > 0 {
         let work = number(coverage.forgotten);
         reasons.push(format!(

@@ -13,6 +13,7 @@ mod fingerprint;
 pub(crate) mod function;
 mod host_threads;
 mod incomplete;
+mod known;
 mod latency;
 mod locks;
 mod misuse;

@@ -8,7 +8,7 @@ pub use super::stuck::{Stuck, Wait};
 pub use super::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.8";
+pub const SCHEMA_VERSION: &str = "1.9";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -148,6 +148,8 @@ pub struct Coverage {
     pub unordered: u64,
     /// Launches in which CR011 and CR012 were not judged.
     pub unjudged: Unjudged,
+    /// What else could not be checked, or was not kept, in words.
+    pub missed: Vec<String>,
     /// Why the run may have missed something; empty for a complete one.
     pub incomplete_because: Vec<String>,
     /// Race records.
@@ -360,6 +362,19 @@ pub struct Race {
     pub may_order: Vec<String>,
     /// What the first and the second access belong to, when that is different work of streams.
     pub work: Vec<Work>,
+    /// Why it does not count, if it does not.
+    pub suppressed_by: Option<SuppressedBy>,
+}
+
+/// An entry of a list of races that do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SuppressedBy {
+    /// The list: `shipped` with the tool.
+    pub source: String,
+    /// The file that both accesses are made in.
+    pub file: Option<String>,
+    /// Why.
+    pub reason: String,
 }
 
 /// A piece of work of a stream, or of a graph launched into it.
@@ -452,20 +467,8 @@ impl Access {
     /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
     /// inside `atomicAdd_block` would not tell the user which of his lines it is.
     pub fn shown(&self) -> Option<&FrameAt> {
-        shown(&self.frames)
+        super::side::shown(&self.frames)
     }
-}
-
-/// The frame to show of several, innermost first; see [`Access::shown`].
-pub(super) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
-    let own = |frame: &&FrameAt| !in_toolkit(std::path::Path::new(&frame.file));
-    frames.iter().find(own).or(frames.first())
-}
-
-/// Whether a file lies in a folder of headers that holds the CUDA runtime's.
-fn in_toolkit(file: &std::path::Path) -> bool {
-    let mut folders = file.ancestors().skip(1);
-    folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
 }
 
 /// What an access found in memory, and what it left there.

@@ -1,5 +1,7 @@
 //! One side of a race: its identity for merging, and what the report says of it.
 
+use std::path::Path;
+
 use super::function;
 use super::model::{Access, FrameAt, PtxPlace};
 use crate::log;
@@ -18,7 +20,7 @@ pub(super) struct Side {
 pub(super) fn side(site: &log::Site, origin: &str) -> Side {
     let frames = frames(&site.frames, &site.function);
     // A source line that is inlined at several places is one place.
-    let (place, function) = match super::model::shown(&frames) {
+    let (place, function) = match shown(&frames) {
         None => ((origin.to_owned(), site.ptx_line, 0), &site.function),
         Some(frame) => (
             (frame.file.clone(), frame.line, frame.column),
@@ -90,4 +92,16 @@ pub(super) fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
         inlined: frame.function.is_some(),
     };
     frames.iter().map(at).collect()
+}
+
+/// The frame to show of several, innermost first; see [`Access::shown`].
+pub(super) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
+    let own = |frame: &&FrameAt| !in_toolkit(Path::new(&frame.file));
+    frames.iter().find(own).or(frames.first())
+}
+
+/// Whether a file lies in a folder of headers that holds the CUDA runtime's.
+pub(super) fn in_toolkit(file: &Path) -> bool {
+    let mut folders = file.ancestors().skip(1);
+    folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::coverage::{self, coverage, summary};
 use super::excerpt;
+use super::known;
 use super::misuse;
 use super::model::{Failure, Report};
 use super::source::Sources;
@@ -25,11 +26,17 @@ pub struct Style {
 pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     let mut text = String::new();
     let shown = style.print_limit.unwrap_or(usize::MAX);
-    for race in report.races.iter().take(shown) {
+    let counted_races = || {
+        report
+            .races
+            .iter()
+            .filter(|race| race.suppressed_by.is_none())
+    };
+    for race in counted_races().take(shown) {
         text.push_str(&excerpt::render(race, report, sources, style.color));
         text.push_str("\n\n");
     }
-    let hidden = report.races.len().saturating_sub(shown);
+    let hidden = counted_races().count().saturating_sub(shown);
     if hidden > 0 {
         put(
             &mut text,
@@ -41,6 +48,11 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     }
     for stray in &report.out_of_bounds {
         put(&mut text, format_args!("{}", stray::render(stray, sources)));
+    }
+    if !style.quiet {
+        for line in known::lines(report, sources) {
+            put(&mut text, format_args!("{line}"));
+        }
     }
     for failure in &report.failures {
         put(
@@ -58,6 +70,9 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
             &mut text,
             format_args!("warning: the process ended in launch {which}; {found}"),
         );
+    }
+    for what in &report.coverage.missed {
+        put(&mut text, format_args!("warning: {what}"));
     }
     if !style.quiet {
         for note in &report.notes {

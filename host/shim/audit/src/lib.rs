@@ -40,7 +40,7 @@ const LIBRARY: usize = 3;
 const LINKER: usize = 4;
 
 /// By this name programs find out whether there is that linker; those that find none have the driver link.
-const LINKER_VERSION: &CStr = c"__nvJitLinkVersion";
+const LINKER_VERSION: &CStr = c"nvJitLinkVersion";
 
 /// `LM_ID_BASE`: the program's own namespace.
 const BASE: c_long = 0;

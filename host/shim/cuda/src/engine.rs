@@ -229,6 +229,13 @@ impl Engine {
         }
     }
 
+    /// Tells the user that something is not checked, which makes the run incomplete.
+    pub(crate) fn missed(&mut self, text: String) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.missed(text);
+        }
+    }
+
     /// Tells the user something that is no race.
     pub(crate) fn note(&mut self, message: &str) {
         if let Some(checker) = self.device.checker_mut() {

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use driver::sys::{CUDA_VERSION, CUresult, CUuuid};
 
 use crate::Answer;
+use crate::caller;
 use crate::device::{self, Visible};
 use crate::engine::Engine;
 use crate::missing::ignored;
@@ -81,9 +82,26 @@ fn answer(found: Option<&'static CStr>, text: Ptr<*const c_char>) -> Answer {
     found.map(drop).ok_or(CUresult::INVALID_VALUE)
 }
 
-/// NVIDIA's runtime asks for internal tables here. We have none and do not imitate any.
-pub(crate) fn cuGetExportTable(table: Ptr<*const c_void>, _id: Ptr<CUuuid>) -> Answer {
+/// The table that NVIDIA's runtime asks for first, and without which it fails. Its compilers ask for another one, and do
+/// without.
+const RUNTIME_TABLE: [u8; 16] = [
+    0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9,
+];
+
+/// NVIDIA's libraries ask for internal tables here. We have none and do not imitate any.
+pub(crate) fn cuGetExportTable(table: Ptr<*const c_void>, id: Ptr<CUuuid>) -> Answer {
     table.set_if(std::ptr::null());
+    if id.cast::<u8>().bytes(RUNTIME_TABLE.len())? == RUNTIME_TABLE {
+        let caller = caller::file().unwrap_or_else(|| "the program".to_owned());
+        // Asked for before there is a device, it is asked for again.
+        let _ = state::with(|state| {
+            state.engine.missed(format!(
+                "{caller} has NVIDIA's CUDA runtime inside, which works with NVIDIA's driver only: what it does with \
+                 CUDA failed and was not checked; build it with `nvcc -cudart shared` to run it on the simulated device"
+            ));
+            Ok(())
+        });
+    }
     Err(CUresult::NOT_FOUND)
 }
 

@@ -25,6 +25,7 @@
 )]
 
 mod array;
+mod caller;
 mod calls;
 mod capture_mode;
 mod conditional;

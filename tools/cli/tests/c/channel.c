@@ -1,16 +1,22 @@
 /* A program of the driver API that is hard on the tool's log.
 
-   channel plain|close|late SECONDS|fails|input
+   channel plain|close|late SECONDS|fails|input|child|remove WHAT|remove-late WHAT|cut|cut-late
 
    plain   launches a kernel that is right, one that races, and the first again
    close   closes all descriptors but the standard ones behind the first launch, opens a file of its own, says
            "own N" with that file's length in the end
    late    forks; the parent ends, the child begins to use the device and waits, then launches as `plain` does
    fails   launches a kernel that faults and one that races, and ignores every error
-   input   reads a number from the standard input and launches the right kernel with so many blocks */
+   input   reads a number from the standard input and launches the right kernel with so many blocks
+   child   lets a child do what `plain` does, and ends with 0 whatever becomes of it
+   remove  removes the logs behind the first launch: WHAT is `file`, `folder` or `both` folders
+   cut     cuts its log in the middle behind the first launch
+   ...-late  behind the last launch */
+#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "calls.h"
@@ -36,6 +42,36 @@ static void launch(H kernel, unsigned blocks) {
     CHECK(cuCtxSynchronize());
 }
 
+/* Removes what is in a folder, and the folder too if `all`. */
+static void empty(const char *folder, int all) {
+    DIR *entries = folder ? opendir(folder) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%.255s", folder, entry->d_name);
+        unlink(path);
+    }
+    if (entries)
+        closedir(entries);
+    if (entries && all)
+        rmdir(folder);
+}
+
+static void spoil(const char *how, const char *what) {
+    const char *folder = getenv("CUDARUN_CHECK_DIR");
+    if (!strncmp(how, "remove", 6)) {
+        empty(folder, strcmp(what, "file"));
+        if (!strcmp(what, "both"))
+            empty(getenv("CUDARUN_CHECK_SPARE_DIR"), 1);
+    }
+    if (!strncmp(how, "cut", 3)) {
+        char path[4096];
+        struct stat file;
+        snprintf(path, sizeof path, "%s/%d.jsonl", folder, (int)getpid());
+        if (!stat(path, &file) && truncate(path, file.st_size / 2))
+            printf("not cut\n");
+    }
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "plain";
     if (!strcmp(how, "late")) {
@@ -44,6 +80,13 @@ int main(int argc, char **argv) {
         /* Whoever reads the parent's output is not kept waiting. */
         close(1);
         close(2);
+    }
+    if (!strcmp(how, "child")) {
+        pid_t child = fork();
+        if (child) {
+            waitpid(child, NULL, 0);
+            return 0;
+        }
     }
     prepare();
     if (!strcmp(how, "fails")) {
@@ -63,6 +106,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     launch(own, 2);
+    if (!strcmp(how, "remove") || !strcmp(how, "cut"))
+        spoil(how, argc > 2 ? argv[2] : "");
     if (!strcmp(how, "late"))
         sleep(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
     if (!strcmp(how, "close")) {
@@ -80,5 +125,7 @@ int main(int argc, char **argv) {
     }
     launch(count, 2);
     launch(own, 2);
+    if (!strcmp(how, "remove-late") || !strcmp(how, "cut-late"))
+        spoil(how, argc > 2 ? argv[2] : "");
     return 0;
 }

@@ -25,6 +25,8 @@ struct Report {
 #[derive(Deserialize)]
 struct Race {
     level: String,
+    /// Set for a race that is known and does not count.
+    suppressed_by: Option<serde::de::IgnoredAny>,
     accesses: Vec<Access>,
 }
 
@@ -49,7 +51,8 @@ pub fn read(path: &Path, sources: &[String]) -> Result<Races> {
 fn parse(text: &str, sources: &[String]) -> Result<Races> {
     let report: Report = serde_json::from_str(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
-    for race in report.races {
+    let counted = |race: &Race| race.suppressed_by.is_none();
+    for race in report.races.into_iter().filter(counted) {
         let mut places: Vec<Place> = race
             .accesses
             .iter()

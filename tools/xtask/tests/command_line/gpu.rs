@@ -147,6 +147,15 @@ pub(crate) fn static_runtime(builder: &Builder, programs: &[Program], folder: &P
         "{}",
         refused.stderr
     );
+    // A child is not looked into before it starts; the run knows all the same that it was not checked.
+    let script = format!("{}; exit 0", program.display());
+    let child = finish(tool(builder).args(["--device", "sim", "--", "sh", "-c", &script]))?;
+    let said = "/program has NVIDIA's CUDA runtime inside";
+    ensure!(
+        child.code == 75 && child.stderr.contains(said),
+        "{}",
+        child.stderr
+    );
     // The simulated driver does not serve that runtime, which then says so itself.
     let started = finish(tool(builder).args(["--device", "gpu"]).arg(&program))?;
     ensure!(

@@ -14,7 +14,7 @@ use xtask::command;
 
 type Check = fn(&Builder, &[Program], &Path) -> Result<()>;
 
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("program_not_found", program_not_found),
     ("program_not_executable", program_not_executable),
     ("program_without_cuda", program_without_cuda),
@@ -24,6 +24,7 @@ const CHECKS: [(&str, Check); 9] = [
     ),
     ("report_folder_not_writable", report_folder_not_writable),
     ("two_checked_programs_at_once", two_checked_programs_at_once),
+    ("cubin_inspected", cubin_inspected),
     ("gpu::same_output", gpu::same_output),
     ("gpu::choice_of_the_device", gpu::choice_of_the_device),
     ("gpu::static_runtime", gpu::static_runtime),
@@ -157,6 +158,27 @@ fn two_checked_programs_at_once(
                 .unwrap_or_else(|_| anyhow::bail!("a thread of the test panicked"))
         })
     })
+}
+
+/// A cubin with line information carries the PTX that would be checked; one without has nothing.
+fn cubin_inspected(builder: &Builder, _: &[Program], folder: &Path) -> Result<()> {
+    let source = folder.join("kernel.cu");
+    std::fs::write(&source, "__global__ void stores(int *p) { *p = 1; }\n")?;
+    for (option, words) in [
+        ("-lineinfo", "cubin, with the PTX that it was compiled from"),
+        ("-O2", "machine code only"),
+    ] {
+        let cubin = folder.join("kernel.cubin");
+        let mut nvcc = Command::new(&builder.toolkit.nvcc);
+        builder.toolkit.prepare(&mut nvcc);
+        nvcc.args(["-arch=sm_90", "-cubin", option, "-o"]);
+        command::output(nvcc.arg(&cubin).arg(&source))?;
+        let mut tool = Command::new(builder.dist.tool());
+        let said = command::output(tool.arg("inspect").arg(&cubin))?;
+        ensure!(said.contains(words), "{option}: {said}");
+        ensure!(said.contains("stores(int*)"), "{option}: {said}");
+    }
+    Ok(())
 }
 
 fn is_racy(program: &Program) -> bool {
