@@ -285,8 +285,9 @@ fn inserted_code_is_passed_over() {
     );
     let (module, _) = ptx::parse(&text);
     let at = text.find(counts).unwrap() as u32;
-    let inserted = vec![at..at + counts.len() as u32];
-    for (inserted, proved) in [(inserted, true), (Vec::new(), false)] {
+    let counting = at..at + counts.len() as u32;
+    for (inserted, proved) in [(Some(counting), true), (None, false)] {
+        let inserted = Vec::from_iter(inserted);
         let mut device = simt::Device::new(simt::DeviceConfig::default()).unwrap();
         let image = simt::Image::new(module.clone()).with_insertions(inserted);
         let id = device.load_image(&Arc::new(image)).unwrap();
