@@ -54,9 +54,9 @@ impl Image {
 
     /// Says which bytes of the module's text, ascending, a tool has inserted. That code changes nothing that the rest
     /// of it computes.
-    pub fn with_insertions(mut self, inserted: Vec<Range<u32>>) -> Self {
-        self.inserted = inserted;
-        self
+    #[must_use]
+    pub fn with_insertions(self, inserted: Vec<Range<u32>>) -> Self {
+        Self { inserted, ..self }
     }
 
     /// The parsed module.

@@ -51,7 +51,11 @@ fn or_goes_on_and_tells_each_of_them() {
         assert_eq!((&first["op"], &first["count"]), (&"read".into(), &1.into()));
         assert_eq!(first["thread"], serde_json::json!([1, 0, 0]));
         // The load gave zero, and the launch came to its end.
-        assert!(ran.stdout.contains("arg 1: 100, 100"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("arg 1: u32[2] = 100 100"),
+            "{}",
+            ran.stdout
+        );
     }
 }
 
