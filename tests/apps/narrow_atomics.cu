@@ -1,10 +1,12 @@
 // A flag of 8 bits, by libcu++: its header stores by a compare-and-swap of 32 bits and loads 16 bits, which is known and
-// does not count. What the flag hands over may then be ordered or not.
+// does not count. What the flag hands over may then be ordered or not, so the run is incomplete.
 //@ variants: clean
 //@ expect: not-decided
+//@ exit: 75
 //@ cuda: 13.0
 //@ says: known: inside NVIDIA's cuda/std/__atomic/functions/cuda_ptx_derived.h, not in your code
 //@ says: the kernel may order its threads by atomics of 8 bits
+//@ says: 1 race not decided: threads may be ordered by atomics of 8 bits
 #include <cuda/atomic>
 
 #include "app.h"

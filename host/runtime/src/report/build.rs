@@ -365,7 +365,8 @@ impl<'a> Builder<'a> {
             race.values_unknown = false;
             race.message += ", but have always written the same value";
         }
-        known::mark(&mut report.races);
+        let undecided = known::mark(&mut report.races);
+        report.coverage.missed.extend(undecided);
         // Certain ones first, then the one to repair first, then what was seen first.
         report
             .races

@@ -27,8 +27,8 @@ pub(super) struct Suppression {
     orders: Option<String>,
 }
 
-/// Marks races that are known. What only they may order becomes possible.
-pub(super) fn mark(races: &mut [Race]) {
+/// Marks races that are known. What only they may order becomes possible; gives what of that could not be decided.
+pub(super) fn mark(races: &mut [Race]) -> Option<String> {
     // A test reads the list, so it makes sense.
     let shipped = parse(SHIPPED).unwrap_or_default();
     let mut orders: Vec<(&str, HashSet<u64>)> = Vec::new();
@@ -45,6 +45,7 @@ pub(super) fn mark(races: &mut [Race]) {
             orders.push((by, race.launches.iter().copied().collect()));
         }
     }
+    let mut undecided = (0, "");
     let unordered = ["CR001", "CR002", "CR003", "CR005", "CR006"];
     for race in races.iter_mut().filter(|race| race.suppressed_by.is_none()) {
         let mut theirs = orders
@@ -56,8 +57,16 @@ pub(super) fn mark(races: &mut [Race]) {
             race.level = Level::Warning;
             race.certainty = "possible".to_owned();
             race.may_order.insert(0, (*by).to_owned());
+            undecided = (undecided.0 + 1, *by);
         }
     }
+    let (count, by) = undecided;
+    (count > 0).then(|| {
+        format!(
+            "{} not decided: threads may be ordered by {by}",
+            counted(count, "race")
+        )
+    })
 }
 
 /// One line for each reason, however many races it holds for.
@@ -268,6 +277,31 @@ mod tests {
         }
         assert_eq!(before("b/c.h", "/a/b/c.h"), Some("/a/"));
         assert_eq!(before("b/c.h", "/a/xb/c.h"), None);
+    }
+
+    #[test]
+    fn what_only_a_known_race_may_order_is_possible_and_said_to_be_undecided() {
+        let header = "/usr/include/cuda/std/__atomic/functions/cuda_ptx_derived.h";
+        let inside = [(
+            header,
+            "void cuda::std::__cuda_atomic_store<unsigned char, x>()",
+        )];
+        let known = Race {
+            rule: "CR008".to_owned(),
+            ..race(&inside, &inside)
+        };
+        let of = |launch| Race {
+            level: Level::Error,
+            launches: vec![launch],
+            ..race(&[("/my.cu", "k()")], &[("/my.cu", "k()")])
+        };
+        let mut races = [known, of(1), of(2)];
+        let said = mark(&mut races).unwrap_or_default();
+        assert!(said.starts_with("1 race not decided"), "{said}");
+        assert!(races[0].suppressed_by.is_some());
+        let levels = races.each_ref().map(|race| race.level);
+        assert_eq!(levels[1..], [Level::Warning, Level::Error]);
+        assert_eq!(mark(&mut races[2..]), None);
     }
 
     #[test]

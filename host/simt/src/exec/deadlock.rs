@@ -93,8 +93,9 @@ impl<O: Observer> Grid<'_, O> {
         let launch = self.machine.setup.launch;
         let others = launch.limits.others_wait.is_some_and(|wait| wait());
         let pending = others || !launch.requests.is_empty();
-        let room = self.ctas.iter().any(|cta| !cta.active) && self.queue.left() > 0;
-        if pending || room {
+        let active = self.ctas.iter().filter(|cta| cta.active).count();
+        let room = active < self.ctas.len() && self.queue.left() > 0;
+        if pending || room || active == 0 {
             return None;
         }
         let ctas = self.ctas.len();
