@@ -154,10 +154,17 @@ fn arrays_are_filled_and_read_by_boxes_and_runs_within_their_bounds() {
 }
 
 #[test]
-fn array_sizes_obey_the_limits_and_unknown_kinds_are_refused() {
+fn array_sizes_obey_the_limits_and_unknown_formats_are_refused() {
     let _turn = start();
     let layered = array_flag::LAYERED;
-    for (width, height, depth, flags) in [(131_072, 0, 0, 0), (3, 7, 0, 0), (3, 0, 2048, layered)] {
+    let cube = array_flag::CUBEMAP;
+    for (width, height, depth, flags) in [
+        (131_072, 0, 0, 0),
+        (3, 7, 0, 0),
+        (3, 0, 2048, layered),
+        (4, 4, 6, cube),
+        (4, 4, 12, cube | layered),
+    ] {
         ok(cu!(cuArrayDestroy(
             array(width, height, depth, flags).expect("an array")
         )));
@@ -176,7 +183,8 @@ fn array_sizes_obey_the_limits_and_unknown_kinds_are_refused() {
             CUresult::INVALID_VALUE,
         ),
         (16384, 16384, 16384, 0, CUresult::OUT_OF_MEMORY),
-        (4, 4, 6, array_flag::CUBEMAP, CUresult::NOT_SUPPORTED),
+        (4, 4, 5, cube, CUresult::INVALID_VALUE),
+        (4, 3, 6, cube, CUresult::INVALID_VALUE),
     ] {
         assert_eq!(
             array(width, height, depth, flags),
