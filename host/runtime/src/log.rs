@@ -3,6 +3,7 @@
 
 mod fault;
 mod file;
+mod repair;
 mod stray;
 mod stuck;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
+pub use repair::{Outside, Point, Repair};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 
@@ -443,46 +445,6 @@ pub enum Why {
     /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
     /// threads came there.
     Misuse(Misuse),
-}
-
-/// What would order two accesses by threads of one block, by the control flow of their function.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repair {
-    /// The atomic call that does what both accesses are part of: updates of one address expression by one
-    /// operation that commutes.
-    pub update: Option<String>,
-    /// Where barriers of the whole block would order them in every execution, one place for each direction
-    /// that has one.
-    pub points: Vec<Point>,
-    /// The function has barriers of the whole block already.
-    pub barriers: bool,
-    /// Control reaches one from the other without passing a barrier of the block.
-    pub connected: bool,
-    /// Source of the branch that lets only some threads of the block make one of the accesses, innermost
-    /// inlined function first.
-    pub conditional: Option<Vec<Frame>>,
-    /// Source of an arrival at the cluster's barrier that is `.relaxed`, and so releases nothing.
-    pub relaxed_arrival: Option<Vec<Frame>>,
-}
-
-/// A place for a barrier.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Point {
-    /// Behind the access; otherwise ahead of it.
-    pub after: bool,
-    /// The access is the race's later one.
-    pub later: bool,
-    /// The outermost branch or loop around the access that the barrier must stand outside of.
-    pub outside: Option<Outside>,
-}
-
-/// Code that a barrier must stand outside of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outside {
-    /// A loop; otherwise a branch.
-    pub is_loop: bool,
-    /// Source of what jumps, innermost inlined function first.
-    pub frames: Vec<Frame>,
 }
 
 /// What would have ordered two accesses, had it been right; see `shadow::hb::Cause`.

@@ -5,7 +5,9 @@
 
 use std::collections::HashSet;
 
-use super::model::{Access, Level, Race, Report, SuppressedBy};
+use serde::Serialize;
+
+use super::model::{Access, Level, Race, Report};
 use super::source::Sources;
 use super::words::counted;
 
@@ -25,6 +27,17 @@ pub(super) struct Suppression {
     reason: String,
     /// By what the program orders its threads there, if it does.
     orders: Option<String>,
+}
+
+/// An entry of a list of races that do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SuppressedBy {
+    /// The list: `shipped` with the tool.
+    pub source: String,
+    /// The file that both accesses are made in.
+    pub file: Option<String>,
+    /// Why.
+    pub reason: String,
 }
 
 /// Marks races that are known. What only they may order becomes possible; gives what of that could not be decided.

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 pub use super::host_threads::HostThreads;
+pub use super::known::SuppressedBy;
 pub use super::stray::Stray;
 pub use super::stuck::{Stuck, Wait};
 pub use super::unjudged::Unjudged;
@@ -364,17 +365,6 @@ pub struct Race {
     pub work: Vec<Work>,
     /// Why it does not count, if it does not.
     pub suppressed_by: Option<SuppressedBy>,
-}
-
-/// An entry of a list of races that do not count.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SuppressedBy {
-    /// The list: `shipped` with the tool.
-    pub source: String,
-    /// The file that both accesses are made in.
-    pub file: Option<String>,
-    /// Why.
-    pub reason: String,
 }
 
 /// A piece of work of a stream, or of a graph launched into it.
