@@ -153,8 +153,8 @@ int main() {
     cudaChannelFormatDesc three = cudaCreateChannelDesc(8, 8, 8, 0, cudaChannelFormatKindUnsigned);
     cudaArray_t none;
     expect(cudaMallocArray(&none, &three, 4, 4) == cudaErrorInvalidChannelDescriptor, "three channels");
-    expect(cudaMalloc3DArray(&none, &words, make_cudaExtent(4, 4, 6), cudaArrayCubemap) == cudaErrorNotSupported,
-           "cubemap");
+    expect(cudaMalloc3DArray(&none, &words, make_cudaExtent(4, 4, 5), cudaArrayCubemap) == cudaErrorInvalidValue,
+           "a cubemap of five faces");
     cudaGetLastError();
 
     int *out, *device_out;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::build::address;
 use super::excerpt;
 use super::model::{Address, FrameAt};
-use super::side::frames;
+use super::side::{frames, shown};
 use super::source::Sources;
 use super::words::{counted, number, put_in};
 use crate::log;
@@ -208,7 +208,8 @@ pub(super) fn render(stuck: &Stuck, sources: &Sources) -> String {
     let mut text = String::new();
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     for wait in &stuck.waits {
-        let at = match wait.frames.first() {
+        let line = shown(&wait.frames);
+        let at = match line {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
             None => format!("ptx line {}", wait.ptx_line),
         };
@@ -234,7 +235,6 @@ pub(super) fn render(stuck: &Stuck, sources: &Sources) -> String {
             &mut text,
             format_args!("\n  --> {at}: {who} {}", wait.message),
         );
-        let line = wait.frames.first();
         if let Some(line) = line.and_then(|frame| sources.line(&frame.file, frame.line)) {
             put_in(&mut text, format_args!("\n      | {}", line.trim()));
         }
