@@ -3,7 +3,7 @@
 //
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ says(racy): end the branch after the first access, put `__syncthreads()` where all threads of the block pass
+//@ says(racy): help: end the branch at advice_branch_barrier.cu:16 after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses
 #include "app.h"
 
 const int kThreads = 128, kHalf = kThreads / 2;

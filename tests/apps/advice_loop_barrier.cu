@@ -3,8 +3,7 @@
 //
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ says(racy): put `__syncthreads()` after the write at
-//@ says(racy): advice_loop_barrier.cu:19, behind the end of the branch around it, so that every thread
+//@ says(racy): help: put `__syncthreads()` after the end of the branch at advice_loop_barrier.cu:18
 #include "app.h"
 
 const int kBlocks = 4, kThreads = 128;

@@ -3,8 +3,8 @@
 //
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ says(racy): ordered by barriers only; put `__syncthreads()` after the read at
-//@ says(racy): running together does not order them; put `__syncthreads()` after the read at
+//@ says(racy): help: put `__syncthreads()` after the read at advice_tile_barrier.cu:23
+//@ says(racy): = same cause:
 #include "app.h"
 
 const int kSize = 32, kTile = 8;

@@ -2,7 +2,7 @@
 // Racy: no data race, but threads past the end return before a barrier, which is a warning.
 //@ expect(clean): no-race
 //@ expect(racy): not-decided
-//@ says(racy): exit without coming to a barrier
+//@ says(racy): exit without reaching a barrier
 //@ not-as-on-gpu(racy): misuse of barriers is seen by listening to the simulated device
 #include "app.h"
 

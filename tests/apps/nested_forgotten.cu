@@ -2,7 +2,7 @@
 // Racy: they count without.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast(clean): order between kernels and what they launch not checked
+//@ unseen-in-fast(clean): order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -2,7 +2,7 @@
 // launched behind the grid. Racy: the launch is not behind the barrier, so the kernel reads what others still write.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast: order between kernels and what they launch not checked
+//@ unseen-in-fast: order between kernels and the work that they launch not checked
 //@ says(racy): launched by prepare(int*, int*, int*, int) at
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

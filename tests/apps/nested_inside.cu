@@ -1,7 +1,7 @@
 // A kernel that a kernel launches reads what another of its threads writes. Racy: without a barrier in between.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast(clean): order between kernels and what they launch not checked
+//@ unseen-in-fast(clean): order between kernels and the work that they launch not checked
 //@ says(racy): launched by outer(int*, int) at
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

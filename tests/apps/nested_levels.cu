@@ -2,7 +2,7 @@
 // Racy: the first grid touches, after its launch, what the third level writes.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast: order between kernels and what they launch not checked
+//@ unseen-in-fast: order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ says: 4/4 kernels instrumented
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

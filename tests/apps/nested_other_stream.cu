@@ -2,8 +2,8 @@
 // Racy: the other stream does not wait for the event, so nothing orders the two.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast: order between kernels and what they launch not checked
-//@ says(racy): record an event in stream #1 behind the first
+//@ unseen-in-fast: order between kernels and the work that they launch not checked
+//@ says(racy): record an event in stream #1 after the first operation
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -2,8 +2,8 @@
 // Racy: nobody waits for the event.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ unseen-in-fast: order between kernels and what they launch not checked
-//@ says(racy): race between what kernels launch
+//@ unseen-in-fast: order between kernels and the work that they launch not checked
+//@ says(racy): race between work that kernels launch
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -21,6 +21,7 @@ use crate::names;
 use crate::options::Options;
 use crate::place;
 use crate::reference::Scrutiny;
+use crate::repair::Pair;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 use crate::told;
@@ -165,7 +166,7 @@ impl Checker {
             && let Some(target) = &code.rewriting.raised
         {
             self.note(format!(
-                "{origin}: compiled for {target}, and checked as for sm_70, whose warps do not run in step"
+                "{origin}: compiled for {target}, but checked as for sm_70, where the lanes of a warp do not run in lockstep"
             ));
         }
     }
@@ -314,11 +315,13 @@ impl Checker {
             let counters = &mut launch.counters;
             (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
         }
+        let mut races = Vec::new();
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let mut race = self.race(&launch, &begun, record, *count);
+            let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
                 let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
-                let mut lines = [race.previous_site, race.site].map(line);
+                lines = [race.previous_site, race.site].map(line);
                 let sites = [race.previous_site, race.site];
                 if let Some(judged) = &judged {
                     told::values(&launch, judged, lines, &self.allocations, &mut race);
@@ -326,7 +329,16 @@ impl Checker {
                 if [race.previous_site, race.site] != sites {
                     lines.reverse();
                 }
-                module.code.known(lines).put_in(&mut race);
+            }
+            let level = race.level;
+            races.push((race, Pair { lines, level }));
+        }
+        let pairs: Vec<Pair> = races.iter().map(|(_, pair)| *pair).collect();
+        let module = self.modules.get(&launch.module);
+        let known = module.map_or_else(Vec::new, |module| module.code.known(&pairs));
+        for (n, (mut race, _)) in races.into_iter().enumerate() {
+            if let Some(known) = known.get(n) {
+                known.clone().put_in(&mut race);
             }
             self.write(Event::Race(Box::new(race)));
         }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::checker::is_for_host;
 use crate::instructions::Instructions;
 use crate::options::{Mode, Options};
-use crate::repair::{Known, Repairs};
+use crate::repair::{Known, Pair, Repairs};
 
 /// Number of the first site of a process.
 pub const FIRST_SITE: u32 = 1;
@@ -124,10 +124,10 @@ impl Code {
         rewrite::edit::Shifts::new(&self.text)
     }
 
-    /// What the text says of the accesses on two lines of the program's own PTX.
-    pub(crate) fn known(&self, lines: [u32; 2]) -> Known {
+    /// What the text says of pairs of accesses, by their lines in the program's own PTX; those of one launch.
+    pub(crate) fn known(&self, pairs: &[Pair]) -> Vec<Known> {
         let mut repairs = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
         let repairs = repairs.get_or_insert_with(|| Repairs::new(&self.original()));
-        repairs.of(lines)
+        repairs.of(pairs)
     }
 }

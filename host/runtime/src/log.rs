@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
-pub use repair::{Outside, Point, Repair};
+pub use repair::{Cause, Counted, Outside, Point, Repair, Update, Word};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 
@@ -330,6 +330,9 @@ pub struct Race {
     /// What comes nearest to ordering the two accesses.
     #[serde(default)]
     pub cause: Option<Cause>,
+    /// The flag or counter by which it would.
+    #[serde(default)]
+    pub flag: Option<Word>,
     /// What the control flow says about ordering them, when both stand in one function.
     #[serde(default)]
     pub repair: Option<Repair>,
@@ -447,47 +450,6 @@ pub enum Why {
     Misuse(Misuse),
 }
 
-/// What would have ordered two accesses, had it been right; see `shadow::hb::Cause`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Cause {
-    /// A release whose scope leaves the other side out.
-    NarrowRelease {
-        /// Who released.
-        by: Thread,
-        /// In which scope.
-        scope: String,
-    },
-    /// An acquire whose scope leaves the releasing thread out.
-    NarrowAcquire {
-        /// Who released.
-        by: Thread,
-        /// The acquire's scope.
-        scope: String,
-    },
-    /// An arrival at an mbarrier whose scope leaves the other side out.
-    NarrowArrival {
-        /// Who arrived.
-        by: Thread,
-        /// In which scope that was a release.
-        scope: String,
-    },
-    /// A wait for an mbarrier whose acquire is of a scope that leaves the arriving thread out.
-    NarrowWait {
-        /// Who arrived.
-        by: Thread,
-        /// The acquire's scope.
-        scope: String,
-    },
-    /// A release that was observed without an acquire.
-    NoAcquire {
-        /// Who released.
-        by: Thread,
-    },
-    /// A flag that was observed, and written without a release.
-    NoRelease,
-}
-
 /// A lock that a thread held when it accessed memory; see `shadow::hb::Held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
@@ -536,7 +498,7 @@ pub enum Misuse {
 }
 
 /// Which threads conflicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Hash, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Of different CTAs.

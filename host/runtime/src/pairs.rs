@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Engine, Enough, Held, Luck, Lucky, Place, Race, Unordered};
+use shadow::hb::{Cause, Engine, Enough, Held, Luck, Lucky, Place, Race, Rule, Unordered};
 
 use crate::progress;
 use crate::sides::{Compared, Sides};
@@ -33,6 +33,8 @@ pub(crate) struct Found {
     pub(crate) at_least: bool,
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
+    /// By which flag or counter.
+    pub(crate) flag: Option<Place>,
     /// What the earlier and the later thread held.
     pub(crate) locks: [Vec<Held>; 2],
     pub(crate) compared: Compared,
@@ -89,12 +91,14 @@ impl Pairs {
         let (pair, witness) = match self.index.get(&key) {
             Some(&at) => {
                 self.found[at].count += 1;
-                // What orders threads that are further apart orders the others too.
-                let further = apart(&race) > apart(&self.found[at].race);
-                if further {
+                // What orders threads that are further apart orders the others too. Where a copy has not been waited
+                // for, no barrier is enough.
+                let rank = |race: &Race| (race.rule == Rule::Asynchronous, apart(race));
+                let more = rank(&race) > rank(&self.found[at].race);
+                if more {
                     self.witness(at, race);
                 }
-                (at, further)
+                (at, more)
             }
             None if self.found.len() < PAIRS => {
                 let at = self.found.len();
@@ -107,6 +111,7 @@ impl Pairs {
                     count: 1,
                     at_least: false,
                     cause: None,
+                    flag: None,
                     locks: Default::default(),
                     compared: Compared::new(stores),
                 });
@@ -209,6 +214,7 @@ impl Pairs {
         for at in self.fresh.drain(..) {
             let found = &mut self.found[at];
             found.cause = engine.cause(&found.race);
+            found.flag = engine.flag(&found.race);
             found.locks = luck.locks_of(&found.race);
         }
     }

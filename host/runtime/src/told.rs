@@ -19,7 +19,11 @@ pub(crate) fn race(
     allocations: &Allocations,
 ) -> log::Race {
     let Found {
-        race, count, cause, ..
+        race,
+        count,
+        cause,
+        flag,
+        ..
     } = *found;
     let [previous_value, value] = found.compared.values;
     let (now, before) = (race.later.thread, race.earlier.thread);
@@ -28,10 +32,15 @@ pub(crate) fn race(
         let cta = u32::try_from(of.cta).unwrap_or(u32::MAX);
         checker::thread(launch, cta, of.warp * LANES + of.lane)
     };
-    let (space, address) = match race.place {
+    let at = |place| match place {
         Place::Global(address) => (log::Space::Global, address),
         Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
     };
+    let allocation = |space, address| match space {
+        log::Space::Global => allocations.find(address).cloned(),
+        log::Space::Shared => None,
+    };
+    let (space, address) = at(race.place);
     log::Race {
         launch: launch.launch,
         decided: !matches!(found.class, Class::Luck | Class::Fences),
@@ -43,6 +52,11 @@ pub(crate) fn race(
         space,
         why: why(found.class, race.rule),
         cause: cause.map(|cause| missing(cause, indices)),
+        flag: flag.map(at).map(|(space, address)| log::Word {
+            space,
+            address,
+            allocation: allocation(space, address),
+        }),
         repair: None,
         locks: match found.locks.iter().all(Vec::is_empty) {
             true => Vec::new(),
@@ -57,10 +71,7 @@ pub(crate) fn race(
         count,
         at_least: found.at_least,
         address,
-        allocation: match space {
-            log::Space::Global => allocations.find(address).cloned(),
-            log::Space::Shared => None,
-        },
+        allocation: allocation(space, address),
         thread: indices(now),
         previous_thread: Some(indices(before)),
         previous_block: Some(indices(before).block),

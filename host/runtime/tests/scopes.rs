@@ -55,13 +55,13 @@ fn report(text: &str, journal: bool) -> String {
 
 #[test]
 fn a_narrow_scope_at_an_mbarrier_is_named_with_what_would_order() {
-    let arrival = "the second side has waited for an mbarrier at which block (0,0,0) arrived, and that release is of block scope";
-    let wait = "the second side has waited for an mbarrier at which block (0,0,0) arrived, and acquired at block scope only";
+    let arrival = "the second thread has waited for an mbarrier at which block (0,0,0) arrived, but that arrival is a release of block scope";
+    let wait = "the second thread has waited for an mbarrier at which block (0,0,0) arrived, but has acquired at block scope only";
     let no_acquire =
-        "the second side has observed a release by block (0,0,0), but has not acquired";
+        "the second thread has observed a release by block (0,0,0), but has not acquired";
     let (arrive_wide, wait_wide) = (
-        "arrive in a scope that has both sides: `mbarrier.arrive.release.cluster`",
-        "wait in a scope that has both sides: `mbarrier.try_wait.acquire.cluster`",
+        "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`",
+        "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`",
     );
     let (narrow, wide) = ("fence.acq_rel.cta;", "fence.acq_rel.cluster;");
     let (release, acquire) = ("release.cluster", "acquire.cluster");
@@ -95,7 +95,10 @@ fn a_narrow_scope_at_an_mbarrier_is_named_with_what_would_order() {
         ),
         (
             hand_over("", release, "relaxed.cluster", ""),
-            Some([no_acquire, "acquire before the second access"]),
+            Some([
+                no_acquire,
+                "acquire before the second access: put `__threadfence()` after the wait for the mbarrier",
+            ]),
         ),
     ] {
         for journal in [false, true] {

@@ -83,8 +83,8 @@ impl Engine {
             for element in 0..access.elements {
                 let key = key(lane) + u64::from(element * access.bytes);
                 let heard = self.check(warp.lane(lane), (access, None), key, &mut found);
-                if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
-                    cta.heard.insert((warp.warp, lane), heard);
+                if let (Some((writer, time)), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
+                    cta.heard.insert((warp.warp, lane), (writer, time, key));
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }

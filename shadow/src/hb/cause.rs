@@ -1,7 +1,7 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
 use super::place::{Scope, Thread};
-use super::{Engine, Race, Rule};
+use super::{Engine, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +50,15 @@ impl Engine {
     /// What is missing between the accesses of a race that was found just now; none when nothing
     /// comes near.
     pub fn cause(&self, race: &Race) -> Option<Cause> {
+        self.nearest(race).map(|(cause, _)| cause)
+    }
+
+    /// The flag or counter that comes nearest to ordering them, in the same way.
+    pub fn flag(&self, race: &Race) -> Option<Place> {
+        self.nearest(race)?.1
+    }
+
+    fn nearest(&self, race: &Race) -> Option<(Cause, Option<Place>)> {
         if race.rule == Rule::Asynchronous {
             return None;
         }
@@ -63,16 +72,18 @@ impl Engine {
             let Some((by, scope)) = self.releases.would_order(seen, (them, race.time)) else {
                 continue;
             };
-            return Some(match seen.tried {
+            let cause = match seen.tried {
                 _ if !self.shape.includes(scope, by, me) => Cause::NarrowRelease { by, scope },
                 Some(scope) => Cause::NarrowAcquire { by, scope },
                 None => Cause::NoAcquire { by },
-            });
+            };
+            return Some((cause, Some(Place::of(seen.address))));
         }
         if let Some(lack) = cta.waits.lack(&self.shape, me, (them, race.time)) {
-            return Some(lack);
+            return Some((lack, None));
         }
-        let &(writer, time) = cta.heard.get(&(me.warp, me.lane))?;
-        (writer == them && time >= race.time).then_some(Cause::NoRelease)
+        let &(writer, time, key) = cta.heard.get(&(me.warp, me.lane))?;
+        let wrote = writer == them && time >= race.time;
+        wrote.then(|| (Cause::NoRelease, Some(Place::of(key))))
     }
 }

@@ -18,9 +18,9 @@ pub(crate) struct Cta {
     pub(crate) base: View,
     warps: Vec<Member>,
     pub(crate) barriers: HashMap<u32, Arrivals>,
-    /// By warp and lane: whose strong write a thread's last strong load has observed, and the
-    /// writer's own time.
-    pub(crate) heard: HashMap<(u32, u32), (Thread, Time)>,
+    /// By warp and lane: whose strong write a thread's last strong load has observed, the writer's
+    /// own time, and the key of its place.
+    pub(crate) heard: HashMap<(u32, u32), (Thread, Time, u64)>,
     pub(crate) waits: Waits,
 }
 

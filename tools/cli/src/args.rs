@@ -62,32 +62,32 @@ pub(crate) struct RunArgs {
     /// Check only kernels with this in their name (kne=NAME for the whole name); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel_name: Vec<String>,
-    /// Without `off` accesses are checked; with it the program runs as it is, for comparison
+    /// `off` runs the program unchecked, for comparison
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) check: Switch,
-    /// Who decides: precise and full are exact, fast is what a staging run wants
+    /// How races are decided: precise and full are exact; fast assumes some order, and counts where it does
     #[arg(long, value_enum, default_value_t = ModeChoice::Precise)]
     pub(crate) mode: ModeChoice,
-    /// In precise mode, decide as a GPU must: from cells, and from the journal that kernels keep
-    /// whose order cells do not follow, instead of from what the simulated device tells (slower)
+    /// In precise mode, decide as on a GPU: from shadow cells, and from the journal that kernels
+    /// keep where cells cannot decide, instead of by following the simulated device (slower)
     #[arg(long)]
     pub(crate) journal: bool,
-    /// Which conflicts count: ptx, data races alone; scoped, also strong accesses that a flag or a
-    /// lock is meant to order and does not, while a missing acquire is accepted [default: data
-    /// races are errors, such strong accesses warnings]
+    /// Which conflicts are reported: ptx, data races only; scoped, also volatile, relaxed and atomic
+    /// accesses that nothing orders, while a missing acquire is accepted [default: data races are
+    /// errors, unordered volatile accesses warnings]
     #[arg(long, value_enum)]
     pub(crate) model: Option<ModelChoice>,
-    /// Check one word of memory of N only, a power of two; needs --mode fast
+    /// Check only one of N words of memory; N is a power of two; needs --mode fast
     #[arg(long, value_parser = parse_sample, default_value = "1/1", value_name = "1/N")]
     pub(crate) sample: u32,
-    /// Memory for the shadow: 12.5%, 512MiB, or bytes
+    /// Size of the shadow memory: 12.5%, 512MiB, or bytes
     #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
     pub(crate) shadow_mem: ShadowSize,
-    /// A shadow cell for every granule, so that none is ever forgotten
+    /// Use a shadow cell for every granule, so that no cell is evicted
     #[arg(long)]
     pub(crate) exact: bool,
-    /// Take lanes of a warp to run in lockstep, as before Volta: what races only because they do
-    /// not is a warning
+    /// Assume that lanes of a warp run in lockstep, as before Volta: races that lockstep would order
+    /// are warnings
     #[arg(long)]
     pub(crate) assume_lockstep: bool,
     /// End the run after this time, with its report (90, 90s, 30m, 2h), and exit with 124
@@ -96,7 +96,7 @@ pub(crate) struct RunArgs {
     /// What becomes of a launch that accesses what is outside of all memory; simulated device only
     #[arg(long, value_enum, default_value_t = OutsideChoice::Stop)]
     pub(crate) oob: OutsideChoice,
-    /// Kernels without PTX cannot be checked: exit with 75, name them, or say nothing
+    /// What to do about kernels without PTX, which cannot be checked: exit with 75, name them, or nothing
     #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
     pub(crate) no_ptx: NoPtx,
     /// Exit with 75 unless this share of all launches was checked, such as 95%
@@ -105,13 +105,13 @@ pub(crate) struct RunArgs {
     /// Exit with 75 also when launches ran unchecked, instructions were not understood, or race records were dropped
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Do not exit with 75 when something was not seen to its end or could not be kept; the report says so all the same
+    /// Do not exit with 75 when a run is incomplete; the report says so all the same
     #[arg(long, conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
     #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
-    /// What counts as races found: error are certain races, warning are possible ones too
+    /// The exit code of races is for errors (certain races), or for warnings too
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
     /// text or json, with :FILE to write it there; repeatable [default: text]
@@ -132,11 +132,11 @@ pub(crate) struct RunArgs {
     /// Print nothing but races, SUMMARY and COVERAGE
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Show how far a launch is that takes long, also where standard error is no terminal, or with
+    /// Show the progress of long launches, also where standard error is no terminal, and with
     /// --quiet
     #[arg(long, overrides_with = "no_progress")]
     pub(crate) progress: bool,
-    /// Do not show how far launches are [default: shown on a terminal, unless --quiet]
+    /// Do not show the progress of launches [default: shown on a terminal, unless --quiet]
     #[arg(long, overrides_with = "progress")]
     pub(crate) no_progress: bool,
     #[command(flatten)]
@@ -146,14 +146,14 @@ pub(crate) struct RunArgs {
     pub(crate) app: Vec<OsString>,
 }
 
-/// Who decides what races.
+/// How races are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// Cells on the device; what they cannot follow, and shared memory, by happens-before
+    /// By shadow cells on the device; shared memory, and what cells cannot decide, by happens-before
     Precise,
-    /// Cells on the device alone, and a rule for fences that misses races
+    /// By shadow cells alone, with a rule for fences that misses races
     Fast,
-    /// Happens-before over every access; the program runs without checks in its code
+    /// By happens-before over every access, without checks in the kernels' code
     Full,
 }
 
@@ -169,7 +169,7 @@ pub(crate) enum OutsideChoice {
 /// Which conflicts count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelChoice {
-    /// Data races by the PTX memory model alone
+    /// Data races by the PTX memory model only
     Ptx,
     /// Strong loads and stores that nothing orders are errors too, relaxed ones included; a thread
     /// that observes a release need not acquire
@@ -192,7 +192,7 @@ pub(crate) struct KernelArgs {
     /// Dynamic shared memory in bytes
     #[arg(long, value_name = "BYTES")]
     pub(crate) shared: Option<u32>,
-    /// All blocks resident at once
+    /// Keep all blocks resident at once
     #[arg(long)]
     pub(crate) cooperative: bool,
     /// One parameter, in order: u32:5, f32:1.5, u32[4]:1,2,3,4, u32[64] (zeroed), buf:1024 (zeroed bytes), buf:FILE

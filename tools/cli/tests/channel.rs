@@ -252,7 +252,7 @@ fn processes_that_outlive_the_program_are_waited_for_or_named() {
         run(way, &[], &["late", "1"], "").is(66, "races");
         let ended = run(way, &[], &["late", "5"], "");
         ended.is(75, "incomplete");
-        ended.says("still ran when the program had ended");
+        ended.says("was still running when the program ended");
     }
 }
 

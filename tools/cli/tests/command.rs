@@ -325,7 +325,7 @@ fn a_report_names_what_is_missing_between_the_two_sides() {
     let arguments = ["--grid", "2", "--block", "1", "--arg", "u32[2]"];
     for (release, acquire, code, says) in [
         ("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", 0, "0 races"),
-        ("", "fence.acq_rel.gpu;", 66, "written without a release"),
+        ("", "fence.acq_rel.gpu;", 66, "wrote without a release"),
         ("fence.acq_rel.gpu;", "", 66, "but has not acquired"),
         (
             "fence.acq_rel.cta;",

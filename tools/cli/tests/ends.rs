@@ -137,12 +137,13 @@ fn a_launch_that_is_interrupted_tells_what_it_has_found() {
             assert_eq!(ended.signal(), Some(signal.into()), "{what}");
             assert_eq!(ended.racing(), [1, 2], "{what}\n{}", ended.stderr);
             let far = match way {
-                Way::Simulated => "launch #2 of spin, after 2 of 3 blocks; what it had found",
-                Way::Interposed => "launch #2 of spin; what it had found",
+                Way::Simulated => {
+                    "launch #2 of spin, after 2 of 3 blocks; races found until then are reported"
+                }
+                Way::Interposed => "launch #2 of spin; races found until then are reported",
             };
             ended.says(&[
                 far,
-                "by then is reported",
                 &format!("killed by signal {signal}; the run was interrupted"),
                 "1 of 2 launches checked, 1 launch incomplete: #2 of spin",
             ]);
@@ -165,7 +166,7 @@ fn a_launch_that_is_killed_is_named() {
         assert_eq!((ended.code, ended.signal()), (Some(66), Some(9)), "{way:?}");
         assert_eq!(ended.racing(), [1], "{way:?}\n{}", ended.stderr);
         ended.says(&[
-            "launch #2 of spin; what it had found is not known",
+            "launch #2 of spin; whether it had races is not known",
             "1 of 2 launches checked, 1 launch incomplete: #2 of spin",
         ]);
     }
@@ -212,7 +213,7 @@ fn a_handler_of_the_program_is_left_alone() {
             assert!(ended.stdout.ends_with("handled\n"), "{}", ended.stdout);
             ended.silent(&["the run was interrupted"]);
             if at == "in-launch" {
-                ended.says(&["launch #2 of spin; what it had found is not known"]);
+                ended.says(&["launch #2 of spin; whether it had races is not known"]);
             }
         }
     }
@@ -262,7 +263,7 @@ fn a_program_that_ends_itself_keeps_what_was_found_before() {
             assert_eq!(ended.code, Some(code), "{way:?} {how}\n{}", ended.stderr);
             assert_eq!(ended.racing(), [1], "{way:?} {how}");
             ended.says(&[
-                "launch #2 of spin; what it had found is not known",
+                "launch #2 of spin; whether it had races is not known",
                 "1 of 2 launches checked, 1 launch incomplete: #2 of spin",
             ]);
             ended.silent(&["the run was interrupted"]);
@@ -297,7 +298,7 @@ fn a_kernel_of_a_file_that_is_interrupted_tells_what_it_has_found() {
     let stderr = common::text(&output.stderr);
     assert_eq!(output.status.code(), Some(66), "{stderr}");
     for word in [
-        "launch #1 of spin, after 2 of 3 blocks; what it had found by then is reported",
+        "launch #1 of spin, after 2 of 3 blocks; races found until then are reported",
         "killed by signal 2; the run was interrupted",
     ] {
         assert!(stderr.contains(word), "{stderr}");

@@ -24,22 +24,22 @@ const FENCE: &str = "fence.acq_rel.gpu;";
 #[test]
 fn a_race_under_a_lock_says_what_the_lock_lacks() {
     run(&counter("", FENCE, FENCE), &[]).ends(0, &["0 races"]);
-    let enter = "no fence behind taking it at k.ptx:9";
-    let leave = "no fence before giving it back at k.ptx:15";
+    let enter = "no fence after the lock is taken at k.ptx:9";
+    let leave = "no fence before the lock is released at k.ptx:15";
     let ran = run(&counter("", "", FENCE), &[]);
     ran.ends(
         66,
         &[
             "error[CR006]",
             enter,
-            "put `__threadfence()` behind taking it at k.ptx:9",
+            "put `__threadfence()` after the lock is taken at k.ptx:9",
         ],
     );
     assert!(!ran.text.contains(leave));
     let ran = run(&counter("", FENCE, ""), &[]);
     ran.ends(
         66,
-        &["error[CR006]", leave, "second side holds the lock at 0x"],
+        &["error[CR006]", leave, "second thread holds the lock at 0x"],
     );
     assert!(!ran.text.contains(enter));
     run(&counter("", "", ""), &[]).ends(66, &["error[CR006]", enter, leave]);
@@ -48,7 +48,7 @@ fn a_race_under_a_lock_says_what_the_lock_lacks() {
         66,
         &[
             "error[CR005]",
-            "the fence behind taking it at k.ptx:9 is of block scope",
+            "the fence after the lock is taken at k.ptx:9 is of block scope",
         ],
     );
     let lock = &narrow.json["races"][0]["accesses"][0]["locks"][0];
@@ -61,7 +61,11 @@ fn a_race_under_a_lock_says_what_the_lock_lacks() {
         66,
         &[
             "error[CR005]",
-            "the lock taken at k.ptx:9, but that is an atomic of block scope",
+            // One scope is the cause of the races of the lock's word and of those under the lock.
+            "use device scope for the atomic at k.ptx:9, and the atomic at k.ptx:15",
+            "the first thread holds the lock at 0x",
+            "same cause: write at k.ptx:13 and read at k.ptx:12",
+            "SUMMARY: cudarun-check: 1 race (1 error)",
         ],
     );
 }
@@ -70,7 +74,7 @@ fn a_race_under_a_lock_says_what_the_lock_lacks() {
 fn the_model_says_what_a_strong_conflict_is() {
     let strong = "CR011]: inter-block unordered strong conflict on global memory";
     let body = counter(".volatile", "", "");
-    run(&body, &[]).ends(0, &["warning[", strong, "both sides hold the same lock"]);
+    run(&body, &[]).ends(0, &["warning[", strong, "both threads hold the same lock"]);
     let fails = run(&body, &["--fail-on", "warning"]);
     fails.ends(66, &["warning["]);
     let ptx = run(&body, &["--model", "ptx", "--fail-on", "warning"]);
@@ -79,7 +83,7 @@ fn the_model_says_what_a_strong_conflict_is() {
     // A thread that observes need not acquire, but a critical section has both fences.
     let scoped = |access: &str| run(&counter(access, "", FENCE), &["--model", "scoped"]);
     scoped("").ends(0, &["0 races"]);
-    let enter = "put `__threadfence()` behind taking it at k.ptx:9";
+    let enter = "put `__threadfence()` after the lock is taken at k.ptx:9";
     scoped(".volatile").ends(66, &["error[", strong, enter]);
     let both = counter(".volatile", FENCE, FENCE);
     run(&both, &["--model", "scoped"]).ends(0, &["0 races"]);
@@ -101,9 +105,9 @@ fn luck_is_a_warning_that_names_the_locks() {
          ld.global.u32 %v, [%data];"
     );
     let words = [
-        "warning[CR012]: inter-block order by luck on global memory",
-        "the first side holds the lock taken at k.ptx:9, the second no lock",
-        "the first side holds the lock at 0x",
+        "warning[CR012]: inter-block lock-order-dependent accesses to global memory",
+        "the first thread holds the lock taken at k.ptx:9, the second no lock",
+        "the first thread holds the lock at 0x",
         "around the second access too",
     ];
     let ran = run(&body, &[]);
@@ -135,7 +139,7 @@ fn an_order_of_fences_alone_is_luck() {
     };
     let fence = "membar.gl;";
     let words = [
-        "[CR012]: inter-block order by luck on global memory: a write and a read",
+        "[CR012]: inter-block fence-order-dependent accesses to global memory: a write and a read",
         "ordered only by the order of `fence.sc` (`__threadfence()`) in this run",
     ];
     let ran = run(&last("", fence), &[]);

@@ -134,8 +134,9 @@ fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> 
     let arguments = arguments.map(|arg| args::parse(arg, &functions));
     let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
     let outcome = run(&Launch::of(case)?, &arguments)?;
-    match (case.get("error"), outcome.error) {
-        (None, error) => error?,
+    match (case.get("error"), &outcome.error) {
+        (None, Ok(())) => {}
+        (None, Err(error)) => bail!("{error}"),
         (Some(expected), Ok(())) => bail!("the launch succeeded, expected error `{expected}`"),
         (Some(expected), Err(error)) => ensure!(
             error.kinds.contains(&expected),
@@ -147,6 +148,15 @@ fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> 
         case.get("error").is_some() || !case.all("out").is_empty(),
         "the case expects nothing: give `out` or `error`"
     );
+    contents(case, &outcome)
+}
+
+/// Compares the arguments' contents with what `out` lines expect.
+///
+/// # Errors
+/// When they differ.
+pub(crate) fn contents(case: &Case, outcome: &Outcome) -> Result<()> {
+    let functions = case.functions()?;
     for out in case.all("out") {
         let (index, value) = out.split_once(' ').context("expected `out: INDEX VALUE`")?;
         let index: usize = index

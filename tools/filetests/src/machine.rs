@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use driver::Device as _;
 use runtime::log::Writer;
+use runtime::report::source::Sources;
+use runtime::report::{self, Context, Report};
 use runtime::sim::{CheckedSim, Ready};
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
@@ -216,6 +218,26 @@ impl Machine {
         launch: &Launch,
         arguments: &[Arg],
     ) -> Result<Outcome> {
+        self.perform(ready, launch, arguments)
+    }
+
+    /// The report of a run.
+    pub fn report(
+        mut self,
+        ready: &Ready,
+        launch: &Launch,
+        arguments: &[Arg],
+        context: &Context,
+    ) -> Result<Report> {
+        self.perform(ready, launch, arguments)?;
+        let log = report::Log {
+            events: self.sim.checker().map_or(&[][..], Checker::events).to_vec(),
+            ..report::Log::default()
+        };
+        Ok(Report::build(&[log], context, &Sources::default()))
+    }
+
+    fn perform(&mut self, ready: &Ready, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
         let kernel = launch.kernel(ready.module())?;
         let id = self.sim.load_ready(ready, "test")?;
         let (params, addresses) = self.arguments(id, &kernel, arguments)?;

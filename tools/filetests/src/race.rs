@@ -12,9 +12,10 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use runtime::sim::Ready;
-use runtime::{Mode, Model};
+use runtime::{Mode, Model, report};
 
 use crate::args::{self, Arg};
+use crate::exec;
 use crate::header::{Case, Class, Mark};
 use crate::machine::{self, Checks, Launch, Machine, Outcome};
 
@@ -141,6 +142,40 @@ pub fn run(case: &Case) -> Result<()> {
         let verdict = verdict(case, oracle).with_context(|| oracle.name)?;
         agree(case, oracle, verdict)?;
     }
+    help(case)
+}
+
+/// Fails unless the reports of a case advise what its `help` lines say, and nothing else, in as many entries as
+/// `entries` says, or one.
+fn help(case: &Case) -> Result<()> {
+    let stated: BTreeSet<&str> = case.all("help").iter().map(String::as_str).collect();
+    if stated.is_empty() {
+        return Ok(());
+    }
+    let entries = case.get("entries").map_or(Ok(1), str::parse::<usize>);
+    let entries = entries.context("`entries` is not a number")?;
+    let context = report::Context {
+        scoped: model(case)? == Some(Model::Scoped),
+        ..report::Context::default()
+    };
+    let mut given = BTreeSet::new();
+    let checks = Some(Checks::by(Mode::Precise));
+    let ready = machine::ready(&case.text, checks);
+    for seed in 0..=SEEDS {
+        let machine = Machine::under(model(case)?, checks, seed)?;
+        let report = machine.report(&ready, &Launch::of(case)?, &arguments(case)?, &context)?;
+        let helps: Vec<String> = report.races.into_iter().map(|race| race.help).collect();
+        ensure!(
+            helps.len() == entries,
+            "seed {seed}: {} entries, expected {entries}: {helps:#?}",
+            helps.len()
+        );
+        given.extend(helps);
+    }
+    ensure!(
+        given.iter().map(String::as_str).eq(stated.iter().copied()),
+        "the report advises {given:#?}, expected {stated:#?}"
+    );
     Ok(())
 }
 
@@ -194,6 +229,9 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         let outcome = once(case, &ready, oracle.checks, schedule)?;
         if let Err(error) = &outcome.error {
             bail!("{schedule}: the launch failed: {error}");
+        }
+        if truth == Verdict::NoRace {
+            exec::contents(case, &outcome).with_context(|| schedule.to_string())?;
         }
         misuses(case, oracle, &outcome).with_context(|| schedule.to_string())?;
         if outcome.unchecked.is_some() {

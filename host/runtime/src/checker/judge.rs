@@ -11,7 +11,7 @@ use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::patience::Patience;
 use crate::reference::{Reference, Scrutiny};
-use crate::repair::Known;
+use crate::repair::Pair;
 use crate::replay::Replay;
 use crate::told;
 
@@ -93,15 +93,22 @@ impl Checker {
         let Some(module) = self.modules.get(&launch.module) else {
             return;
         };
-        let mut known: Vec<Known> = Vec::new();
-        for found in &judged.found {
-            let sides = [found.race.earlier.site, found.race.later.site];
-            known.push(module.code.known(sides.map(|site| judged.line(site))));
-        }
-        let named = &module.named;
-        let races = judged.found.iter().zip(known).map(|(found, known)| {
-            let mut race = told::race(launch, found, named, &self.allocations);
+        let races = judged.found.iter().map(|found| {
+            let mut race = told::race(launch, found, &module.named, &self.allocations);
             race.decided &= judged.is_sure(found);
+            race
+        });
+        let races: Vec<log::Race> = races.collect();
+        let pairs = judged.found.iter().zip(&races).map(|(found, race)| {
+            let sides = [found.race.earlier.site, found.race.later.site];
+            Pair {
+                lines: sides.map(|site| judged.line(site)),
+                level: race.level,
+            }
+        });
+        let known = module.code.known(&pairs.collect::<Vec<_>>());
+        let named = &module.named;
+        let races = races.into_iter().zip(known).map(|(mut race, known)| {
             known.put_in(&mut race);
             race
         });

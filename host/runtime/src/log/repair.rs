@@ -1,38 +1,69 @@
-//! What the control flow of a kernel says of two accesses that raced.
+//! What would have ordered two accesses, and what repairs a race.
 
 use serde::{Deserialize, Serialize};
 
-use super::Frame;
+use super::{Allocation, Frame, Space, Thread};
 
 /// What would order two accesses by threads of one block, by the control flow of their function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repair {
-    /// The atomic call that does what both accesses are part of: updates of one address expression by one
-    /// operation that commutes.
-    pub update: Option<String>,
-    /// Where barriers of the whole block would order them in every execution, one place for each direction
-    /// that has one.
+    /// What both accesses are part of: updates of one address expression by one operation that commutes.
+    pub update: Option<Update>,
+    /// Where barriers, or for threads of different blocks the ends of launches, would order them in every execution, one
+    /// place for each direction that has one.
     pub points: Vec<Point>,
-    /// The function has barriers of the whole block already.
-    pub barriers: bool,
-    /// Control reaches one from the other without passing a barrier of the block.
-    pub connected: bool,
+    /// The barriers are those of a warp; otherwise those of the whole block.
+    pub of_warps: bool,
     /// Source of the branch that lets only some threads of the block make one of the accesses, innermost
     /// inlined function first.
     pub conditional: Option<Vec<Frame>>,
     /// Source of an arrival at the cluster's barrier that is `.relaxed`, and so releases nothing.
     pub relaxed_arrival: Option<Vec<Frame>>,
+    /// The atomic whose result decides whether a thread makes the one access, which comes behind the other.
+    pub counted: Option<Counted>,
 }
 
-/// A place for a barrier.
+/// An atomic that counts, as that of a last block does, and which fences are missing beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Its source, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// Its line in the program's own PTX.
+    pub line: u32,
+    /// There is none between the first access and it.
+    pub before: bool,
+    /// There is none between it and the second access.
+    pub after: bool,
+}
+
+/// One or two updates: a load, an operation, and a store to the same address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// The atomic call that does the same.
+    pub call: String,
+    /// Source of each store, innermost inlined function first.
+    pub stores: Vec<Vec<Frame>>,
+    /// Its line in the program's own PTX.
+    pub lines: Vec<u32>,
+}
+
+/// A place for a barrier, in front of or behind an access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Behind the access; otherwise ahead of it.
     pub after: bool,
-    /// The access is the race's later one.
-    pub later: bool,
+    /// What the access is: `load`, `store`, `atomic` or `copy`.
+    pub op: String,
+    /// Source of the access, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// The same of the access that the barrier parts it from.
+    pub other: Vec<Frame>,
+    /// Line of the access in the program's own PTX.
+    pub ptx_line: u32,
     /// The outermost branch or loop around the access that the barrier must stand outside of.
     pub outside: Option<Outside>,
+    /// Line of the program's own PTX that the barrier stands in front of.
+    pub place: u32,
 }
 
 /// Code that a barrier must stand outside of.
@@ -42,4 +73,56 @@ pub struct Outside {
     pub is_loop: bool,
     /// Source of what jumps, innermost inlined function first.
     pub frames: Vec<Frame>,
+}
+
+/// What would have ordered two accesses, had it been right; see `shadow::hb::Cause`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Cause {
+    /// A release whose scope leaves the other side out.
+    NarrowRelease {
+        /// Who released.
+        by: Thread,
+        /// In which scope.
+        scope: String,
+    },
+    /// An acquire whose scope leaves the releasing thread out.
+    NarrowAcquire {
+        /// Who released.
+        by: Thread,
+        /// The acquire's scope.
+        scope: String,
+    },
+    /// An arrival at an mbarrier whose scope leaves the other side out.
+    NarrowArrival {
+        /// Who arrived.
+        by: Thread,
+        /// In which scope that was a release.
+        scope: String,
+    },
+    /// A wait for an mbarrier whose acquire is of a scope that leaves the arriving thread out.
+    NarrowWait {
+        /// Who arrived.
+        by: Thread,
+        /// The acquire's scope.
+        scope: String,
+    },
+    /// A release that was observed without an acquire.
+    NoAcquire {
+        /// Who released.
+        by: Thread,
+    },
+    /// A flag that was observed, and written without a release.
+    NoRelease,
+}
+
+/// A word of memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Which memory.
+    pub space: Space,
+    /// Its address, or its offset in shared memory.
+    pub address: u64,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
 }

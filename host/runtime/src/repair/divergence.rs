@@ -1,22 +1,35 @@
-//! Code that only some threads of a block execute: blocks between a branch on a value that differs between
-//! threads, and the place where the threads meet again.
+//! Code that only some threads of a block, or of a warp, execute: blocks between a branch on a value that differs
+//! between them, and the place where the threads meet again.
 
 use std::collections::HashSet;
 
-use ptx::ast::{Body, Instruction, Module, Statement};
+use ptx::ast::{Body, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::isa;
 use ptx::scope::{Register, Scopes};
 
-/// Which branches part the threads of a block.
+/// Threads that a barrier joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// Those of a block.
+    Block,
+    /// Those of a warp. Warps are taken to lie along x.
+    Warp,
+}
+
+/// Which branches part the threads of a block or a warp.
 pub(super) struct Divergence {
     /// Each such branch with the blocks up to where the threads meet again.
     regions: Vec<(BlockId, Vec<bool>)>,
 }
 
 impl Divergence {
-    pub(super) fn new(module: &Module, body: &Body, cfg: &Cfg) -> Self {
+    pub(super) fn new(module: &Module, body: &Body, cfg: &Cfg, among: Among) -> Self {
         let scopes = Scopes::new(body);
+        let threads = match among {
+            Among::Block => HashSet::new(),
+            Among::Warp => thread_numbers(body, &scopes),
+        };
         let mut varying = HashSet::new();
         let mut regions: Vec<(BlockId, Vec<bool>)> = Vec::new();
         loop {
@@ -25,7 +38,8 @@ impl Divergence {
                 let block = cfg.block_of(at);
                 let varies = is_source(module, instruction)
                     || regions.iter().any(|(_, blocks)| blocks[block])
-                    || reads(&scopes, at, instruction, &varying);
+                    || reads(&scopes, at, instruction, &varying)
+                        && !is_of_whole_warps(&scopes, at, instruction, &threads);
                 if varies {
                     isa::register_writes(instruction, |name| {
                         varying.extend(scopes.register(at, name));
@@ -67,10 +81,14 @@ impl Divergence {
 /// Whether an instruction gives threads different values whatever it reads.
 fn is_source(module: &Module, instruction: &Instruction) -> bool {
     let own = match instruction.opcode.as_str() {
-        "ld" => !["param", "const"].iter().any(|space| {
-            let mut suffixes = instruction.suffixes.iter();
-            suffixes.any(|suffix| suffix.split(':').next() == Some(space))
-        }),
+        // One address has one value for all, unless it may change meanwhile.
+        "ld" => {
+            let is = |what: &[&str]| {
+                let mut suffixes = instruction.suffixes.iter();
+                suffixes.any(|suffix| what.contains(&suffix.split(':').next().unwrap_or_default()))
+            };
+            is(&["volatile", "relaxed", "acquire"]) || !is(&["param", "const", "shared", "global"])
+        }
         "ldu" | "atom" | "tex" | "tld4" | "suld" | "ldmatrix" | "shfl" | "match" | "vote"
         | "activemask" | "elect" | "call" => true,
         _ => false,
@@ -79,6 +97,46 @@ fn is_source(module: &Module, instruction: &Instruction) -> bool {
     own || ["%tid", "%laneid", "%lanemask", "%warpid", "%clock"]
         .iter()
         .any(|name| text.contains(name))
+}
+
+/// Registers that hold `%tid.x` and nothing else.
+fn thread_numbers(body: &Body, scopes: &Scopes<'_>) -> HashSet<Register> {
+    let (mut copies, mut others) = (HashSet::new(), HashSet::new());
+    for (at, instruction) in body.instructions() {
+        let of = instruction.operands.get(1);
+        let copy = instruction.opcode == "mov"
+            && matches!(of, Some(Operand::Name { name, component: Some(0), .. }) if name == "%tid");
+        let registers = if copy { &mut copies } else { &mut others };
+        isa::register_writes(instruction, |name| {
+            registers.extend(scopes.register(at, name));
+        });
+    }
+    copies.retain(|register| !others.contains(register));
+    copies
+}
+
+/// Whether what an instruction computes of a thread's number is the same for all lanes of a warp, as `t < 32` and
+/// `t / 32` are.
+fn is_of_whole_warps(
+    scopes: &Scopes<'_>,
+    at: usize,
+    instruction: &Instruction,
+    threads: &HashSet<Register>,
+) -> bool {
+    let [_, Operand::Name { name, .. }, Operand::Int(value)] = &instruction.operands[..] else {
+        return false;
+    };
+    let of_thread = scopes.register(at, name);
+    if !of_thread.is_some_and(|register| threads.contains(&register)) {
+        return false;
+    }
+    let is = |names: &[&str]| instruction.suffixes.iter().any(|of| names.contains(&&**of));
+    match instruction.opcode.as_str() {
+        "shr" => (5..32).contains(value),
+        "setp" if is(&["lt", "ge", "lo", "hs"]) => value % 32 == 0,
+        "setp" if is(&["le", "gt", "ls", "hi"]) => (value + 1) % 32 == 0,
+        _ => false,
+    }
 }
 
 fn reads(

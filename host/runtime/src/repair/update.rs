@@ -1,87 +1,195 @@
 //! Updates: a load, an operation, and a store to the same address. Those of one commutative operation
-//! may come in any order, so that an atomic repairs their races.
+//! may come in any order, so that an atomic repairs their races. A store of a value that has just been compared with
+//! what is there is such an update, too: a minimum or a maximum.
 
-use ptx::ast::{Body, Instruction, Operand, Statement};
-use ptx::cfg::Cfg;
+use ptx::ast::{Body, Function, Guard, Instruction, Module, Operand, Statement};
+use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 
 /// Conversions and copies between load, operation and store, at most.
 const STEPS: usize = 4;
+/// Blocks between a comparison and what depends on it, at most.
+const BLOCKS: usize = 4;
 
-/// The operation of the updates that both accesses belong to, as CUDA's atomic calls it.
-pub(super) fn common(body: &Body, sites: [usize; 2]) -> Option<String> {
-    let flow = Dataflow::new(body);
-    let cfg = Cfg::new(body);
-    let of = |site| part(body, &flow, &cfg, site);
-    let (one, other) = (of(sites[0])?, of(sites[1])?);
-    (one == other).then(|| one.to_owned())
-}
-
-/// The operation of the update that a load or store belongs to.
-fn part(body: &Body, flow: &Dataflow<'_>, cfg: &Cfg, site: usize) -> Option<&'static str> {
-    let access = instruction(body, site)?;
-    match access.opcode.as_str() {
-        "st" => update(body, flow, cfg, site).map(|(_, operation)| operation),
-        "ld" => body.instructions().find_map(|(at, store)| {
-            let (load, operation) = match store.opcode.as_str() {
-                "st" => update(body, flow, cfg, at)?,
-                _ => return None,
-            };
-            (load == site).then_some(operation)
-        }),
-        _ => None,
-    }
-}
-
-/// The load and the operation of the update that ends in a store.
-fn update(
-    body: &Body,
-    flow: &Dataflow<'_>,
-    cfg: &Cfg,
-    store: usize,
-) -> Option<(usize, &'static str)> {
-    let stored = instruction(body, store)?;
-    let [address, value] = &stored.operands[..] else {
-        return None;
+/// The operation of the updates that both accesses belong to, as CUDA's atomic calls it, and the stores of these.
+pub(super) fn common(
+    module: &Module,
+    function: &Function,
+    sites: [usize; 2],
+) -> Option<(&'static str, Vec<usize>)> {
+    let body = function.body.as_ref()?;
+    let updates = Updates {
+        body,
+        flow: Dataflow::new(body),
+        cfg: Cfg::of(module, function)?,
     };
-    let (at, operation) = writer(body, flow, cfg, store, value)?;
-    let name = commutes(operation)?;
-    let inputs = match operation.opcode.as_str() {
-        // A product is added to the third operand.
-        "fma" | "mad" => &operation.operands[3..],
-        // What is subtracted from.
-        "sub" => &operation.operands[1..2],
-        _ => &operation.operands[1..],
-    };
-    inputs.iter().find_map(|input| {
-        let (load, loaded) = writer(body, flow, cfg, at, input)?;
-        let same = loaded.opcode == "ld" && loaded.operands.get(1) == Some(address);
-        same.then_some((load, name))
-    })
+    let [one, other] = sites.map(|site| updates.part(site));
+    let ((store, name), (also, same)) = (one?, other?);
+    let mut stores = vec![store, also];
+    stores.dedup();
+    (name == same).then_some((name, stores))
 }
 
-/// The instruction that computes an operand, behind copies and conversions.
-fn writer<'a>(
+struct Updates<'a> {
     body: &'a Body,
-    flow: &Dataflow<'a>,
-    cfg: &Cfg,
-    mut at: usize,
-    operand: &'a Operand,
-) -> Option<(usize, &'a Instruction)> {
-    let mut operand = operand;
-    for _ in 0..STEPS {
-        let Operand::Name { name, .. } = operand else {
-            return None;
-        };
-        let (writes, undefined) = flow.reaching(cfg, flow.register(at, name)?, at);
-        let [write] = writes[..] else { return None };
-        let found = instruction(body, write).filter(|of| of.guard.is_none() && !undefined)?;
-        match found.opcode.as_str() {
-            "mov" | "cvt" => (at, operand) = (write, found.operands.get(1)?),
-            _ => return Some((write, found)),
+    flow: Dataflow<'a>,
+    cfg: Cfg,
+}
+
+impl<'a> Updates<'a> {
+    /// The store and the operation of the update that a load or store belongs to.
+    fn part(&self, site: usize) -> Option<(usize, &'static str)> {
+        match self.instruction(site)?.opcode.as_str() {
+            "st" => self.update(site).map(|(_, operation)| (site, operation)),
+            "ld" => self.body.instructions().find_map(|(at, store)| {
+                let (load, operation) = match store.opcode.as_str() {
+                    "st" => self.update(at)?,
+                    _ => return None,
+                };
+                (load == site).then_some((at, operation))
+            }),
+            _ => None,
         }
     }
-    None
+
+    /// The load and the operation of the update that ends in a store.
+    fn update(&self, store: usize) -> Option<(usize, &'static str)> {
+        self.computed(store).or_else(|| self.compared(store))
+    }
+
+    fn computed(&self, store: usize) -> Option<(usize, &'static str)> {
+        let [address, value] = &self.instruction(store)?.operands[..] else {
+            return None;
+        };
+        let (at, operation) = self.writer(store, value)?;
+        let name = commutes(operation)?;
+        let inputs = match operation.opcode.as_str() {
+            // A product is added to the third operand.
+            "fma" | "mad" => &operation.operands[3..],
+            // What is subtracted from.
+            "sub" => &operation.operands[1..2],
+            _ => &operation.operands[1..],
+        };
+        let load = inputs
+            .iter()
+            .find_map(|input| self.loaded(at, input, address))?;
+        Some((load, name))
+    }
+
+    /// Likewise, of a store that depends on how its value compares with what is there.
+    fn compared(&self, store: usize) -> Option<(usize, &'static str)> {
+        let stored = self.instruction(store)?;
+        let [address, value] = &stored.operands[..] else {
+            return None;
+        };
+        let of_store = self.value(store, value)?;
+        let of = |at: usize, guard: &Guard, holds: bool| {
+            let predicate = self.flow.register(at, &guard.predicate)?;
+            let (writes, undefined) = self.flow.reaching(&self.cfg, predicate, at);
+            let &[at] = &writes[..] else { return None };
+            let compare = self.instruction(at);
+            let compare = compare.filter(|of| of.opcode == "setp" && !undefined)?;
+            let [_, one, other] = &compare.operands[..] else {
+                return None;
+            };
+            let less = match compare.suffixes.first()?.as_str() {
+                "lt" | "le" | "lo" | "ls" => true,
+                "gt" | "ge" | "hi" | "hs" => false,
+                _ => return None,
+            };
+            let is_stored = |operand| self.value(at, operand) == Some(of_store);
+            let load = |operand| self.loaded(at, operand, address);
+            let (load, loaded_is_one) = match load(one) {
+                Some(load) if is_stored(other) => (load, true),
+                _ => (load(other).filter(|_| is_stored(one))?, false),
+            };
+            // Where the store comes, the first operand is less, or greater.
+            let is_less = less == holds;
+            let name = match is_less == loaded_is_one {
+                true => "atomicMax",
+                false => "atomicMin",
+            };
+            Some((load, name))
+        };
+        if let Some(guard) = &stored.guard {
+            return of(store, guard, !guard.negated);
+        }
+        let mut block = self.cfg.block_of(store);
+        for _ in 0..BLOCKS {
+            let above = self.cfg.immediate_dominator(block)?;
+            if let Some(at) = self.cfg.blocks[above].terminator
+                && let Some(branch) = self.instruction(at)
+                && let Some(guard) = &branch.guard
+                && let Some(taken) = self.leads(above, block)
+                && let Some(found) = of(at, guard, taken != guard.negated)
+            {
+                return Some(found);
+            }
+            block = above;
+        }
+        None
+    }
+
+    /// Whether a block is reached from another only where that one's branch is taken (true), or only where it is not.
+    fn leads(&self, from: BlockId, to: BlockId) -> Option<bool> {
+        let &[one, other] = &self.cfg.blocks[from].successors[..] else {
+            return None;
+        };
+        let next = self.cfg.blocks[from].end;
+        let falls = |block: BlockId| self.cfg.blocks[block].start == next;
+        let only = match (self.cfg.dominates(one, to), self.cfg.dominates(other, to)) {
+            (true, false) => one,
+            (false, true) => other,
+            _ => return None,
+        };
+        (falls(one) != falls(other)).then(|| !falls(only))
+    }
+
+    /// The load of an operand's value from an address.
+    fn loaded(&self, at: usize, operand: &'a Operand, address: &Operand) -> Option<usize> {
+        let (load, loaded) = self.writer(at, operand)?;
+        let same = loaded.opcode == "ld" && loaded.operands.get(1) == Some(address);
+        same.then_some(load)
+    }
+
+    /// What an operand's value is: a constant, what is loaded from an address, or what a statement computes.
+    fn value(&self, at: usize, operand: &'a Operand) -> Option<(Option<usize>, &'a Operand)> {
+        if !matches!(operand, Operand::Name { .. }) {
+            return Some((None, operand));
+        }
+        let (at, found) = self.writer(at, operand)?;
+        match found.opcode.as_str() {
+            "ld" => Some((None, found.operands.get(1)?)),
+            _ => Some((Some(at), found.operands.first()?)),
+        }
+    }
+
+    /// The instruction that computes an operand, behind copies and conversions.
+    fn writer(&self, mut at: usize, operand: &'a Operand) -> Option<(usize, &'a Instruction)> {
+        let mut operand = operand;
+        for _ in 0..STEPS {
+            let Operand::Name { name, .. } = operand else {
+                return None;
+            };
+            let register = self.flow.register(at, name)?;
+            let (writes, undefined) = self.flow.reaching(&self.cfg, register, at);
+            let [write] = writes[..] else { return None };
+            let found = self.instruction(write);
+            let found = found.filter(|of| of.guard.is_none() && !undefined)?;
+            match found.opcode.as_str() {
+                "mov" | "cvt" => (at, operand) = (write, found.operands.get(1)?),
+                _ => return Some((write, found)),
+            }
+        }
+        None
+    }
+
+    fn instruction(&self, at: usize) -> Option<&'a Instruction> {
+        match self.body.statements.get(at) {
+            Some(Statement::Instruction(instruction)) => Some(instruction),
+            _ => None,
+        }
+    }
 }
 
 /// The atomic that does what an operation does, if its order does not matter.
@@ -99,11 +207,4 @@ fn commutes(operation: &Instruction) -> Option<&'static str> {
         "max" => "atomicMax",
         _ => return None,
     })
-}
-
-fn instruction(body: &Body, at: usize) -> Option<&Instruction> {
-    match body.statements.get(at) {
-        Some(Statement::Instruction(instruction)) => Some(instruction),
-        _ => None,
-    }
 }

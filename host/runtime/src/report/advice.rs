@@ -1,10 +1,12 @@
 //! What kind of race it is, and what would order the two accesses.
 
+use super::causes;
 use super::model::Access;
-use super::source::{Sources, extent};
+use super::source::Sources;
 use super::words;
 use super::{locks, misuse, nested, remedy, streams};
 use crate::log::{self, Cause, Level, Space, Why};
+use crate::names::demangle;
 
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
@@ -13,6 +15,8 @@ pub(super) struct Advice {
     pub(super) kind: String,
     pub(super) message: String,
     pub(super) help: String,
+    /// What it repairs, if that may be the cause of several entries.
+    pub(super) cause: Option<causes::Cause>,
 }
 
 /// Describes a race between two accesses.
@@ -65,17 +69,15 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     };
     let (one, other) = (verb(first), verb(second));
     let what = match why {
-        Why::Overlap => format!("{one} and {other} overlap in part, which no strength repairs"),
+        Why::Overlap => format!("{one} and {other} of different size or alignment overlap"),
         Why::ReadOnly => {
             "data read through the read-only path is written in the same launch".to_owned()
         }
-        Why::Asynchronous => {
-            format!(
-                "{one} and {other} meet, and nobody has waited for the asynchronous copy in between"
-            )
-        }
+        Why::Asynchronous => format!(
+            "{one} and {other} access the same address, and no thread has waited for the asynchronous copy in between"
+        ),
         Why::Proxy => {
-            "a bulk copy reads what was written without a fence between the proxies".to_owned()
+            "a bulk copy reads what was written without a proxy fence in between".to_owned()
         }
         Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings => String::new(),
         Why::Strong if one == other => {
@@ -83,14 +85,20 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         Why::Strong => format!("nothing orders {one} and {other} of the same address"),
         Why::Luck if fault.is_some() => format!(
-            "{one} and {other} of the same address are ordered only because their lock was taken in this order, and another run may turn them around"
+            "{one} and {other} of the same address are ordered only by the order in which their lock was taken in this run"
         ),
         Why::Luck => locks::luck(accesses),
         Why::Fences => format!(
-            "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run, and another run may turn them around"
+            "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run"
+        ),
+        Why::Unordered if strong && one == other => format!(
+            "the scopes of two {} of the same address do not include each other's thread",
+            plural(one)
         ),
         Why::Unordered if strong => {
-            format!("the scope of {one} does not include the other side's thread")
+            format!(
+                "the scopes of {one} and {other} of the same address do not include each other's thread"
+            )
         }
         Why::Unordered if one == other => {
             format!("two {} to the same address are not ordered", plural(one))
@@ -106,26 +114,45 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         _ if why == Why::Strong => {
             format!("{reach} unordered strong conflict on {memory}: {what}")
         }
-        _ if matches!(why, Why::Luck | Why::Fences) => {
-            format!("{reach} order by luck on {memory}: {what}")
+        _ if why == Why::Luck => {
+            format!("{reach} lock-order-dependent accesses to {memory}: {what}")
+        }
+        _ if why == Why::Fences => {
+            format!("{reach} fence-order-dependent accesses to {memory}: {what}")
         }
         true => format!("{reach} race on {memory}: {what}"),
         false => format!(
-            "possible {reach} race on {memory}, not decided: {what} by what the checks can follow"
+            "possible {reach} race on {memory}, not decided: {what} by what the checks of this mode can follow"
         ),
+    };
+    let of_lock = fault.filter(|_| !(strong && why == Why::Unordered));
+    let (help, cause) = match of_lock {
+        Some(fault) => (
+            fault.help.clone(),
+            Some(match fault.narrow {
+                // The lock's own word is one of those that its atomics' scope lets race.
+                Some(taken) => causes::Cause {
+                    what: "scope".to_owned(),
+                    places: [format!("the atomic at {taken}")].into(),
+                },
+                None => causes::Cause {
+                    what: accesses[1].function.clone(),
+                    places: [fault.help].into(),
+                },
+            }),
+        ),
+        None => help(race, strong, accesses, sources),
     };
     Advice {
         rule,
         kind: kind(accesses),
         message,
-        help: match fault {
-            Some(fault) => fault.help,
-            None => help(race, strong, accesses, sources),
-        },
+        help,
+        cause,
     }
 }
 
-/// What is not right about what would have ordered the two sides.
+/// What is not right about what would have ordered the two accesses.
 fn lacking(cause: &Cause) -> String {
     let block = |by: &log::Thread| {
         let [x, y, z] = by.block;
@@ -133,58 +160,78 @@ fn lacking(cause: &Cause) -> String {
     };
     match cause {
         Cause::NarrowRelease { by, scope } => format!(
-            "the release by {}, which the second side has observed, is of {} scope",
+            "the second thread has observed a release by {}, but that release is of {} scope",
             block(by),
             words::scope(scope)
         ),
         Cause::NarrowAcquire { by, scope } => format!(
-            "the second side has observed a release by {}, and acquired it at {} scope only",
+            "the second thread has observed a release by {}, but has acquired at {} scope only",
             block(by),
             words::scope(scope)
         ),
         Cause::NarrowArrival { by, scope } => format!(
-            "the second side has waited for an mbarrier at which {} arrived, and that release is of {} scope",
+            "the second thread has waited for an mbarrier at which {} arrived, but that arrival is a release of {} scope",
             block(by),
             words::scope(scope)
         ),
         Cause::NarrowWait { by, scope } => format!(
-            "the second side has waited for an mbarrier at which {} arrived, and acquired at {} scope only",
+            "the second thread has waited for an mbarrier at which {} arrived, but has acquired at {} scope only",
             block(by),
             words::scope(scope)
         ),
         Cause::NoAcquire { by } => format!(
-            "the second side has observed a release by {}, but has not acquired",
+            "the second thread has observed a release by {}, but has not acquired",
             block(by)
         ),
         Cause::NoRelease => {
-            "the second side has observed a flag of the first, which was written without a release"
+            "the second thread has observed a flag that the first thread wrote without a release"
                 .to_owned()
         }
     }
 }
 
 /// What makes an order of it.
-fn completion(cause: &Cause) -> &'static str {
+fn completion(cause: &Cause, race: &log::Race) -> String {
+    let fence = match race.level {
+        Level::Grid => "__threadfence()",
+        Level::Cta | Level::Warp => "__threadfence_block()",
+    };
+    let wider = "to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`";
+    let flag = race
+        .flag
+        .as_ref()
+        .map_or_else(|| "the flag".to_owned(), flag);
     match cause {
-        Cause::NarrowRelease { .. } => {
-            "release at a scope that has both sides: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device`, `.gpu`"
-        }
-        Cause::NarrowAcquire { .. } => {
-            "acquire at a scope that has both sides: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device`, `.gpu`"
-        }
-        Cause::NarrowArrival { .. } => {
-            "arrive in a scope that has both sides: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`; before a relaxed arrival, a fence of that scope"
-        }
-        Cause::NarrowWait { .. } => {
-            "wait in a scope that has both sides: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`; behind a relaxed wait, a fence of that scope"
-        }
-        Cause::NoAcquire { .. } => {
-            "acquire before the second access: read the flag with `ld.acquire` or `cuda::memory_order_acquire`, or put `__threadfence()` behind the read that saw it"
-        }
-        Cause::NoRelease => {
-            "release after the first access: put `__threadfence()` before the write of the flag, or write it with `st.release` or `cuda::memory_order_release`"
-        }
+        Cause::NarrowRelease { .. } => format!("widen the release by {flag} {wider}"),
+        Cause::NarrowAcquire { .. } => format!("widen the acquire by {flag} {wider}"),
+        Cause::NarrowArrival { .. } => "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`, or, where the arrival is relaxed, a fence of that scope before it".to_owned(),
+        Cause::NarrowWait { .. } => "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`, or, where the wait is relaxed, a fence of that scope after it".to_owned(),
+        Cause::NoAcquire { .. } if race.flag.is_none() => format!(
+            "acquire before the second access: put `{fence}` after the wait for the mbarrier, or make the wait an acquire (`mbarrier.try_wait.acquire`)"
+        ),
+        Cause::NoAcquire { .. } => format!(
+            "acquire before the second access: put `{fence}` after the read of {flag}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
+        ),
+        Cause::NoRelease => format!(
+            "release after the first access: put `{fence}` before the write of {flag}, or write it with `st.release` (`cuda::memory_order_release`)"
+        ),
     }
+}
+
+/// A flag, with where it lies.
+fn flag(word: &log::Word) -> String {
+    let at = match (&word.allocation, word.space) {
+        (Some(of), _) => {
+            let offset = words::number(word.address.saturating_sub(of.base));
+            match of.api.strip_prefix("variable ") {
+                Some(name) => format!("in variable `{}`, offset {offset}", demangle(name)),
+                None => format!("at offset {offset} in allocation #{}", of.id),
+            }
+        }
+        (None, Space::Shared) => format!("at offset {:#x} in shared memory", word.address),
+        (None, Space::Global) => format!("at {:#x}", word.address),
+    };
+    format!("the flag {at}")
 }
 
 /// What the two sides do, in the order of this run.
@@ -219,179 +266,147 @@ fn noun(access: &Access) -> &'static str {
     }
 }
 
-fn help(race: &log::Race, strong: bool, accesses: &[Access; 2], sources: &Sources) -> String {
-    let level = race.level;
-    let place = match level {
-        Level::Grid => "blocks are not ordered within a launch",
-        Level::Cta => "warps of a block are ordered by barriers only",
-        Level::Warp => {
-            "lanes of a warp are threads of their own, and running together does not order them"
-        }
-    };
-    match race.why {
-        Why::Luck => return locks::remedy(accesses),
-        Why::Unordered
-        | Why::Strong
-        | Why::Fences
-        | Why::Misuse(_)
-        | Why::Streams
-        | Why::Child
-        | Why::Siblings => {
-            if let Some(cause) = &race.cause {
-                return completion(cause).to_owned();
-            }
-        }
-        Why::Overlap => {
-            return "access the data with one size and alignment on both sides".to_owned();
-        }
-        Why::ReadOnly => {
-            return "barriers do not repair this: read with an ordinary load (no `__ldg`, no `const __restrict__` on data that the kernel writes), or write in another launch".to_owned();
-        }
-        Why::Proxy => {
-            return "put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between: each writing thread before the barrier, or the thread that issues the copy after it".to_owned();
-        }
-        Why::Asynchronous => {
-            return "wait for the copy first (`cp.async.wait_all`, `__pipeline_wait_prior`, `cuda::pipeline::consumer_wait`), and then put a barrier before other threads touch the data; where the copy ends with an mbarrier (`cuda::barrier`), whoever touches the data must wait for that".to_owned();
-        }
-    }
-    let initialises = |access: &Access| access.ptx.text.contains("mbarrier.init");
-    if accesses.iter().any(initialises) {
-        return "initialise the barrier before anybody uses it: put `__syncthreads()`, or `cluster.sync()` where other blocks of the cluster use it, between `init` and its first use".to_owned();
-    }
-    if level == Level::Grid
-        && let Some(repair) = &race.repair
-        && let Some(frames) = &repair.relaxed_arrival
-    {
-        let at = frames.last().map_or_else(String::new, |frame| {
-            format!(" at {}:{}", sources.shown(&frame.file), frame.line)
+fn help(
+    race: &log::Race,
+    strong: bool,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> (String, Option<causes::Cause>) {
+    if let Some(fixed) = fixed(race, accesses, sources) {
+        // What names a flag repairs all that this flag hands over.
+        let one = race.flag.is_some() || race.why == Why::Fences;
+        let cause = one.then(|| causes::Cause {
+            what: accesses[1].function.clone(),
+            places: [fixed.clone()].into(),
         });
-        let of_one = match race.space {
-            Space::Shared => "",
-            Space::Global => "if the two blocks belong to one cluster, ",
-        };
-        return format!(
-            "{of_one}the arrival at the cluster's barrier{at} is `.relaxed` and releases nothing: arrive with `barrier.cluster.arrive.release` (`cluster.sync()`, `cluster.barrier_arrive()`), or put `fence.acq_rel.cluster` ahead of it"
-        );
+        return (fixed, cause);
     }
-    if level == Level::Grid && race.space == Space::Shared {
-        return "blocks of a cluster are ordered by the cluster's barrier (`cluster.sync()`, `barrier.cluster`) or by scopes that have both; put one between the two accesses".to_owned();
+    if strong && race.why == Why::Unordered {
+        return scopes(accesses, sources);
     }
-    if race.why == Why::Fences {
-        return "a fence orders others through a flag or a counter only: set it behind the fence of the first side, and read it in front of a fence of the second".to_owned();
-    }
-    if !race.decided {
-        return "the kernel has operations that may order the two; the checks could not follow them, so look whether they do".to_owned();
-    }
-    if race.why == Why::Strong {
-        let between = match level {
-            Level::Warp => "put `__syncwarp()` between the two accesses",
-            Level::Cta => {
-                "put `__syncthreads()` between the two accesses, or hand the data over by a flag with `__threadfence_block()` before it is set"
-            }
-            Level::Grid => {
-                "hand the data over by a flag or a counter, with `__threadfence()` between the first access and the write of the flag"
-            }
-        };
-        return format!("`volatile` and relaxed accesses order nothing: {between}");
-    }
-    if strong {
-        return "widen the scope: an atomic of block scope (`atomicAdd_block`, `thread_scope_block`) orders nothing between blocks; use the form without `_block`, or `thread_scope_device`".to_owned();
-    }
-    let written = update(accesses, sources).or_else(|| {
-        let target = written_back(accesses, sources)?;
-        let name = race.repair.as_ref()?.update.as_ref()?;
-        Some(format!("{name}({}, …)", address(&target)))
+    let remedy = remedy::choose(race, accesses, sources);
+    (remedy.text(), remedy.cause(race, accesses))
+}
+
+/// Advice for strong accesses whose scopes do not include each other's thread.
+fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::Cause>) {
+    let mut narrow: Vec<&Access> = accesses.iter().collect();
+    narrow.retain(|access| matches!(access.scope.as_deref(), Some("cta" | "cluster")));
+    narrow.sort_by_key(|access| {
+        let at = access.shown().map(|frame| (&frame.file, frame.line));
+        (at, access.ptx.line)
     });
-    let remedy = remedy::choose(race, accesses, sources, written);
-    format!("{place}; {}", remedy.text())
-}
-
-/// The atomic call that does what a statement like `x[i] += y;` wants, when both sides stand in it.
-fn update(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
-    let [first, second] = accesses.each_ref().map(Access::shown);
-    let (first, second) = (first?, second?);
-    if (&first.file, first.line) != (&second.file, second.line) {
-        return None;
-    }
-    let line = sources.line(&first.file, first.line)?;
-    let statement = line.split("//").next().unwrap_or_default();
-    let statement = statement
-        .rsplit(['{', '}'])
-        .find(|part| !part.trim().is_empty())?;
-    let statement = statement.trim().trim_end_matches(';').trim_end();
-    let statement = match statement.strip_prefix("if") {
-        // `if (c) x++` has its update behind the condition.
-        Some(rest) if rest.trim_start().starts_with('(') => behind_parentheses(rest.trim_start())?,
-        _ => statement,
+    let places = narrow.iter();
+    let mut places: Vec<String> = places
+        .map(|access| format!("the {}", place(access, sources)))
+        .collect();
+    places.dedup();
+    let of = match &places[..] {
+        [] => "on both sides".to_owned(),
+        places => format!("for {}", words::joined(places)),
     };
-    for (operator, function) in [
-        ("+=", "atomicAdd"),
-        ("-=", "atomicSub"),
-        ("|=", "atomicOr"),
-        ("&=", "atomicAnd"),
-        ("^=", "atomicXor"),
-    ] {
-        if let Some((target, value)) = statement.split_once(operator) {
-            let value = value.trim();
-            // Longer text is more likely several statements than a value.
-            let simple = is_simple(target) && !value.contains([';', '=', '?', '{']);
-            return simple.then(|| format!("{function}({}, {value})", address(target)));
-        }
-    }
-    let stepped = |sign: &str| {
-        statement
-            .strip_suffix(sign)
-            .or_else(|| statement.strip_prefix(sign))
-            .filter(|target| is_simple(target))
+    let cause = causes::Cause {
+        what: "scope".to_owned(),
+        places: places.into_iter().collect(),
     };
-    if let Some(target) = stepped("++") {
-        return Some(format!("atomicAdd({}, 1)", address(target)));
-    }
-    stepped("--").map(|target| format!("atomicSub({}, 1)", address(target)))
+    (
+        format!(
+            "use device scope {of}: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`"
+        ),
+        Some(cause).filter(|cause| !cause.places.is_empty()),
+    )
 }
 
-/// Whether a text is one expression that names memory, and nothing besides.
-fn is_simple(target: &str) -> bool {
-    let target = target.trim();
-    extent(target, 1, 1, false).is_some_and(|range| range == (0..target.len()))
+/// What an access is and where, such as `read at x.cu:7`.
+pub(super) fn place(access: &Access, sources: &Sources) -> String {
+    let (file, line) = match access.shown() {
+        Some(frame) => (sources.shown(&frame.file), frame.line),
+        None => (access.ptx.module.clone(), access.ptx.line),
+    };
+    format!("{} at {file}:{line}", noun(access))
 }
 
-/// What an expression's address is called.
-fn address(target: &str) -> String {
-    let target = target.trim();
-    target
-        .strip_prefix('*')
-        .map_or_else(|| format!("&{target}"), str::to_owned)
-}
-
-/// The expression that one side writes, when the other side reads it by the same words in another
-/// statement.
-fn written_back(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
-    let side = |op: &str| accesses.iter().find(|access| access.op == op);
-    let (read, write) = (side("ld")?.shown()?, side("st")?.shown()?);
-    if read.file != write.file || read.line == write.line {
-        return None;
-    }
-    let text = sources.text(&write.file)?;
-    let target = &text[extent(&text, write.line, write.column, false)?];
-    let reads = &text[extent(&text, read.line, read.column, true)?];
-    // A plain name is too likely to be another variable's, or a local one's.
-    let memory = target.contains(['[', '.']) || target.contains("->") || target.starts_with('*');
-    (memory && reads.contains(target)).then(|| target.to_owned())
-}
-
-/// What follows the balanced parentheses at the beginning.
-fn behind_parentheses(text: &str) -> Option<&str> {
-    let mut depth = 0u32;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 1 => return Some(text[at + 1..].trim()),
-            ')' => depth -= 1,
-            _ => {}
+/// Advice where the text of the kernel does not matter.
+fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<String> {
+    let level = race.level;
+    let of_cluster = level == Level::Grid && race.space == Space::Shared;
+    let initialises = |access: &Access| access.ptx.text.contains("mbarrier.init");
+    let counted = level == Level::Grid
+        && race
+            .repair
+            .as_ref()
+            .is_some_and(|repair| repair.counted.is_some());
+    let relaxed = race
+        .repair
+        .as_ref()
+        .and_then(|repair| repair.relaxed_arrival.as_ref());
+    Some(match (race.why, &race.cause) {
+        (Why::Luck, _) => locks::remedy(accesses),
+        (Why::Overlap, _) => {
+            "access the data with one size and one alignment on both sides".to_owned()
         }
-    }
-    None
+        (Why::ReadOnly, _) => "read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path".to_owned(),
+        (Why::Proxy, _) => "put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between the write and the copy: into each writing thread, before the barrier that follows, or into the thread that issues the copy, after that barrier".to_owned(),
+        _ if of_cluster && accesses.iter().any(initialises) => {
+            "put a barrier of the cluster (`cluster.sync()`) between the initialisation of the mbarrier and its first use by another block".to_owned()
+        }
+        (Why::Asynchronous, _) => asynchronous(accesses),
+        (_, Some(cause)) => completion(cause, race),
+        _ if let Some(frames) = relaxed.filter(|_| level == Level::Grid) => {
+            let at = frames.last().map_or_else(String::new, |frame| {
+                format!(" at {}:{}", sources.shown(&frame.file), frame.line)
+            });
+            let of_one = match race.space {
+                Space::Shared => "",
+                Space::Global => "if the two blocks belong to one cluster: ",
+            };
+            format!(
+                "{of_one}release at the cluster's barrier: the arrival{at} is `.relaxed`; arrive with `barrier.cluster.arrive.release` (`cluster.sync()`, `cluster.barrier_arrive()`), or put `fence.acq_rel.cluster` before it"
+            )
+        }
+        _ if of_cluster => {
+            "put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) between the two accesses".to_owned()
+        }
+        (Why::Fences, _) if counted => return None,
+        (Why::Fences, _) => "hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing".to_owned(),
+        _ if !race.decided => "run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses, and the checks of this mode cannot follow them".to_owned(),
+        (Why::Strong, _) if level == Level::Grid => "hand the data over by a flag or a counter, with `__threadfence()` between the first access and the write of the flag, and after the read of it: `volatile` and relaxed accesses order nothing".to_owned(),
+        (Why::Strong, _) => return None,
+        _ => return None,
+    })
+}
+
+/// What ends an asynchronous copy.
+fn asynchronous(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses;
+    let copy = accesses
+        .iter()
+        .find(|access| access.op == "cp")
+        .unwrap_or(first);
+    let text = copy.ptx.text.as_str();
+    let one_thread = (first.thread, first.block) == (second.thread, second.block);
+    let (wait, all) = if text.contains("mbarrier::complete_tx") {
+        (
+            "wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`)",
+            true,
+        )
+    } else if text.contains("bulk") {
+        (
+            "wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it",
+            false,
+        )
+    } else {
+        (
+            "wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it",
+            false,
+        )
+    };
+    let behind = match (one_thread, all) {
+        (_, true) => ", in every thread that accesses the data",
+        (true, false) => "",
+        (false, false) => ", and put `__syncthreads()` after that",
+    };
+    format!("the copy may still run at the second access: before that, {wait}{behind}")
 }
 
 #[cfg(test)]
@@ -421,52 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn an_update_in_one_statement_names_the_atomic() {
-        let statements = [
-            ("  x[i]++;", Some("atomicAdd(&x[i], 1)")),
-            ("  --*p;", Some("atomicSub(p, 1)")),
-            (
-                "  *total += a[0] * 2;  // sum",
-                Some("atomicAdd(total, a[0] * 2)"),
-            ),
-            ("  if (f(i)) flags[i] |= 4;", Some("atomicOr(&flags[i], 4)")),
-            ("  for (;;) { h[k] += 1; }", Some("atomicAdd(&h[k], 1)")),
-            ("  x[i] = y[i];", None),
-        ];
-        let text: Vec<&str> = statements.iter().map(|(line, _)| *line).collect();
-        let (_folder, sources) = sources(&text.join("\n"));
-        for (line, (statement, expected)) in (1..).zip(statements) {
-            let sides = [access("ld", "weak", line), access("st", "weak", line)];
-            assert_eq!(update(&sides, &sources).as_deref(), expected, "{statement}");
-        }
-        let apart = [access("ld", "weak", 1), access("st", "weak", 2)];
-        assert_eq!(update(&apart, &sources), None);
-    }
-
-    #[test]
-    fn a_value_that_is_read_and_written_back_is_named() {
-        let (_folder, sources) = sources("int c = x[i];\nx[i] = c + 1;\nx[j] = c;\n");
-        let help = |line| {
-            let sides = [access("ld", "weak", 1), access("st", "weak", line)];
-            written_back(
-                &sides.map(|mut side| {
-                    side.frames[0].column = 1;
-                    side
-                }),
-                &sources,
-            )
-        };
-        assert_eq!(help(2).as_deref(), Some("x[i]"));
-        assert_eq!(help(3), None);
-    }
-
-    #[test]
     fn each_level_has_its_rule_and_remedy() {
         let (_folder, sources) = sources("");
         let of = |level, op, sem| {
             let sides = [access("st", sem, 1), access(op, sem, 2)];
             let race = log::Race {
                 level,
+                site: 1,
                 decided: true,
                 ..log::Race::default()
             };
@@ -484,12 +460,12 @@ mod tests {
         assert!(
             of(Level::Grid, "ld", "weak")
                 .2
-                .contains("does not reach other blocks")
+                .contains("does not order blocks")
         );
         assert!(
             of(Level::Grid, "atom", "weak")
                 .2
-                .contains("make the other atomic too")
+                .contains("make it atomic too")
         );
         assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
         let undecided = advise(

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use super::advice::advise;
+use super::causes::{add_places, behind_scopes, join};
 use super::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
 use super::latency::Latencies;
 use super::model::{
@@ -90,6 +91,8 @@ struct Builder<'a> {
     interrupted: bool,
     /// Index of the race, and the rank of its witness.
     races: HashMap<Pair, (usize, Rank)>,
+    /// Of each race, with all places that its witnesses need barriers at, and whether these are of several.
+    witnesses: Vec<(log::Race, bool)>,
 }
 
 /// What one log has said so far.
@@ -132,6 +135,7 @@ impl<'a> Builder<'a> {
             latencies: Latencies::default(),
             interrupted: false,
             races: HashMap::new(),
+            witnesses: Vec::new(),
         }
     }
 
@@ -219,13 +223,17 @@ impl<'a> Builder<'a> {
                 self.races.insert(key, (self.report.races.len(), rank));
                 let made = self.make(race, [first, second], said);
                 self.report.races.push(made);
+                self.witnesses.push((race.clone(), false));
                 self.report.races.len() - 1
             }
             Some((index, best)) => {
+                let (witness, several) = &mut self.witnesses[index];
                 if rank > best {
                     // This witness says more: what orders threads that are further apart orders
                     // the others too, and values that differ show what is wrong.
                     self.races.insert(key, (index, rank));
+                    let before = std::mem::replace(witness, race.clone());
+                    *several |= add_places(witness, &before);
                     let mut made = self.make(race, [first, second], said);
                     let old = &mut self.report.races[index];
                     (made.count, made.at_least) = (old.count, old.at_least);
@@ -234,6 +242,8 @@ impl<'a> Builder<'a> {
                     made.same_value &= old.same_value;
                     made.values_unknown &= old.values_unknown;
                     *old = made;
+                } else {
+                    *several |= add_places(witness, race);
                 }
                 index
             }
@@ -341,6 +351,7 @@ impl<'a> Builder<'a> {
                 false => release_sites.unwrap_or_default(),
             },
             work,
+            related: Vec::new(),
         }
     }
 
@@ -365,12 +376,23 @@ impl<'a> Builder<'a> {
             race.values_unknown = false;
             race.message += ", but have always written the same value";
         }
+        let witnessed = report.races.iter_mut().zip(&self.witnesses);
+        let causes = witnessed.map(|(race, (witness, several))| {
+            let advice = advise(witness, &race.accesses, self.sources);
+            if *several {
+                race.help = advice.help;
+            }
+            advice.cause
+        });
+        let causes: Vec<_> = causes.collect();
         let undecided = known::mark(&mut report.races);
         report.coverage.missed.extend(undecided);
+        let races = std::mem::take(&mut report.races).into_iter();
+        let mut entries: Vec<_> = races.zip(causes).collect();
         // Certain ones first, then the one to repair first, then what was seen first.
-        report
-            .races
-            .sort_by_key(|race| (race.level, order(&race.rule)));
+        entries.sort_by_key(|(race, _)| (race.level, order(&race.rule)));
+        behind_scopes(&mut entries);
+        report.races = join(entries);
         distinguish(&mut report.races);
         report.schema_version = SCHEMA_VERSION.to_owned();
         report.tool.name = "cudarun-check".to_owned();

@@ -156,7 +156,7 @@ pub(super) fn coverage(report: &Report) -> String {
     if coverage.unordered > 0 {
         let work = counted(coverage.unordered, "piece");
         parts.push(format!(
-            "order between kernels and what they launch not checked ({work} of work)"
+            "order between kernels and the work that they launch not checked ({work} of work)"
         ));
     }
     parts.extend(coverage.unjudged.said());
@@ -191,15 +191,15 @@ pub(super) fn coverage(report: &Report) -> String {
         ),
         (
             coverage.cells.overlapped,
-            "launches beside others on the same cells",
+            "launches that shared cells with others running at the same time",
         ),
         (
             coverage.cells.unreleased,
-            "conflicts taken for races for want of a release or an acquire",
+            "conflicts reported because no release or acquire orders them",
         ),
         (
             coverage.cells.ordered,
-            "conflicts taken for ordered by a release and an acquire",
+            "conflicts assumed to be ordered by a release and an acquire",
         ),
     ] {
         if count > 0 {

@@ -49,16 +49,16 @@ pub(super) fn reach(level: log::Level) -> u32 {
 }
 
 /// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
-/// many others, a missing barrier of the block comes before what happens within a warp, and an order
+/// many others, so is a scope that is too narrow; a missing barrier of the block comes before what happens within a warp, and an order
 /// that only this run has had comes last.
 pub(super) fn order(rule: &str) -> u32 {
     match rule {
         misuse::RULE => 0,
-        "CR002" | "CR003" | "CR005" | "CR006" | "CR014" => 1,
-        "CR001" => 2,
-        locks::STRONG => 3,
-        locks::LUCK => 4,
-        _ => 1,
+        "CR005" => 1,
+        "CR001" => 3,
+        locks::STRONG => 4,
+        locks::LUCK => 5,
+        _ => 2,
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
+use super::advice::place as place_of;
 use super::function;
 use super::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
 use super::side::in_toolkit;
@@ -23,7 +24,7 @@ pub(super) fn render(race: &Race, report: &Report, sources: &Sources, color: boo
     for snippet in snippets(race, sources) {
         group = group.element(snippet);
     }
-    for (name, message) in remarks(race, report) {
+    for (name, message) in remarks(race, report, sources) {
         group = group.element(Severity::NOTE.with_name(name).message(message));
     }
     group = group.element(Severity::HELP.message(&race.help));
@@ -168,7 +169,7 @@ fn who(access: &Access, race: &Race) -> String {
 }
 
 /// The lines behind the excerpts.
-fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
+fn remarks(race: &Race, report: &Report, sources: &Sources) -> Vec<(&'static str, String)> {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     let device = report
         .run
@@ -213,7 +214,7 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
             [] => {
                 let module = &access.ptx.module;
                 let what = format!(
-                    "the {} side is at line {} of {module}; compile with -lineinfo to see its source",
+                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
                     access.role, access.ptx.line
                 );
                 lines.push(("source", what));
@@ -229,7 +230,7 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
     for access in &race.accesses {
         for held in &access.locks {
             let what = format!(
-                "the {} side holds the lock at {}; taken at {}",
+                "the {} thread holds the lock at {}; taken at {}",
                 access.role,
                 address(&held.address, &held.space),
                 held.taken
@@ -255,8 +256,9 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         );
     }
     lines.push(("seen", seen));
+    lines.extend(also(race, sources).map(|line| ("same cause", line)));
     if race.same_value {
-        let undefined = "a data race is undefined by the memory model whatever it writes";
+        let undefined = "a data race is undefined by the memory model, whatever the writes store";
         lines.push(("same value", undefined.to_owned()));
     }
     if race.values_unknown {
@@ -264,7 +266,7 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
             true => "not all are known",
             false => "not compared; `--device sim --mode precise` does so",
         };
-        let text = format!("{which}: writes that always store the same are a warning");
+        let text = format!("{which}: writes that always store the same value are a warning");
         lines.push(("values", text));
     }
     if let [one, ..] = &race.may_order[..] {
@@ -276,11 +278,30 @@ fn remarks(race: &Race, report: &Report) -> Vec<(&'static str, String)> {
         };
         lines.push((
             "not decided",
-            format!("the kernel may order its threads by {one}{and}"),
+            format!("{one}{and} may order the threads of the kernel"),
         ));
     }
     lines.push(("id", race.id.clone()));
     lines
+}
+
+/// Other pairs of accesses of an entry that are shown.
+const RELATED: usize = 5;
+
+/// The other pairs of accesses that the help repairs.
+fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
+    let shown = race.related.iter().take(RELATED).map(move |related| {
+        let [first, second] = &related.accesses;
+        format!(
+            "{} and {}, {}",
+            place_of(first, sources),
+            place_of(second, sources),
+            counted(related.count, "time")
+        )
+    });
+    let more = race.related.len().saturating_sub(RELATED);
+    let more = (more > 0).then(|| format!("{more} more pairs of accesses"));
+    shown.chain(more)
 }
 
 /// Frames of a chain of inlined calls that are shown at its inner end.
@@ -333,7 +354,7 @@ pub(super) fn address(at: &Address, space: &str) -> String {
             format!("offset {} in the shared memory of the block", at.value)
         }
         None => format!(
-            "{}, in memory that the program did not allocate by a call we know",
+            "{}, in memory that no allocation call known to the checker has made",
             at.value
         ),
     }

@@ -26,14 +26,14 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
     }
     for pid in &coverage.running {
         reasons.push(format!(
-            "process {pid} still ran when the program had ended"
+            "process {pid} was still running when the program ended"
         ));
     }
     reasons.extend(coverage.missed.iter().cloned());
     if coverage.forgotten > 0 {
         let work = number(coverage.forgotten);
         reasons.push(format!(
-            "{work} launches and copies were not compared with all work of other streams, for want of memory"
+            "{work} launches and copies were not compared with all work of other streams, because memory for that ran out"
         ));
     }
     if coverage.unordered > 0 {
@@ -134,7 +134,7 @@ mod tests {
         coverage.running.push(8);
         assert_eq!(
             of(&coverage),
-            "2 events of process 7 could not be written: disk full; process 8 still ran when the program had ended"
+            "2 events of process 7 could not be written: disk full; process 8 was still running when the program ended"
         );
         let failure = |unsupported| Failure {
             unsupported,

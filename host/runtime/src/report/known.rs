@@ -27,6 +27,8 @@ pub(super) struct Suppression {
     reason: String,
     /// By what the program orders its threads there, if it does.
     orders: Option<String>,
+    /// What a program can order them by so that the order is decided.
+    instead: Option<String>,
 }
 
 /// An entry of a list of races that do not count.
@@ -44,7 +46,7 @@ pub struct SuppressedBy {
 pub(super) fn mark(races: &mut [Race]) -> Option<String> {
     // A test reads the list, so it makes sense.
     let shipped = parse(SHIPPED).unwrap_or_default();
-    let mut orders: Vec<(&str, HashSet<u64>)> = Vec::new();
+    let mut orders: Vec<(&str, Option<&str>, HashSet<u64>)> = Vec::new();
     for race in &mut *races {
         let Some(entry) = shipped.iter().find(|entry| entry.holds_for(race)) else {
             continue;
@@ -55,7 +57,8 @@ pub(super) fn mark(races: &mut [Race]) -> Option<String> {
             reason: entry.reason.clone(),
         });
         if let Some(by) = &entry.orders {
-            orders.push((by, race.launches.iter().copied().collect()));
+            let instead = entry.instead.as_deref();
+            orders.push((by, instead, race.launches.iter().copied().collect()));
         }
     }
     let mut undecided = (0, "");
@@ -63,21 +66,27 @@ pub(super) fn mark(races: &mut [Race]) -> Option<String> {
     for race in races.iter_mut().filter(|race| race.suppressed_by.is_none()) {
         let mut theirs = orders
             .iter()
-            .filter(|(_, launches)| race.launches.iter().all(|launch| launches.contains(launch)));
+            .filter(|(.., launches)| race.launches.iter().all(|launch| launches.contains(launch)));
         if unordered.contains(&race.rule.as_str())
-            && let Some((by, _)) = theirs.next()
+            && let Some((by, instead, _)) = theirs.next()
         {
             race.level = Level::Warning;
             race.certainty = "possible".to_owned();
             race.may_order.insert(0, (*by).to_owned());
+            if let Some(instead) = instead {
+                race.help = format!(
+                    "{instead}, so that the checker can decide; if the pair is still reported then: {}",
+                    race.help
+                );
+            }
             undecided = (undecided.0 + 1, *by);
         }
     }
     let (count, by) = undecided;
     (count > 0).then(|| {
         format!(
-            "{} not decided: threads may be ordered by {by}",
-            counted(count, "race")
+            "{} of accesses not decided: {by} may order the threads",
+            counted(count, "pair")
         )
     })
 }
@@ -149,6 +158,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Suppression>, String> {
             "file" => entry.file = Some(value),
             "reason" => entry.reason = value,
             "orders" => entry.orders = Some(value),
+            "instead" => entry.instead = Some(value),
             other => return Err(wrong(&format!("unknown key {other}"))),
         }
     }
@@ -310,7 +320,7 @@ mod tests {
         };
         let mut races = [known, of(1), of(2)];
         let said = mark(&mut races).unwrap_or_default();
-        assert!(said.starts_with("1 race not decided"), "{said}");
+        assert!(said.starts_with("1 pair of accesses not decided"), "{said}");
         assert!(races[0].suppressed_by.is_some());
         let levels = races.each_ref().map(|race| race.level);
         assert_eq!(levels[1..], [Level::Warning, Level::Error]);

@@ -17,6 +17,8 @@ pub(super) struct Fault {
     pub(super) rule: &'static str,
     pub(super) what: String,
     pub(super) help: String,
+    /// Where the lock is taken by an atomic of too narrow a scope, if that is it.
+    pub(super) narrow: Option<String>,
 }
 
 /// A lock in the report's terms; `place` says where a site is.
@@ -51,19 +53,20 @@ pub(super) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
             return Some(Fault {
                 rule: "CR005",
                 what: format!(
-                    "both sides hold the lock taken at {}, but that is an atomic of {} scope",
+                    "both threads hold the lock taken at {}, but by an atomic of {} scope",
                     side.taken,
                     words::scope(&side.scope)
                 ),
-                help: "take and give back the lock with atomics of device scope: `atomicCAS` in place of `atomicCAS_block`, `thread_scope_device`, `.gpu`".to_owned(),
+                help: "take and release the lock by atomics of device scope: `atomicCAS` in place of `atomicCAS_block`, `thread_scope_device` in place of `thread_scope_block`".to_owned(),
+                narrow: Some(side.taken.clone()),
             });
         }
     }
     let mut missing = Vec::new();
     let mut wanted = Vec::new();
     let mut narrowed = false;
-    let enter = |side: &HeldLock| format!("behind taking it at {}", side.taken);
-    let leave = |released: &String| format!("before giving it back at {released}");
+    let enter = |side: &HeldLock| format!("after the lock is taken at {}", side.taken);
+    let leave = |released: &String| format!("before the lock is released at {released}");
     // Whoever leaves first and enters next: in this run, and in one that has them the other way around.
     let this = [
         (&now.entry, Some(enter(now))),
@@ -106,10 +109,11 @@ pub(super) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     Some(Fault {
         rule: if narrowed { "CR005" } else { "CR006" },
         what: format!(
-            "both sides hold the same lock, but {}",
+            "both threads hold the same lock, but {}",
             missing.join(", and ")
         ),
         help: format!("put `{fence}` {}", wanted.join(", and ")),
+        narrow: None,
     })
 }
 
@@ -128,10 +132,12 @@ pub(super) fn luck(accesses: &[Access; 2]) -> String {
     });
     let locks = match first == second {
         // One instruction has taken different locks.
-        true => format!("both sides hold {first}, but not the same one"),
-        false => format!("the first side holds {first}, the second {second}"),
+        true => format!("both threads hold {first}, but not the same one"),
+        false => format!("the first thread holds {first}, the second {second}"),
     };
-    format!("{locks}, and nothing else orders them: another run may turn them around")
+    format!(
+        "{locks}, and nothing but the order in which these were taken in this run orders the accesses"
+    )
 }
 
 /// What would order both sides in every run.
@@ -141,11 +147,11 @@ pub(super) fn remedy(accesses: &[Access; 2]) -> String {
         ([], [held, ..]) => ("first", held),
         ([held, ..], []) => ("second", held),
         _ => {
-            return "hold the same lock on both sides".to_owned();
+            return "hold the same lock around both accesses".to_owned();
         }
     };
     format!(
-        "hold the lock taken at {} around the {bare} access too, or order the two by a barrier or a flag",
+        "hold the lock taken at {} around the {bare} access too, or order the two accesses by a barrier or a flag",
         guarded.taken
     )
 }
@@ -187,16 +193,27 @@ mod tests {
         assert_eq!(of(Some("gpu"), Some("gpu")), None);
         let (rule, what) = of(None, Some("gpu")).unwrap();
         assert!(
-            rule == "CR006" && what.contains("before giving it back at x.cu:9"),
+            rule == "CR006" && what.contains("before the lock is released at x.cu:9"),
             "{what}"
         );
         let (rule, what) = of(Some("gpu"), None).unwrap();
         assert!(
-            rule == "CR006" && what.contains("behind taking it at x.cu:3"),
+            rule == "CR006" && what.contains("after the lock is taken at x.cu:3"),
             "{what}"
         );
         let (rule, what) = of(Some("cta"), Some("gpu")).unwrap();
         assert!(rule == "CR005" && what.contains("of block scope"), "{what}");
+        let narrow = HeldLock {
+            scope: "cta".into(),
+            ..lock(64, Some("gpu"), Some("gpu"))
+        };
+        let both = sides(vec![lock(64, Some("gpu"), Some("gpu"))], vec![narrow]);
+        let of_block = fault(&race, &both).unwrap();
+        assert!(
+            of_block.rule == "CR005" && of_block.what.contains("by an atomic of block scope"),
+            "{of_block:?}"
+        );
+        assert_eq!(of_block.narrow.as_deref(), Some("x.cu:3"));
         let apart = sides(vec![lock(64, None, None)], vec![lock(68, None, None)]);
         assert_eq!(fault(&race, &apart), None);
     }
@@ -205,7 +222,9 @@ mod tests {
     fn luck_names_the_locks_and_the_side_that_has_none() {
         let held = || vec![lock(64, None, None)];
         let one = sides(Vec::new(), held());
-        assert!(luck(&one).starts_with("the first side holds no lock, the second the lock taken"));
+        assert!(
+            luck(&one).starts_with("the first thread holds no lock, the second the lock taken")
+        );
         assert!(remedy(&one).contains("x.cu:3 around the first access"));
         assert!(remedy(&sides(held(), Vec::new())).contains("around the second access"));
         let two = sides(held(), vec![lock(68, None, None)]);

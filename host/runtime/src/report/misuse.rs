@@ -17,27 +17,27 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
         Misuse::Divergent => (
             "divergent",
             "threads of one warp wait at different barriers",
-            "every thread of a warp must come to the same `__syncthreads()`: move it out of the condition",
+            "move `__syncthreads()` out of the condition: all threads of a warp must reach the same one",
         ),
         Misuse::Counts => (
             "mismatched-counts",
-            "threads come to one barrier with different thread counts",
+            "threads arrive at one barrier with different thread counts",
             "name the same number of threads at every `bar.sync`, `bar.arrive` and `bar.red` of a barrier",
         ),
         Misuse::PartOfWarp => (
             "count",
             "the thread count of a barrier is not a multiple of 32",
-            "barriers count whole warps: round the number of threads up to a multiple of 32",
+            "round the number of threads up to a multiple of 32: barriers count whole warps",
         ),
         Misuse::Again => (
             "excess-arrival",
-            "a thread comes to a barrier again before it has completed, or before the thread has waited",
-            "wait for the barrier (`bar.sync`, `barrier.cluster.wait`) before the same threads arrive at it again, or use another one",
+            "a thread arrives at a barrier again before the barrier has completed, or before the thread has waited for it",
+            "let the thread wait for the barrier (`bar.sync`, `barrier.cluster.wait`) before it arrives again, or use a second barrier",
         ),
         Misuse::Exited => (
             "exit-before-barrier",
-            "threads exit without coming to a barrier that the rest of the block waits at",
-            "let every thread reach `__syncthreads()`: put the early `return` behind the last barrier, or guard the work instead",
+            "threads exit without reaching a barrier at which the rest of the block waits",
+            "let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead",
         ),
         Misuse::Skipped => (
             "skipped-barrier",
@@ -47,22 +47,22 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
         Misuse::NotMember => (
             "not-a-member",
             "a thread takes part in a warp operation whose mask leaves it out",
-            "pass a mask that names every thread that calls, such as `__activemask()` taken where they agreed to meet, or 0xffffffff for a whole warp",
+            "pass a mask that names exactly the threads that execute the operation: 0xffffffff for a whole warp, or for a branch the result of `__ballot_sync` of its condition before it",
         ),
         Misuse::Excess => (
             "excess-arrival",
             "a thread arrives at an mbarrier more often than its phase still expects",
-            "initialise the barrier with as many arrivals as come in a phase (`init(&bar, n)`), and let nobody arrive again before the phase is over, its copies included",
+            "initialise the mbarrier with the number of arrivals of a phase (`init(&bar, n)`), those for copies included, and let no thread arrive again before the phase is over",
         ),
         Misuse::NotMbarrier => (
             "not-a-barrier",
             "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
-            "initialise it by one thread (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()` between that and its first use",
+            "let one thread initialise it (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()` between the initialisation and its first use",
         ),
         Misuse::Departed => (
             "exited-block",
             "a thread accesses shared memory of another block of the cluster, which may have exited by then",
-            "a block has to exist for as long as others access its shared memory: put a barrier of the cluster (`cluster.sync()`, or `barrier.cluster.arrive` and `wait`) between the last such access and the end of the kernel, in every block",
+            "put a barrier of the cluster (`cluster.sync()`) between the last access to shared memory of another block and the end of the kernel, in every block",
         ),
     };
     Advice {
@@ -70,5 +70,6 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
         kind: kind.to_owned(),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),
+        cause: None,
     }
 }

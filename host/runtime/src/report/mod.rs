@@ -5,6 +5,7 @@
 
 mod advice;
 mod build;
+mod causes;
 mod coverage;
 mod entries;
 mod excerpt;
@@ -22,12 +23,14 @@ mod nested;
 mod remedy;
 mod side;
 pub mod source;
+mod statement;
 mod stray;
 mod streams;
 mod stuck;
 pub mod text;
 mod time;
 mod unjudged;
+mod update;
 mod value;
 pub(crate) mod words;
 

@@ -1,7 +1,12 @@
 //! The facts of a report, in the shape of its JSON (`docs/report.schema.json`).
 
-use serde::{Serialize, Serializer};
+mod access;
+mod related;
 
+use serde::Serialize;
+
+pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
+pub use self::related::Related;
 pub use super::host_threads::HostThreads;
 pub use super::known::SuppressedBy;
 pub use super::stray::Stray;
@@ -9,7 +14,7 @@ pub use super::stuck::{Stuck, Wait};
 pub use super::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.9";
+pub const SCHEMA_VERSION: &str = "1.10";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -365,6 +370,8 @@ pub struct Race {
     pub work: Vec<Work>,
     /// Why it does not count, if it does not.
     pub suppressed_by: Option<SuppressedBy>,
+    /// Other pairs of accesses that the help repairs.
+    pub related: Vec<Related>,
 }
 
 /// A piece of work of a stream, or of a graph launched into it.
@@ -396,113 +403,6 @@ pub struct KernelLaunch {
     /// The kernel that has launched it, demangled, and where, as far as that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched_by: Option<String>,
-}
-
-/// One side of a race.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Access {
-    /// `first` or `second`, in the order of this run.
-    pub role: String,
-    /// `ld`, `st`, `atom` or `cp`.
-    pub op: String,
-    /// Bytes one thread accesses.
-    pub width: u32,
-    /// A read-modify-write.
-    pub atomic: bool,
-    /// PTX semantics: `weak`, `relaxed`, `volatile` and so on.
-    pub sem: String,
-    /// Scope, when it is not weak.
-    pub scope: Option<String>,
-    /// `threadIdx`, when known.
-    pub thread: Option<[u32; 3]>,
-    /// `blockIdx`, when known.
-    pub block: Option<[u32; 3]>,
-    /// What it read or wrote in the element that both sides access, when known.
-    pub value: Option<Value>,
-    /// The instruction.
-    pub ptx: PtxPlace,
-    /// Demangled name of the kernel or device function it stands in.
-    pub function: String,
-    /// Source, innermost inlined function first.
-    pub frames: Vec<FrameAt>,
-    /// Locks that its thread held.
-    pub locks: Vec<HeldLock>,
-}
-
-/// A lock that a thread held when it accessed memory. Locks are inferred.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct HeldLock {
-    /// `global` or `shared`.
-    pub space: String,
-    /// Where it is.
-    pub address: Address,
-    /// Scope of what took it.
-    pub scope: String,
-    /// What took it, as `file:line`.
-    pub taken: String,
-    /// Scope of the acquire behind taking it, if there is one.
-    pub entry: Option<String>,
-    /// What gave it back, as `file:line`, if that came before the race.
-    pub released: Option<String>,
-    /// Scope of the release before giving it back, if there is one.
-    pub exit: Option<String>,
-}
-
-impl Access {
-    /// Whether it is a copy or a fill that the host has asked for, and no instruction.
-    pub(super) fn is_call(&self) -> bool {
-        self.ptx.module.is_empty() && self.frames.is_empty()
-    }
-
-    /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
-    /// inside `atomicAdd_block` would not tell the user which of his lines it is.
-    pub fn shown(&self) -> Option<&FrameAt> {
-        super::side::shown(&self.frames)
-    }
-}
-
-/// What an access found in memory, and what it left there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Value {
-    /// PTX type.
-    #[serde(rename = "type")]
-    pub ty: String,
-    /// What a read or an atomic has read; its bits in hexadecimal.
-    #[serde(serialize_with = "hexadecimal")]
-    pub old: Option<u64>,
-    /// What a write or an atomic has written.
-    #[serde(serialize_with = "hexadecimal")]
-    pub new: Option<u64>,
-}
-
-fn hexadecimal<S: Serializer>(bits: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
-    bits.map(|bits| format!("{bits:#x}")).serialize(to)
-}
-
-/// A place in PTX.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PtxPlace {
-    /// Where the module came from.
-    pub module: String,
-    /// Line of the original text.
-    pub line: u32,
-    /// The instruction.
-    pub text: String,
-}
-
-/// A place in a source file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FrameAt {
-    /// Path as the compiler saw it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1; 0 when unknown.
-    pub column: u32,
-    /// Demangled.
-    pub function: String,
-    /// Whether that function was inlined into the next frame's.
-    pub inlined: bool,
 }
 
 /// Where a race was.

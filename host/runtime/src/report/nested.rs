@@ -27,15 +27,15 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     };
     let (who, help) = match race.why {
         log::Why::Child => (
-            "a kernel and what it launches",
-            "a kernel never waits for what it launches: let the first access come before the launch, \
-             behind `__syncthreads()` if another thread of the block launches; what needs the \
-             results of the launched kernel goes into a launch behind it in the same stream, or into \
-             `cudaStreamTailLaunch`",
+            "a kernel and the work that it launches",
+            "make the access of the launching kernel before the launch, with `__syncthreads()` in \
+             between if another thread of the block launches; or, if it needs the result of the \
+             launched kernel, in a kernel that is launched after that one in the same stream, or into \
+             `cudaStreamTailLaunch`: a kernel does not wait for kernels that it launches",
         ),
         _ => (
-            "what kernels launch",
-            "launch the second behind the first: in the same stream of one block, behind an event \
+            "work that kernels launch",
+            "launch the second after the first: in the same stream of one block, behind an event \
              (`cudaEventRecord`, `cudaStreamWaitEvent`), or into `cudaStreamTailLaunch`; the \
              default streams of different blocks are different streams",
         ),
@@ -44,8 +44,9 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         rule: RULE,
         kind: kind(accesses),
         message: format!(
-            "race between {who} on global memory: {what} touch the same address in kernels that may run at the same time"
+            "race between {who} on global memory: {what} access the same address in kernels that may run at the same time"
         ),
         help: help.to_owned(),
+        cause: None,
     }
 }

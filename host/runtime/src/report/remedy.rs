@@ -3,16 +3,24 @@
 //!
 //! The control flow decides ([`crate::log::Repair`]): updates of one address that commute become atomics;
 //! accesses by one block get the barrier that is missing, and where; and between blocks of a grid there is
-//! no barrier to put.
+//! a barrier for cooperative launches only.
 
+use super::causes::Cause;
 use super::model::{Access, FrameAt};
+use super::side;
 use super::source::Sources;
+use super::statement::{self, Kind};
+use super::update;
+use super::words::{counted, joined};
 use crate::log::{self, Level, Outside, Point};
+
+/// Places that advice names; of more it says the number.
+const PLACES: usize = 8;
 
 /// The forms of advice for accesses that nothing orders.
 #[derive(Debug, PartialEq)]
 pub(super) enum Remedy {
-    /// Both are part of updates that commute: one atomic call in place of each.
+    /// Both are part of updates that commute: this says which atomic call takes their place.
     Atomic(String),
     /// A barrier at each of these places.
     Barrier {
@@ -21,14 +29,25 @@ pub(super) enum Remedy {
         /// Where, in words.
         places: Vec<String>,
     },
-    /// The one access writes several threads' values to one address.
+    /// Threads execute the one write, with an own value each.
     OneWriter,
     /// Only some threads of the block come to either access, so that no barrier fits between them.
     OutOfBranch(Option<String>),
+    /// Some threads have left before both accesses.
+    Left(String),
     /// Nothing is known of the way from one to the other.
     Between(&'static str),
-    /// Accesses of different blocks, none of them atomic.
-    OtherBlocks,
+    /// Accesses of different blocks, none of them atomic, and where the kernel can be split between them.
+    OtherBlocks(Vec<String>),
+    /// Of different blocks, of which the second comes here depending on what an atomic has counted.
+    Counted {
+        /// Where the atomic is.
+        at: String,
+        /// No fence is in front of it.
+        before: bool,
+        /// No fence is behind it.
+        after: bool,
+    },
     /// Of different blocks, and one is atomic.
     OtherBlocksAtomic,
 }
@@ -37,153 +56,242 @@ impl Remedy {
     /// The advice in a sentence.
     pub(super) fn text(&self) -> String {
         match self {
-            Remedy::Atomic(call) => format!("make it one operation: `{call}`"),
-            Remedy::Barrier { call, places } => format!("put `{call}` {}", places.join(", and ")),
-            Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own; no barrier orders threads that execute the same write".to_owned(),
+            Remedy::Atomic(advice) => advice.clone(),
+            Remedy::Barrier { call, places } => {
+                let lockstep = match *call {
+                    "__syncwarp()" => "; lanes of a warp do not run in lockstep",
+                    _ => "",
+                };
+                format!("put `{call}` {}{lockstep}", listed(places))
+            }
+            Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
             Remedy::OutOfBranch(branch) => format!(
-                "only some threads of the block execute {}, and a barrier inside does not work: end the branch after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access",
-                branch.as_ref().map_or_else(|| "these accesses".to_owned(), |at| format!("the branch at {at}"))
+                "end {} after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses",
+                branch.as_ref().map_or_else(|| "the branch around them".to_owned(), |at| format!("the branch at {at}"))
             ),
+            Remedy::Left(at) => format!(
+                "let no thread leave at {at}: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass"
+            ),
+            Remedy::Between("__syncwarp()") => "put `__syncwarp()` between the two accesses, with a mask of the lanes that execute both if not all of the warp do; lanes of a warp do not run in lockstep".to_owned(),
             Remedy::Between(call) => format!(
-                "put `{call}` between the two accesses, at a place that all threads it joins reach"
+                "put `{call}` between the two accesses, where all threads of the block pass"
             ),
-            Remedy::OtherBlocks => "split the kernel into two launches between the two accesses, or give each block its own part of the data; `__syncthreads()` does not reach other blocks".to_owned(),
-            Remedy::OtherBlocksAtomic => "one access is atomic and the other is not; if any value may be seen, make the other atomic too (an atomic load or store, for example through `cuda::atomic_ref`); if it must come before or after all updates, move it to another launch".to_owned(),
+            Remedy::OtherBlocks(places) => {
+                let places = match &places[..] {
+                    [] => "between the two accesses".to_owned(),
+                    places => listed(places),
+                };
+                format!("put a barrier of the grid {places} (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks")
+            }
+            Remedy::Counted { at, before, after } => {
+                let places = match (before, after) {
+                    (true, false) => format!("before the atomic at {at}"),
+                    (false, true) => format!("after the atomic at {at}"),
+                    _ => format!("before and after the atomic at {at}"),
+                };
+                format!("put `__threadfence()` {places}: an atomic alone does not hand over what was written before it")
+            }
+            Remedy::OtherBlocksAtomic => "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch".to_owned(),
         }
     }
 }
 
-/// The form for a race of weak accesses. `update` is the atomic call that the source text asks for, if it
-/// can be written down.
-pub(super) fn choose(
-    race: &log::Race,
-    accesses: &[Access; 2],
-    sources: &Sources,
-    update: Option<String>,
-) -> Remedy {
+impl Remedy {
+    /// What it repairs, if that may be the cause of several races.
+    pub(super) fn cause(&self, race: &log::Race, accesses: &[Access; 2]) -> Option<Cause> {
+        let repair = race.repair.as_ref();
+        let module = &accesses[1].ptx.module;
+        let of = |what: &str, lines: Vec<u32>| Cause {
+            what: format!("{what} in {module}"),
+            places: lines.iter().map(u32::to_string).collect(),
+        };
+        let cause = match self {
+            Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
+            Remedy::Barrier { call, places } => match &repair?.points[..] {
+                [] => Cause {
+                    what: (*call).to_owned(),
+                    places: places.iter().cloned().collect(),
+                },
+                points => of(call, points.iter().map(|point| point.place).collect()),
+            },
+            Remedy::OtherBlocks(_) => {
+                let points = &repair?.points;
+                of("launch", points.iter().map(|point| point.place).collect())
+            }
+            Remedy::Counted { at, .. } => Cause {
+                what: "atomic".to_owned(),
+                places: [at.clone()].into(),
+            },
+            Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
+                what: "branch".to_owned(),
+                places: [at.clone()].into(),
+            },
+            _ => return None,
+        };
+        Some(cause).filter(|cause| !cause.places.is_empty())
+    }
+}
+
+/// Places in a sentence.
+fn listed(places: &[String]) -> String {
+    let more = places.len().saturating_sub(PLACES);
+    let mut shown: Vec<String> = places.iter().take(PLACES).cloned().collect();
+    if more > 0 {
+        shown.push(format!("at {} more", counted(more as u64, "place")));
+    }
+    joined(&shown)
+}
+
+/// The form for a race of accesses that are not both strong.
+pub(super) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Remedy {
     let atomic = accesses.iter().any(|access| access.atomic);
-    let commuting = race
-        .repair
-        .as_ref()
-        .and_then(|repair| repair.update.as_ref());
-    if let Some(name) = commuting {
-        return Remedy::Atomic(update.unwrap_or_else(|| format!("{name}(address, value)")));
-    }
+    let known = race.repair.as_ref();
+    let commuting = known.and_then(|repair| repair.update.as_ref());
     // Of accesses in different functions the source text is all there is.
-    if race.repair.is_none()
-        && let Some(update) = update
+    if (known.is_none() || commuting.is_some())
+        && let Some(advice) = update::advice(commuting, accesses, sources)
     {
-        return Remedy::Atomic(update);
+        return Remedy::Atomic(advice);
     }
-    let repair = match (race.level, &race.repair) {
-        (Level::Grid, _) if atomic => return Remedy::OtherBlocksAtomic,
-        (Level::Grid, _) => return Remedy::OtherBlocks,
-        (Level::Cta, None) => return Remedy::Between("__syncthreads()"),
-        (Level::Warp, None) => return Remedy::Between("__syncwarp()"),
-        (_, Some(repair)) => repair,
-    };
-    if race.site == race.previous_site {
+    if race.site == race.previous_site && !atomic {
         return Remedy::OneWriter;
     }
-    let call = match race.level {
-        // Where a kernel has phases of the whole block, the next phase begins for all of it.
-        Level::Warp if !repair.barriers || repair.points.is_empty() => "__syncwarp()",
-        _ => "__syncthreads()",
-    };
-    if repair.points.is_empty() {
-        return match race.level {
-            Level::Warp => Remedy::Between(call),
-            _ => Remedy::OutOfBranch(repair.conditional.as_ref().and_then(|frames| {
-                let frame = frames.last()?;
-                Some(format!("{}:{}", sources.shown(&frame.file), frame.line))
-            })),
-        };
+    let points = known.map_or(&[][..], |repair| &repair.points);
+    let mut places: Vec<String> = Vec::new();
+    for place in points.iter().map(|point| place(point, sources)) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
     }
-    let places = repair.points.iter();
-    Remedy::Barrier {
-        call,
-        places: places
-            .map(|point| place(point, accesses, sources))
-            .collect(),
+    let call = match known {
+        Some(repair) if !repair.of_warps => "__syncthreads()",
+        None if race.level == Level::Cta => "__syncthreads()",
+        _ => "__syncwarp()",
+    };
+    match (race.level, known) {
+        (Level::Grid, _) if atomic => Remedy::OtherBlocksAtomic,
+        (
+            Level::Grid,
+            Some(log::Repair {
+                counted: Some(counted),
+                ..
+            }),
+        ) => {
+            let frames = side::frames(&counted.frames, "");
+            Remedy::Counted {
+                at: side::shown(&frames).map_or_else(
+                    || format!("line {} of the PTX", counted.line),
+                    |frame| shown(frame, sources),
+                ),
+                before: counted.before,
+                after: counted.after,
+            }
+        }
+        (Level::Grid, _) => Remedy::OtherBlocks(places),
+        (_, Some(_)) if !points.is_empty() => Remedy::Barrier { call, places },
+        (Level::Cta, Some(repair)) => around(repair, accesses, sources),
+        _ => Remedy::Between(call),
+    }
+}
+
+/// The form for accesses that only some threads of the block make, by the branch that leads there: the compiler joins
+/// branches, so that the source says more about what is in one than the control flow.
+fn around(repair: &log::Repair, accesses: &[Access; 2], sources: &Sources) -> Remedy {
+    let Some(branch) = &repair.conditional else {
+        return Remedy::Between("__syncthreads()");
+    };
+    let branch = side::frames(branch, "");
+    let [one, other] = accesses.each_ref().map(|access| &access.frames[..]);
+    let depth = parting(one, other);
+    let Some(branch) = branch.iter().rev().nth(depth).or(branch.last()) else {
+        return Remedy::OutOfBranch(None);
+    };
+    let at = shown(branch, sources);
+    let text = sources.text(&branch.file);
+    let found = text.as_ref().and_then(|text| {
+        let (kind, range) = statement::at(text, branch.line, branch.column)?;
+        let place = |frames: &[FrameAt]| {
+            let frame = frame(frames, depth).filter(|frame| frame.file == branch.file)?;
+            statement::offset(text, frame.line, frame.column)
+        };
+        let (one, other) = (place(one)?, place(other)?);
+        Some((kind, range, one.min(other), one.max(other)))
+    });
+    match found {
+        Some((kind, range, first, last)) if range.contains(&first) && last >= range.end => {
+            Remedy::Barrier {
+                call: "__syncthreads()",
+                places: vec![format!("after the end of the {} at {at}", kind.noun())],
+            }
+        }
+        Some((Kind::Branch, range, first, _)) if first >= range.end => Remedy::Left(at),
+        _ => Remedy::OutOfBranch(Some(at)),
     }
 }
 
 /// Where a barrier stands, by the lines of the function that both accesses came through.
-fn place(point: &Point, accesses: &[Access; 2], sources: &Sources) -> String {
-    let depth = parting(accesses);
-    let at = |frame: &FrameAt| format!("{}:{}", sources.shown(&frame.file), frame.line);
-    let frames = accesses.each_ref().map(|access| frame(access, depth));
-    let (access, own) = match point.later {
-        true => (&accesses[1], frames[1]),
-        false => (&accesses[0], frames[0]),
+fn place(point: &Point, sources: &Sources) -> String {
+    let frames = [&point.frames, &point.other].map(|frames| side::frames(frames, ""));
+    let depth = parting(&frames[0], &frames[1]);
+    let side = if point.after { "after" } else { "before" };
+    let Some(own) = frame(&frames[0], depth) else {
+        return format!("{side} line {} of the PTX", point.ptx_line);
     };
-    let Some(own) = own else {
-        let line = access.ptx.line;
-        let side = if point.after { "after" } else { "before" };
-        return format!("{side} line {line} of {}", access.ptx.module);
-    };
-    let what = match (access.atomic, access.op.as_str()) {
-        (true, _) => "atomic",
-        (_, "st") => "write",
-        (_, "cp") => "copy",
+    let what = match point.op.as_str() {
+        _ if side::shown(&frames[0]) != Some(own) => "call",
+        "atomic" => "atomic",
+        "store" => "write",
+        "copy" => "copy",
+        "wait" => "wait",
+        "initialisation" => "initialisation",
         _ => "read",
     };
-    let one_line = frames[0]
-        .zip(frames[1])
-        .is_some_and(|(a, b)| (&a.file, a.line) == (&b.file, b.line));
-    if one_line && point.outside.is_none() {
-        return match (point.after, what) {
+    let one_line = frame(&frames[1], depth)
+        .is_some_and(|other| (&own.file, own.line) == (&other.file, other.line));
+    let at = shown(own, sources);
+    match &point.outside {
+        Some(outside) => beside(outside, side, depth, own, sources),
+        None if !one_line => format!("{side} the {what} at {at}"),
+        None => match (point.after, what) {
             (true, "read") | (false, "write") => format!(
-                "inside the statement at {}: read into a variable first, and write after the barrier",
-                at(own)
+                "inside the statement at {at}: read into a variable first, and write after the barrier"
             ),
-            (true, _) => format!("after the statement at {}", at(own)),
-            (false, _) => format!("before the statement at {}", at(own)),
-        };
+            _ => format!("{side} the statement at {at}"),
+        },
     }
-    let side = match point.after {
-        true => "after",
-        false => "before",
-    };
-    let outside = point.outside.as_ref().map(|outside| {
-        let frame = outer(outside, depth).filter(|frame| frame.line != own.line && frame.line > 0);
-        let what = if outside.is_loop { "loop" } else { "branch" };
-        let where_ = match frame {
-            Some(frame) => format!(
-                "the {what} at {}:{}",
-                sources.shown(&frame.file),
-                frame.line
-            ),
-            None => format!("the {what} around it"),
-        };
-        let side = match point.after {
-            true => "behind the end of",
-            false => "ahead of",
-        };
-        format!(", {side} {where_}, so that every thread of the block reaches it")
-    });
-    format!(
-        "{side} the {what} at {}{}",
-        at(own),
-        outside.unwrap_or_default()
-    )
 }
 
-/// How many frames, from the outermost, both accesses came through by the same calls.
-fn parting(accesses: &[Access; 2]) -> usize {
-    let [one, other] = accesses.each_ref().map(|access| access.frames.iter().rev());
+/// The same for a place outside of a branch or loop that holds the access.
+fn beside(outside: &Outside, side: &str, depth: usize, own: &FrameAt, sources: &Sources) -> String {
+    let frames = side::frames(&outside.frames, "");
+    let of_line = frame(&frames, depth)
+        .filter(|frame| frame.line > 0)
+        .unwrap_or(own);
+    let text = sources.text(&of_line.file);
+    let kind = text.and_then(|text| statement::at(&text, of_line.line, of_line.column));
+    let noun = match kind {
+        Some((kind, _)) => kind.noun(),
+        None if outside.is_loop => Kind::Loop.noun(),
+        None => Kind::Branch.noun(),
+    };
+    let end = if side == "after" { "the end of " } else { "" };
+    format!("{side} {end}the {noun} at {}", shown(of_line, sources))
+}
+
+fn shown(frame: &FrameAt, sources: &Sources) -> String {
+    format!("{}:{}", sources.shown(&frame.file), frame.line)
+}
+
+/// How many frames, from the outermost, two accesses came through by the same calls.
+fn parting(one: &[FrameAt], other: &[FrameAt]) -> usize {
     let same =
         |a: &FrameAt, b: &FrameAt| (&a.file, a.line, a.column) == (&b.file, b.line, b.column);
-    one.zip(other).take_while(|(a, b)| same(a, b)).count()
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take_while(|(a, b)| same(a, b)).count()
 }
 
-/// The frame of an access at a depth from the outermost; the one that reports show when it has none.
-fn frame(access: &Access, depth: usize) -> Option<&FrameAt> {
-    let found = access.frames.iter().rev().nth(depth);
-    found.or_else(|| access.shown())
-}
-
-fn outer(outside: &Outside, depth: usize) -> Option<&log::Frame> {
-    let mut frames = outside.frames.iter().rev();
-    frames.nth(depth).or(outside.frames.first())
+/// The frame at a depth from the outermost; the one that reports show when there is none.
+fn frame(frames: &[FrameAt], depth: usize) -> Option<&FrameAt> {
+    let found = frames.iter().rev().nth(depth);
+    found.or_else(|| side::shown(frames))
 }

@@ -27,7 +27,7 @@ fn what(accesses: &[Access; 2], both: &str) -> String {
         );
     }
     format!(
-        "race between streams on global memory: {both} touch the same address in work that may run at the same time"
+        "race between streams on global memory: {both} access the same address in operations that may run at the same time"
     )
 }
 
@@ -50,19 +50,19 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
             "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
         ),
         [first, second] if first != second => format!(
-            "record an event in {first} behind the first (`cudaEventRecord`), let {second} wait for it before the second (`cudaStreamWaitEvent`), or give both to one stream"
+            "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both"
         ),
         _ => {
-            "add an edge between their nodes to the graph, or capture them in one stream".to_owned()
+            "add an edge between the two nodes to the graph, or capture both operations in one stream".to_owned()
         }
     };
     let host = match accesses.iter().any(Access::is_call) && !streams.contains(&log::HOST) {
-        true => "; or let the host wait in between (`cudaStreamSynchronize`)",
+        true => ", or let the host wait between them (`cudaStreamSynchronize`)",
         false => "",
     };
     let default = match streams.contains(&log::DEFAULT_STREAM) {
         true => {
-            "; a stream made with `cudaStreamNonBlocking` does not wait for the default stream, nor that for it"
+            "; a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other"
         }
         false => "",
     };
@@ -71,6 +71,7 @@ pub(super) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         kind: kind(accesses),
         message: what(accesses, &both),
         help: format!("{order}{host}{default}"),
+        cause: None,
     }
 }
 

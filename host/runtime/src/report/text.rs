@@ -62,8 +62,8 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     }
     for launch in &report.coverage.incomplete {
         let found = match launch.told {
-            true => "what it had found by then is reported",
-            false => "what it had found is not known",
+            true => "races found until then are reported",
+            false => "whether it had races is not known",
         };
         let which = coverage::incomplete(launch);
         put(

@@ -23,6 +23,15 @@ pub(super) fn listed(all: &[String]) -> String {
     text
 }
 
+/// `a`, `a, and b`, `a, b, and c`.
+pub(super) fn joined(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{}, and {last}", most.join(", ")),
+    }
+}
+
 /// `1 race`, `2 races`, `1,204 launches`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let ending = match (count, noun.ends_with("ch") || noun.ends_with("ss")) {

@@ -23,7 +23,7 @@ fn both_sides_are_shown_with_what_there_is_to_know() {
         "kernel: count(int*)  launch #1, grid (2,1,1) block (32,1,1), simulated sm_90",
         "0x200000000104, offset 4 in allocation #2 of 1,024 bytes, made by cudaMalloc",
         "5 times in 1 launch",
-        "help: blocks are not ordered within a launch",
+        "help: put a barrier of the grid between the two accesses (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there",
         "SUMMARY: cudarun-check: 1 race (1 error)",
         "COVERAGE: 1/1 kernel instrumented, 1 launch checked, 2 shared-memory accesses not checked, 0 records dropped",
     ] {
@@ -49,7 +49,7 @@ fn one_statement_that_races_with_itself_names_the_atomic() {
     let report = Report::build(&[log(None, vec![race(1, 2, 1, 1)])], &context(), &sources);
     let text = render(&report, &sources);
     assert!(
-        text.contains("make it one operation: `atomicAdd(&x[0], 1)`"),
+        text.contains("make the update at count.cu:2 one atomic operation: `atomicAdd(&x[0], 1)`"),
         "{text}"
     );
     assert_eq!(text.matches("x[0]++;").count(), 1, "one excerpt:\n{text}");
@@ -132,36 +132,52 @@ fn long_chains_of_inlined_calls_are_shortened() {
 #[test]
 fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
     let (_folder, sources) = sources();
-    let at = |level, previous, site, later| {
+    let at = |level, previous, site, place| {
         let Event::Race(mut race) = race(1, previous, site, 1) else {
             unreachable!("a race is one");
         };
         race.level = level;
         race.repair = Some(Repair {
-            barriers: true,
-            connected: true,
             points: vec![Point {
                 after: true,
-                later,
-                outside: None,
+                op: "store".to_owned(),
+                frames: crate::made::site(2, "store", 2).frames,
+                place,
+                ..Point::default()
             }],
             ..Repair::default()
         });
         Event::Race(race)
     };
-    let races = vec![at(Level::Warp, 2, 3, false), at(Level::Cta, 1, 2, true)];
-    let report = Report::build(&[log(None, races)], &context(), &sources);
+    let of = |places: [u32; 2]| {
+        let races = vec![
+            at(Level::Warp, 2, 3, places[0]),
+            at(Level::Cta, 1, 2, places[1]),
+        ];
+        Report::build(&[log(None, races)], &context(), &sources)
+    };
+    let report = of([7, 8]);
     let rules: Vec<&str> = report.races.iter().map(|race| race.rule.as_str()).collect();
     assert_eq!(rules, ["CR002", "CR001"]);
-    let helps: Vec<&str> = report.races.iter().map(|race| race.help.as_str()).collect();
-    assert!(
-        helps[0].ends_with("put `__syncthreads()` after the statement at count.cu:2"),
-        "{helps:?}"
+    for race in &report.races {
+        assert_eq!(
+            race.help,
+            "put `__syncthreads()` after the write at count.cu:2"
+        );
+    }
+    // One barrier for both is one entry.
+    let report = of([8, 8]);
+    assert_eq!(report.races.len(), 1);
+    let [related] = &report.races[0].related[..] else {
+        panic!("{:?}", report.races);
+    };
+    assert_eq!(
+        (report.races[0].rule.as_str(), related.rule.as_str()),
+        ("CR002", "CR001")
     );
-    assert!(
-        helps[1].ends_with("put `__syncthreads()` after the write at count.cu:2"),
-        "{helps:?}"
-    );
+    let text = render(&report, &sources);
+    assert!(text.contains("same cause: "), "{text}");
+    assert_valid(&report);
 }
 
 #[test]
@@ -224,7 +240,7 @@ fn a_race_between_streams_is_not_one_of_the_launch() {
         "second: count(int*)  launch #2, grid",
         "in the default stream",
         "let stream #1 wait for it",
-        "does not wait for the default stream",
+        "a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
@@ -295,7 +311,7 @@ fn an_undecided_conflict_is_no_error() {
         "{text}"
     );
     assert!(
-        text.contains("not decided: the kernel may order its threads by membar.gl at PTX line 12"),
+        text.contains("not decided: membar.gl at PTX line 12 may order the threads of the kernel"),
         "{text}"
     );
     assert!(
@@ -351,7 +367,7 @@ fn writes_of_the_same_value_are_a_warning_with_both_values() {
         "warning[CR003]: inter-block race on global memory: two writes to the same address are not ordered, but have always written the same value",
         "thread (7,0,0) block (0,0,0) wrote 4 bytes: 7 (first)",
         "thread (7,0,0) block (1,0,0) wrote 4 bytes: 7 (second)",
-        "same value: a data race is undefined by the memory model whatever it writes",
+        "same value: a data race is undefined by the memory model, whatever the writes store",
         "SUMMARY: cudarun-check: 1 race (0 errors, 1 warning)",
     ] {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");

@@ -236,7 +236,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     if let Err(error) = &spawned {
         note::once(&format!(
-            "races are told only when the program waits: {error}"
+            "races are reported only when the program waits for the device: {error}"
         ));
     }
     spawned.is_ok()

@@ -40,6 +40,8 @@ pub enum Expect {
     NoRace,
     /// Exactly the marked races.
     Race,
+    /// Races, and what `says` lines say of them, under the first schedule.
+    Advised,
     /// No race, but perhaps possible ones.
     NotDecided,
     /// That it did not check.
@@ -145,6 +147,7 @@ impl Program {
         match self.value("expect", Some(variant)) {
             Some("no-race") => Ok(Expect::NoRace),
             Some("race") => Ok(Expect::Race),
+            Some("advised") => Ok(Expect::Advised),
             Some("not-decided") => Ok(Expect::NotDecided),
             Some("not-checked") => Ok(Expect::NotChecked),
             Some(other) => bail!("unknown expectation `{other}`"),
@@ -159,7 +162,7 @@ impl Program {
                 .parse()
                 .with_context(|| format!("`{code}` is not an exit code")),
             None => match self.expect(variant)? {
-                Expect::Race => Ok(66),
+                Expect::Race | Expect::Advised => Ok(66),
                 Expect::NoRace | Expect::NotDecided => Ok(0),
                 Expect::NotChecked => bail!("`expect: not-checked` needs an `exit:`"),
             },

@@ -28,6 +28,9 @@ struct Race {
     /// Set for a race that is known and does not count.
     suppressed_by: Option<serde::de::IgnoredAny>,
     accesses: Vec<Access>,
+    /// Other pairs of accesses that have the same cause.
+    #[serde(default)]
+    related: Vec<Race>,
 }
 
 #[derive(Deserialize)]
@@ -52,7 +55,8 @@ fn parse(text: &str, sources: &[String]) -> Result<Races> {
     let report: Report = serde_json::from_str(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
     let counted = |race: &Race| race.suppressed_by.is_none();
-    for race in report.races.into_iter().filter(counted) {
+    let entries = report.races.iter().filter(|race| counted(race));
+    for race in entries.flat_map(|race| std::iter::once(race).chain(&race.related)) {
         let mut places: Vec<Place> = race
             .accesses
             .iter()

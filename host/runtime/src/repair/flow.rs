@@ -1,0 +1,374 @@
+//! A function's control flow, as far as barriers are concerned: which accesses are reached from which without one, and
+//! where one would stand.
+
+use std::collections::HashMap;
+
+use ptx::ast::{Body, Function, Instruction, Module, Statement};
+use ptx::cfg::{BlockId, Cfg};
+use ptx::isa::sync::{SyncOp, is_full_cta_barrier, sync};
+
+use super::divergence::{Among, Divergence};
+use crate::log::{Frame, Outside, Point};
+
+/// What is to order two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// A barrier of the block.
+    Block,
+    /// A barrier of the warp.
+    Warp,
+    /// The end of a launch, and the beginning of another.
+    Launch,
+    /// A fence of gpu scope or wider.
+    Fence,
+}
+
+/// A function as this module looks at it.
+pub(super) struct Flow<'a> {
+    module: &'a Module,
+    pub(super) body: &'a Body,
+    cfg: Cfg,
+    /// Of blocks, and of warps.
+    divergence: [Divergence; 2],
+    /// Headers of loops with their blocks.
+    loops: Vec<(BlockId, Vec<bool>)>,
+}
+
+/// A place for a barrier: one of the source, and so before several statements where code has been copied; and the code it had to
+/// be moved out of.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) before: Vec<usize>,
+    pub(super) point: Point,
+}
+
+impl<'a> Flow<'a> {
+    pub(super) fn new(module: &'a Module, function: &'a Function, body: &'a Body) -> Option<Self> {
+        let cfg = Cfg::of(module, function)?;
+        let divergence =
+            [Among::Block, Among::Warp].map(|among| Divergence::new(module, body, &cfg, among));
+        let loops = loops(&cfg);
+        Some(Self {
+            module,
+            body,
+            cfg,
+            divergence,
+            loops,
+        })
+    }
+
+    /// Places in front of or behind the two ends of a way from one access to another, that one first.
+    pub(super) fn candidates(
+        &self,
+        way: [usize; 2],
+        order: Order,
+    ) -> impl Iterator<Item = Candidate> {
+        let both = [self.behind(way, order), self.ahead(way, order)];
+        both.into_iter().flatten()
+    }
+
+    pub(super) fn has_barriers(&self) -> bool {
+        self.body
+            .instructions()
+            .any(|(_, of)| is_full_cta_barrier(of))
+    }
+
+    /// Source of a relaxed arrival at the cluster's barrier.
+    pub(super) fn relaxed_arrival(&self) -> Option<Vec<Frame>> {
+        let relaxed = |of: &Instruction| {
+            let suffixes = ["cluster", "arrive", "relaxed"];
+            of.opcode == "barrier" && suffixes.iter().all(|suffix| of.has(suffix))
+        };
+        let (at, _) = self.body.instructions().find(|(_, of)| relaxed(of))?;
+        Some(self.source(at))
+    }
+
+    /// The branch that lets only some threads come to a statement.
+    pub(super) fn divergent(&self, at: usize) -> Option<Vec<Frame>> {
+        let branch = self.divergence[0].outermost(self.cfg.block_of(at))?;
+        Some(self.source_of_end(branch))
+    }
+
+    /// Behind the access `from`, outside of divergent code and of loops that do not hold the other.
+    fn behind(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
+        let divergence = self.divergence(order);
+        let access = self.waited(from);
+        let mut before = access + 1;
+        let mut block = self.cfg.block_of(access);
+        let mut outside = None;
+        let target = self.cfg.block_of(to);
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            if steps > self.cfg.blocks.len() {
+                return None;
+            }
+            if let Some(branch) = divergence.outermost(block) {
+                let next = self.cfg.immediate_post_dominator(branch)?;
+                outside = Some(Outside {
+                    is_loop: self.is_header(branch),
+                    frames: self.source_of_end(branch),
+                });
+                (block, before) = (next, self.cfg.blocks[next].start);
+                continue;
+            }
+            let around = self
+                .loops
+                .iter()
+                .find(|(_, blocks)| blocks[block] && !blocks[target]);
+            let Some((header, blocks)) = around else {
+                break;
+            };
+            let mut next = Some(*header);
+            while let Some(at) = next.filter(|&at| blocks[at]) {
+                next = self.cfg.immediate_post_dominator(at);
+            }
+            outside = Some(Outside {
+                is_loop: true,
+                frames: self.source_of_end(*header),
+            });
+            (block, before) = (next?, self.cfg.blocks[next?].start);
+        }
+        Some(self.candidate(before, true, [access, to], outside))
+    }
+
+    /// Ahead of the access `to`, outside of divergent code and of loops that do not hold the other.
+    fn ahead(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
+        let divergence = self.divergence(order);
+        let mut before = to;
+        let mut block = self.cfg.block_of(to);
+        let mut outside = None;
+        let source = self.cfg.block_of(from);
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            if steps > self.cfg.blocks.len() {
+                return None;
+            }
+            if let Some(branch) = divergence.outermost(block) {
+                outside = Some(Outside {
+                    is_loop: self.is_header(branch),
+                    frames: self.source_of_end(branch),
+                });
+                // A branch stands in its own region when it closes a loop.
+                block = match divergence.is_inside(branch) {
+                    true => self.cfg.immediate_dominator(branch)?,
+                    false => branch,
+                };
+                before = self.end(block);
+                continue;
+            }
+            let around = self
+                .loops
+                .iter()
+                .find(|(_, blocks)| blocks[block] && !blocks[source]);
+            let Some((header, blocks)) = around else {
+                break;
+            };
+            let mut next = Some(*header);
+            while let Some(at) = next.filter(|&at| blocks[at]) {
+                next = self.cfg.immediate_dominator(at);
+            }
+            outside = Some(Outside {
+                is_loop: true,
+                frames: self.source_of_end(*header),
+            });
+            block = next?;
+            before = self.end(block);
+        }
+        Some(self.candidate(before, false, [to, from], outside))
+    }
+
+    /// The wait for an asynchronous copy, if one follows it; otherwise the access.
+    fn waited(&self, access: usize) -> usize {
+        let is = |at: usize, what: &[&str]| {
+            let instruction = self.instruction(at).filter(|of| of.opcode == "cp");
+            instruction.is_some_and(|of| {
+                let bulk = of.has("bulk");
+                !bulk && what.iter().any(|what| of.has(what))
+            })
+        };
+        if !is(access, &["async"]) {
+            return access;
+        }
+        let from = self.cfg.block_of(access);
+        let mut waits =
+            (access..self.body.statements.len()).filter(|&at| is(at, &["wait_group", "wait_all"]));
+        let found = waits.find(|&at| {
+            let block = self.cfg.block_of(at);
+            block == from || self.cfg.dominates(from, block)
+        });
+        found.unwrap_or(access)
+    }
+
+    /// A place by the first of two accesses.
+    fn candidate(
+        &self,
+        before: usize,
+        after: bool,
+        [access, other]: [usize; 2],
+        outside: Option<Outside>,
+    ) -> Candidate {
+        let opcode = self.instruction(access).map_or("", |of| &of.opcode);
+        let op = match opcode {
+            "st" => "store",
+            "atom" | "red" => "atomic",
+            "cp" if self
+                .instruction(access)
+                .is_some_and(|of| ["wait_group", "wait_all"].iter().any(|what| of.has(what))) =>
+            {
+                "wait"
+            }
+            "cp" => "copy",
+            "mbarrier" => "initialisation",
+            _ => "load",
+        };
+        Candidate {
+            before: vec![before],
+            point: Point {
+                after,
+                op: op.to_owned(),
+                frames: self.source(access),
+                other: self.source(other),
+                ptx_line: self.line(access),
+                outside,
+                place: self.line(before),
+            },
+        }
+    }
+
+    /// The line of the first instruction from a statement on.
+    pub(super) fn line(&self, at: usize) -> u32 {
+        let mut behind = (at..self.body.statements.len()).filter_map(|at| self.instruction(at));
+        let next = behind.next();
+        next.map_or(0, |of| self.module.line_column(of.span.start).0)
+    }
+
+    fn divergence(&self, order: Order) -> &Divergence {
+        &self.divergence[usize::from(order == Order::Warp)]
+    }
+
+    /// The last place in a block before it is left.
+    fn end(&self, block: BlockId) -> usize {
+        let block = &self.cfg.blocks[block];
+        block.terminator.unwrap_or(block.end.saturating_sub(1))
+    }
+
+    fn is_header(&self, block: BlockId) -> bool {
+        self.loops.iter().any(|(header, blocks)| {
+            // A loop that is tested at its end is left from there.
+            *header == block || blocks[block] && self.cfg.blocks[block].successors.contains(header)
+        })
+    }
+
+    /// The source of the instruction that ends a block, innermost inlined function first.
+    fn source_of_end(&self, block: BlockId) -> Vec<Frame> {
+        self.source(self.end(block))
+    }
+
+    /// The source of an instruction, innermost inlined function first.
+    pub(super) fn source(&self, at: usize) -> Vec<Frame> {
+        let Some(loc) = self.instruction(at).and_then(|of| of.loc) else {
+            return Vec::new();
+        };
+        let frames = self.module.inline_frames(self.body, loc);
+        frames.iter().map(crate::names::frame).collect()
+    }
+
+    /// Branches that decide whether a statement is executed.
+    pub(super) fn branches_around(&self, at: usize) -> impl Iterator<Item = usize> {
+        let home = self.cfg.block_of(at);
+        let mut block = self.cfg.immediate_dominator(home);
+        let blocks = std::iter::from_fn(move || {
+            let this = block?;
+            block = self.cfg.immediate_dominator(this);
+            Some(this)
+        });
+        let parting = blocks.filter(move |&block| !self.cfg.post_dominates(home, block));
+        parting.filter_map(|block| self.cfg.blocks[block].terminator)
+    }
+
+    pub(super) fn instruction(&self, at: usize) -> Option<&'a Instruction> {
+        match self.body.statements.get(at) {
+            Some(Statement::Instruction(instruction)) => Some(instruction),
+            _ => None,
+        }
+    }
+
+    /// Whether a path leads from behind one statement to another without what orders them, also with one more of that
+    /// in front of each of `extra`.
+    pub(super) fn reaches(&self, [from, to]: [usize; 2], extra: &[usize], order: Order) -> bool {
+        let mut entered = vec![false; self.cfg.blocks.len()];
+        let mut work = vec![(self.cfg.block_of(from), from + 1)];
+        while let Some((block, start)) = work.pop() {
+            let end = self.cfg.blocks[block].end;
+            let stops = |at: usize| {
+                extra.contains(&at) || self.instruction(at).is_some_and(|of| orders(of, order))
+            };
+            let mut open = true;
+            for at in start..end {
+                if stops(at) {
+                    open = false;
+                    break;
+                }
+                if at == to {
+                    return true;
+                }
+            }
+            // Behind the last statement of a block stands what begins the next one.
+            if !open {
+                continue;
+            }
+            for &next in &self.cfg.blocks[block].successors {
+                if !entered[next] {
+                    entered[next] = true;
+                    work.push((next, self.cfg.blocks[next].start));
+                }
+            }
+        }
+        false
+    }
+}
+
+fn orders(instruction: &Instruction, order: Order) -> bool {
+    match order {
+        Order::Launch => false,
+        Order::Fence => match instruction.opcode.as_str() {
+            // One that only some execute is none.
+            _ if instruction.guard.is_some() => false,
+            "fence" => !instruction.has("cta") && !instruction.has("proxy"),
+            "membar" => !instruction.has("cta"),
+            _ => false,
+        },
+        Order::Block => is_full_cta_barrier(instruction),
+        Order::Warp => {
+            is_full_cta_barrier(instruction)
+                || matches!(sync(instruction), Some(SyncOp::WarpBarrier { .. }))
+        }
+    }
+}
+
+/// Natural loops, by header, the inner ones of one header joined.
+fn loops(cfg: &Cfg) -> Vec<(BlockId, Vec<bool>)> {
+    let mut found: HashMap<BlockId, Vec<bool>> = HashMap::new();
+    for (end, block) in cfg.blocks.iter().enumerate() {
+        for &header in &block.successors {
+            if !cfg.dominates(header, end) {
+                continue;
+            }
+            let inside = found
+                .entry(header)
+                .or_insert_with(|| vec![false; cfg.blocks.len()]);
+            inside[header] = true;
+            let mut work = vec![end];
+            while let Some(at) = work.pop() {
+                if !std::mem::replace(&mut inside[at], true) {
+                    work.extend(&cfg.blocks[at].predecessors);
+                }
+            }
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(header, _)| *header);
+    found
+}
