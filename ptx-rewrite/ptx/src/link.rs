@@ -22,7 +22,7 @@ use crate::lexer::{Kind, Token, tokens};
 /// Interoperability, "System Calls".
 pub const SYSTEM_CALLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
-/// Whether a function is one of the device runtime, by which kernels launch kernels. In its older
+/// Whether a function is one of the device runtime, by which kernels launch kernels and set conditions of graphs. In its older
 /// interface the names are those of C: no compiler gives such ones to functions of C++.
 pub fn is_device_runtime(name: &str) -> bool {
     let older = name.strip_prefix("cuda");
@@ -139,12 +139,22 @@ pub fn in_one_line(errors: &[LinkError]) -> String {
 }
 
 impl LinkError {
-    /// Whether a kernel that launches kernels is what needs the missing name.
-    pub fn is_nested_launch(&self) -> bool {
-        match self {
-            Self::Missing { symbol, .. } => is_device_runtime(symbol),
-            Self::Duplicate { .. } | Self::Different { .. } => false,
+    /// What a kernel does by the device runtime with the missing name, in words that follow "kernels that".
+    pub fn device_runtime(&self) -> Option<String> {
+        let Self::Missing { symbol, .. } = self else {
+            return None;
+        };
+        let name = symbol.as_str();
+        if !is_device_runtime(name) {
+            return None;
         }
+        let launches = ["GetParameterBuffer", "LaunchDevice"];
+        let newer = name.strip_prefix("__cudaCDP2");
+        Some(match newer.map(|rest| rest.trim_end_matches("_ptsz")) {
+            _ if launches.iter().any(|part| name.contains(part)) => "launch kernels".to_owned(),
+            Some(rest) => format!("call cuda{rest}"),
+            None => format!("call {name}"),
+        })
     }
 }
 

@@ -51,7 +51,18 @@ fn units_that_cannot_be_linked_run_as_they_are() {
             "one",
             "relocatable device code that runs unchecked: embedded compute_70 code needs put",
         ),
-        ("nested", "kernels that launch kernels are not checked"),
+        (
+            "nested",
+            "kernels that launch kernels are not checked on a GPU",
+        ),
+        (
+            "conditional",
+            "kernels that call cudaGraphSetConditional are not checked on a GPU",
+        ),
+        (
+            "nested-conditional",
+            "kernels that launch kernels or call cudaGraphSetConditional are not checked on a GPU",
+        ),
         ("machine-code", "no PTX for sm_90"),
     ] {
         let mut alone = program.place.command(&program.program, &program.driver);

@@ -192,9 +192,18 @@ fn linked(units: &[Source]) -> Result<Source, String> {
 
 /// One line about units that cannot be linked.
 fn unlinked(origin: &str, errors: &[LinkError]) -> String {
-    let why = match errors.iter().any(LinkError::is_nested_launch) {
-        true => "kernels that launch kernels are not checked".to_owned(),
-        false => in_one_line(errors),
+    let mut uses: Vec<String> = errors
+        .iter()
+        .filter_map(LinkError::device_runtime)
+        .collect();
+    uses.sort_unstable_by_key(|what| (what.starts_with("call"), what.clone()));
+    uses.dedup();
+    let why = match &uses[..] {
+        [] => in_one_line(errors),
+        uses => format!(
+            "kernels that {} are not checked on a GPU; `--device sim` checks them",
+            uses.join(" or ")
+        ),
     };
     format!("{origin}: relocatable device code that runs unchecked: {why}")
 }

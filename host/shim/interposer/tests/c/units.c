@@ -52,6 +52,13 @@ static const char nested[] = HEAD
     "    { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], 0; st.param.b64 [p1], 0;\n"
     "    call.uni (r), cudaLaunchDeviceV2, (p0, p1); } ret;\n}\n";
 
+/* A kernel that sets the condition of a node of a graph, in the same way. */
+static const char conditional[] = HEAD
+    ".extern .func __cudaCDP2GraphSetConditional(.param .b64 handle, .param .b32 value);\n"
+    ".visible .entry condition() {\n"
+    "    { .param .b64 p0; .param .b32 p1; st.param.b64 [p0], 0; st.param.b32 [p1], 1;\n"
+    "    call.uni __cudaCDP2GraphSetConditional, (p0, p1); } ret;\n}\n";
+
 /* A fat binary with one entry of this kind, plain. */
 static void *fat(unsigned short kind, const char *text, size_t bytes) {
     size_t padded = (bytes + 7) / 8 * 8;
@@ -95,11 +102,17 @@ int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
     int library = !strcmp(argv[1], "library");
-    void *units[4] = {fat(PTX, kernels, sizeof kernels)};
+    void *units[5] = {fat(PTX, kernels, sizeof kernels)};
     if (!strcmp(argv[2], "both"))
         units[1] = fat(PTX, functions, sizeof functions);
     if (!strcmp(argv[2], "nested"))
         units[1] = fat(PTX, functions, sizeof functions), units[2] = fat(PTX, nested, sizeof nested);
+    if (strstr(argv[2], "conditional")) {
+        units[1] = fat(PTX, functions, sizeof functions);
+        units[2] = fat(PTX, conditional, sizeof conditional);
+    }
+    if (!strcmp(argv[2], "nested-conditional"))
+        units[3] = fat(PTX, nested, sizeof nested);
     if (!strcmp(argv[2], "machine-code"))
         units[1] = fat(ELF, functions, sizeof functions);
     wrapper.data = units[0], wrapper.units = units;
