@@ -14,39 +14,35 @@ use runtime::{Checker, Mode, Options};
 pub enum Version {
     /// The program's own text.
     Original,
-    /// With `--mode precise`.
+    /// With `--mode precise` as on a GPU.
     Precise,
-    /// With `--journal`.
-    Journal,
     /// With `--mode fast`.
     Fast,
 }
 
 impl Version {
     /// All of them, the original first.
-    pub const ALL: [Self; 4] = [Self::Original, Self::Precise, Self::Journal, Self::Fast];
+    pub const ALL: [Self; 3] = [Self::Original, Self::Precise, Self::Fast];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Original => "original",
             Self::Precise => "precise",
-            Self::Journal => "journal",
             Self::Fast => "fast",
         }
     }
 
     /// The text that is loaded in place of `text`.
     pub fn of(self, text: &str) -> String {
-        let (mode, journal) = match self {
+        let mode = match self {
             Self::Original => return text.to_owned(),
-            Self::Precise => (Mode::Precise, false),
-            Self::Journal => (Mode::Precise, true),
-            Self::Fast => (Mode::Fast, false),
+            Self::Precise => Mode::Precise,
+            Self::Fast => Mode::Fast,
         };
         let options = Options {
             mode,
-            journal,
+            as_gpu: true,
             ..Options::default()
         };
         let mut checker = Checker::new(options, Writer::Memory(Vec::new()));
@@ -55,7 +51,7 @@ impl Version {
 }
 
 /// What ptxas says of the kernels of each version, or why it refuses it.
-pub type Assembled = [Result<Vec<Stats>, String>; 4];
+pub type Assembled = [Result<Vec<Stats>, String>; 3];
 
 /// Assembles all versions of `text` for `target`, such as `sm_90`. Equal texts are assembled once.
 pub fn assemble(ptxas: &Path, text: &str, target: &str) -> Assembled {

@@ -4,8 +4,6 @@
 //! under the same seed, so two runs cannot be compared; here one run is judged twice.
 
 use driver::Device;
-use ptx::ast::Space;
-use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
 use crate::checker::{self, Begun, Checker};
 use crate::heard::Heard;
@@ -101,107 +99,5 @@ impl Audit {
         if let Some(watched) = watched {
             self.clocks = watched.every_race();
         }
-    }
-}
-
-/// Tells two oracles of everything.
-pub(crate) struct Both<'a>(
-    pub(crate) Option<&'a mut Reference>,
-    pub(crate) &'a mut Reference,
-);
-
-impl Both<'_> {
-    fn each(&mut self, mut tell: impl FnMut(&mut Reference)) {
-        if let Some(first) = &mut self.0 {
-            tell(first);
-        }
-        tell(self.1);
-    }
-}
-
-impl Observer for Both<'_> {
-    fn access(
-        &mut self,
-        who: Executing,
-        kind: AccessKind,
-        space: Space,
-        addresses: &[u64; 32],
-        bytes: u32,
-    ) {
-        self.each(|to| to.access(who, kind, space, addresses, bytes));
-    }
-
-    fn exchanged(
-        &mut self,
-        who: Executing,
-        space: Space,
-        addresses: &[u64; 32],
-        exchange: Exchange<'_>,
-    ) {
-        self.each(|to| to.exchanged(who, space, addresses, exchange));
-    }
-
-    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
-        self.each(|to| to.arrive(who, id, waits));
-    }
-
-    fn complete(&mut self, cta: u64, id: u32) {
-        self.each(|to| to.complete(cta, id));
-    }
-
-    fn warp_barrier(&mut self, who: Executing) {
-        self.each(|to| to.warp_barrier(who));
-    }
-
-    fn fence(&mut self, who: Executing) {
-        self.each(|to| to.fence(who));
-    }
-
-    fn copies(&mut self, who: Executing) {
-        self.each(|to| to.copies(who));
-    }
-
-    fn dependency(&mut self, who: Executing) {
-        self.each(|to| to.dependency(who));
-    }
-
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
-        self.each(|oracle| oracle.copy(who, from, to, mbarrier));
-    }
-
-    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
-        self.each(|to| to.mbarrier(who, address, over));
-    }
-
-    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
-        self.each(|to| to.mbarrier_complete(who, address));
-    }
-
-    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
-        self.each(|to| to.cluster_arrive(who, phase));
-    }
-
-    fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.each(|to| to.cluster_wait(who, phase));
-    }
-
-    fn allocated(&mut self, address: u64, bytes: u64) {
-        self.each(|to| to.allocated(address, bytes));
-    }
-
-    fn released(&mut self, address: u64, bytes: u64) {
-        self.each(|to| to.released(address, bytes));
-    }
-
-    fn requested(&mut self, who: Executing, number: usize) {
-        self.each(|to| to.requested(who, number));
-    }
-
-    fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
-        self.each(|to| to.misuse(who, misuse, offset));
-    }
-
-    fn exit(&mut self, who: Executing) {
-        self.each(|to| to.exit(who));
     }
 }

@@ -20,13 +20,10 @@ use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::Options;
 use crate::place;
-use crate::reference::Scrutiny;
 use crate::repair::Pair;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
-use crate::told;
 
-pub(crate) use self::launch::is_for_host;
 pub use self::launch::{Begun, Busy, Extent, Outcome};
 pub(crate) use self::nested::Ancestor;
 
@@ -309,26 +306,15 @@ impl Checker {
             }
         }
         launch.counters = drained.counted(launch.counters);
-        // Where the oracle has judged global memory, the cells' conflicts were candidates.
-        let settled = begun.scrutiny == Some(Scrutiny::Everything) || begun.journaled;
-        if begun.scrutiny == Some(Scrutiny::Everything) {
-            let counters = &mut launch.counters;
-            (counters.undecided, counters.outside, counters.evictions) = (0, 0, 0);
-        }
+        // Where happens-before judges, the cells' conflicts were candidates.
+        let settled = judged.is_some() || begun.journaled;
         let mut races = Vec::new();
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let mut race = self.race(&launch, &begun, record, *count);
+            let race = self.race(&launch, &begun, record, *count);
             let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
                 let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
                 lines = [race.previous_site, race.site].map(line);
-                let sites = [race.previous_site, race.site];
-                if let Some(judged) = &judged {
-                    told::values(&launch, judged, lines, &self.allocations, &mut race);
-                }
-                if [race.previous_site, race.site] != sites {
-                    lines.reverse();
-                }
             }
             let level = race.level;
             races.push((race, Pair { lines, level }));
@@ -348,12 +334,9 @@ impl Checker {
         };
         self.launch_over(&begun, instructions, touched);
         if let Some(judged) = judged {
-            launch.clocks = judged.clocks();
+            launch.clocks = Some(judged.clocks());
             launch.counters.dropped += judged.dropped;
-            launch.counters.conflicts = match settled {
-                true => judged.found.iter().map(|found| found.count).sum(),
-                false => launch.counters.conflicts,
-            };
+            launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
             self.judged(&launch, &judged);
         }
         self.write(Event::Launch(Box::new(launch)));

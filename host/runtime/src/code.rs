@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::checker::is_for_host;
 use crate::instructions::Instructions;
-use crate::options::{Mode, Options};
+use crate::options::Options;
 use crate::repair::{Known, Pair, Repairs};
 
 /// Number of the first site of a process.
@@ -51,12 +50,8 @@ impl Code {
         });
         let config = options.rewriting(first_site);
         let mut rewriting = rewrite::rewrite(&module, &config);
-        // Checks whose verdicts nobody asks for need not run.
-        let bare = match options.mode {
-            Mode::Full => true,
-            Mode::Precise => options.listens() && rewriting.kernels.iter().all(is_for_host),
-            Mode::Fast => false,
-        };
+        // Where somebody listens, nobody asks what checks on the device say.
+        let bare = options.listens();
         let rewritten = std::mem::take(&mut rewriting.text);
         let loaded = match bare {
             true => text.to_owned(),

@@ -37,15 +37,13 @@ pub(crate) struct Judged {
     pub(crate) instructions: Arc<Instructions>,
     /// Pairs of sites that raced.
     pub(crate) found: Vec<Found>,
-    /// Pairs that raced in global memory, where the cells tell of them and know no values.
-    pub(crate) beside: Vec<Found>,
     /// Pairs that found no room.
     pub(crate) dropped: u64,
     /// What barriers were misused by two sites, by whom first, and how often.
     pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     pub(crate) overtaken: Overtaken,
     /// What the engine has counted.
-    pub(crate) stats: Option<Stats>,
+    pub(crate) stats: Stats,
     /// What the launch has done for those that may run beside it, if that was followed.
     pub(crate) touched: Option<Touched>,
     /// What the engine knows, and what comes before each request to the device runtime, if there are any.
@@ -53,15 +51,6 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// What is known of a race in global memory that the cells tell of, by the lines of its sides.
-    pub(crate) fn beside(&self, lines: [u32; 2]) -> Option<&Found> {
-        self.beside.iter().find(|found| {
-            let sites = [found.race.earlier.site, found.race.later.site];
-            let [a, b] = sites.map(|site| self.line(site));
-            lines == [a, b] || lines == [b, a]
-        })
-    }
-
     /// The line of a site in the program's own PTX.
     pub(crate) fn line(&self, site: u32) -> u32 {
         self.instructions.site(site).map_or(0, |site| site.ptx_line)
@@ -72,8 +61,9 @@ impl Judged {
         self.overtaken.is_sure(&self.instructions, &found.race)
     }
 
-    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
-        self.stats.map(|stats| log::Clocks {
+    pub(crate) fn clocks(&self) -> log::Clocks {
+        let stats = self.stats;
+        log::Clocks {
             accesses: stats.accesses,
             synchronisations: stats.synchronisations,
             warps: stats.warps,
@@ -82,7 +72,7 @@ impl Judged {
             nested_diverged: stats.nested_diverged,
             sparse: stats.sparse,
             peak_resident: peak_resident(),
-        })
+        }
     }
 
     /// The sites of everything that is to be told, with their numbers.

@@ -176,6 +176,9 @@ pub struct Launch {
     pub checked: bool,
     /// Why not.
     pub why_not: Option<String>,
+    /// What has judged it.
+    #[serde(default)]
+    pub judge: Judge,
     /// What the cells counted.
     pub counters: Counters,
     /// What happens-before on the host needed, where it judged the launch.
@@ -234,6 +237,21 @@ pub struct Launch {
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
+}
+
+/// What decides which accesses of a launch race.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judge {
+    /// It is not checked.
+    #[default]
+    Nobody,
+    /// Happens-before, which listens to the simulated device.
+    HappensBefore,
+    /// Happens-before, which reads the device's journal.
+    Journal,
+    /// The cells on the device.
+    Cells,
 }
 
 /// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).

@@ -32,9 +32,9 @@ pub struct Options {
     pub kernels: Vec<String>,
     /// Records per launch that are kept; one is made per pair of sites.
     pub records: u32,
-    /// In precise mode, do not listen to the simulated device: decide from the cells, and from the
-    /// journal that kernels keep whose order cells do not follow, as on a GPU.
-    pub journal: bool,
+    /// In precise mode, check as on a GPU: by the cells, and by the journal that kernels keep whose
+    /// order cells do not follow. Nobody listens to the device.
+    pub as_gpu: bool,
     /// One word of memory of so many is checked, a power of two; in `fast` mode.
     pub sample: u32,
     /// Wall-clock limit of one launch on the simulated device, in seconds.
@@ -57,7 +57,7 @@ impl Default for Options {
             seed: None,
             kernels: Vec::new(),
             records: 4096,
-            journal: false,
+            as_gpu: false,
             sample: 1,
             timeout: None,
             progress: Show::default(),
@@ -70,20 +70,14 @@ impl Default for Options {
 impl Options {
     /// Whether happens-before listens to the simulated device.
     pub fn listens(&self) -> bool {
-        match self.mode {
-            Mode::Full => true,
-            Mode::Precise => !self.journal,
-            Mode::Fast => false,
-        }
+        self.mode == Mode::Precise && !self.as_gpu
     }
 
     /// How a module is rewritten whose sites are counted from `first_site`.
     pub fn rewriting(&self, first_site: u32) -> rewrite::Config {
         rewrite::Config {
             first_site,
-            // After a first race a cell may miss others, and happens-before does not.
-            leave_shared: self.listens(),
-            journal: self.mode == Mode::Precise && self.journal,
+            journal: self.mode == Mode::Precise && self.as_gpu,
             count_orders: self.mode == Mode::Fast,
             sample: self.sample > 1,
         }
@@ -94,14 +88,13 @@ impl Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// The device's cells, where all that orders threads is barriers; else happens-before on the
-    /// host, and for shared memory too.
+    /// Happens-before over every access of the simulated device, which runs the program as it is. As on
+    /// a GPU: the device's cells where all that orders threads is barriers, else happens-before over the
+    /// journal that the device keeps.
     #[default]
     Precise,
-    /// The device's cells alone, for shared memory too: what they cannot follow is possible.
+    /// The device's cells alone: what they cannot follow is possible.
     Fast,
-    /// Happens-before on the host over every access. The program runs as it is.
-    Full,
 }
 
 /// What becomes of a launch that accesses what is outside of all memory.

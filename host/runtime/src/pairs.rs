@@ -57,8 +57,8 @@ pub(crate) struct Pairs {
     fresh: Vec<usize>,
     /// Where in `found` a pair is.
     index: HashMap<Key, usize>,
-    /// Those that found no room, in global and in shared memory.
-    pub(crate) dropped: [u64; 2],
+    /// Those that found no room.
+    pub(crate) dropped: u64,
     /// All races, for an audit.
     pub(crate) every: Option<Vec<Race>>,
 }
@@ -118,7 +118,7 @@ impl Pairs {
                 (at, true)
             }
             None => {
-                self.dropped[usize::from(is_shared(race.place))] += 1;
+                self.dropped += 1;
                 return None;
             }
         };

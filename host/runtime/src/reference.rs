@@ -26,28 +26,15 @@ use crate::judged::{Judged, Overtaken};
 use crate::locking;
 use crate::log::Misuse;
 use crate::options::Model;
-use crate::pairs::{Class, Open, Pairs, is_shared};
+use crate::pairs::{Class, Open, Pairs};
 use crate::sides::{self, Sides, at, in_shared};
 use crate::streams::At;
 use crate::told;
 use crate::values::Values;
 
-/// What the oracle looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scrutiny {
-    /// Everything.
-    Everything,
-    /// Shared memory, and how barriers are used. The cells judge global memory, and only the values
-    /// of their races are looked up.
-    Shared,
-    /// As before, without shared memory.
-    Barriers,
-}
-
 /// Judges one launch.
 pub(crate) struct Reference {
     instructions: Arc<Instructions>,
-    scrutiny: Scrutiny,
     shape: Shape,
     model: Option<Model>,
     /// It is told of `fence.sc`s as of others; `order` takes them in the order of this run.
@@ -78,18 +65,12 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    pub(crate) fn new(
-        instructions: Arc<Instructions>,
-        scrutiny: Scrutiny,
-        shape: Shape,
-        model: Option<Model>,
-    ) -> Self {
+    pub(crate) fn new(instructions: Arc<Instructions>, shape: Shape, model: Option<Model>) -> Self {
         let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
         Self {
             strong: wanted.then(|| Strong::new(shape)),
             knows_swaps: true,
             instructions,
-            scrutiny,
             shape,
             model,
             engine: Engine::new(shape),
@@ -127,18 +108,13 @@ impl Reference {
         {
             self.pairs.keep_strong(found);
         }
-        let everything = self.scrutiny == Scrutiny::Everything;
         let (luck, instructions) = (&self.luck, &self.instructions);
-        let all = locking::sort_out(self.pairs.found, luck, instructions, self.model).into_iter();
-        let [dropped, dropped_shared] = self.pairs.dropped;
-        let (found, beside) =
-            all.partition(|of| everything || of.class == Class::Strong || is_shared(of.race.place));
+        let found = locking::sort_out(self.pairs.found, luck, instructions, self.model);
         Judged {
-            stats: (self.scrutiny != Scrutiny::Barriers).then(|| self.engine.stats()),
+            stats: self.engine.stats(),
             instructions: self.instructions,
             found,
-            beside,
-            dropped: dropped_shared + if everything { dropped } else { 0 },
+            dropped: self.pairs.dropped,
             misuses: self.misuses,
             overtaken: self.overtaken,
             touched: self.follower.map(Follower::finish),
@@ -158,7 +134,7 @@ impl Reference {
 
     /// So many things were not told.
     pub(crate) fn miss(&mut self, count: u64) {
-        self.pairs.dropped[0] += count;
+        self.pairs.dropped += count;
     }
 
     fn with(&mut self, tell: impl Fn(&mut Engine)) {
@@ -207,11 +183,6 @@ impl Reference {
         self.open.clear();
         self.told = true;
         self.engine.stamp(self.values.next());
-    }
-
-    /// Whether what is found in a space is told, and not only what the values were.
-    fn judges(&self, space: Space) -> bool {
-        self.follows(space) && (self.scrutiny == Scrutiny::Everything || space != Space::Global)
     }
 
     fn meaning(&self, who: Executing) -> Option<Meaning> {
@@ -280,7 +251,6 @@ impl Observer for Reference {
             )
         };
         self.departed(who, (who.lanes, written.order.scope().is_none()), place);
-        let judged = self.judges(space);
         self.hear(who, || Told::Access {
             access: written,
             places: each(who.lanes).map(place).collect(),
@@ -310,7 +280,7 @@ impl Observer for Reference {
         }
         self.order.access((warp(who), who.lanes), &access, place);
         pairs.explain(engine, luck);
-        if judged && !meaning.swaps {
+        if !meaning.swaps {
             let lanes = (warp(who), who.lanes);
             luck.access(engine, lanes, &access, place, |lucky| {
                 pairs.keep_lucky(Class::Luck, lucky, None);
@@ -325,7 +295,7 @@ impl Observer for Reference {
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
-        if !self.judges(space) {
+        if !self.follows(space) {
             return;
         }
         // As written: taking a lock without a fence acquires nothing, whatever the model.
@@ -351,11 +321,7 @@ impl Observer for Reference {
     }
 
     fn follows(&self, space: Space) -> bool {
-        match space {
-            Space::Shared | Space::SharedCluster => self.scrutiny != Scrutiny::Barriers,
-            Space::Global => true,
-            _ => false,
-        }
+        matches!(space, Space::Shared | Space::SharedCluster | Space::Global)
     }
 
     fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
@@ -480,7 +446,7 @@ impl Observer for Reference {
             ends,
             bulk: meaning.proxy,
         });
-        let (pairs, everything) = (&mut self.pairs, self.scrutiny == Scrutiny::Everything);
+        let pairs = &mut self.pairs;
         let issue = Issue {
             site: meaning.site,
             ends,
@@ -493,7 +459,7 @@ impl Observer for Reference {
         for mut race in races {
             // What the async proxy has written itself it may read.
             let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
-            if !own && (everything || is_shared(race.place)) {
+            if !own {
                 let class = fences::class(&mut self.order, engine, &mut race);
                 pairs.keep(class, race, false);
             }

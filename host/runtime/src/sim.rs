@@ -11,14 +11,14 @@ use simt::{
 };
 
 use crate::allocations::VARIABLE;
-use crate::audit::{Audit, Both};
+use crate::audit::Audit;
 use crate::checker::{Ancestor, Checker, Extent, ModuleKey, Outcome};
 use crate::code::Code;
 use crate::log;
 use crate::options::Outside;
 use crate::place;
 use crate::progress;
-use crate::reference::{Reference, Scrutiny};
+use crate::reference::Reference;
 use crate::streams::At;
 use crate::{strays, stuck};
 
@@ -199,7 +199,7 @@ impl CheckedSim {
     }
 
     /// Runs a kernel at a place among the work of all streams; races with what nothing orders with it
-    /// are told where happens-before judges launches, which is in `precise` and `full` mode.
+    /// are told where happens-before judges launches, which is in `precise` mode.
     ///
     /// # Errors
     /// As the device says.
@@ -301,16 +301,14 @@ impl CheckedSim {
         if let Some(at) = &begun.at {
             reference = reference.map(|reference| reference.at_place(at));
         }
-        let everything = || checker.oracle(key, Scrutiny::Everything, extent);
-        let mut watched = audit.is_some().then(everything).flatten();
-        watched = watched.map(Reference::keep_all);
-        let mut result = match (&mut reference, &mut watched) {
-            (reference, Some(watched)) => {
-                let mut both = Both(reference.as_mut(), watched);
-                self.device.launch_observed(id, kernel, &launch, &mut both)
-            }
-            (Some(reference), None) => self.device.launch_observed(id, kernel, &launch, reference),
-            (None, None) => self.device.launch(id, kernel, &launch),
+        let keep_all = audit.is_some();
+        if keep_all {
+            let watched = reference.take().or_else(|| checker.oracle(key, extent));
+            reference = watched.map(Reference::keep_all);
+        }
+        let mut result = match &mut reference {
+            Some(reference) => self.device.launch_observed(id, kernel, &launch, reference),
+            None => self.device.launch(id, kernel, &launch),
         };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
@@ -344,14 +342,14 @@ impl CheckedSim {
             error_frames,
             running: false,
         };
-        let keep_all = audit.is_some();
         let journal = checker.journal(&self.device, &begun, key, extent, keep_all);
         if let Some(audit) = audit {
-            let oracles = [watched.as_ref(), journal.as_ref()];
+            let oracles = [reference.as_ref(), journal.as_ref()];
             audit.fill(checker, &self.device, &begun, oracles);
-            audit.heard = watched.as_mut().map_or(Vec::new(), Reference::heard);
+            audit.heard = reference.as_mut().map_or(Vec::new(), Reference::heard);
         }
-        let mut judged = reference.or(journal).map(Reference::finish);
+        let judge = reference.filter(|_| begun.is_listened()).or(journal);
+        let mut judged = judge.map(Reference::finish);
         let launcher = (!launch.requests.is_empty()).then(|| {
             let at = begun.at.clone().unwrap_or_else(|| checker.place());
             checker.ancestor(&begun, at, judged.as_mut())

@@ -24,7 +24,7 @@ const BEHIND: usize = 256;
 const BEHIND_RUNS: usize = 1 << 20;
 
 /// What the user should know where work was not compared.
-pub(crate) const UNCOMPARED: &str = "races between launches of different streams were not looked for everywhere; `precise` and `full` mode do so on the simulated device, as long as what was touched fits 1 GiB";
+pub(crate) const UNCOMPARED: &str = "races between launches of different streams were not looked for everywhere; `precise` mode does so on the simulated device, as long as what was touched fits 1 GiB";
 
 /// The place of a piece of work among those of its and other streams.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@ use shadow::hb::{Cause, LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
-use crate::judged::Judged;
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::pairs::{Class, Found};
@@ -118,37 +117,6 @@ fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause 
         },
         Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
         Cause::NoRelease => log::Cause::NoRelease,
-    }
-}
-
-/// Adds to a race that the cells have found what its sides have read and written. `lines` are those
-/// of the earlier and the later one in the program's own PTX.
-pub(crate) fn values(
-    launch: &log::Launch,
-    judged: &Judged,
-    lines: [u32; 2],
-    allocations: &Allocations,
-    into: &mut log::Race,
-) {
-    let Some(found) = judged.beside(lines) else {
-        return;
-    };
-    into.same_value = found.compared.same_value(found.count);
-    let told = race(launch, found, &HashMap::new(), allocations);
-    // The values are those of its own witness, which may have run the other way around.
-    if told.level == into.level {
-        let mut sites = [into.previous_site, into.site];
-        if judged.line(found.race.later.site) != lines[1] {
-            sites.reverse();
-        }
-        *into = log::Race {
-            decided: into.decided,
-            count: into.count,
-            at_least: into.at_least,
-            previous_site: sites[0],
-            site: sites[1],
-            ..told
-        };
     }
 }
 

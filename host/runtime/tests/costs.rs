@@ -63,7 +63,7 @@ fn a_checked_launch_tells_what_it_has_taken() {
     );
     let precise = Options {
         mode: Mode::Precise,
-        journal: true,
+        as_gpu: true,
         ..fast()
     };
     let (_, journal) = run(precise);

@@ -53,7 +53,7 @@ fn run(text: &str, options: Options, launches: u32) -> (Vec<Logged>, usize, Vec<
 fn journaled(text: &str, options: Options) -> Rig {
     let options = Options {
         mode: Mode::Precise,
-        journal: true,
+        as_gpu: true,
         ..options
     };
     load(text, options)

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{launch, load};
+use runtime::Options;
 use runtime::report::source::Sources;
 use runtime::report::text::{self, Style};
 use runtime::report::{Context, Log, Report};
-use runtime::{Mode, Options};
 
 /// Block 0 stores into block 1 and arrives at its mbarrier; block 1 waits for that, and loads.
 fn hand_over(before: &str, arrive: &str, wait: &str, behind: &str) -> String {
@@ -32,10 +32,9 @@ fn hand_over(before: &str, arrive: &str, wait: &str, behind: &str) -> String {
 }
 
 /// The report of a run of a kernel, for people.
-fn report(text: &str, journal: bool) -> String {
+fn report(text: &str, as_gpu: bool) -> String {
     let options = Options {
-        mode: if journal { Mode::Precise } else { Mode::Full },
-        journal,
+        as_gpu,
         ..Options::default()
     };
     let mut rig = load(text, options);

@@ -1,4 +1,4 @@
-//! What both sides of a race have read and written, as `full` mode logs it.
+//! What both sides of a race have read and written, as `precise` mode logs it.
 
 mod common;
 
@@ -8,12 +8,8 @@ use runtime::{Mode, Options, ShadowSize};
 
 /// Two CTAs of one thread run `first` and `second`, one after the other in round robin; `%data` is
 /// memory that holds the words `before`.
-fn races(mode: Mode, before: &[u32], first: &str, second: &str) -> Vec<Race> {
-    let options = Options {
-        mode,
-        ..Options::default()
-    };
-    races_with(options, before, first, second)
+fn races(before: &[u32], first: &str, second: &str) -> Vec<Race> {
+    races_with(Options::default(), before, first, second)
 }
 
 fn races_with(options: Options, before: &[u32], first: &str, second: &str) -> Vec<Race> {
@@ -60,7 +56,7 @@ fn updated(old: u64, new: u64) -> Value {
 
 /// The values of the only race, the earlier side's first.
 fn only(before: &[u32], first: &str, second: &str) -> [Value; 2] {
-    let races = races(Mode::Full, before, first, second);
+    let races = races(before, first, second);
     let [race] = &races[..] else {
         panic!("one race, and not {races:?}");
     };
@@ -79,7 +75,7 @@ fn a_write_and_a_read_show_what_they_wrote_and_read() {
 fn a_value_that_was_overwritten_since_is_still_known() {
     let increment = "ld.global.u32 %r1, [%data]; add.u32 %r1, %r1, 1; st.global.u32 [%data], %r1;";
     let store = "st.global.u32 [%data], 7;";
-    let races = races(Mode::Full, &[41], increment, store);
+    let races = races(&[41], increment, store);
     let values: Vec<_> = races
         .iter()
         .map(|race| (race.previous_value, race.value))
@@ -99,7 +95,7 @@ fn an_atomic_shows_what_it_found_and_left() {
     let wide = "mov.u64 %d, 0x100000001; red.relaxed.gpu.global.add.u64 [%data], %d;";
     let store = "st.global.u64 [%data], 3;";
     assert_eq!(
-        races(Mode::Full, &[41, 0], wide, store)[0].previous_value,
+        races(&[41, 0], wide, store)[0].previous_value,
         updated(41, 0x1_0000_002a)
     );
 }
@@ -125,33 +121,15 @@ fn a_copy_says_nothing() {
 }
 
 #[test]
-fn what_the_cells_find_has_values_too() {
-    let (store, load) = ("st.global.u32 [%data], 42;", "ld.global.u32 %r1, [%data];");
-    let races = races(Mode::Precise, &[41], store, load);
-    let [race] = &races[..] else {
-        panic!("one race, and not {races:?}");
-    };
-    // Checks make for another order.
-    let found = [race.previous_value, race.value];
-    let orders = [[wrote(42), read(42)], [read(41), wrote(42)]];
-    assert!(orders.contains(&found), "{found:?}");
-}
-
-#[test]
 fn precise_compares_what_stores_wrote() {
     let store = |value| format!("st.global.u32 [%data], {value};");
-    for mode in [Mode::Full, Mode::Precise] {
-        for (second, same) in [(1, true), (2, false)] {
-            let races = races(mode, &[0], &store(1), &store(second));
-            let [race] = &races[..] else {
-                panic!("one race, and not {races:?}");
-            };
-            assert_eq!(race.same_value, same);
-            // Checks make for another order.
-            let mut values = [race.previous_value, race.value];
-            values.sort_by_key(|value| value.new);
-            assert_eq!(values, [wrote(1), wrote(second)], "{mode:?}");
-        }
+    for (second, same) in [(1, true), (2, false)] {
+        let races = races(&[0], &store(1), &store(second));
+        let [race] = &races[..] else {
+            panic!("one race, and not {races:?}");
+        };
+        assert_eq!(race.same_value, same);
+        assert_eq!([race.previous_value, race.value], [wrote(1), wrote(second)]);
     }
 }
 
@@ -167,7 +145,7 @@ fn stores_of_one_constant_are_known_in_every_mode() {
     let half = "st.global.u16 [%data], 1;";
     let journal = Options {
         mode: Mode::Precise,
-        journal: true,
+        as_gpu: true,
         ..Options::default()
     };
     let of = |mode| Options {

@@ -52,8 +52,6 @@ pub struct KernelInfo {
     pub order_free: bool,
     /// The first few release-capable instructions, `membar.gl at line 12`.
     pub release_sites: Vec<String>,
-    /// It may access shared memory, by a generic address for instance, checked or not.
-    pub may_access_shared: bool,
     /// It may access the shared memory of other CTAs of its cluster.
     pub clusters: bool,
     /// log2 of the granule: the smallest checked access, at most 4 bytes.
@@ -252,13 +250,12 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         let [global, shared, none, own] = known.copied().unwrap_or([2, 2, 1, 1]);
         let granules = Granules {
             global,
-            shared: (none == 0 && !config.leave_shared).then_some(shared),
+            shared: (none == 0).then_some(shared),
             claims: true,
-            clusters: own == 0 && !config.leave_shared,
+            clusters: own == 0,
         };
         (info.granule_log2, info.shared_granule_log2) = (granules.global, granules.shared);
         info.clusters = granules.clusters;
-        info.may_access_shared &= none == 0;
         if !info.instrumented {
             info.checked = 0;
             info.skipped.shared = info.shared_accesses;
@@ -410,9 +407,8 @@ fn kernel(
         info.accesses += facts.checkable;
         special.join(facts.special);
         info.shared_accesses += facts.shared + facts.checkable_shared;
-        info.may_access_shared |= facts.shared + facts.checkable_shared + facts.generic > 0;
         info.skipped.shared += facts.shared;
-        if !reached.contains(name) || config.leave_shared {
+        if !reached.contains(name) {
             info.skipped.shared += facts.checkable_shared;
         }
         if reached.contains(name) {

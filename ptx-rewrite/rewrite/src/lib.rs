@@ -48,8 +48,6 @@ pub use site::Site;
 pub struct Config {
     /// Id of the module's first site; ids go up by one from there.
     pub first_site: u32,
-    /// Somebody else looks after shared memory: it gets no checks.
-    pub leave_shared: bool,
     /// Kernels whose order the cells do not follow keep a journal, if it can tell all there is to
     /// know.
     pub journal: bool,

@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) schedules: u32,
     /// Run blocks of a launch on up to N threads, on the simulated device, where their order means
-    /// nothing: in --mode fast, with --journal or --check off, in kernels without atomics that return
+    /// nothing: in --mode fast, with --as-gpu or --check off, in kernels without atomics that return
     /// a value, flags, clocks or printf. Results depend on N where they race only; which of several
     /// racing threads a report names, and how often, may then differ from run to run
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -65,13 +65,13 @@ pub(crate) struct RunArgs {
     /// `off` runs the program unchecked, for comparison
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) check: Switch,
-    /// How races are decided: precise and full are exact; fast assumes some order, and counts where it does
+    /// How races are decided: precise is exact; fast assumes some order, and counts where it does
     #[arg(long, value_enum, default_value_t = ModeChoice::Precise)]
     pub(crate) mode: ModeChoice,
-    /// In precise mode, decide as on a GPU: from shadow cells, and from the journal that kernels
-    /// keep where cells cannot decide, instead of by following the simulated device (slower)
+    /// Check on the simulated device exactly as on a GPU: kernels check their own accesses, and those
+    /// that use fences, flags or locks keep a journal (slower)
     #[arg(long)]
-    pub(crate) journal: bool,
+    pub(crate) as_gpu: bool,
     /// Which conflicts are reported: ptx, data races only; scoped, also volatile, relaxed and atomic
     /// accesses that nothing orders, while a missing acquire is accepted [default: data races are
     /// errors, unordered volatile accesses warnings]
@@ -149,11 +149,12 @@ pub(crate) struct RunArgs {
 /// How races are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// By shadow cells on the device; shared memory, and what cells cannot decide, by happens-before
+    /// By happens-before over every access of the simulated device. On a GPU: by checks in the
+    /// kernels where only barriers order threads, else by happens-before over a journal
     Precise,
-    /// By shadow cells alone, with a rule for fences that misses races
+    /// By checks in the kernels alone, with a rule for fences that misses races
     Fast,
-    /// By happens-before over every access, without checks in the kernels' code
+    /// As precise, but never on a GPU
     Full,
 }
 

@@ -23,11 +23,10 @@ use crate::{app, device, kernel, program};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
-    if args.journal && args.mode != ModeChoice::Precise {
-        return Err(Stop::new(
-            USAGE,
-            "--journal is for --mode precise".to_owned(),
-        ));
+    if args.as_gpu && args.mode == ModeChoice::Full {
+        let text =
+            "--mode full never checks as on a GPU: leave out --as-gpu, or use --mode precise";
+        return Err(Stop::new(USAGE, text.to_owned()));
     }
     may_sample(args)?;
     let ran = match is_ptx(&args.app[0]) {
@@ -58,7 +57,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
     let simulated = [
         (args.schedules > 1, "--schedules"),
         (args.seed != 0, "--seed"),
-        (args.journal, "--journal"),
+        (args.as_gpu, "--as-gpu"),
         (args.mode == ModeChoice::Full, "--mode full"),
         (args.sim_threads > 1, "--sim-threads"),
         (args.oob == OutsideChoice::Continue, "--oob continue"),
@@ -82,9 +81,8 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
     Options {
         check: args.check == Switch::On,
         mode: match args.mode {
-            ModeChoice::Precise => Mode::Precise,
+            ModeChoice::Precise | ModeChoice::Full => Mode::Precise,
             ModeChoice::Fast => Mode::Fast,
-            ModeChoice::Full => Mode::Full,
         },
         model: args.model.map(|model| match model {
             ModelChoice::Ptx => Model::Ptx,
@@ -96,7 +94,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             args.shadow_mem
         },
         seed: (seed != 0).then_some(seed),
-        journal: args.journal,
+        as_gpu: args.as_gpu,
         kernels: args.kernel_name.clone(),
         sample: args.sample,
         progress: match (args.progress, args.no_progress || args.quiet) {

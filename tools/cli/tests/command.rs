@@ -107,6 +107,10 @@ fn wrong_usage_is_64_and_names_the_flag() {
         (&["--schedules", "0", "true"], "--schedules"),
         (&["--sample", "1/3", "--mode", "fast", "true"], "1/3"),
         (&["--sample", "1/8", "true"], "--sample needs --mode fast"),
+        (
+            &["--as-gpu", "--mode", "full", "true"],
+            "--mode full never checks as on a GPU",
+        ),
         (&["--timeout", "soon", "true"], "soon"),
         (&["--kernel", "k", "true"], "--kernel is for a .ptx file"),
         (&["--log-file", "a%z", "true"], "%z"),
@@ -431,7 +435,9 @@ fn checks_can_be_off_or_for_some_kernels_only() {
     };
     let (code, without) = count(&["--check", "off"]);
     assert_eq!(code, 0);
-    let (code, with) = count(&[]);
+    // Where somebody listens, the program runs as it is.
+    assert_eq!(count(&[]), (66, without));
+    let (code, with) = count(&["--as-gpu"]);
     assert_eq!(code, 66);
     assert!(with > without && without > 0, "{with} {without}");
     place

@@ -118,7 +118,7 @@ fn a_launch_that_is_interrupted_tells_what_it_has_found() {
     let modes: [(Way, &[&str]); 5] = [
         (Way::Simulated, &[]),
         (Way::Simulated, &["--mode", "fast"]),
-        (Way::Simulated, &["--mode", "full"]),
+        (Way::Simulated, &["--as-gpu"]),
         (Way::Interposed, &[]),
         (Way::Interposed, &["--mode", "fast"]),
     ];

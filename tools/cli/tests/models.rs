@@ -1,4 +1,4 @@
-//! `--model` and `--journal`, and what reports say of locks.
+//! `--model` and `--as-gpu`, and what reports say of locks.
 
 mod kernel;
 
@@ -145,14 +145,14 @@ fn an_order_of_fences_alone_is_luck() {
     let ran = run(&last("", fence), &[]);
     ran.ends(0, &["warning", words[0], words[1], "has not acquired"]);
     assert_eq!(ran.json["races"][0]["certainty"], "possible");
-    run(&last("", fence), &["--mode", "precise", "--journal"]).ends(0, &words);
+    run(&last("", fence), &["--mode", "precise", "--as-gpu"]).ends(0, &words);
     run(&last("", fence), &["--model", "ptx"]).ends(0, &["0 races"]);
     // There a thread that observes a release need not acquire, but it has to be one.
     run(&last("", fence), &["--model", "scoped"]).ends(0, &["0 races"]);
     let ran = run(&last(fence, ""), &["--model", "scoped"]);
     ran.ends(66, &["error", words[0], words[1]]);
     run(&last(fence, ""), &["--model", "ptx"]).ends(0, &["0 races"]);
-    for options in [&[][..], &["--model", "scoped"], &["--journal"]] {
+    for options in [&[][..], &["--model", "scoped"], &["--as-gpu"]] {
         run(&last(fence, fence), options).ends(0, &["0 races"]);
     }
 }
@@ -167,8 +167,8 @@ fn a_journal_tells_a_missing_acquire_from_a_handover() {
              ld.global.u32 %v, [%data];\ndone:"
         )
     };
-    run(&handover("ld.acquire"), &["--journal"]).ends(0, &["0 races"]);
-    let racy = run(&handover("ld.relaxed"), &["--journal"]);
+    run(&handover("ld.acquire"), &["--as-gpu"]).ends(0, &["0 races"]);
+    let racy = run(&handover("ld.relaxed"), &["--as-gpu"]);
     racy.ends(66, &["CR006", "acquire"]);
     assert_eq!(racy.json["summary"]["races"], 1);
 }
@@ -200,6 +200,27 @@ fn lockstep_orders_two_instructions_of_a_warp_and_nothing_else() {
 }
 
 #[test]
+fn the_report_says_what_has_judged_a_kernels_launches() {
+    let (plain, fenced) = ("st.global.u32 [%data], 1;", "fence.acq_rel.gpu;");
+    let fenced = format!("{fenced} {plain}");
+    for (body, options, judge) in [
+        (plain, &[][..], "happens_before"),
+        (&*fenced, &[], "happens_before"),
+        (plain, &["--as-gpu"], "cells"),
+        (&fenced, &["--as-gpu"], "journal"),
+        (&fenced, &["--mode", "fast"], "cells"),
+        (plain, &["--mode", "full"], "happens_before"),
+    ] {
+        let ran = run(body, options);
+        let judges = &ran.json["coverage"]["kernels"][0]["judged_by"];
+        for one in ["happens_before", "journal", "cells"] {
+            let expected = u64::from(one == judge);
+            assert_eq!(judges[one], expected, "{body} {options:?}: {judges}");
+        }
+    }
+}
+
+#[test]
 fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
     let all = "unordered strong conflicts (CR011) and order by luck (CR012) not judged in 1 launch";
     let locks = "order by locks (CR012, CR011 under locks) not judged in 1 launch";
@@ -209,9 +230,9 @@ fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
     for (body, options, everything, under_locks) in [
         (flag, &["--mode", "fast"][..], 1, 0),
         (&lock, &["--mode", "fast"], 1, 0),
-        (&lock, &["--journal"], 0, 1),
+        (&lock, &["--as-gpu"], 0, 1),
         // Without an order to follow, a kernel keeps no journal.
-        (flag, &["--journal"], 1, 0),
+        (flag, &["--as-gpu"], 1, 0),
         (flag, &[], 0, 0),
         (&lock, &[], 0, 0),
         (&lock, &["--mode", "full"], 0, 0),

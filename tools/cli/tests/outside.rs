@@ -6,11 +6,10 @@ use std::process::Command;
 
 use kernel::run_as;
 
-const MODES: [&[&str]; 5] = [
+const MODES: [&[&str]; 4] = [
     &[],
-    &["--mode", "full"],
     &["--mode", "fast"],
-    &["--journal"],
+    &["--as-gpu"],
     &["--sim-threads", "2"],
 ];
 
@@ -64,11 +63,7 @@ fn other_spaces_and_atomics() {
     let body = ".shared .align 4 .b32 word; .reg .b64 %at; mov.u64 %at, 64; atom.global.add.u32 %v, [%at], 1;\n\
                 st.shared.u32 [word+4096], 1; ld.shared.u32 %n, [word+8192]; add.u32 %v, %v, %n;\n\
                 st.global.u32 [%lock], %v;";
-    let ran = run_as(
-        "--grid 1 --block 32",
-        body,
-        &["--oob", "continue", "--mode", "full"],
-    );
+    let ran = run_as("--grid 1 --block 32", body, &["--oob", "continue"]);
     ran.ends(
         66,
         &[

@@ -5,11 +5,10 @@ mod kernel;
 use kernel::run_as;
 
 /// Every way to judge a launch on the simulated device.
-const MODES: [&[&str]; 6] = [
+const MODES: [&[&str]; 5] = [
     &[],
-    &["--mode", "full"],
     &["--mode", "fast"],
-    &["--journal"],
+    &["--as-gpu"],
     &["--sim-threads", "2"],
     &["--schedules", "3"],
 ];
@@ -18,7 +17,7 @@ const MODES: [&[&str]; 6] = [
 fn a_deadlock_is_an_error_that_says_who_waits_where() {
     let halves = "mov.u32 %n, %tid.x; setp.lt.u32 %p, %n, 32; @%p bra low;\n\
                   bar.sync 1; ret;\nlow:\nbar.sync 2;";
-    for mode in ["precise", "full", "fast"] {
+    for mode in ["precise", "fast"] {
         let ran = run_as("--grid 1 --block 64", halves, &["--mode", mode]);
         let first = "lanes 0xffffffff of warp 0 wait for barrier 2 in k at ptx line 11";
         let second = "lanes 0xffffffff of warp 1 wait for barrier 1 in k at ptx line 9";
@@ -134,14 +133,12 @@ fn a_spin_that_ends_is_no_deadlock_in_any_mode() {
 fn threads_that_pass_by_a_barrier_are_an_error() {
     let body = "mov.u32 %n, %tid.x; setp.ge.u32 %p, %n, 40; @%p bra behind;\nbar.sync 0;\nbehind:\n\
                 mad.wide.u32 %data, %n, 0, %data; ld.global.u32 %v, [%data];";
-    for mode in [&[][..], &["--mode", "full"]] {
-        let ran = run_as("--grid 1 --block 64", body, mode);
-        ran.ends(
-            66,
-            &["error[CR007]: synchronisation error: threads pass by a barrier"],
-        );
-        assert_eq!(ran.json["races"][0]["kind"], "skipped-barrier");
-    }
+    let ran = run_as("--grid 1 --block 64", body, &[]);
+    ran.ends(
+        66,
+        &["error[CR007]: synchronisation error: threads pass by a barrier"],
+    );
+    assert_eq!(ran.json["races"][0]["kind"], "skipped-barrier");
     // One that returns early is left alone by devices.
     let early = body.replace("bra behind", "ret");
     run_as("--grid 1 --block 64", &early, &[]).ends(0, &["warning[CR007]"]);

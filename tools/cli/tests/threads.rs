@@ -36,7 +36,7 @@ fn sums_are_whole() {
     for how in [
         &["--check", "off"][..],
         &["--mode", "fast"],
-        &["--journal"],
+        &["--as-gpu"],
         &[],
     ] {
         for threads in ["1", "2", "5"] {

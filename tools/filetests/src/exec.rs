@@ -22,7 +22,7 @@ pub fn run(case: &Case) -> Result<()> {
     let cells = Checks::by(Mode::Fast);
     let journal = Checks {
         mode: Mode::Precise,
-        journal: true,
+        as_gpu: true,
     };
     let ways = [
         ("as written", None),

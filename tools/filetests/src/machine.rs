@@ -129,8 +129,8 @@ pub struct Race {
 pub struct Checks {
     /// Who decides.
     pub mode: Mode,
-    /// From the device's own journal, as on a GPU.
-    pub journal: bool,
+    /// As on a GPU: nobody listens.
+    pub as_gpu: bool,
 }
 
 impl Checks {
@@ -138,7 +138,7 @@ impl Checks {
     pub const fn by(mode: Mode) -> Self {
         Self {
             mode,
-            journal: false,
+            as_gpu: false,
         }
     }
 }
@@ -147,7 +147,7 @@ impl Checks {
 fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
     Options {
         mode: checks.mode,
-        journal: checks.journal,
+        as_gpu: checks.as_gpu,
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

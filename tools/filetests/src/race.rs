@@ -51,20 +51,16 @@ impl fmt::Display for Schedule {
 }
 
 /// Every oracle: happens-before over all accesses, and the ways of checking on the device.
-pub const ORACLES: [Oracle; 4] = [
-    Oracle {
-        name: "full",
-        checks: Checks::by(Mode::Full),
-    },
+pub const ORACLES: [Oracle; 3] = [
     Oracle {
         name: "precise",
         checks: Checks::by(Mode::Precise),
     },
     Oracle {
-        name: "journal",
+        name: "as-gpu",
         checks: Checks {
             mode: Mode::Precise,
-            journal: true,
+            as_gpu: true,
         },
     },
     Oracle {
@@ -75,11 +71,7 @@ pub const ORACLES: [Oracle; 4] = [
 
 impl Oracle {
     fn seeds(&self) -> u64 {
-        if self.checks.journal {
-            FEW_SEEDS
-        } else {
-            SEEDS
-        }
+        if self.checks.as_gpu { FEW_SEEDS } else { SEEDS }
     }
 
     /// Round robin and seeds, and several threads of the host for those who do not listen.
@@ -92,7 +84,7 @@ impl Oracle {
 
     /// Whether it gets to know of a kind of misuse.
     fn learns_of(&self, misuse: &str) -> bool {
-        match self.checks.journal {
+        match self.checks.as_gpu {
             true => matches!(misuse, "excess" | "not-mbarrier" | "departed"),
             false => !self.is_lenient(),
         }
@@ -100,7 +92,7 @@ impl Oracle {
 
     /// What it does not decide it may leave open.
     fn is_lenient(&self) -> bool {
-        self.checks.journal || self.checks.mode == Mode::Fast
+        self.checks.as_gpu || self.checks.mode == Mode::Fast
     }
 }
 

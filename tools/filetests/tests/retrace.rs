@@ -94,7 +94,7 @@ fn the_events_of_race_tests_are_what_their_text_says() {
                     .push(name);
                 continue;
             }
-            let machine = Machine::new(Some(Checks::by(Mode::Full)), 3).unwrap();
+            let machine = Machine::new(Some(Checks::by(Mode::Precise)), 3).unwrap();
             let launch = Launch::of(case).unwrap();
             let trace = match machine.trace(&case.text, &launch, &arguments) {
                 Ok(trace) => trace,

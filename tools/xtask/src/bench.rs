@@ -27,7 +27,7 @@ pub struct Options {
     /// The checked runs' mode: precise, fast or full.
     #[arg(long, default_value = "precise")]
     mode: String,
-    /// A further option for the tool, such as --exact or --journal; repeatable.
+    /// A further option for the tool, such as --exact or --as-gpu; repeatable.
     #[arg(long = "option", allow_hyphen_values = true)]
     options: Vec<String>,
     /// Measure this built tool instead of building one.

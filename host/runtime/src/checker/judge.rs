@@ -10,33 +10,28 @@ use super::{Begun, Checker, Extent, ModuleKey};
 use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::patience::Patience;
-use crate::reference::{Reference, Scrutiny};
+use crate::reference::Reference;
 use crate::repair::Pair;
 use crate::replay::Replay;
 use crate::told;
 
 impl Checker {
-    /// The oracle that is to watch a launch, if happens-before on the host judges some of it.
+    /// The oracle that is to listen to a launch, if that is how it is judged.
     pub(crate) fn reference(
         &self,
         key: ModuleKey,
         begun: &Begun,
         extent: Extent,
     ) -> Option<Reference> {
-        self.oracle(key, begun.scrutiny?, extent)
+        self.oracle(key, extent).filter(|_| begun.is_listened())
     }
 
-    /// An oracle that watches what is in `scrutiny`.
-    pub(crate) fn oracle(
-        &self,
-        key: ModuleKey,
-        scrutiny: Scrutiny,
-        extent: Extent,
-    ) -> Option<Reference> {
+    /// An oracle for a launch of this size.
+    pub(crate) fn oracle(&self, key: ModuleKey, extent: Extent) -> Option<Reference> {
         let module = self.modules.get(&key.0)?;
         let instructions = Arc::clone(module.code.instructions());
         let (shape, model) = (shape(extent), self.options.model);
-        Some(Reference::new(instructions, scrutiny, shape, model))
+        Some(Reference::new(instructions, shape, model))
     }
 
     /// The oracle that has read the journal of a launch, if that has kept one; for an audit it
@@ -52,9 +47,7 @@ impl Checker {
         if !(begun.journaled && begun.launch.checked) {
             return None;
         }
-        let mut oracle = self
-            .oracle(key, Scrutiny::Everything, extent)?
-            .without_values();
+        let mut oracle = self.oracle(key, extent)?.without_values();
         let module = self.modules.get(&key.0)?;
         let info = module.kernels.get(&begun.launch.kernel)?;
         let shared = info.shared_granule_log2.unwrap_or(2);

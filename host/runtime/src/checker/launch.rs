@@ -10,7 +10,6 @@ use super::{Checker, ModuleKey};
 use crate::log;
 use crate::names;
 use crate::options::{Mode, Model};
-use crate::reference::Scrutiny;
 use crate::shadow_memory::{Order, Refused, SharedShape};
 use crate::streams::At;
 
@@ -98,8 +97,8 @@ pub struct Begun {
     pub(super) journaled: bool,
     /// The fence rule says which of the conflicts are races.
     fence_rule: bool,
-    /// What of the launch happens-before on the host is to judge.
-    pub(super) scrutiny: Option<Scrutiny>,
+    /// The kernel does nothing whose races the cells cannot decide.
+    by_cells: bool,
     pub(super) started: Instant,
 }
 
@@ -128,10 +127,14 @@ impl Begun {
         self.launch.counters.overlapped = true;
     }
 
-    /// Whether the cells judge global memory, and whether the kernel can order threads unseen.
+    /// Whether happens-before listens to it.
+    pub(crate) fn is_listened(&self) -> bool {
+        self.launch.judge == log::Judge::HappensBefore
+    }
+
+    /// Whether the cells judge, and whether the kernel can order threads unseen.
     pub(crate) fn cells_decide(&self) -> (bool, bool) {
-        let by_cells = self.scrutiny != Some(Scrutiny::Everything);
-        (by_cells, self.release_capable)
+        (self.by_cells, self.release_capable)
     }
 
     /// Whose shared memory a place of a thread of `cta` is in, and its offset there.
@@ -280,6 +283,7 @@ impl Checker {
     pub fn abandon(&mut self, begun: Begun, why: &str) {
         let mut launch = begun.launch;
         launch.checked = false;
+        launch.judge = log::Judge::Nobody;
         launch.why_not = Some(why.to_owned());
         self.write(log::Event::Launch(Box::new(launch)));
     }
@@ -320,7 +324,7 @@ impl Checker {
             release_capable: false,
             journaled: false,
             fence_rule: false,
-            scrutiny: None,
+            by_cells: false,
             started: Instant::now(),
         }
     }
@@ -339,17 +343,15 @@ impl Checker {
             return cannot("checking is off");
         }
         let module = self.modules.get(&key.0);
-        let rewritten = module.is_some_and(|module| module.code.rewritten);
         let known = module.and_then(|module| module.kernels.get(kernel));
         let info = known.ok_or("the kernel is not in the module's PTX".to_owned())?;
         let selected = names::selected(&self.options.kernels, kernel);
         const NOT_SELECTED: &str = "not selected by --kernel-name";
-        let bare = !rewritten || !info.instrumented;
-        if bare && self.listens() {
+        if self.listens() {
             if !selected {
                 return cannot(NOT_SELECTED);
             }
-            begun.scrutiny = Some(Scrutiny::Everything);
+            begun.launch.judge = log::Judge::HappensBefore;
             return Ok(());
         }
         if !info.instrumented {
@@ -357,17 +359,12 @@ impl Checker {
         }
         begun.release_capable = info.release_capable;
         begun.journaled = info.journaled;
+        let beyond = info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
+        begun.by_cells = !beyond;
         // The fence rule wants an acquire, which the scoped model does without.
         let counted = self.options.mode == Mode::Fast
             && self.options.model != Some(Model::Scoped)
             && info.orders_counted;
-        if self.options.mode == Mode::Precise && self.listens() && selected {
-            begun.scrutiny = Some(match is_for_host(info) {
-                true => Scrutiny::Everything,
-                false if info.may_access_shared => Scrutiny::Shared,
-                false => Scrutiny::Barriers,
-            });
-        }
         let shape = Shape {
             ctas: extent.grid.iter().map(|&n| u64::from(n)).product(),
             window_bytes: 0,
@@ -381,9 +378,7 @@ impl Checker {
         };
         // A witness tells that many CTAs apart.
         let unjudged = match () {
-            () if self.options.model == Some(Model::Ptx) || begun.scrutiny.is_some() => {
-                log::Unjudged::Nothing
-            }
+            () if self.options.model == Some(Model::Ptx) => log::Unjudged::Nothing,
             () if info.journaled && info.swaps => log::Unjudged::Locks,
             () if info.journaled => log::Unjudged::Nothing,
             () if info.stores_strongly || info.swaps => log::Unjudged::Everything,
@@ -415,6 +410,10 @@ impl Checker {
         }
         match armed {
             Ok(armed) => {
+                begun.launch.judge = match begun.journaled {
+                    true => log::Judge::Journal,
+                    false => log::Judge::Cells,
+                };
                 begun.launch.unjudged = unjudged;
                 begun.parameter = Some(armed.parameter);
                 begun.place = Some(armed.place);
@@ -430,9 +429,4 @@ impl Checker {
             }
         }
     }
-}
-
-/// True when the cells cannot decide all races of a kernel, so that happens-before has to.
-pub(crate) fn is_for_host(info: &rewrite::KernelInfo) -> bool {
-    info.release_capable || info.beyond_cells || !info.not_understood.is_empty()
 }

@@ -39,7 +39,7 @@ pub(super) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
     if coverage.unordered > 0 {
         let work = counted(coverage.unordered, "piece");
         reasons.push(format!(
-            "{work} of work that kernels launch not compared with those kernels, as `precise` and `full` mode do on the simulated device"
+            "{work} of work that kernels launch not compared with those kernels, as `precise` mode does on the simulated device"
         ));
     }
     if !coverage.incomplete.is_empty() {
@@ -157,7 +157,7 @@ mod tests {
         coverage.unordered = 1;
         assert_eq!(
             reasons(&coverage, &[], &Context::default()).join("; "),
-            "1 piece of work that kernels launch not compared with those kernels, as `precise` and `full` mode do on the simulated device"
+            "1 piece of work that kernels launch not compared with those kernels, as `precise` mode does on the simulated device"
         );
     }
 

@@ -14,6 +14,7 @@ mod fingerprint;
 pub(crate) mod function;
 mod host_threads;
 mod incomplete;
+mod judges;
 mod known;
 mod latency;
 mod locks;

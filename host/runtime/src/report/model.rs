@@ -215,6 +215,8 @@ pub struct Kernel {
     pub may_order: Vec<String>,
     /// Launches.
     pub launches: u64,
+    /// What judged them.
+    pub judged_by: super::judges::Judges,
     /// Those that ran unchecked.
     pub skipped: u64,
     /// Why they did.

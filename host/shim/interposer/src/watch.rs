@@ -16,7 +16,7 @@ use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult, limit};
 use runtime::log::Writer;
 use runtime::session::Session;
-use runtime::{Checker, Mode, ModuleKey, options, progress};
+use runtime::{Checker, ModuleKey, options, progress};
 
 use crate::own::Own;
 use crate::{note, resolve};
@@ -176,14 +176,7 @@ fn start() -> Option<Mutex<Watch>> {
         }
     };
     // A GPU tells nothing, so that everything is decided from the cells and from journals.
-    match options.mode {
-        Mode::Precise => options.journal = true,
-        Mode::Fast => {}
-        Mode::Full => {
-            note::once("mode `full` needs the simulated device; `precise` is used instead");
-            (options.mode, options.journal) = (Mode::Precise, true);
-        }
-    }
+    options.as_gpu = true;
     let log = match Writer::create(&folder, spare.as_deref()) {
         Ok(log) => log,
         Err(error) => {

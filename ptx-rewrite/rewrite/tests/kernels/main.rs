@@ -180,8 +180,6 @@ fn the_granule_of_shared_memory_is_chosen_like_that_of_global_memory() {
         .collect();
     // Without shared memory a generic address is none.
     assert_eq!(granules, [(2, Some(0)), (1, Some(1)), (2, None)]);
-    let may: Vec<bool> = all.kernels.iter().map(|k| k.may_access_shared).collect();
-    assert_eq!(may, [true, true, false]);
 }
 
 #[test]
@@ -193,22 +191,6 @@ fn shared_memory_of_other_ctas_is_checked() {
     assert!(info.clusters && info.not_understood.is_empty());
     let info = kernel("ld.shared.u32 %v, [%w];");
     assert!(!info.clusters);
-}
-
-#[test]
-fn shared_memory_can_be_left_out() {
-    let text = format!(
-        "{HEADER}.entry k {{ .reg .u32 %v; .shared .u32 s; st.shared.u32 [s], 1; ld.u32 %v, [8]; ret; }}"
-    );
-    let config = Config {
-        leave_shared: true,
-        ..Config::default()
-    };
-    let all = rewrite(&ptx::parse(&text).0, &config);
-    let info = &all.kernels[0];
-    assert_eq!((info.shared_accesses, info.skipped.shared), (1, 1));
-    assert!(info.may_access_shared && info.shared_granule_log2.is_none());
-    assert_eq!(all.sites.len(), 1);
 }
 
 #[test]

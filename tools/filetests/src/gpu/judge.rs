@@ -134,7 +134,7 @@ fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)
     let stated = match way {
         Way::AsWritten => None,
         // What a file states of `precise` is of the simulated device; here the journal decides.
-        Way::Precise => case.get("expect(journal)"),
+        Way::Precise => case.get("expect(as-gpu)"),
         Way::Fast => case.get("expect(fast)"),
     };
     let word = stated.map(|text| text.split(',').next().unwrap_or_default().trim());

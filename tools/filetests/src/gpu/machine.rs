@@ -292,7 +292,7 @@ impl Machine {
 fn session((checks, model): How, client: &Client, processes: u64) -> Result<Session> {
     let options = Options {
         mode: checks.mode,
-        journal: checks.journal,
+        as_gpu: checks.as_gpu,
         model,
         shadow: ShadowSize::Bytes(SHADOW),
         ..Options::default()

@@ -50,7 +50,7 @@ impl Way {
             Self::AsWritten => None,
             Self::Precise => Some(Checks {
                 mode: Mode::Precise,
-                journal: true,
+                as_gpu: true,
             }),
             Self::Fast => Some(Checks::by(Mode::Fast)),
         }

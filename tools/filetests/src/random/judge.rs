@@ -1,16 +1,18 @@
 //! Runs a random kernel and compares the verdicts of one and the same run.
 //!
-//! 1. Where precise mode leaves global memory to the cells, a granule is reported if and only if
-//!    happens-before knows a race on it; a miss must show in a count.
-//! 2. What precise mode reports is what happens-before over everything finds, in shared memory too.
+//! 1. As on a GPU, where a kernel is left to the cells, a granule of global memory is reported if and
+//!    only if happens-before knows a race on it; a miss must show in a count. Shared memory is judged as
+//!    in 3.
+//! 2. What precise mode reports is what happens-before finds.
 //! 3. Fast mode misses without a count only what races by size, as read-only data or with a copy, and
 //!    what it calls a race by the fence rule is one.
 //! 4. Where a kernel keeps a journal, happens-before finds the same bytes in it as by listening to
 //!    the same run; a miss must show in a count.
-//! 5. Where full barriers alone order, both find exactly the races that [`truth`] knows, and so does
-//!    full mode on the program as it was written.
+//! 5. Where full barriers alone order, happens-before finds exactly the races that [`truth`] knows, on
+//!    the program as it was written and on that with checks.
 //! 6. What is defined of mbarriers is called no misuse of theirs.
-//! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text.
+//! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text, with checks and
+//!    without.
 //! 8. What races by happens-before is what races by [`crate::definition`].
 //! 9. So it is under the scoped model, unordered strong conflicts included.
 
@@ -38,13 +40,10 @@ pub use orders::{Orders, Report, orders};
 pub use second::{Recorded, record};
 
 /// Precise mode as on a GPU.
-const JOURNAL: Checks = Checks {
+const AS_GPU: Checks = Checks {
     mode: Mode::Precise,
-    journal: true,
+    as_gpu: true,
 };
-
-/// One kernel of so many, where the truth is known, runs as it was written too.
-const ORIGINALS: u64 = 4;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +56,7 @@ pub enum Wrong {
     FalseAlarm,
     /// The cells do not report a granule with a race, and nothing is counted.
     Miss,
-    /// Precise mode and happens-before over everything differ in the same run.
+    /// What precise mode reports and all that happens-before has found differ.
     Precise,
     /// What the journal of a run tells and what a listener hears of it differ.
     Journal,
@@ -69,9 +68,9 @@ pub enum Wrong {
     Definition,
     /// The same, or an unordered strong conflict, under the scoped model.
     Scoped,
-    /// Happens-before and the obvious truth differ, on the rewritten text.
+    /// Happens-before and the obvious truth differ, on the text with checks.
     Truth,
-    /// The same on the original text.
+    /// The same on the program as it was written.
     Original,
 }
 
@@ -144,14 +143,12 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         kernels: 1,
         ..Tally::default()
     };
-    let mut bench =
-        Bench::new(kernel, &text, Checks::by(Mode::Precise)).map_err(|error| failed(0, error))?;
+    let bench = |checks| Bench::new(kernel, &text, checks).map_err(|error| failed(0, error));
+    let mut written = bench(Checks::by(Mode::Precise))?;
+    let mut device = bench(AS_GPU)?;
     let mut fast: Option<Bench> = None;
-    let mut journal: Option<Bench> = None;
     let mut scoped: Option<Bench> = None;
-    let acts = kernel.acts();
-    let mut places = acts.iter().flat_map(|act| act.places());
-    let shared = places.any(|place| place.shared);
+    let observed = kernel.acts().into_iter().any(observes);
     let mut known = None;
     for &schedule in schedules {
         let finding = |(wrong, what)| Finding {
@@ -160,7 +157,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             what,
         };
         let fails = |error| failed(schedule, error);
-        let mut run = bench.run(schedule).map_err(fails)?;
+        let mut run = written.run(schedule).map_err(fails)?;
         total.runs += 1;
         total.racy_runs += u64::from(!run.audit.clocks.is_empty());
         run.precise(&mut total).map_err(finding)?;
@@ -174,28 +171,23 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
             let mut run = scoped.run(schedule).map_err(fails)?;
             run.scoped(kernel, &text, &mut total).map_err(finding)?;
         }
-        if run.audit.cells_decide && run.unchecked {
+        let mut checked = device.run(schedule).map_err(fails)?;
+        let by_cells = checked.audit.cells_decide;
+        if by_cells && checked.unchecked {
             let what = "left to cells that do not know of all accesses".to_owned();
             return Err(finding((Wrong::Miss, what)));
         }
-        if run.audit.cells_decide {
-            run.cells(&text, Judge::Precise, &mut total)
-                .map_err(finding)?;
-        }
-        if !run.audit.cells_decide {
-            let journal = match &mut journal {
-                Some(journal) => journal,
-                None => journal.insert(Bench::new(kernel, &text, JOURNAL).map_err(fails)?),
-            };
-            let run = journal.run(schedule).map_err(fails)?;
-            total.no_journal += u64::from(run.audit.journal.is_none());
-            run.journal(&text, &mut total).map_err(finding)?;
-            run.misuse(kernel).map_err(finding)?;
-        }
-        // The cells of what is not left to them in precise mode.
-        let again = !run.audit.cells_decide || shared;
-        let fast = match again {
+        let mut by_fast = match by_cells {
             true => {
+                checked
+                    .cells(&text, Judge::Precise, &mut total)
+                    .map_err(finding)?;
+                None
+            }
+            false => {
+                total.no_journal += u64::from(checked.audit.journal.is_none());
+                checked.journal(&text, &mut total).map_err(finding)?;
+                checked.misuse(kernel).map_err(finding)?;
                 let fast = match &mut fast {
                     Some(fast) => fast,
                     None => fast
@@ -203,35 +195,26 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
                 };
                 Some(fast.run(schedule).map_err(fails)?)
             }
-            false => None,
         };
-        let cells = fast.as_ref().unwrap_or(&run);
+        if by_cells && !observed {
+            let truth = known.get_or_insert_with(|| truth::races(kernel));
+            total.known += 1;
+            for (run, wrong) in [(&run, Wrong::Original), (&checked, Wrong::Truth)] {
+                let found = run.racing(&text);
+                differ(truth, &found).map_or(Ok(()), |what| Err(finding((wrong, what))))?;
+            }
+        }
+        let cells = by_fast.as_mut().unwrap_or(&mut checked);
         match cells.unchecked {
             true => total.unchecked += 1,
             false => cells
                 .cells(&text, Judge::Fast, &mut total)
                 .map_err(finding)?,
         }
-        if run.audit.cells_decide && !kernel.acts().into_iter().any(observes) {
-            let truth = known.get_or_insert_with(|| truth::races(kernel));
-            total.known += 1;
-            let found = run.racing(&text);
-            differ(truth, &found).map_or(Ok(()), |what| Err(finding((Wrong::Truth, what))))?;
-        }
-    }
-    // A second device and module for each kernel would take much of the time.
-    let wanted = kernel.seed.is_multiple_of(ORIGINALS);
-    if let (true, Some(truth), Some(&schedule)) = (wanted, known, schedules.first()) {
-        total.original += 1;
-        let original = || Bench::new(kernel, &text, Checks::by(Mode::Full))?.run(schedule);
-        let run = original().map_err(|error| failed(schedule, error))?;
-        if let Some(what) = differ(&truth, &run.racing(&text)) {
-            return Err(Finding {
-                wrong: Wrong::Original,
-                schedule,
-                what,
-            });
-        }
+        // Checks change nothing that the program does. Where there is a journal, a thread may have to make a
+        // load again.
+        let cells = cells.recorded(kernel, &text);
+        second::confirm(&cells, &mut total).map_err(finding)?;
     }
     Ok(total)
 }
@@ -241,7 +224,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
 /// # Errors
 /// When the kernel does not run.
 pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32, u32)>> {
-    let mut bench = Bench::new(kernel, &text::write(kernel), Checks::by(Mode::Full))?;
+    let mut bench = Bench::new(kernel, &text::write(kernel), Checks::by(Mode::Precise))?;
     let mut pairs = BTreeSet::new();
     for &schedule in schedules {
         let run = bench.run(schedule)?;
@@ -335,35 +318,30 @@ impl Run {
         }
     }
 
-    /// What was reported is what happens-before says, where it was asked.
+    /// What was reported is what happens-before says.
     fn precise(&self, tally: &mut Tally) -> Result<(), Disagreement> {
         let shared = self.audit.clocks.iter().filter_map(|race| {
             let cta = race.shared?;
             Some((cta, race.address))
         });
         tally.shared += shared.collect::<BTreeSet<_>>().len() as u64;
-        let by_cells = self.audit.cells_decide;
         let line = |site| self.lines.get(&site).copied().unwrap_or(0);
         let pair = |a: u32, b: u32, shared: bool| (shared, a.min(b), a.max(b));
-        let asked = |shared: &bool| *shared || !by_cells;
         let reported: BTreeSet<_> = self
             .races
             .iter()
-            .map(|race| (race, race.space == log::Space::Shared))
-            .filter(|(_, shared)| asked(shared))
-            .map(|(race, shared)| pair(line(race.site), line(race.previous_site), shared))
+            .map(|race| {
+                let shared = race.space == log::Space::Shared;
+                pair(line(race.site), line(race.previous_site), shared)
+            })
             .collect();
         let found: BTreeSet<_> = self
             .audit
             .clocks
             .iter()
             .map(|race| pair(race.line, race.earlier, race.shared.is_some()))
-            .filter(|(shared, ..)| asked(shared))
             .collect();
-        if !by_cells {
-            tally.clocks += 1;
-            tally.clocks_pairs += found.len() as u64;
-        }
+        tally.pairs += found.len() as u64;
         let undecided = self.races.iter().find(|race| !race.decided);
         match (reported == found, undecided) {
             (true, None) => Ok(()),
@@ -378,7 +356,7 @@ impl Run {
     /// What the cells recorded, against happens-before, granule by granule.
     fn cells(&self, text: &Text, judge: Judge, tally: &mut Tally) -> Result<(), Disagreement> {
         let audit = &self.audit;
-        // Precise mode leaves shared memory to happens-before.
+        // Of several races on one granule of shared memory a cell may tell the first only.
         let wanted = |shared: bool| judge == Judge::Fast || !shared;
         let bytes = |shared: bool| match shared {
             true => audit.granules.1,

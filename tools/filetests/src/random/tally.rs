@@ -29,11 +29,9 @@ tally! {
     /// Different kernels.
     kernels: "kernels",
     /// Launches judged.
-    runs: "runs, each judged by cells and happens-before",
+    runs: "runs, each of the program as it was written and of that with checks",
     /// Runs of kernels whose races are known without running.
     known: "runs of kernels whose races are known without running them",
-    /// Kernels that also ran as they were written.
-    original: "kernels of them that full mode judged as they were written, too",
     /// Runs that a second interpreter has confirmed.
     retraced: "runs whose events a second interpreter confirms, one by one",
     /// The events there.
@@ -56,20 +54,18 @@ tally! {
     racy_runs: "runs with a race",
     /// Racy granules of shared memory.
     shared: "racy words of shared memory",
-    /// Runs whose global memory precise mode leaves to the cells.
-    cells: "**precise**, by cells: runs",
+    /// Pairs of sites that precise mode reported.
+    pairs: "pairs of lines reported by happens-before",
+    /// Runs that are left to the cells.
+    cells: "**as on a GPU**, by cells: runs",
     /// Racy granules there.
     cells_racy: "racy granules",
     /// Reported ones.
     cells_found: "reported",
     /// Not reported, but the run counts undecided conflicts or evictions.
     cells_counted: "missed, with a count that says so",
-    /// Runs whose global memory precise mode gives to happens-before.
-    clocks: "**precise**, by happens-before: runs",
-    /// Pairs of sites it reported.
-    clocks_pairs: "pairs of lines reported",
     /// Runs of kernels that keep a journal.
-    journals: "**precise**, from a journal: runs",
+    journals: "**as on a GPU**, from a journal: runs",
     /// Racy bytes there.
     journal_racy: "racy bytes",
     /// Runs of kernels that should keep a journal and do not.

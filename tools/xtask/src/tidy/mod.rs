@@ -16,6 +16,10 @@ use crate::workspace::Workspace;
 
 /// Prints every problem; true when there is none.
 pub fn run(workspace: &Workspace) -> Result<bool> {
+    let tree = Tree::read(&workspace.root, &workspace.target)?;
+    for warning in sources::warnings(&tree) {
+        println!("warning: {warning}");
+    }
     let problems = check(workspace)?;
     problems.iter().for_each(|problem| println!("{problem}"));
     println!("tidy: {} problems", problems.len());

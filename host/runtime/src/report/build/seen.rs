@@ -100,6 +100,9 @@ impl Builder<'_> {
             kernel.ptx_source = "ptx".to_owned();
         }
         kernel.launches += 1;
+        if launch.checked {
+            kernel.judged_by.add(launch.judge);
+        }
         if !launch.checked {
             kernel.skipped += 1;
             let why = launch.why_not.clone().unwrap_or_default();

@@ -68,7 +68,7 @@ impl Bench {
         })?;
         let options = Options {
             mode: checks.mode,
-            journal: checks.journal,
+            as_gpu: checks.as_gpu,
             model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),

@@ -46,7 +46,7 @@ impl Orders {
 /// When it does not run.
 pub fn orders(kernel: &Kernel, schedules: &[u64], model: Option<Model>) -> Result<Orders> {
     let text = text::write(kernel);
-    let mut bench = Bench::under(model, kernel, &text, Checks::by(Mode::Full))?;
+    let mut bench = Bench::under(model, kernel, &text, Checks::by(Mode::Precise))?;
     let mut orders = Orders {
         schedules: schedules.len(),
         ..Orders::default()

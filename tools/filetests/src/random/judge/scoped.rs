@@ -1,4 +1,4 @@
-//! The scoped model: what full mode reports of the program as it was written is what the definition says.
+//! The scoped model: what precise mode reports of the program is what the definition says.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) fn wanted(kernel: &Kernel) -> bool {
 
 /// A kernel on a device, judged under the scoped model.
 pub(super) fn bench(kernel: &Kernel, text: &Text) -> Result<Bench> {
-    Bench::under(Some(Model::Scoped), kernel, text, Checks::by(Mode::Full))
+    Bench::under(Some(Model::Scoped), kernel, text, Checks::by(Mode::Precise))
 }
 
 impl Run {
