@@ -4,6 +4,7 @@
 use filetests::random::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
 use filetests::random::kernel::{LANES, Whole};
 use filetests::random::{judge, make, text};
+use runtime::Model;
 
 /// Kernels run under several schedules.
 const KERNELS: u64 = 400;
@@ -67,9 +68,9 @@ fn judged(kernel: &Kernel) -> (bool, bool) {
     let (mut races, mut strong) = (false, false);
     for schedule in 0..6 {
         let recorded = judge::record(kernel, schedule).unwrap();
-        let verdict = recorded.judge(&text).unwrap();
-        races |= !verdict.races.is_empty();
-        strong |= !verdict.strong.is_empty();
+        let judged = |model| recorded.judge(&text, model).unwrap();
+        races |= !judged(Model::Ptx).races.is_empty();
+        strong |= !judged(Model::Scoped).strong.is_empty();
     }
     // What is reported under the scoped model is that.
     if let Err(finding) = judge::judge(kernel, &[0, 1, 2, 3, 4, 5]) {

@@ -11,7 +11,7 @@ use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::patience::Patience;
 use crate::reference::Reference;
-use crate::repair::Pair;
+use crate::repair::{Known, Pair};
 use crate::replay::Replay;
 use crate::told;
 
@@ -99,7 +99,10 @@ impl Checker {
                 level: race.level,
             }
         });
-        let known = module.code.known(&pairs.collect::<Vec<_>>());
+        let known = match self.advises {
+            true => module.code.known(&pairs.collect::<Vec<_>>()),
+            false => pairs.map(|_| Known::default()).collect(),
+        };
         let named = &module.named;
         let races = races.into_iter().zip(known).map(|(mut race, known)| {
             known.put_in(&mut race);

@@ -1,7 +1,8 @@
 //! Which accesses race.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use runtime::Model;
 use shadow::hb::{Kind, Place};
 
 use super::locks::Locks;
@@ -31,18 +32,22 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
             observers.entry(write).or_default().push(reader);
         }
     }
-    let mut verdict = Verdict::default();
+    let mut races = BTreeSet::new();
     for (&at, accesses) in &by_byte {
         for (number, &b) in accesses.iter().enumerate() {
             for &a in &accesses[..number] {
-                for under in unordered(launch, run, (a, b), &observers) {
-                    match under {
-                        Under::Ptx => verdict.races.insert(at),
-                        _ => verdict.scoped_races.insert(at),
-                    };
+                if !races.contains(&at) && race(launch, run, (a, b), &observers) {
+                    races.insert(at);
                 }
             }
         }
+    }
+    let mut verdict = Verdict {
+        races,
+        ..Verdict::default()
+    };
+    if run.model == Model::Ptx {
+        return verdict;
     }
     let locks = Locks::of(launch, run);
     verdict.doubtful = locks.doubtful;
@@ -63,19 +68,19 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     verdict
 }
 
-/// The models under which two accesses of one byte are a data race.
-fn unordered(
+/// Whether two accesses of one byte are a data race.
+fn race(
     launch: &Launch<'_>,
     run: &Run,
     (a, b): (usize, usize),
     observers: &HashMap<usize, Vec<usize>>,
-) -> Vec<Under> {
+) -> bool {
     let (first, second) = (&run.nodes[a], &run.nodes[b]);
     let (What::Access(one, from), What::Access(other, to)) = (first.what, second.what) else {
-        return Vec::new();
+        return false;
     };
     if first.thread == second.thread || !(writes(one.kind) || writes(other.kind)) {
-        return Vec::new();
+        return false;
     }
     let moral = match (one.order.scope(), other.order.scope()) {
         (Some(mine), Some(theirs)) => {
@@ -85,14 +90,13 @@ fn unordered(
         _ => false,
     };
     if moral {
-        return Vec::new();
+        return false;
     }
-    let mut all = vec![Under::Ptx, Under::Scoped];
-    all.retain(|&under| {
-        let before = run.before(under, b);
-        // Observation comes first, then base causality.
-        let mut through = observers.get(&a).into_iter().flatten();
-        !before.has(a) && !through.any(|&reader| reader != b && before.has(reader))
-    });
-    all
+    let before = match run.model {
+        Model::Ptx => run.before(Under::Ptx, b),
+        Model::Scoped => run.before(Under::Scoped, b),
+    };
+    // Observation comes first, then base causality.
+    let mut through = observers.get(&a).into_iter().flatten();
+    !before.has(a) && !through.any(|&reader| reader != b && before.has(reader))
 }

@@ -19,6 +19,7 @@ mod strong;
 
 use std::collections::BTreeSet;
 
+use runtime::Model;
 use runtime::heard::{Heard, Told};
 use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Scope};
 
@@ -30,9 +31,8 @@ const MOST: usize = 12_000;
 pub struct Verdict {
     /// The bytes with a data race.
     pub races: BTreeSet<Place>,
-    /// The same under the scoped model.
-    pub scoped_races: BTreeSet<Place>,
-    /// The bytes with an unordered strong conflict (docs of the scoped model: "Two verdict classes").
+    /// The bytes with an unordered strong conflict (docs of the scoped model: "Two verdict classes"). This and
+    /// what follows is for the scoped model alone.
     pub strong: BTreeSet<Place>,
     /// Pairs of lines of those conflicts, the smaller first.
     pub strong_lines: BTreeSet<(u32, u32)>,
@@ -92,13 +92,13 @@ impl Launch<'_> {
     }
 }
 
-/// Judges a run by what the engine was told of it.
-pub fn judge(launch: &Launch<'_>, heard: &[Heard]) -> Option<Verdict> {
+/// Judges a run under a memory model, by what the engine was told of it.
+pub fn judge(launch: &Launch<'_>, heard: &[Heard], model: Model) -> Option<Verdict> {
     let lanes = heard.iter().map(|event| event.lanes.count_ones() as usize);
     if lanes.sum::<usize>() > MOST || !heard.iter().all(understood) {
         return None;
     }
-    let run = order::Run::new(launch, heard)?;
+    let run = order::Run::new(launch, heard, model)?;
     Some(conflicts::judge(launch, &run))
 }
 

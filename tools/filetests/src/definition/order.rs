@@ -1,15 +1,16 @@
 //! What comes before what in a run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use runtime::Model;
 use runtime::heard::{Heard, Told};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
 use super::strong::{LENIENT, Scalars};
 use super::{Launch, Node, Thread, What, atomic, byte, threads, writes};
 
-/// A set of nodes.
-#[derive(Clone, Default)]
+/// A node with nodes before it.
+#[derive(Clone)]
 pub(super) struct Set(Vec<u64>);
 
 impl Set {
@@ -19,17 +20,15 @@ impl Set {
             .is_some_and(|word| word >> (node % 64) & 1 == 1)
     }
 
-    fn add(&mut self, node: usize) {
-        if self.0.len() <= node / 64 {
-            self.0.resize(node / 64 + 1, 0);
-        }
-        self.0[node / 64] |= 1 << (node % 64);
+    /// Of one node, with room for all that come before it.
+    fn of(node: usize) -> Self {
+        let mut words = vec![0; node / 64 + 1];
+        words[node / 64] = 1 << (node % 64);
+        Self(words)
     }
 
+    /// Adds those of a set that an earlier node has.
     fn join(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
         for (word, more) in self.0.iter_mut().zip(&other.0) {
             *word |= more;
         }
@@ -50,17 +49,32 @@ pub(super) enum Under {
     Unlocked,
 }
 
-const ALL: [Under; 4] = [Under::Ptx, Under::Scoped, Under::Strong, Under::Unlocked];
+impl Under {
+    /// Those that a memory model asks for.
+    fn of(model: Model) -> &'static [Self] {
+        match model {
+            Model::Ptx => &[Self::Ptx],
+            Model::Scoped => &[Self::Scoped, Self::Strong, Self::Unlocked],
+        }
+    }
+}
 
-/// A run, and its base causality orders.
+/// A base causality order.
 #[derive(Default)]
-pub(super) struct Run {
-    pub(super) nodes: Vec<Node>,
-    /// What comes before a node, with itself, by each of [`ALL`].
-    base: [Vec<Set>; 4],
+struct Base {
+    /// What comes before a node, with itself.
+    before: Vec<Set>,
     /// The same for reads that acquire, before they do: such a read may as well have come earlier, so that
     /// what it acquires orders what follows it, and not itself (docs/verdicts.md).
-    prior: HashMap<usize, [Set; 4]>,
+    prior: HashMap<usize, Set>,
+}
+
+/// A run, and its base causality orders.
+pub(super) struct Run {
+    pub(super) model: Model,
+    pub(super) nodes: Vec<Node>,
+    /// By [`Under`]; nothing in those that the model does not ask for.
+    bases: [Base; 4],
     /// What the scoped model says of strong accesses.
     pub(super) scalars: Scalars,
     /// Strong writes that precede a strong read or an atomic in observation order.
@@ -69,8 +83,10 @@ pub(super) struct Run {
     last: BTreeMap<Thread, usize>,
     /// The last writer of a byte.
     written: HashMap<Place, usize>,
-    /// All nodes of a thread that others may acquire from, or that acquire later.
+    /// The strong accesses of a thread.
     strong: BTreeMap<Thread, Vec<usize>>,
+    /// The nodes of a thread that release patterns begin with, and their scopes.
+    starts: BTreeMap<Thread, Vec<(usize, Scope)>>,
     /// All `fence.sc`s.
     sc: Vec<usize>,
     /// What has arrived at a barrier, and who waits there.
@@ -83,8 +99,22 @@ pub(super) struct Run {
 
 impl Run {
     /// Nothing where accesses of different sizes make it unclear what is observed.
-    pub(super) fn new(launch: &Launch<'_>, heard: &[Heard]) -> Option<Self> {
-        let mut run = Self::default();
+    pub(super) fn new(launch: &Launch<'_>, heard: &[Heard], model: Model) -> Option<Self> {
+        let mut run = Self {
+            model,
+            nodes: Vec::new(),
+            bases: Default::default(),
+            scalars: Scalars::default(),
+            observed: HashMap::new(),
+            last: BTreeMap::new(),
+            written: HashMap::new(),
+            strong: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            sc: Vec::new(),
+            arrived: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            before: BTreeMap::new(),
+        };
         for event in heard {
             run.event(launch, event)?;
         }
@@ -93,9 +123,8 @@ impl Run {
 
     /// What comes before an access, itself included.
     pub(super) fn before(&self, under: Under, node: usize) -> &Set {
-        let order = under as usize;
-        let prior = self.prior.get(&node).map(|orders| &orders[order]);
-        prior.unwrap_or(&self.base[order][node])
+        let base = &self.bases[under as usize];
+        base.prior.get(&node).unwrap_or(&base.before[node])
     }
 
     /// Adds a node behind its thread's last one.
@@ -104,20 +133,20 @@ impl Run {
         self.nodes.push(Node { thread, line, what });
         let mut sources = self.before.remove(&thread).unwrap_or_default();
         sources.extend(self.last.insert(thread, number));
-        for orders in &mut self.base {
-            let mut set = Set::default();
+        for &under in Under::of(self.model) {
+            self.bases[under as usize].before.push(Set::of(number));
             for &source in &sources {
-                set.join(&orders[source]);
+                self.edge(source, under);
             }
-            set.add(number);
-            orders.push(set);
         }
         number
     }
 
-    /// An edge into the node that was added last.
+    /// An edge into the node that was added last, if it is one in an order that is asked for.
     pub(super) fn edge(&mut self, from: usize, under: Under) {
-        if let Some((last, before)) = self.base[under as usize].split_last_mut() {
+        if let Some((last, before)) = self.bases[under as usize].before.split_last_mut()
+            && !last.has(from)
+        {
             last.join(&before[from]);
         }
     }
@@ -224,12 +253,14 @@ impl Run {
             self.observed.insert(node, observed);
             // A `red` continues what it observes, and acquires nothing.
             if access.kind != shadow::hb::Kind::Reduction {
-                self.prior.insert(
-                    node,
-                    ALL.map(|under| self.base[under as usize][node].clone()),
-                );
+                for &under in Under::of(self.model) {
+                    let base = &mut self.bases[under as usize];
+                    base.prior.insert(node, base.before[node].clone());
+                }
                 self.notice(launch, node, at);
-                self.acquire(launch, &[node], (thread, scope), &[Under::Scoped]);
+                if self.model == Model::Scoped {
+                    self.acquire(launch, &[node], (thread, scope), &[Under::Scoped]);
+                }
                 if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
                     // Of earlier strong reads of the same location, too.
                     let same = |of: &shadow::hb::Access, from: Place| {
@@ -240,13 +271,18 @@ impl Run {
                         matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
                     });
                     let reads: Vec<usize> = earlier.chain([node]).collect();
-                    self.acquire(launch, &reads, (thread, scope), &ALL);
+                    self.acquire(launch, &reads, (thread, scope), Under::of(self.model));
                     self.try_to_acquire(thread, Some(at));
                 }
             }
         }
         if scope.is_some() {
             self.strong.entry(thread).or_default().push(node);
+        }
+        if let (true, Order::Release(scope) | Order::AcqRel(scope)) =
+            (writes(access.kind), access.order)
+        {
+            self.starts.entry(thread).or_default().push((node, scope));
         }
         if writes(access.kind) {
             for behind in 0..access.bytes {
@@ -295,7 +331,7 @@ impl Run {
         by: (Thread, Scope),
         under: &[Under],
     ) {
-        let mut sources = Vec::new();
+        let mut writes = BTreeSet::new();
         // A `red` continues what it observes, and acquires nothing, by a fence behind it neither.
         let returns = |read: &&usize| match self.nodes[**read].what {
             What::Access(access, _) => access.kind != shadow::hb::Kind::Reduction,
@@ -303,21 +339,23 @@ impl Run {
         };
         for &read in reads.iter().filter(returns) {
             let takes = launch.takes.contains(&self.nodes[read].line);
-            for &write in self.observed.get(&read).into_iter().flatten() {
-                let releases = self.releases(launch, write, by).into_iter();
-                sources.extend(releases.map(|source| (source, takes)));
-            }
+            let observed = self.observed.get(&read).into_iter().flatten();
+            writes.extend(observed.map(|&write| (write, takes)));
         }
-        for (source, takes) in sources {
-            let not_in = |under: &&Under| !(takes && **under == Under::Unlocked);
-            under
-                .iter()
-                .filter(not_in)
-                .for_each(|&under| self.edge(source, under));
+        // The latest first, since it comes after most others.
+        for (write, takes) in writes.into_iter().rev() {
+            for source in self.releases(launch, write, by) {
+                let not_in = |under: &&Under| !(takes && **under == Under::Unlocked);
+                under
+                    .iter()
+                    .filter(not_in)
+                    .for_each(|&under| self.edge(source, under));
+            }
         }
     }
 
-    /// The first operations of the release patterns that a write ends and that can order a thread.
+    /// The first operations of the release patterns that a write ends and that can order a thread, the
+    /// latest first.
     pub(super) fn releases(
         &self,
         launch: &Launch<'_>,
@@ -328,24 +366,15 @@ impl Run {
         let What::Access(access, at) = what else {
             return Vec::new();
         };
-        let mine = self.strong.get(&thread).into_iter().flatten().copied();
-        let before = mine.filter(|&node| node < write).chain([write]);
-        let starts = before.filter(|&node| {
-            let scope = match self.nodes[node].what {
-                What::Fence(FenceKind::Acquire, _) | What::Barrier => None,
-                What::Fence(_, scope) => Some(scope),
-                What::Access(of, from) => match of.order {
-                    Order::Release(scope) | Order::AcqRel(scope)
-                        if writes(of.kind) && (of.bytes, from) == (access.bytes, at) =>
-                    {
-                        Some(scope)
-                    }
-                    _ => None,
-                },
+        let starts = self.starts.get(&thread).into_iter().flatten().rev();
+        let starts = starts.filter(|&&(node, scope)| {
+            let of_write = match self.nodes[node].what {
+                What::Access(of, from) => (of.bytes, from) == (access.bytes, at),
+                What::Fence(..) | What::Barrier => true,
             };
-            scope.is_some_and(|scope| launch.mutual((thread, scope), by))
+            node <= write && of_write && launch.mutual((thread, scope), by)
         });
-        starts.collect()
+        starts.map(|&(node, _)| node).collect()
     }
 
     fn fence(
@@ -359,10 +388,12 @@ impl Run {
             self.imply(thread, &LENIENT);
         } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
-            self.acquire(launch, &mine, (thread, scope), &ALL);
+            self.acquire(launch, &mine, (thread, scope), Under::of(self.model));
             self.try_to_acquire(thread, None);
         }
-        self.strong.entry(thread).or_default().push(node);
+        if kind != FenceKind::Acquire {
+            self.starts.entry(thread).or_default().push((node, scope));
+        }
         if kind == FenceKind::Sc {
             let earlier: Vec<usize> = self.sc.clone();
             // Lanes that execute it together are in no order.

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use runtime::Model;
 use shadow::hb::{Access, Kind, Order, Place, Scope};
 
 use super::locks::Locks;
@@ -86,7 +87,7 @@ impl Run {
         }
         let earlier = self.scalars.accesses.entry(scalar).or_default();
         earlier.push(node);
-        if self.scalars.signals.contains(&scalar) {
+        if self.model == Model::Ptx || self.scalars.signals.contains(&scalar) {
             return;
         }
         let earlier = earlier.clone();
@@ -135,6 +136,9 @@ impl Run {
 
     /// A strong read, the node added last, has observed releases.
     pub(super) fn notice(&mut self, launch: &Launch<'_>, node: usize, at: Place) {
+        if self.model == Model::Ptx {
+            return;
+        }
         let thread = self.nodes[node].thread;
         let written = self.observed.get(&node).into_iter().flatten();
         let releases: BTreeSet<usize> = written

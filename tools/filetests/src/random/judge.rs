@@ -213,7 +213,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         }
         // Checks change nothing that the program does. Where there is a journal, a thread may have to make a
         // load again.
-        let cells = cells.recorded(kernel, &text);
+        let cells = cells.recorded(kernel);
         second::confirm(&cells, &mut total).map_err(finding)?;
     }
     Ok(total)

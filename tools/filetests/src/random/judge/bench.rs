@@ -1,9 +1,11 @@
 //! A random kernel on a simulated device, and what comes of a run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use driver::Device as _;
+use ptx::ast::Module;
 use runtime::audit::Audit;
 use runtime::log::{self, Event, Writer};
 use runtime::sim::CheckedSim;
@@ -26,6 +28,8 @@ pub(super) struct Bench {
     bytes: u64,
     launch: simt::Launch,
     variables: BTreeMap<String, u64>,
+    /// The kernel's own text.
+    module: Arc<Module>,
     /// Accesses may be unchecked: the kernel calls through pointers, or stores asynchronously.
     lenient: bool,
 }
@@ -45,6 +49,7 @@ pub(super) struct Run {
     pub(super) contents: Vec<u8>,
     /// Where the module's variables lie.
     pub(super) variables: BTreeMap<String, u64>,
+    pub(super) module: Arc<Module>,
     /// Cells are not asked about functions that are called through pointers.
     pub(super) unchecked: bool,
 }
@@ -76,10 +81,10 @@ impl Bench {
             },
             ..Options::default()
         };
-        let checker = Checker::new(options, Writer::Memory(Vec::new()));
+        let checker = Checker::new(options, Writer::Memory(Vec::new())).without_advice();
         let mut sim = CheckedSim::new(device, Some(checker));
         let id = sim.load(&text.whole(), "random")?;
-        let (module, _) = ptx::parse(&text.whole());
+        let module = Arc::new(ptx::parse(&text.whole()).0);
         let names = module.variables().map(|variable| variable.name.to_string());
         let variables = names.filter_map(|name| {
             let (address, _) = sim.device().global(id, &name)?;
@@ -106,6 +111,7 @@ impl Bench {
             bytes,
             launch,
             variables,
+            module,
             lenient: kernel.points() || kernel.sends(),
         })
     }
@@ -169,6 +175,7 @@ impl Bench {
             memory: self.memory,
             contents,
             variables: self.variables.clone(),
+            module: Arc::clone(&self.module),
             unchecked,
         })
     }

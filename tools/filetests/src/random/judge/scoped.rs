@@ -39,11 +39,11 @@ impl Run {
         text: &Text,
         tally: &mut Tally,
     ) -> Result<(), Disagreement> {
-        let recorded = self.recorded(kernel, text);
-        if let Some(verdict) = recorded.judge(text) {
+        let recorded = self.recorded(kernel);
+        if let Some(verdict) = recorded.judge(text, Model::Scoped) {
             tally.scoped += 1;
             tally.strong += u64::from(!verdict.strong.is_empty());
-            let races = self.places(&verdict.scoped_races);
+            let races = self.places(&verdict.races);
             let found = self.racing(text);
             if let Some(what) = super::differ(&races, &found) {
                 return Err((Wrong::Scoped, what));

@@ -1,11 +1,12 @@
 //! The second opinion on what happens-before is told of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anyhow::Result;
 use ptx::ast::Module;
-use runtime::Mode;
 use runtime::heard::{Heard, Told};
+use runtime::{Mode, Model};
 use shadow::hb::{Kind, Place};
 
 use super::super::kernel::Kernel;
@@ -22,7 +23,7 @@ use crate::retrace::{self, Objection};
 pub struct Recorded {
     /// What it was told.
     pub heard: Vec<Heard>,
-    module: Module,
+    module: Arc<Module>,
     kernel: Kernel,
     memory: u64,
     contents: Vec<u8>,
@@ -37,7 +38,7 @@ pub struct Recorded {
 pub fn record(kernel: &Kernel, schedule: u64) -> Result<Recorded> {
     let text = text::write(kernel);
     let mut bench = Bench::new(kernel, &text, Checks::by(Mode::Precise))?;
-    Ok(bench.run(schedule)?.recorded(kernel, &text))
+    Ok(bench.run(schedule)?.recorded(kernel))
 }
 
 impl Recorded {
@@ -70,8 +71,8 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// What the definition says of the run, if it is not too long.
-    pub fn judge(&self, text: &Text) -> Option<Verdict> {
+    /// What the definition says of the run under a memory model, if it is not too long.
+    pub fn judge(&self, text: &Text, model: Model) -> Option<Verdict> {
         let launch = definition::Launch {
             cluster: if self.kernel.clusters { 2 } else { 1 },
             threads: self.kernel.threads(),
@@ -82,16 +83,16 @@ impl Recorded {
         match self.kernel.cooperative() {
             // The barrier of the grid is taken for more than its accesses.
             true => None,
-            false => definition::judge(&launch, &self.heard),
+            false => definition::judge(&launch, &self.heard, model),
         }
     }
 }
 
 impl Run {
     /// Takes what [`Recorded`] needs.
-    pub(super) fn recorded(&mut self, kernel: &Kernel, text: &Text) -> Recorded {
+    pub(super) fn recorded(&mut self, kernel: &Kernel) -> Recorded {
         Recorded {
-            module: ptx::parse(&text.whole()).0,
+            module: Arc::clone(&self.module),
             kernel: kernel.clone(),
             memory: self.memory,
             workspace: self.workspace(),
@@ -108,7 +109,7 @@ impl Run {
         text: &Text,
         tally: &mut Tally,
     ) -> Result<(), Disagreement> {
-        let recorded = self.recorded(kernel, text);
+        let recorded = self.recorded(kernel);
         self.by_definition(text, &recorded, tally)?;
         confirm(&recorded, tally)
     }
@@ -120,7 +121,7 @@ impl Run {
         recorded: &Recorded,
         tally: &mut Tally,
     ) -> Result<(), Disagreement> {
-        let Some(verdict) = recorded.judge(text) else {
+        let Some(verdict) = recorded.judge(text, Model::Ptx) else {
             return Ok(());
         };
         tally.defined += 1;
