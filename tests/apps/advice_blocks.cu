@@ -3,14 +3,14 @@
 //
 //@ expect(clean): no-race
 //@ expect(racy): advised
-//@ says(racy): help: widen the release by the flag at offset 0 in allocation #3 to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
-//@ says(racy): help: widen the acquire by the flag at offset 0 in allocation #3 to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
+//@ says(racy): help: widen the release of the flag at advice_blocks.cu:105 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
+//@ says(racy): help: widen the acquire of the flag at advice_blocks.cu:120 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
 //@ says(racy): help: use device scope for the write at advice_blocks.cu:140, and the read at advice_blocks.cu:142: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
 //@ says(racy): help: use device scope for the atomic at advice_blocks.cu:161, and the atomic at advice_blocks.cu:169: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
 //@ says(racy): help: use device scope for the atomic at advice_blocks.cu:298: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
 //@ says(racy): help: put `__threadfence()` before and after the atomic at advice_blocks.cu:56: an atomic alone does not hand over what was written before it
-//@ says(racy): help: release after the first access: put `__threadfence()` before the write of the flag at offset 0 in allocation #3, or write it with `st.release` (`cuda::memory_order_release`)
-//@ says(racy): help: acquire before the second access: put `__threadfence()` after the read of the flag at offset 0 in allocation #3, or read it with `ld.acquire` (`cuda::memory_order_acquire`)
+//@ says(racy): help: release after the first access: put `__threadfence()` before the write of the flag at advice_blocks.cu:74 (offset 0 in allocation #3), or write it with `st.release` (`cuda::memory_order_release`)
+//@ says(racy): help: acquire before the second access: put `__threadfence()` after the read of the flag at advice_blocks.cu:90 (offset 0 in allocation #3), or read it with `ld.acquire` (`cuda::memory_order_acquire`)
 //@ says(racy): help: first repair the scope that CR005 names, which may order these accesses too; otherwise put a barrier of the grid between the two accesses (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
 //@ says(racy): help: put `__threadfence()` after the lock is taken at advice_blocks.cu:150, and before the lock is released at advice_blocks.cu:155
 //@ says(racy): help: make the update at advice_blocks.cu:180 one atomic operation: `atomicAdd(&n[0], 1)`

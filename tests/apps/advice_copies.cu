@@ -10,9 +10,9 @@
 //@ says(racy): help: put `__syncthreads()` after the wait at advice_copies.cu:68
 //@ says(racy): help: put `__syncthreads()` after the end of the branch at advice_copies.cu:91
 //@ says(racy): help: the copy may still run at the second access: before that, wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`), in every thread that accesses the data
-//@ says(racy): help: put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between the write and the copy: into each writing thread, before the barrier that follows, or into the thread that issues the copy, after that barrier
+//@ says(racy): help: put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) after the write at advice_copies.cu:121, in each thread that writes and before the barrier that follows; or, after that barrier, before the copy at advice_copies.cu:125
 //@ says(racy): help: the copy may still run at the second access: before that, wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it, and put `__syncthreads()` after that
-//@ says(racy): help: put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) between the two accesses
+//@ says(racy): help: put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) after the write at advice_copies.cu:170
 //@ says(racy): help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
 //@ says(racy): SUMMARY: cudarun-check: 10 races, 3 synchronisation errors (12 errors, 1 warning)
 //@ cuda: 12.8

@@ -3,6 +3,7 @@
 //@ expect(clean): no-race
 //@ expect(racy): race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
+//@ says(racy): help: make the access of the launching kernel before the launch, with `__syncthreads()` in between
 //@ says(racy): launched by prepare(int*, int*, int*, int) at
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

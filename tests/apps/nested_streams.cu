@@ -3,6 +3,7 @@
 //@ expect(clean): no-race
 //@ expect(racy): race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
+//@ says(racy): help: launch the second after the first: in the same stream of one block, behind an event
 //@ says(racy): race between work that kernels launch
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

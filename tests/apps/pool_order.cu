@@ -5,6 +5,7 @@
 //@ expect(clean): no-race
 //@ expect(racy): race
 //@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
+//@ says(racy): help: let the host wait for stream #2 before it frees the memory (`cudaStreamSynchronize`)
 //@ says(racy): use after free between streams
 //@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
 //@ nvcc: -cudart shared -arch=sm_90 -lcuda

@@ -326,8 +326,15 @@ impl Checker {
                 let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
                 lines = [race.previous_site, race.site].map(line);
             }
-            let level = race.level;
-            races.push((race, Pair { lines, level }));
+            let (level, space) = (race.level, race.space);
+            races.push((
+                race,
+                Pair {
+                    lines,
+                    level,
+                    space,
+                },
+            ));
         }
         let pairs: Vec<Pair> = races.iter().map(|(_, pair)| *pair).collect();
         let module = self.modules.get(&launch.module).filter(|_| self.advises);

@@ -82,10 +82,13 @@ impl Judged {
         let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
         let held = self.found.iter().flat_map(|found| found.locks.iter());
         let locked = held.flatten().flat_map(locking::sites);
+        let flags = self.found.iter().filter_map(|found| found.flag);
+        let flags = flags.flat_map(|flag| flag.written.into_iter().chain(flag.read));
         pairs
             .chain(misused)
             .flatten()
             .chain(locked)
+            .chain(flags)
             .map(|number| (number, self.instructions.site(number)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Engine, Enough, Held, Luck, Lucky, Place, Race, Rule, Unordered};
+use shadow::hb::{Cause, Engine, Enough, Flag, Held, Luck, Lucky, Place, Race, Rule, Unordered};
 
 use crate::progress;
 use crate::sides::{Compared, Sides};
@@ -34,7 +34,7 @@ pub(crate) struct Found {
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
     /// By which flag or counter.
-    pub(crate) flag: Option<Place>,
+    pub(crate) flag: Option<Flag>,
     /// What the earlier and the later thread held.
     pub(crate) locks: [Vec<Held>; 2],
     pub(crate) compared: Compared,
@@ -167,11 +167,16 @@ impl Pairs {
     }
 
     /// Keeps what is no data race; its cause and locks are known.
-    pub(crate) fn keep_lucky(&mut self, class: Class, lucky: Lucky, cause: Option<Cause>) {
+    pub(crate) fn keep_lucky(
+        &mut self,
+        class: Class,
+        lucky: Lucky,
+        (cause, flag): (Option<Cause>, Option<Flag>),
+    ) {
         let open = self.keep(class, lucky.race, false);
         if let Some(open) = open.filter(|open| open.witness) {
             let found = &mut self.found[open.pair];
-            (found.locks, found.cause) = (lucky.locks, cause);
+            (found.locks, found.cause, found.flag) = (lucky.locks, cause, flag);
         }
         self.fresh.clear();
     }
@@ -181,12 +186,13 @@ impl Pairs {
         let Unordered {
             lucky,
             cause,
+            flag,
             count,
             ..
         } = found;
         let race = lucky.race;
         let before = self.found.len();
-        self.keep_lucky(Class::Strong, lucky, cause);
+        self.keep_lucky(Class::Strong, lucky, (cause, flag));
         let same = |of: &&mut Found| of.class == Class::Strong && of.race == race;
         if self.found.len() > before
             && let Some(of) = self.found.iter_mut().rev().find(same)

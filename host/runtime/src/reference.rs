@@ -283,7 +283,7 @@ impl Observer for Reference {
         if !meaning.swaps {
             let lanes = (warp(who), who.lanes);
             luck.access(engine, lanes, &access, place, |lucky| {
-                pairs.keep_lucky(Class::Luck, lucky, None);
+                pairs.keep_lucky(Class::Luck, lucky, (None, None));
             });
         }
     }
@@ -316,7 +316,7 @@ impl Observer for Reference {
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
         let lanes = (warp(who), who.lanes);
         luck.swap(engine, lanes, &access, place, swap, |lucky| {
-            pairs.keep_lucky(Class::Luck, lucky, None);
+            pairs.keep_lucky(Class::Luck, lucky, (None, None));
         });
     }
 

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use ptx::ast::{Function, Module};
 
-use self::flow::Flow;
+use self::flow::{Flow, Order};
 use self::places::Chosen;
-use crate::log::{self, Level, Repair, Update};
+use crate::log::{self, Level, Repair, Space, Update};
 
 /// Larger functions are not looked at.
 const STATEMENTS: usize = 20_000;
@@ -34,11 +34,23 @@ pub(crate) struct Repairs {
     chosen: HashMap<u32, Chosen>,
 }
 
-/// Two accesses: the lines of the earlier and the later one, and how far apart their threads are.
+/// Two accesses: the lines of the earlier and the later one, how far apart their threads are, and in which memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) lines: [u32; 2],
     pub(crate) level: Level,
+    pub(crate) space: Space,
+}
+
+impl Pair {
+    /// What can order the two, where a barrier of the warp is not enough. Shared memory is that of a cluster at most.
+    fn order(self) -> Order {
+        match (self.level, self.space) {
+            (Level::Grid, Space::Shared) => Order::Cluster,
+            (Level::Grid, Space::Global) => Order::Launch,
+            (Level::Cta | Level::Warp, _) => Order::Block,
+        }
+    }
 }
 
 /// What the text says of two accesses.
@@ -89,11 +101,7 @@ impl Repairs {
         }
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
-            let sites: Vec<_> = pairs
-                .iter()
-                .map(|(pair, sites)| (*sites, pair.level))
-                .collect();
-            let repairs = together(&self.module, line, &sites, chosen);
+            let repairs = together(&self.module, line, &pairs, chosen);
             for ((pair, _), repair) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
@@ -123,7 +131,7 @@ fn within(module: &Module, lines: [u32; 2]) -> Option<(&Function, [usize; 2])> {
 fn together(
     module: &Module,
     line: u32,
-    pairs: &[([usize; 2], Level)],
+    pairs: &[(Pair, [usize; 2])],
     chosen: &mut Chosen,
 ) -> Vec<Repair> {
     let mut functions = module.functions();
@@ -147,17 +155,17 @@ fn together(
     let repairs = pairs
         .iter()
         .zip(places)
-        .map(|((sites, level), places)| Repair {
+        .map(|((pair, sites), places)| Repair {
             update: update(*sites),
             points: places.points,
             of_warps: places.of_warps,
             conditional: flow
-                .divergent(sites[0])
-                .or_else(|| flow.divergent(sites[1])),
+                .divergent(sites[0], pair.order())
+                .or_else(|| flow.divergent(sites[1], pair.order())),
             relaxed_arrival: flow.relaxed_arrival(),
-            counted: match level {
-                Level::Grid => counter::between(&flow, *sites),
-                Level::Cta | Level::Warp => None,
+            counted: match pair.order() {
+                Order::Launch => counter::between(&flow, *sites),
+                _ => None,
             },
         });
     repairs.collect()

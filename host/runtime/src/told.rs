@@ -51,10 +51,15 @@ pub(crate) fn race(
         space,
         why: why(found.class, race.rule),
         cause: cause.map(|cause| missing(cause, indices)),
-        flag: flag.map(at).map(|(space, address)| log::Word {
-            space,
-            address,
-            allocation: allocation(space, address),
+        flag: flag.map(|flag| {
+            let (space, address) = at(flag.place);
+            log::Word {
+                space,
+                address,
+                allocation: allocation(space, address),
+                sites: [flag.written, flag.read].map(|number| number.map(site)),
+                places: [None, None],
+            }
         }),
         repair: None,
         locks: match found.locks.iter().all(Vec::is_empty) {

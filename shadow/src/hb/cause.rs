@@ -1,5 +1,6 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
+use super::history::WORD;
 use super::place::{Scope, Thread};
 use super::{Engine, Place, Race, Rule};
 
@@ -46,6 +47,17 @@ pub enum Cause {
     NoRelease,
 }
 
+/// A word by which one thread has told another one to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// Where it is.
+    pub place: Place,
+    /// Site of the write by the thread that released, if it is remembered.
+    pub written: Option<u32>,
+    /// Site of the read by the other one, if it is remembered.
+    pub read: Option<u32>,
+}
+
 impl Engine {
     /// What is missing between the accesses of a race that was found just now; none when nothing
     /// comes near.
@@ -54,11 +66,33 @@ impl Engine {
     }
 
     /// The flag or counter that comes nearest to ordering them, in the same way.
-    pub fn flag(&self, race: &Race) -> Option<Place> {
-        self.nearest(race)?.1
+    pub fn flag(&self, race: &Race) -> Option<Flag> {
+        let (cause, place) = self.nearest(race)?;
+        Some(self.named(race, cause, place?))
     }
 
-    fn nearest(&self, race: &Race) -> Option<(Cause, Option<Place>)> {
+    /// A word as the flag of a race, with who has written and read it as far as this engine remembers.
+    pub(crate) fn named(&self, race: &Race, cause: Cause, place: Place) -> Flag {
+        let writer = match cause {
+            Cause::NarrowRelease { by, .. }
+            | Cause::NarrowAcquire { by, .. }
+            | Cause::NarrowArrival { by, .. }
+            | Cause::NarrowWait { by, .. }
+            | Cause::NoAcquire { by } => by,
+            Cause::NoRelease => race.earlier.thread,
+        };
+        let history = self.memory.known(place);
+        let sites =
+            history.map(|history| history.flag(place.key() / WORD, writer, race.later.thread));
+        let [written, read] = sites.unwrap_or_default();
+        Flag {
+            place,
+            written,
+            read,
+        }
+    }
+
+    pub(crate) fn nearest(&self, race: &Race) -> Option<(Cause, Option<Place>)> {
         if race.rule == Rule::Asynchronous {
             return None;
         }

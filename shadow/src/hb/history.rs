@@ -363,6 +363,20 @@ impl History {
         }
     }
 
+    /// See [`Word::flag`].
+    pub(crate) fn flag(&self, word: u64, writer: Thread, reader: Thread) -> [Option<u32>; 2] {
+        let per_line = LINE / WORD;
+        let (line, at) = (word / per_line, (word % per_line) as u32);
+        let page = self.pages.get(&(line / PAGE as u64));
+        let page = page.map(|&page| &self.store[page as usize]);
+        let line = page.and_then(|page| page[(line % PAGE as u64) as usize].as_ref());
+        let Some(line) = line.filter(|line| line.own >> at & 1 == 1) else {
+            return [None; 2];
+        };
+        let rank = (line.own & ((1 << at) - 1)).count_ones() as usize;
+        line.words[rank].flag(writer, reader)
+    }
+
     /// The words from `first` to `last` are new memory.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         let per_line = LINE / WORD;

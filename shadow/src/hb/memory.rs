@@ -20,4 +20,12 @@ impl Memory {
             Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
         }
     }
+
+    /// The same, where there is one.
+    pub(crate) fn known(&self, place: Place) -> Option<&History> {
+        match place {
+            Place::Global(_) => Some(&self.global),
+            Place::Shared { cta, .. } => self.shared.get(&cta),
+        }
+    }
 }

@@ -50,7 +50,7 @@ use hashbrown::HashMap;
 
 pub use barrier::Arrival;
 use barrier::Cluster;
-pub use cause::Cause;
+pub use cause::{Cause, Flag};
 use clock::Sparse;
 pub use clock::Time;
 pub use copy::{Completion, Issue, Waited};

@@ -16,7 +16,7 @@
 
 use alloc::vec::Vec;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::history::WORD;
 use super::made::Made;
@@ -24,7 +24,8 @@ use super::observed::Observed;
 use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
 use super::section::Held;
 use super::{
-    Access, Cause, Engine, FenceKind, Kind, Luck, Lucky, Order, Place, Race, Rule, Side, Time, each,
+    Access, Cause, Engine, FenceKind, Flag, Kind, Luck, Lucky, Order, Place, Race, Rule, Side,
+    Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -39,6 +40,8 @@ pub struct Unordered {
     pub lucky: Lucky,
     /// What would have ordered them.
     pub cause: Option<Cause>,
+    /// By which flag or counter.
+    pub flag: Option<Flag>,
     /// How often.
     pub count: u64,
     /// They were in order, but by a lock whose fences are missing.
@@ -209,12 +212,19 @@ impl Strong {
         let shared = self.shared.into_values().flatten();
         let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
+        let signals = all.iter().filter(|(_, scalar)| scalar.signal);
+        let signals: HashSet<u64> = signals.map(|((key, _), _)| *key).collect();
         let mut found = Vec::new();
         for ((key, _), scalar) in all {
             if scalar.signal || luck.is_lock(Place::of(key)) {
                 continue;
             }
-            for of in scalar.found {
+            for mut of in scalar.found {
+                // Data that happens to have been read first is no flag.
+                let is_data = |flag: Flag| !signals.contains(&flag.place.key());
+                if of.cause == Some(Cause::NoRelease) && of.flag.is_some_and(is_data) {
+                    (of.cause, of.flag) = (None, None);
+                }
                 let locks = &of.lucky.locks;
                 if !of.ordered || common(luck, locks).next().is_some() {
                     found.push(of);
@@ -227,6 +237,7 @@ impl Strong {
                     found.push(Unordered {
                         lucky: Lucky { race, locks },
                         cause: None,
+                        flag: None,
                         count: 1,
                         ordered: true,
                     });
@@ -320,8 +331,12 @@ impl Strong {
                 if behind != 0 {
                     let locks = luck.locks_of(&race);
                     scalar.keep(Lucky { race, locks }, false, || {
-                        let said = main.cause(&race).filter(|said| *said == Cause::NoRelease);
-                        clocks.cause(&race).or(said)
+                        let said = || {
+                            main.nearest(&race)
+                                .filter(|said| said.0 == Cause::NoRelease)
+                        };
+                        let (cause, place) = clocks.nearest(&race).or_else(said)?;
+                        Some((cause, place.map(|place| main.named(&race, cause, place))))
                     });
                 }
             }
@@ -349,7 +364,12 @@ impl Strong {
 
 impl Scalar {
     /// Enters a conflict, once per pair of sites.
-    fn keep(&mut self, lucky: Lucky, ordered: bool, cause: impl FnOnce() -> Option<Cause>) {
+    fn keep(
+        &mut self,
+        lucky: Lucky,
+        ordered: bool,
+        cause: impl FnOnce() -> Option<(Cause, Option<Flag>)>,
+    ) {
         let sites = |race: &Race| {
             let (a, b) = (race.earlier.site, race.later.site);
             (a.min(b), a.max(b))
@@ -361,12 +381,16 @@ impl Scalar {
             .find(|old| sites(&old.lucky.race) == key)
         {
             Some(old) => old.count += 1,
-            None => self.found.push(Unordered {
-                lucky,
-                cause: cause(),
-                count: 1,
-                ordered,
-            }),
+            None => {
+                let (cause, flag) = cause().unzip();
+                self.found.push(Unordered {
+                    lucky,
+                    cause,
+                    flag: flag.flatten(),
+                    count: 1,
+                    ordered,
+                });
+            }
         }
     }
 

@@ -381,6 +381,28 @@ impl Word {
         lists.flat_map(List::iter)
     }
 
+    /// The sites of the last strong write by one thread and of the last strong read by another, as far as they are
+    /// remembered.
+    pub(crate) fn flag(&self, writer: Thread, reader: Thread) -> [Option<u32>; 2] {
+        let strong = |writes: usize| {
+            let wide = self.strong.iter().map(move |strong| &strong.wide[writes]);
+            let lists = core::iter::once(&self.lists[writes]).chain(wide);
+            let entries = lists.flat_map(List::iter);
+            entries.filter(|entry| matches!(entry.class.strength, Strength::Strong(_)))
+        };
+        let by = |thread: Thread| {
+            move |entry: &&Entry| {
+                entry.warp == Id::of(thread.warp()) && entry.lanes >> thread.lane & 1 == 1
+            }
+        };
+        let site = |entry: &Entry| entry.site;
+        let written = strong(1).filter(by(writer)).last().map(site);
+        let read = strong(0).filter(by(reader)).last();
+        // An atomic reads too.
+        let read = read.or_else(|| strong(1).filter(by(reader)).last());
+        [written, read.map(site)]
+    }
+
     /// Takes in an access that has been checked elsewhere.
     pub(crate) fn enter(&mut self, access: Entry) {
         self.list(access.class.writes, false).push(access, u32::MAX);

@@ -21,11 +21,26 @@ fn a_deadlock_is_an_error_that_says_who_waits_where() {
         let ran = run_as("--grid 1 --block 64", halves, &["--mode", mode]);
         let first = "lanes 0xffffffff of warp 0 wait for barrier 2 in k at ptx line 11";
         let second = "lanes 0xffffffff of warp 1 wait for barrier 1 in k at ptx line 9";
+        let help = "help: let all threads that a barrier waits for come to it";
         let summary = "0 races, 1 deadlock";
-        ran.ends(66, &["error[CR007]: a launch of k", first, second, summary]);
+        ran.ends(
+            66,
+            &["error[CR007]: a launch of k", first, second, help, summary],
+        );
         assert_eq!(ran.json["failures"][0]["deadlock"], true);
         assert_eq!(ran.json["summary"]["outcome"], "races");
+        let one = halves.replace("bar.sync 2", "bar.sync 1");
+        run_as("--grid 1 --block 64", &one, &["--mode", mode]).ends(0, &["0 races"]);
     }
+}
+
+#[test]
+fn a_loop_without_end_needs_memory_to_look_at() {
+    let body = "spin: bra spin;";
+    run_as("--grid 1 --block 32", body, &[])
+        .ends(66, &["deadlock", "help: let the loop look at memory"]);
+    let body = "spin: ld.volatile.global.u32 %v, [%lock]; setp.ne.u32 %p, %v, 0; @%p bra spin;";
+    run_as("--grid 1 --block 32", body, &[]).ends(0, &["0 races"]);
 }
 
 #[test]

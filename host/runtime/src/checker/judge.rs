@@ -97,6 +97,7 @@ impl Checker {
             Pair {
                 lines: sides.map(|site| judged.line(site)),
                 level: race.level,
+                space: race.space,
             }
         });
         let known = match self.advises {

@@ -125,4 +125,10 @@ pub struct Word {
     pub address: u64,
     /// What lies there.
     pub allocation: Option<Allocation>,
+    /// Sites of the write that released and of the read that observed it, as far as they are known.
+    #[serde(default)]
+    pub sites: [Option<u32>; 2],
+    /// Where these stand, for people: known where logs are merged.
+    #[serde(skip)]
+    pub places: [Option<String>; 2],
 }

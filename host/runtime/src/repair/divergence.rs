@@ -1,4 +1,4 @@
-//! Code that only some threads of a block, or of a warp, execute: blocks between a branch on a value that differs
+//! Code that only some threads of several blocks, of a block, or of a warp, execute: blocks between a branch on a value that differs
 //! between them, and the place where the threads meet again.
 
 use std::collections::HashSet;
@@ -11,6 +11,8 @@ use ptx::scope::{Register, Scopes};
 /// Threads that a barrier joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
+    /// Those of several blocks: a cluster, or the grid.
+    Blocks,
     /// Those of a block.
     Block,
     /// Those of a warp. Warps are taken to lie along x.
@@ -27,7 +29,7 @@ impl Divergence {
     pub(super) fn new(module: &Module, body: &Body, cfg: &Cfg, among: Among) -> Self {
         let scopes = Scopes::new(body);
         let threads = match among {
-            Among::Block => HashSet::new(),
+            Among::Blocks | Among::Block => HashSet::new(),
             Among::Warp => thread_numbers(body, &scopes),
         };
         let mut varying = HashSet::new();
@@ -36,7 +38,7 @@ impl Divergence {
             let before = (varying.len(), regions.len());
             for (at, instruction) in body.instructions() {
                 let block = cfg.block_of(at);
-                let varies = is_source(module, instruction)
+                let varies = is_source(module, instruction, among)
                     || regions.iter().any(|(_, blocks)| blocks[block])
                     || reads(&scopes, at, instruction, &varying)
                         && !is_of_whole_warps(&scopes, at, instruction, &threads);
@@ -79,7 +81,8 @@ impl Divergence {
 }
 
 /// Whether an instruction gives threads different values whatever it reads.
-fn is_source(module: &Module, instruction: &Instruction) -> bool {
+fn is_source(module: &Module, instruction: &Instruction, among: Among) -> bool {
+    let blocks = among == Among::Blocks;
     let own = match instruction.opcode.as_str() {
         // One address has one value for all, unless it may change meanwhile.
         "ld" => {
@@ -87,16 +90,22 @@ fn is_source(module: &Module, instruction: &Instruction) -> bool {
                 let mut suffixes = instruction.suffixes.iter();
                 suffixes.any(|suffix| what.contains(&suffix.split(':').next().unwrap_or_default()))
             };
-            is(&["volatile", "relaxed", "acquire"]) || !is(&["param", "const", "shared", "global"])
+            is(&["volatile", "relaxed", "acquire"])
+                || !is(&["param", "const", "shared", "global"])
+                || blocks && is(&["shared"])
         }
         "ldu" | "atom" | "tex" | "tld4" | "suld" | "ldmatrix" | "shfl" | "match" | "vote"
         | "activemask" | "elect" | "call" => true,
         _ => false,
     };
     let text = module.slice(instruction.span);
-    own || ["%tid", "%laneid", "%lanemask", "%warpid", "%clock"]
-        .iter()
-        .any(|name| text.contains(name))
+    let among_blocks: &[&str] = match blocks {
+        true => &["%ctaid", "%cluster_cta", "%smid"],
+        false => &[],
+    };
+    let threads = ["%tid", "%laneid", "%lanemask", "%warpid", "%clock"];
+    let mut all = threads.iter().chain(among_blocks);
+    own || all.any(|name| text.contains(name))
 }
 
 /// Registers that hold `%tid.x` and nothing else.

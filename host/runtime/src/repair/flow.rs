@@ -17,6 +17,8 @@ pub(super) enum Order {
     Block,
     /// A barrier of the warp.
     Warp,
+    /// A barrier of the cluster.
+    Cluster,
     /// The end of a launch, and the beginning of another.
     Launch,
     /// A fence of gpu scope or wider.
@@ -28,8 +30,8 @@ pub(super) struct Flow<'a> {
     module: &'a Module,
     pub(super) body: &'a Body,
     cfg: Cfg,
-    /// Of blocks, and of warps.
-    divergence: [Divergence; 2],
+    /// Of several blocks, of blocks, and of warps.
+    divergence: [Divergence; 3],
     /// Headers of loops with their blocks.
     loops: Vec<(BlockId, Vec<bool>)>,
 }
@@ -45,8 +47,8 @@ pub(super) struct Candidate {
 impl<'a> Flow<'a> {
     pub(super) fn new(module: &'a Module, function: &'a Function, body: &'a Body) -> Option<Self> {
         let cfg = Cfg::of(module, function)?;
-        let divergence =
-            [Among::Block, Among::Warp].map(|among| Divergence::new(module, body, &cfg, among));
+        let among = [Among::Blocks, Among::Block, Among::Warp];
+        let divergence = among.map(|among| Divergence::new(module, body, &cfg, among));
         let loops = loops(&cfg);
         Some(Self {
             module,
@@ -83,9 +85,9 @@ impl<'a> Flow<'a> {
         Some(self.source(at))
     }
 
-    /// The branch that lets only some threads come to a statement.
-    pub(super) fn divergent(&self, at: usize) -> Option<Vec<Frame>> {
-        let branch = self.divergence[0].outermost(self.cfg.block_of(at))?;
+    /// The branch that lets only some threads come to a statement, of those that something is to order.
+    pub(super) fn divergent(&self, at: usize, order: Order) -> Option<Vec<Frame>> {
+        let branch = self.divergence(order).outermost(self.cfg.block_of(at))?;
         Some(self.source_of_end(branch))
     }
 
@@ -245,7 +247,12 @@ impl<'a> Flow<'a> {
     }
 
     fn divergence(&self, order: Order) -> &Divergence {
-        &self.divergence[usize::from(order == Order::Warp)]
+        let [blocks, block, warp] = &self.divergence;
+        match order {
+            Order::Launch | Order::Cluster => blocks,
+            Order::Block | Order::Fence => block,
+            Order::Warp => warp,
+        }
     }
 
     /// The last place in a block before it is left.
@@ -340,6 +347,10 @@ fn orders(instruction: &Instruction, order: Order) -> bool {
             "membar" => !instruction.has("cta"),
             _ => false,
         },
+        Order::Cluster => {
+            let waits = instruction.has("cluster") && instruction.has("wait");
+            instruction.opcode == "barrier" && waits && instruction.guard.is_none()
+        }
         Order::Block => is_full_cta_barrier(instruction),
         Order::Warp => {
             is_full_cta_barrier(instruction)

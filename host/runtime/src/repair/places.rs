@@ -1,6 +1,7 @@
 //! Places for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
 //! same.
 
+use super::Pair;
 use super::flow::{Candidate, Flow, Order};
 use crate::log::{Level, Point};
 
@@ -24,16 +25,18 @@ pub(super) struct Places {
 
 impl Chosen {
     /// What orders each of several pairs, with what has been chosen before and, where that does not, with more.
-    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[([usize; 2], Level)]) -> Vec<Places> {
-        let of_level = |level| {
-            let of_level = pairs.iter().filter(move |(_, of)| *of == level);
-            of_level.map(|(sites, _)| *sites)
+    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[(Pair, [usize; 2])]) -> Vec<Places> {
+        let of_level = |level, order| {
+            let wanted = move |(pair, _): &&(Pair, _)| pair.level == level && pair.order() == order;
+            let of_level = pairs.iter().filter(wanted);
+            of_level.map(|(_, sites)| *sites)
         };
-        self.choose(flow, Order::Block, of_level(Level::Cta));
-        self.choose(flow, Order::Launch, of_level(Level::Grid));
+        self.choose(flow, Order::Block, of_level(Level::Cta, Order::Block));
+        self.choose(flow, Order::Cluster, of_level(Level::Grid, Order::Cluster));
+        self.choose(flow, Order::Launch, of_level(Level::Grid, Order::Launch));
         // Where a kernel has phases of the whole block, the next phase begins for all of it.
         let mut of_warps = Vec::new();
-        for sites in of_level(Level::Warp) {
+        for sites in of_level(Level::Warp, Order::Block) {
             let mut with = self.clone();
             with.choose(flow, Order::Block, [sites].into_iter());
             match flow.has_barriers() && with.orders(flow, sites) {
@@ -42,12 +45,11 @@ impl Chosen {
             }
         }
         self.choose(flow, Order::Warp, of_warps.iter().copied());
-        let places = pairs.iter().map(|&(sites, level)| {
-            let of_warps = level == Level::Warp && of_warps.contains(&sites);
-            let order = match level {
-                Level::Grid => Order::Launch,
-                _ if of_warps => Order::Warp,
-                _ => Order::Block,
+        let places = pairs.iter().map(|&(pair, sites)| {
+            let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
+            let order = match of_warps {
+                true => Order::Warp,
+                false => pair.order(),
             };
             Places {
                 points: self.points(flow, order, sites),

@@ -4,7 +4,7 @@ use super::causes;
 use super::model::Access;
 use super::source::Sources;
 use super::words;
-use super::{locks, misuse, nested, remedy, streams};
+use super::{blocks, locks, misuse, nested, remedy, streams};
 use crate::log::{self, Cause, Level, Space, Why};
 use crate::names::demangle;
 
@@ -22,7 +22,7 @@ pub(super) struct Advice {
 /// Describes a race between two accesses.
 pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
     match race.why {
-        Why::Misuse(misuse) => return misuse::describe(misuse),
+        Why::Misuse(misuse) => return misuse::describe(misuse, accesses),
         Why::Streams => return streams::describe(race, accesses),
         Why::Child | Why::Siblings => return nested::describe(race, accesses),
         _ => {}
@@ -197,29 +197,31 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Level::Cta | Level::Warp => "__threadfence_block()",
     };
     let wider = "to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`";
-    let flag = race
-        .flag
-        .as_ref()
-        .map_or_else(|| "the flag".to_owned(), flag);
+    let flag = |at: usize| {
+        let word = race.flag.as_ref();
+        word.map_or_else(|| "the flag".to_owned(), |word| flag(word, at))
+    };
+    let (written, read) = (flag(0), flag(1));
     match cause {
-        Cause::NarrowRelease { .. } => format!("widen the release by {flag} {wider}"),
-        Cause::NarrowAcquire { .. } => format!("widen the acquire by {flag} {wider}"),
+        Cause::NarrowRelease { .. } => format!("widen the release of {written} {wider}"),
+        Cause::NarrowAcquire { .. } => format!("widen the acquire of {read} {wider}"),
         Cause::NarrowArrival { .. } => "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`, or, where the arrival is relaxed, a fence of that scope before it".to_owned(),
         Cause::NarrowWait { .. } => "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`, or, where the wait is relaxed, a fence of that scope after it".to_owned(),
         Cause::NoAcquire { .. } if race.flag.is_none() => format!(
             "acquire before the second access: put `{fence}` after the wait for the mbarrier, or make the wait an acquire (`mbarrier.try_wait.acquire`)"
         ),
         Cause::NoAcquire { .. } => format!(
-            "acquire before the second access: put `{fence}` after the read of {flag}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
+            "acquire before the second access: put `{fence}` after the read of {read}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
         ),
         Cause::NoRelease => format!(
-            "release after the first access: put `{fence}` before the write of {flag}, or write it with `st.release` (`cuda::memory_order_release`)"
+            "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
     }
 }
 
-/// A flag, with where it lies.
-fn flag(word: &log::Word) -> String {
+/// A flag, with where it is written (0) or read (1) and where it lies.
+fn flag(word: &log::Word, side: usize) -> String {
+    let place = word.places.get(side).and_then(Option::as_ref);
     let at = match (&word.allocation, word.space) {
         (Some(of), _) => {
             let offset = words::number(word.address.saturating_sub(of.base));
@@ -231,7 +233,10 @@ fn flag(word: &log::Word) -> String {
         (None, Space::Shared) => format!("at offset {:#x} in shared memory", word.address),
         (None, Space::Global) => format!("at {:#x}", word.address),
     };
-    format!("the flag {at}")
+    match place {
+        Some(place) => format!("the flag at {place} ({})", at.trim_start_matches("at ")),
+        None => format!("the flag {at}"),
+    }
 }
 
 /// What the two sides do, in the order of this run.
@@ -281,6 +286,9 @@ fn help(
         });
         return (fixed, cause);
     }
+    if let Some(between_blocks) = blocks::help(race, accesses, sources) {
+        return between_blocks;
+    }
     if strong && race.why == Why::Unordered {
         return scopes(accesses, sources);
     }
@@ -329,8 +337,6 @@ pub(super) fn place(access: &Access, sources: &Sources) -> String {
 /// Advice where the text of the kernel does not matter.
 fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<String> {
     let level = race.level;
-    let of_cluster = level == Level::Grid && race.space == Space::Shared;
-    let initialises = |access: &Access| access.ptx.text.contains("mbarrier.init");
     let counted = level == Level::Grid
         && race
             .repair
@@ -346,10 +352,8 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
             "access the data with one size and one alignment on both sides".to_owned()
         }
         (Why::ReadOnly, _) => "read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path".to_owned(),
-        (Why::Proxy, _) => "put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) between the write and the copy: into each writing thread, before the barrier that follows, or into the thread that issues the copy, after that barrier".to_owned(),
-        _ if of_cluster && accesses.iter().any(initialises) => {
-            "put a barrier of the cluster (`cluster.sync()`) between the initialisation of the mbarrier and its first use by another block".to_owned()
-        }
+        (Why::Proxy, _) => blocks::proxy(accesses, sources),
+        _ if blocks::initialises(race, accesses) => return None,
         (Why::Asynchronous, _) => asynchronous(accesses),
         (_, Some(cause)) => completion(cause, race),
         _ if let Some(frames) = relaxed.filter(|_| level == Level::Grid) => {
@@ -364,14 +368,10 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
                 "{of_one}release at the cluster's barrier: the arrival{at} is `.relaxed`; arrive with `barrier.cluster.arrive.release` (`cluster.sync()`, `cluster.barrier_arrive()`), or put `fence.acq_rel.cluster` before it"
             )
         }
-        _ if of_cluster => {
-            "put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) between the two accesses".to_owned()
-        }
+        _ if blocks::of_cluster(race) => return None,
         (Why::Fences, _) if counted => return None,
         (Why::Fences, _) => "hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing".to_owned(),
         _ if !race.decided => "run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses, and the checks of this mode cannot follow them".to_owned(),
-        (Why::Strong, _) if level == Level::Grid => "hand the data over by a flag or a counter, with `__threadfence()` between the first access and the write of the flag, and after the read of it: `volatile` and relaxed accesses order nothing".to_owned(),
-        (Why::Strong, _) => return None,
         _ => return None,
     })
 }

@@ -2,6 +2,7 @@
 
 mod seen;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
@@ -214,6 +215,7 @@ impl<'a> Builder<'a> {
             self.report.notes.push(text.to_owned());
             return;
         };
+        let race = &*self.placed(race, said);
         let key = pair(race, [first, second], said);
         let known = self.races.get(&key).copied();
         let unknown = is_unknown(race, [first.0, second.0]);
@@ -259,6 +261,18 @@ impl<'a> Builder<'a> {
         if !report.seeds.contains(&said.seed) {
             report.seeds.push(said.seed);
         }
+    }
+
+    /// A race whose flag has its places named.
+    fn placed<'r>(&self, race: &'r log::Race, said: &Said<'_>) -> Cow<'r, log::Race> {
+        let mut race = Cow::Borrowed(race);
+        if race.flag.is_some()
+            && let Some(flag) = &mut race.to_mut().flag
+        {
+            let place = |id| said.place(id, self.sources);
+            flag.places = flag.sites.map(|site| site.map(place));
+        }
+        race
     }
 
     fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {

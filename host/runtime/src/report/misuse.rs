@@ -1,6 +1,8 @@
 //! What is wrong with the use of a barrier or a warp operation, and what repairs it.
 
 use super::advice::Advice;
+use super::causes::Cause;
+use super::model::Access;
 use crate::log::Misuse;
 
 /// The rule of all of them.
@@ -12,7 +14,7 @@ pub(super) fn is_harmless(misuse: Misuse) -> bool {
 }
 
 /// Describes a misuse.
-pub(super) fn describe(misuse: Misuse) -> Advice {
+pub(super) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
     let (kind, message, help) = match misuse {
         Misuse::Divergent => (
             "divergent",
@@ -70,6 +72,10 @@ pub(super) fn describe(misuse: Misuse) -> Advice {
         kind: kind.to_owned(),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),
-        cause: None,
+        // One barrier at the end is enough for all accesses of a kernel.
+        cause: (misuse == Misuse::Departed).then(|| Cause {
+            what: format!("end of blocks in {}", accesses[1].ptx.module),
+            places: [accesses[1].function.clone()].into(),
+        }),
     }
 }

@@ -4,6 +4,7 @@
 //! [`Report::to_json`] show the same facts. The JSON's schema is `docs/report.schema.json`.
 
 mod advice;
+mod blocks;
 mod build;
 mod causes;
 mod coverage;

@@ -133,7 +133,7 @@ impl Remedy {
 }
 
 /// Places in a sentence.
-fn listed(places: &[String]) -> String {
+pub(super) fn listed(places: &[String]) -> String {
     let more = places.len().saturating_sub(PLACES);
     let mut shown: Vec<String> = places.iter().take(PLACES).cloned().collect();
     if more > 0 {
@@ -157,12 +157,7 @@ pub(super) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         return Remedy::OneWriter;
     }
     let points = known.map_or(&[][..], |repair| &repair.points);
-    let mut places: Vec<String> = Vec::new();
-    for place in points.iter().map(|point| place(point, sources)) {
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
+    let places = places(points, sources);
     let call = match known {
         Some(repair) if !repair.of_warps => "__syncthreads()",
         None if race.level == Level::Cta => "__syncthreads()",
@@ -227,6 +222,17 @@ fn around(repair: &log::Repair, accesses: &[Access; 2], sources: &Sources) -> Re
         Some((Kind::Branch, range, first, _)) if first >= range.end => Remedy::Left(at),
         _ => Remedy::OutOfBranch(Some(at)),
     }
+}
+
+/// Where barriers stand, each place once.
+pub(super) fn places(points: &[Point], sources: &Sources) -> Vec<String> {
+    let mut places: Vec<String> = Vec::new();
+    for place in points.iter().map(|point| place(point, sources)) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
 }
 
 /// Where a barrier stands, by the lines of the function that both accesses came through.

@@ -2,7 +2,9 @@
 //!
 //! [`arrows`]: which crate may use which. [`sources`]: what Rust files may hold. [`papers`]: what documents promise.
 //! [`claims`]: every file under `tests/` belongs to a runner.
+//! [`advice`]: each form of help has a test.
 
+mod advice;
 mod arrows;
 mod claims;
 mod papers;
@@ -33,6 +35,7 @@ pub fn check(workspace: &Workspace) -> Result<Vec<String>> {
     problems.extend(sources::check(&tree));
     problems.extend(papers::check(&tree));
     problems.extend(claims::check(&tree));
+    problems.extend(advice::check(&tree));
     problems.sort();
     Ok(problems)
 }
