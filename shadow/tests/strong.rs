@@ -20,7 +20,7 @@ impl Run {
         Self {
             engine: Engine::new(shape),
             luck: Luck::default(),
-            strong: Strong::new(shape),
+            strong: Strong::new(shape, false),
         }
     }
 
@@ -31,6 +31,7 @@ impl Run {
         let of = Use {
             signal: waits,
             known: false,
+            ..Use::default()
         };
         let both = (&self.engine, &self.luck);
         self.strong.access(both, (warp, 1), &access, of, |_| place);

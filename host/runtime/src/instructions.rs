@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand, Type};
 use ptx::isa::{self, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
-use shadow::hb::{Access, Kind, Order, Scope, Waited};
+use shadow::hb::{Access, Kind, Look, Order, Scope, Waited};
 
 use crate::{grid, log, names};
 
@@ -20,6 +20,8 @@ pub(crate) struct Instructions {
     pub(crate) lets_others_begin: bool,
     /// Some instruction publishes that mbarriers have been made (`fence.mbarrier_init`).
     pub(crate) fences_inits: bool,
+    /// Some instruction looks at a version.
+    pub(crate) looks: bool,
     /// Some instruction is a strong load or store, and no atomic.
     pub(crate) stores_strongly: bool,
 }
@@ -48,6 +50,12 @@ pub(crate) struct Meaning {
     pub(crate) grid: Option<grid::Part>,
     /// It accesses what threads communicate through.
     pub(crate) signal: bool,
+    /// How it looks at a version ([`ptx::versions()`]).
+    pub(crate) look: Look,
+    /// It counts threads, of which one is told apart ([`ptx::counts()`]).
+    pub(crate) counts: bool,
+    /// Only a thread executes it that has found the value which the atomic of a site counts up to.
+    pub(crate) found: Option<u32>,
 }
 
 impl Instructions {
@@ -61,6 +69,11 @@ impl Instructions {
             };
             let grid_barriers = grid::Barriers::of(body);
             let signals = ptx::signals(module, function);
+            let counts = ptx::counts(module, function);
+            let versions = ptx::versions(module, function);
+            all.looks |= !versions.opens.is_empty();
+            let mut numbers = HashMap::new();
+            let mut behind = Vec::new();
             for (statement, instruction) in body.instructions() {
                 let memory = isa::memory(instruction);
                 let sync = isa::sync(instruction);
@@ -73,6 +86,9 @@ impl Instructions {
                     continue;
                 }
                 let site = all.sites.len() as u32;
+                if counts.counts.contains(&statement) {
+                    numbers.insert(statement, site);
+                }
                 let text = module.slice(instruction.span);
                 let frames = instruction
                     .loc
@@ -117,9 +133,26 @@ impl Instructions {
                     waited: waited(instruction),
                     grid: grid_barriers.part(statement),
                     signal: signals.contains(&statement),
+                    look: Look {
+                        opens: versions.opens.contains(&statement),
+                        closes: versions.closes.contains(&statement),
+                        blind: versions.blind.contains(&statement),
+                        carried: versions.carried.contains(&statement),
+                        swap: None,
+                    },
+                    counts: counts.counts.contains(&statement),
+                    found: None,
                 };
-                all.by_offset
-                    .insert(loaded(instruction.span.start), meaning);
+                let offset = loaded(instruction.span.start);
+                if let Some(count) = counts.found.get(&statement) {
+                    behind.push((offset, *count));
+                }
+                all.by_offset.insert(offset, meaning);
+            }
+            for (offset, count) in behind {
+                if let Some(meaning) = all.by_offset.get_mut(&offset) {
+                    meaning.found = numbers.get(&count).copied();
+                }
             }
         }
         all

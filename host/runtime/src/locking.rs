@@ -38,7 +38,7 @@ pub(crate) fn sort_out(
             Class::Race => true,
             Class::Strong => told && is_told(found, instructions, model),
             Class::Luck => told && is_luck(found, luck),
-            Class::Fences => told && !lucky.contains(&sites(found)),
+            Class::Fences | Class::Counted => told && !lucky.contains(&sites(found)),
         }
     });
     found
@@ -58,7 +58,7 @@ fn is_told(found: &Found, instructions: &Instructions, model: Option<Model>) -> 
     let all = |is: fn(&log::Site) -> bool| sites.iter().all(|site| site.is_some_and(is));
     let narrow = matches!(
         found.cause,
-        Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. })
+        Some(Cause::NarrowRelease { .. } | Cause::NarrowAcquire { .. } | Cause::Version(_))
     );
     match model {
         Some(Model::Ptx) => false,

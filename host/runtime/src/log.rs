@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
-pub use repair::{Cause, Counted, Outside, Point, Repair, Update, Word};
+pub use repair::{Cause, Counted, Gap, Outside, Point, Repair, Update, Word};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 
@@ -463,6 +463,8 @@ pub enum Why {
     Luck,
     /// No race in this run: only the order in which `fence.sc`s came has ordered them.
     Fences,
+    /// The same, by the order in which atomics have counted threads, or that of `fence.sc`s.
+    Counted,
     /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
     /// threads came there.
     Misuse(Misuse),

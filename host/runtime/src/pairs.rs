@@ -21,6 +21,8 @@ pub(crate) enum Class {
     Luck,
     /// Only the order of `fence.sc`s has ordered them.
     Fences,
+    /// The same, by the order in which atomics have counted, or that.
+    Counted,
 }
 
 /// A pair of sites that raced, with a witness and how often.

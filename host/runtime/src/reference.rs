@@ -5,6 +5,7 @@ mod fences;
 mod hearing;
 mod journaled;
 mod mbarrier;
+mod swaps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
     Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched, Luck,
-    Order, Place, Rule, Shape, Strong, Swap, Thread, Use, Warp,
+    Order, Place, Rule, Shape, Strong, Thread, Warp,
 };
 use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
@@ -68,7 +69,7 @@ impl Reference {
     pub(crate) fn new(instructions: Arc<Instructions>, shape: Shape, model: Option<Model>) -> Self {
         let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
         Self {
-            strong: wanted.then(|| Strong::new(shape)),
+            strong: wanted.then(|| Strong::new(shape, instructions.looks)),
             knows_swaps: true,
             instructions,
             shape,
@@ -148,6 +149,7 @@ impl Reference {
 
     /// Tells of a barrier that lanes come to, or go on after.
     fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
+        self.have_found(who);
         tell(&mut self.engine);
         self.order.tell(&tell);
         if let Some(strong) = &mut self.strong {
@@ -231,6 +233,7 @@ impl Observer for Reference {
         let Some(meaning) = self.meaning(who) else {
             return;
         };
+        self.have_found(who);
         self.stamp();
         let written = self.written(who, bytes).filter(|_| wanted);
         let Some(written) = written else {
@@ -251,17 +254,16 @@ impl Observer for Reference {
             )
         };
         self.departed(who, (who.lanes, written.order.scope().is_none()), place);
+        if meaning.counts {
+            self.count(true);
+        }
         self.hear(who, || Told::Access {
             access: written,
             places: each(who.lanes).map(place).collect(),
         });
+        let of = self.use_of(&meaning);
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
         if let Some(strong) = &mut self.strong {
-            let of = Use {
-                // A word that is swapped may be a lock.
-                signal: meaning.signal || meaning.swaps && !self.knows_swaps,
-                known: meaning.grid.is_some(),
-            };
             strong.access((engine, luck), (warp(who), who.lanes), &written, of, place);
         }
         let (open, instructions) = (&mut self.open, &self.instructions);
@@ -286,6 +288,9 @@ impl Observer for Reference {
                 pairs.keep_lucky(Class::Luck, lucky, (None, None));
             });
         }
+        if meaning.counts {
+            self.count(false);
+        }
     }
 
     fn exchanged(
@@ -295,29 +300,7 @@ impl Observer for Reference {
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
-        if !self.follows(space) {
-            return;
-        }
-        // As written: taking a lock without a fence acquires nothing, whatever the model.
-        let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
-            return;
-        };
-        let access = Access {
-            bytes: exchange.bytes,
-            ..access
-        };
-        let shape = self.shape;
-        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
-        let swap = |lane: u32| Swap {
-            compare: exchange.compare.map(|values| values[lane as usize]),
-            new: exchange.new[lane as usize],
-            old: exchange.old[lane as usize],
-        };
-        let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
-        let lanes = (warp(who), who.lanes);
-        luck.swap(engine, lanes, &access, place, swap, |lucky| {
-            pairs.keep_lucky(Class::Luck, lucky, (None, None));
-        });
+        self.swapped(who, space, addresses, exchange);
     }
 
     fn follows(&self, space: Space) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, LANES, Place, Rule, Thread};
+use shadow::hb::{Cause, Gap, LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
@@ -42,7 +42,7 @@ pub(crate) fn race(
     let (space, address) = at(race.place);
     log::Race {
         launch: launch.launch,
-        decided: !matches!(found.class, Class::Luck | Class::Fences),
+        decided: !matches!(found.class, Class::Luck | Class::Fences | Class::Counted),
         level: match () {
             () if now.cta != before.cta => log::Level::Grid,
             () if now.warp != before.warp => log::Level::Cta,
@@ -91,6 +91,7 @@ pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
     match (class, rule) {
         (Class::Luck, _) => log::Why::Luck,
         (Class::Fences, _) => log::Why::Fences,
+        (Class::Counted, _) => log::Why::Counted,
         (Class::Strong, _) | (_, Rule::Strong) => log::Why::Strong,
         (Class::Race, Rule::Unordered | Rule::Scope) => log::Why::Unordered,
         (Class::Race, Rule::Overlap) => log::Why::Overlap,
@@ -122,6 +123,12 @@ fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause 
         },
         Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
         Cause::NoRelease => log::Cause::NoRelease,
+        Cause::Version(gap) => log::Cause::Version(match gap {
+            Gap::FirstWrite => log::Gap::FirstWrite,
+            Gap::SecondWrite => log::Gap::SecondWrite,
+            Gap::FirstLook => log::Gap::FirstLook,
+            Gap::SecondLook => log::Gap::SecondLook,
+        }),
     }
 }
 

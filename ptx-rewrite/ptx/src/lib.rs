@@ -35,6 +35,8 @@
 //! - [`mod@cfg`]: basic blocks, edges, dominators and post-dominators.
 //! - [`dataflow`]: writes and reads of registers, and which write reaches which read.
 //! - [`waits()`]: strong loads that a loop waits for.
+//! - [`counts()`]: atomics that count threads, of whom only one is told apart.
+//! - [`versions()`]: looks at a version before and after what it guards.
 //! - [`callgraph`]: who calls whom, whose address is taken, what an entry can reach.
 //! - [`mod@link`]: several translation units as one module.
 //! - Source positions: [`ast::Module::inline_frames`] gives the chain of inlined calls of a
@@ -51,6 +53,7 @@
 pub mod ast;
 pub mod callgraph;
 pub mod cfg;
+mod counts;
 pub mod dataflow;
 pub mod isa;
 pub mod lexer;
@@ -61,10 +64,13 @@ pub mod print;
 pub mod scope;
 mod signals;
 mod types;
+mod versions;
 mod waits;
 
+pub use counts::{Counts, counts};
 pub use module::{Frame, ParamLayout, param_layout};
 pub use parse::parse;
 pub use signals::signals;
 pub use types::Class;
+pub use versions::{Versions, versions};
 pub use waits::waits;

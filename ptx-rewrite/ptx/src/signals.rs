@@ -17,8 +17,8 @@ use smol_str::SmolStr;
 use crate::ast::{AddressBase, Body, Function, Instruction, Module, Operand, Statement};
 use crate::cfg::Cfg;
 use crate::dataflow::Dataflow;
-use crate::isa::{self, MemoryOp};
-use crate::waits;
+use crate::isa::{self, MemoryKind, MemoryOp};
+use crate::{versions, waits};
 
 /// The statements that access what a loop of this function waits for: the loads that decide its exit
 /// ([`waits`](crate::waits())), and strong accesses of the same size at the address of one of them.
@@ -40,16 +40,17 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
     };
     let flow = Dataflow::new(body);
     found = waits::find(body, &cfg, &flow);
+    // Who looks twice at a word is told something by it; who swaps what was found may be doing sums.
+    let twice = versions::find(body, &cfg, &flow).closes.into_iter();
+    found.extend(twice.filter(|at| {
+        accesses
+            .iter()
+            .any(|(of, _, op)| of == at && op.kind == MemoryKind::Load)
+    }));
     if found.is_empty() {
         return found;
     }
-    let mut values = Values {
-        body,
-        cfg: &cfg,
-        flow: &flow,
-        numbers: HashMap::new(),
-        of_write: HashMap::new(),
-    };
+    let mut values = Values::new(body, &cfg, &flow);
     let mut place = |(at, instruction, op): &(usize, &Instruction, MemoryOp)| {
         let address = values.address(*at, instruction.operands.get(op.address)?)?;
         Some((address, op.bytes_per_element, op.vector))
@@ -67,7 +68,7 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
 }
 
 /// Number of a value that is no constant, and what is added to it.
-type Sum = (u32, i128);
+pub(crate) type Sum = (u32, i128);
 
 /// How a value comes about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +84,8 @@ enum Value {
     Written(Vec<usize>, SmolStr),
 }
 
-struct Values<'a> {
+/// Numbers for the values of a function.
+pub(crate) struct Values<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
     flow: &'a Dataflow<'a>,
@@ -97,13 +99,24 @@ const PURE: [&str; 21] = [
     "mul24", "neg", "not", "or", "shl", "shr", "sub", "xor",
 ];
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    pub(crate) fn new(body: &'a Body, cfg: &'a Cfg, flow: &'a Dataflow<'a>) -> Self {
+        Self {
+            body,
+            cfg,
+            flow,
+            numbers: HashMap::new(),
+            of_write: HashMap::new(),
+        }
+    }
+
     fn number(&mut self, value: Value) -> Sum {
         let next = self.numbers.len() as u32;
         (*self.numbers.entry(value).or_insert(next), 0)
     }
 
-    fn address(&mut self, at: usize, operand: &Operand) -> Option<Sum> {
+    /// Where an address operand of a statement points to.
+    pub(crate) fn address(&mut self, at: usize, operand: &Operand) -> Option<Sum> {
         match operand {
             Operand::Address {
                 base: AddressBase::Name(name),

@@ -58,7 +58,7 @@ fn reads(instruction: &Instruction) -> bool {
 }
 
 /// The blocks of each natural loop; loops with one head are one.
-fn loops(cfg: &Cfg) -> Vec<HashSet<BlockId>> {
+pub(crate) fn loops(cfg: &Cfg) -> Vec<HashSet<BlockId>> {
     let mut all = Vec::new();
     for head in 0..cfg.blocks.len() {
         let back = cfg.blocks[head].predecessors.iter().copied();

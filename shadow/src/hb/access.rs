@@ -242,6 +242,7 @@ impl Engine {
             ctas,
             releases: log,
             now,
+            counts,
             ..
         } = self;
         let lanes = ctas.entry(me.cta).or_default().lanes(me.warp);
@@ -259,7 +260,13 @@ impl Engine {
                     .pending
                     .iter()
                     .any(|pending| pending.address == key);
-            if seen.is_some() || earlier {
+            if *counts && access.kind == Kind::Rmw {
+                changed = seen.is_some();
+                let acquired = acquires.then_some(scope);
+                lanes.update(1 << me.lane, |view, _| {
+                    view.count(access.site, seen.as_ref(), acquired);
+                });
+            } else if seen.is_some() || earlier {
                 changed = true;
                 lanes.update(1 << me.lane, |view, _| {
                     if let Some(seen) = &seen {

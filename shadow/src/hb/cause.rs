@@ -2,6 +2,7 @@
 
 use super::history::WORD;
 use super::place::{Scope, Thread};
+use super::versions::Gap;
 use super::{Engine, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
@@ -45,6 +46,8 @@ pub enum Cause {
     },
     /// It has observed a later strong write of the earlier thread, which released nothing.
     NoRelease,
+    /// Both are under one version, around which a fence is missing.
+    Version(Gap),
 }
 
 /// A word by which one thread has told another one to go on.
@@ -79,7 +82,7 @@ impl Engine {
             | Cause::NarrowArrival { by, .. }
             | Cause::NarrowWait { by, .. }
             | Cause::NoAcquire { by } => by,
-            Cause::NoRelease => race.earlier.thread,
+            Cause::NoRelease | Cause::Version(_) => race.earlier.thread,
         };
         let history = self.memory.known(place);
         let sites =

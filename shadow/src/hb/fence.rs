@@ -50,6 +50,9 @@ impl Engine {
                     acquire(shape, releases, (me, scope), view, |_| true);
                 });
             }
+            if mine.groups().any(|(_, view)| view.counted.is_some()) {
+                mine.update(lanes, |view, _| view.fence_counted(scope));
+            }
             if mine.groups().any(|(_, view)| !view.waited.is_empty()) {
                 mine.update(lanes, |view, _| {
                     view.waited.acquire(scope, &mut view.times.rest);

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::clock::{Time, Times};
+use super::counted::Counted;
 use super::each;
 use super::log::LogId;
 use super::mbarrier::Waited;
@@ -34,6 +35,8 @@ pub(crate) struct View {
     pub(crate) waited: Waited,
     /// The last release fence of each scope that no later, wider one makes superfluous.
     pub(crate) fences: Vec<Fence>,
+    /// What its last atomic that counts has observed, and it may not have acquired.
+    pub(crate) counted: Option<Counted>,
 }
 
 /// The views of the lanes of a warp. The masks of the groups are disjoint and cover 32 lanes.

@@ -45,6 +45,11 @@ impl Swap {
         self.compare.is_none() && earlier.is_some_and(|value| value != self.new)
     }
 
+    /// It has written something else than was there.
+    pub fn changes(self) -> bool {
+        self.after() != self.old
+    }
+
     fn after(self) -> u64 {
         match self.compare {
             Some(value) if value != self.old => self.old,
@@ -144,7 +149,7 @@ impl Locks {
 
     /// A swap by one thread.
     pub(crate) fn swap(&mut self, by: &Writing, swap: Swap) -> Step {
-        let (me, changes) = (by.thread, swap.after() != swap.old);
+        let (me, changes) = (by.thread, swap.changes());
         let Some(&at) = self.index.get(&by.place) else {
             if changes {
                 let at = self.words.len() as u32;

@@ -19,11 +19,13 @@ mod barrier;
 mod cause;
 mod clock;
 mod copy;
+mod counted;
 mod crowd;
 mod cta;
 mod earlier;
 mod entry;
 mod fence;
+mod guarded;
 mod history;
 mod lanes;
 mod launched;
@@ -43,6 +45,7 @@ mod section;
 mod sparse;
 mod strong;
 mod turns;
+mod versions;
 mod waits;
 mod word;
 
@@ -72,6 +75,7 @@ use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
+pub use versions::{Gap, Look, SwapTold};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -273,6 +277,8 @@ pub struct Engine {
     stats: Stats,
     /// See [`Engine::at`].
     now: Time,
+    /// See [`Engine::counts`].
+    counts: bool,
 }
 
 impl Engine {
@@ -302,6 +308,7 @@ impl Engine {
             stamp: 0,
             stats: Stats::default(),
             now: 0,
+            counts: false,
         }
     }
 

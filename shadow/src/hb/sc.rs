@@ -1,4 +1,4 @@
-//! What only the order of `fence.sc`s has ordered in one run.
+//! What only the order of `fence.sc`s, or of atomics that count, has ordered in one run.
 //!
 //! PTX puts the `fence.sc`s of a run into one order, and each comes after those before it whose scopes
 //! include each other. Which comes first is the run's doing: another run may turn them around, and
@@ -6,7 +6,9 @@
 //! `fence.acq_rel`, and clocks beside it, which know no accesses but strong ones, take the order too:
 //! a race that they have in order is none in this run.
 //!
-//! Those clocks are a copy of the engine's, made at the first `fence.sc`.
+//! So it is with atomics that count threads, of which the engine takes no order ([`Engine::counts`]).
+//!
+//! Those clocks are a copy of the engine's, made at the first `fence.sc` or at the first such atomic.
 
 use super::entry::Rule;
 use super::history::WORD;
@@ -14,10 +16,11 @@ use super::memory::Memory;
 use super::place::{Id, Scope, Thread, Warp};
 use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
 
-/// The causality order with that of `fence.sc`s.
+/// The causality order with that of `fence.sc`s and of atomics that count.
 #[derive(Clone, Debug, Default)]
 pub struct FenceOrder {
     clocks: Option<Engine>,
+    counts: bool,
 }
 
 impl FenceOrder {
@@ -26,6 +29,17 @@ impl FenceOrder {
         if let Some(clocks) = &mut self.clocks {
             tell(clocks);
         }
+    }
+
+    /// Lanes count, of which `main` has not been told.
+    pub fn count(&mut self, main: &Engine) {
+        self.counts = true;
+        self.clocks.get_or_insert_with(|| main.without_memory());
+    }
+
+    /// True when threads have counted.
+    pub fn has_counted(&self) -> bool {
+        self.counts
     }
 
     /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.
@@ -85,7 +99,7 @@ impl FenceOrder {
         })
     }
 
-    /// True when nothing but the order of `fence.sc`s has ordered the sides of a race that `main` has
+    /// True when nothing but the order of `fence.sc`s and counting has ordered the sides of a race that `main` has
     /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that nothing has ordered.
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
         let (me, warp) = (race.later.thread, race.by);

@@ -12,17 +12,21 @@
 //! 3. accesses under one lock are ordered if both critical sections have their fences, whichever
 //!    came first, and only then.
 //!
+//! What is read under a version and thrown away if that has changed does no harm (`versions.rs`).
+//!
 //! Of a scalar, [`MOST`] groups of readers and as many of writers are remembered.
 
 use alloc::vec::Vec;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::guarded::{Conflicts, Guarded};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
 use super::section::Held;
+use super::versions::{Look, Versions};
 use super::{
     Access, Cause, Engine, FenceKind, Flag, Kind, Luck, Lucky, Order, Place, Race, Rule, Side,
     Time, each,
@@ -45,7 +49,7 @@ pub struct Unordered {
     /// How often.
     pub count: u64,
     /// They were in order, but by a lock whose fences are missing.
-    ordered: bool,
+    pub(crate) ordered: bool,
 }
 
 /// Lanes of a warp that did the same at the same time of theirs.
@@ -58,6 +62,8 @@ struct Group {
     scope: Scope,
     /// The thread held something that may be a lock.
     held: bool,
+    /// It had looked at a version.
+    reading: bool,
     /// Of atomics, the number of the last lane's among all of the scalar.
     turn: u64,
     /// Of atomics, the lanes that made them, one behind the other, though some may have made another since.
@@ -87,6 +93,8 @@ struct Scalar {
     found: Vec<Unordered>,
     /// Accesses under one lock whose last critical section is not over.
     open: Vec<Race>,
+    /// Accesses of which one is made under a version.
+    guarded: Conflicts,
 }
 
 type Scalars = HashMap<(u64, u32), Scalar>;
@@ -95,6 +103,8 @@ type Scalars = HashMap<(u64, u32), Scalar>;
 #[derive(Clone, Debug)]
 pub struct Strong {
     clocks: Engine,
+    /// Where some access looks at a version.
+    versions: Option<Versions>,
     global: Scalars,
     /// By CTA.
     shared: HashMap<u64, Scalars>,
@@ -107,13 +117,16 @@ pub struct Use {
     pub signal: bool,
     /// It is part of a synchronisation that is known as such, and only orders.
     pub known: bool,
+    /// How it looks at a version.
+    pub look: Look,
 }
 
 impl Strong {
-    /// For one launch.
-    pub fn new(shape: Shape) -> Self {
+    /// For one launch; `versions` says that some access looks at one.
+    pub fn new(shape: Shape, versions: bool) -> Self {
         Self {
             clocks: Engine::new(shape),
+            versions: versions.then(Versions::default),
             global: HashMap::new(),
             shared: HashMap::new(),
         }
@@ -136,6 +149,10 @@ impl Strong {
             FenceKind::Sc => FenceKind::AcqRel,
             other => other,
         };
+        if let Some(versions) = &mut self.versions {
+            let orders = (kind != FenceKind::Release, kind != FenceKind::Acquire);
+            each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, orders));
+        }
         if kind == FenceKind::Release {
             self.clocks.imply(warp, lanes);
         }
@@ -149,7 +166,7 @@ impl Strong {
         if !self.clocks.ctas.contains_key(&warp.cta)
             && let Some(scalars) = self.shared.get_mut(&warp.cta)
         {
-            scalars.retain(|_, of| !(of.signal || of.found.is_empty() && of.open.is_empty()));
+            scalars.retain(|_, of| !(of.signal || of.is_clean()));
             for scalar in scalars.values_mut() {
                 scalar.groups = Default::default();
             }
@@ -164,6 +181,7 @@ impl Strong {
             if (first..end).contains(&key) {
                 scalar.groups = Default::default();
                 scalar.open.clear();
+                scalar.guarded.clear();
             }
         }
         self.clocks.allocated(address, bytes);
@@ -200,10 +218,26 @@ impl Strong {
                 if !of.known {
                     self.look((main, luck), (me, scope), access, key, signal);
                 }
-                self.clocks.synchronise(me, access, key);
+                if let Some(versions) = &mut self.versions {
+                    versions.access(me, access, key, of.look);
+                }
+                if !(of.look.blind && access.kind == Kind::Load) {
+                    self.clocks.synchronise(me, access, key);
+                }
             }
         }
         self.clocks.classify(warp);
+    }
+
+    /// A thread has swapped a value into a word, and so written it.
+    pub fn swap(&mut self, me: Thread, place: Place, order: Order) {
+        if let Some(versions) = &mut self.versions {
+            let released = match order {
+                Order::Release(scope) | Order::AcqRel(scope) => Some(scope),
+                _ => None,
+            };
+            versions.write(me, place.key(), released);
+        }
     }
 
     /// What was found, once the launch is over.
@@ -230,6 +264,7 @@ impl Strong {
                     found.push(of);
                 }
             }
+            found.extend(scalar.guarded.judge(&shape, self.versions.as_ref(), key));
             for race in scalar.open {
                 let locks = luck.locks_then(&race);
                 let faulty = common(luck, &locks).all(|held| !is_fenced(&shape, &race, held));
@@ -285,6 +320,7 @@ impl Strong {
         });
         let counted = own.map(|group| group.turn_of(me.lane)).max().unwrap_or(0);
         let held = luck.holds(me);
+        let reading = self.versions.as_ref().is_some_and(|of| of.is_reading(me));
         let clocks = &mut self.clocks;
         let mut learned = false;
         for &other in against {
@@ -328,6 +364,15 @@ impl Strong {
                         continue;
                     }
                 }
+                if class == 0 && reading || other == 0 && group.reading {
+                    scalar.guarded.keep(Guarded {
+                        race,
+                        reads_later: class == 0,
+                        unordered: behind != 0,
+                        unseen: main.behind(me, &group, others) != 0,
+                    });
+                    continue;
+                }
                 if behind != 0 {
                     let locks = luck.locks_of(&race);
                     scalar.keep(Lucky { race, locks }, false, || {
@@ -352,6 +397,7 @@ impl Strong {
             site: access.site,
             scope,
             held,
+            reading,
         };
         if class == 1 && scalar.groups.iter().map(Vec::len).sum::<usize>() > MANY {
             for groups in &mut scalar.groups {
@@ -363,6 +409,11 @@ impl Strong {
 }
 
 impl Scalar {
+    /// Nothing is to be reported of it, as far as is known.
+    fn is_clean(&self) -> bool {
+        self.found.is_empty() && self.open.is_empty() && self.guarded.is_empty()
+    }
+
     /// Enters a conflict, once per pair of sites.
     fn keep(
         &mut self,
@@ -409,7 +460,8 @@ impl Scalar {
 /// that were not made one behind the other stay apart.
 fn remember(groups: &mut Vec<Group>, new: Group, atomics: bool) {
     let same = |old: &Group| {
-        (old.warp, old.site, old.held, old.scope) == (new.warp, new.site, new.held, new.scope)
+        (old.warp, old.site, old.held, old.scope, old.reading)
+            == (new.warp, new.site, new.held, new.scope, new.reading)
     };
     let mut joined = false;
     let mut emptied = false;

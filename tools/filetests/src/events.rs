@@ -99,7 +99,7 @@ fn races(events: &[Event], misuses: bool) -> Result<Vec<(Race, String)>> {
                     lines: (a.min(b), a.max(b)),
                     class: match race.why {
                         Why::Strong => Class::Strong,
-                        Why::Luck | Why::Fences => Class::Luck,
+                        Why::Luck | Why::Fences | Why::Counted => Class::Luck,
                         _ => Class::Race,
                     },
                     decided: race.decided,

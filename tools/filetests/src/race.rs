@@ -255,6 +255,11 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         let mut races = outcome.races.iter().map(|race| race.class);
         let found = races.any(|class| class != Class::Strong);
         let silent = truth == Verdict::Race && !found && !wrong && !hidden;
+        let warns = truth == Verdict::NoRace && !labels.is_empty() && !oracle.is_lenient();
+        ensure!(
+            !warns || !outcome.races.is_empty(),
+            "{schedule}: nothing was reported"
+        );
         ever_hidden |= hidden;
         ensure!(!silent, "{schedule}: no race was reported");
     }

@@ -114,6 +114,21 @@ pub enum Cause {
     },
     /// A flag that was observed, and written without a release.
     NoRelease,
+    /// Both sides are under one version, around which a fence is missing.
+    Version(Gap),
+}
+
+/// Which fence around a version is missing; see `shadow::hb::Gap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gap {
+    /// The writer's, behind its first write of the version.
+    FirstWrite,
+    /// The writer's, in front of its second write.
+    SecondWrite,
+    /// The reader's, behind its first look.
+    FirstLook,
+    /// The reader's, in front of its second look.
+    SecondLook,
 }
 
 /// A word of memory.

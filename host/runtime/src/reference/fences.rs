@@ -1,4 +1,4 @@
-//! Fences, and what the order of `fence.sc`s decides.
+//! Fences and atomics that count, and what their order decides.
 
 use ptx::isa::{FenceSemantics, SyncOp};
 use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
@@ -12,14 +12,41 @@ use crate::pairs::Class;
 /// What is wrong with the sides of a race that the engine has found just now.
 pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race) -> Class {
     match order.orders(engine, race) {
+        true if order.has_counted() => Class::Counted,
         true => Class::Fences,
         false => Class::Race,
     }
 }
 
 impl Reference {
+    /// What is told next is done by atomics that count, or it is not.
+    pub(super) fn count(&mut self, counts: bool) {
+        if counts {
+            self.order.count(&self.engine);
+        }
+        self.engine.counts(counts);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(|engine| engine.counts(counts));
+        }
+        self.luck.tell(|engine| engine.counts(counts));
+    }
+
+    /// Lanes do what only those do who have found the value that an atomic counts up to.
+    pub(super) fn have_found(&mut self, who: Executing) {
+        let Some(site) = self.meaning(who).and_then(|meaning| meaning.found) else {
+            return;
+        };
+        let tell = |engine: &mut Engine| engine.has_found(warp(who), who.lanes, site);
+        tell(&mut self.engine);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(tell);
+        }
+        self.luck.tell(tell);
+    }
+
     /// Lanes execute a fence.
     pub(super) fn fences(&mut self, who: Executing) {
+        self.have_found(who);
         let meaning = self.meaning(who);
         if meaning.is_some_and(|meaning| meaning.proxy) {
             self.hear(who, || Told::ProxyFence);

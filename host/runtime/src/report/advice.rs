@@ -5,7 +5,7 @@ use super::model::Access;
 use super::source::Sources;
 use super::words;
 use super::{blocks, locks, misuse, nested, remedy, streams};
-use crate::log::{self, Cause, Level, Space, Why};
+use crate::log::{self, Cause, Gap, Level, Space, Why};
 use crate::names::demangle;
 
 /// Rule, kind and texts of a race.
@@ -42,7 +42,7 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         // Described above.
         (Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings, _) => "",
         (Why::Strong, _) => locks::STRONG,
-        (Why::Luck | Why::Fences, _) => locks::LUCK,
+        (Why::Luck | Why::Fences | Why::Counted, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if race.cause.is_some() => match race.cause {
@@ -95,6 +95,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             "the scopes of two {} of the same address do not include each other's thread",
             plural(one)
         ),
+        Why::Counted => format!(
+            "{one} and {other} of the same address are ordered only by the order in which threads executed an atomic counter or `fence.sc` (`__threadfence()`) in this run"
+        ),
         Why::Unordered if strong => {
             format!(
                 "the scopes of {one} and {other} of the same address do not include each other's thread"
@@ -116,6 +119,9 @@ pub(super) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
         _ if why == Why::Luck => {
             format!("{reach} lock-order-dependent accesses to {memory}: {what}")
+        }
+        _ if why == Why::Counted => {
+            format!("{reach} count-order-dependent accesses to {memory}: {what}")
         }
         _ if why == Why::Fences => {
             format!("{reach} fence-order-dependent accesses to {memory}: {what}")
@@ -187,6 +193,19 @@ fn lacking(cause: &Cause) -> String {
             "the second thread has observed a flag that the first thread wrote without a release"
                 .to_owned()
         }
+        Cause::Version(gap) => format!(
+            "they stand under one version, and {}",
+            match gap {
+                Gap::FirstWrite =>
+                    "the writer has no fence behind its first write of the version that reaches the reader",
+                Gap::SecondWrite =>
+                    "the writer has no fence in front of its second write of the version that reaches the reader",
+                Gap::FirstLook =>
+                    "the reader has no fence behind its first look at the version that reaches the writer",
+                Gap::SecondLook =>
+                    "the reader has no fence in front of its second look at the version that reaches the writer",
+            }
+        ),
     }
 }
 
@@ -213,6 +232,18 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::NoAcquire { .. } => format!(
             "acquire before the second access: put `{fence}` after the read of {read}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
         ),
+        Cause::Version(Gap::FirstWrite) => {
+            "put `__threadfence()` between the writer's first write of the version and the data".to_owned()
+        }
+        Cause::Version(Gap::SecondWrite) => {
+            "put `__threadfence()` between the data and the writer's second write of the version".to_owned()
+        }
+        Cause::Version(Gap::FirstLook) => {
+            "put `__threadfence()` between the reader's first look at the version and the data".to_owned()
+        }
+        Cause::Version(Gap::SecondLook) => {
+            "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
+        }
         Cause::NoRelease => format!(
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
@@ -369,7 +400,8 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
             )
         }
         _ if blocks::of_cluster(race) => return None,
-        (Why::Fences, _) if counted => return None,
+        (Why::Fences | Why::Counted, _) if counted => return None,
+        (Why::Counted, _) => "put `__threadfence()` after the atomic of the thread that finds the counter complete, before it lets the others go on".to_owned(),
         (Why::Fences, _) => "hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing".to_owned(),
         _ if !race.decided => "run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses, and the checks of this mode cannot follow them".to_owned(),
         _ => return None,

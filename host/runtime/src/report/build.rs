@@ -328,7 +328,7 @@ impl<'a> Builder<'a> {
                 log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
                 log::Why::Unordered | log::Why::Strong if lockstep => Level::Warning,
                 log::Why::Strong if !self.scoped => Level::Warning,
-                log::Why::Fences if self.scoped => Level::Error,
+                log::Why::Fences | log::Why::Counted if self.scoped => Level::Error,
                 _ if race.decided => Level::Error,
                 _ => Level::Warning,
             },
@@ -360,7 +360,11 @@ impl<'a> Builder<'a> {
             accesses,
             address: address(race.address, race.allocation.as_ref()),
             suppressed_by: None,
-            may_order: match race.decided || matches!(race.why, log::Why::Luck | log::Why::Fences) {
+            may_order: match race.decided
+                || matches!(
+                    race.why,
+                    log::Why::Luck | log::Why::Fences | log::Why::Counted
+                ) {
                 true => Vec::new(),
                 false => release_sites.unwrap_or_default(),
             },

@@ -61,6 +61,7 @@ pub fn orders(kernel: &Kernel, schedules: &[u64], model: Option<Model>) -> Resul
                 log::Why::Strong => "strong",
                 log::Why::Luck => "luck",
                 log::Why::Fences => "order of fences",
+                log::Why::Counted => "order of counting",
                 _ => "race",
             };
             let report = (what, a.min(b), a.max(b));

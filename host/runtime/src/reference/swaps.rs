@@ -1,0 +1,66 @@
+//! Atomics that swap: what they did tells locks, and when versions were written.
+
+use ptx::ast::Space;
+use shadow::hb::{Access, Look, Swap, SwapTold, Use};
+use simt::{Exchange, Executing, Observer};
+
+use super::{Reference, each, warp};
+use crate::instructions::Meaning;
+use crate::pairs::Class;
+use crate::sides::at;
+
+impl Reference {
+    /// What else is to be known of an access.
+    pub(super) fn use_of(&self, meaning: &Meaning) -> Use {
+        let told = match self.knows_swaps {
+            true => SwapTold::Later,
+            false => SwapTold::Never,
+        };
+        Use {
+            // A word that is swapped may be a lock.
+            signal: meaning.signal || meaning.swaps && !self.knows_swaps,
+            known: meaning.grid.is_some(),
+            look: Look {
+                swap: meaning.swaps.then_some(told),
+                ..meaning.look
+            },
+        }
+    }
+
+    /// Lanes have swapped values.
+    pub(super) fn swapped(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        if !self.follows(space) {
+            return;
+        }
+        // As written: taking a lock without a fence acquires nothing, whatever the model.
+        let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
+            return;
+        };
+        let access = Access {
+            bytes: exchange.bytes,
+            ..access
+        };
+        let shape = self.shape;
+        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let swap = |lane: u32| Swap {
+            compare: exchange.compare.map(|values| values[lane as usize]),
+            new: exchange.new[lane as usize],
+            old: exchange.old[lane as usize],
+        };
+        let changed = each(who.lanes).filter(|&lane| swap(lane).changes());
+        if let Some(strong) = &mut self.strong {
+            changed.for_each(|lane| strong.swap(warp(who).lane(lane), place(lane), access.order));
+        }
+        let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
+        let lanes = (warp(who), who.lanes);
+        luck.swap(engine, lanes, &access, place, swap, |lucky| {
+            pairs.keep_lucky(Class::Luck, lucky, (None, None));
+        });
+    }
+}

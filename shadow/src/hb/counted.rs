@@ -1,0 +1,100 @@
+//! Atomics whose place among others is this run's doing.
+//!
+//! Of those who count up, only the thread that finds a certain value is told apart; the others might
+//! have come in any order. So what such an atomic has observed, its thread does not acquire until it
+//! shows that it has found the value: by doing what no other thread does. [`FenceOrder`] takes the order
+//! of the run, and knows what it alone has ordered.
+//!
+//! [`FenceOrder`]: super::FenceOrder
+
+use super::clock::Time;
+use super::fence::acquire;
+use super::lanes::View;
+use super::place::{Scope, Warp};
+use super::release::Pending;
+use super::{Engine, each};
+
+/// What a thread's last counting atomic has observed, while it is open whether it has found the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    site: u32,
+    seen: Pending,
+    /// The thread's own time then.
+    time: Time,
+    /// The widest acquire since.
+    acquired: Option<Scope>,
+}
+
+impl View {
+    /// An atomic that counts has observed something, and acquires in a scope if it does.
+    pub(crate) fn count(&mut self, site: u32, seen: Option<&Pending>, acquired: Option<Scope>) {
+        self.counted = seen.map(|seen| Counted {
+            site,
+            seen: seen.clone(),
+            time: self.times.own,
+            acquired,
+        });
+    }
+
+    /// A fence acquires what has been observed.
+    pub(crate) fn fence_counted(&mut self, scope: Scope) {
+        if let Some(counted) = &mut self.counted {
+            counted.acquired = counted.acquired.max(Some(scope));
+        }
+    }
+}
+
+impl Engine {
+    /// What is told next is done by atomics that count, or is not.
+    pub fn counts(&mut self, counts: bool) {
+        self.counts = counts;
+    }
+
+    /// Lanes have found the value that the atomic of a site has counted up to, if it was their last.
+    pub fn has_found(&mut self, warp: Warp, lanes: u32, site: u32) {
+        let Self {
+            shape,
+            ctas,
+            releases,
+            ..
+        } = self;
+        let Some(cta) = ctas.get_mut(&warp.cta) else {
+            return;
+        };
+        let mine = cta.lanes(warp.warp);
+        let here = |view: &View| view.counted.as_ref().is_some_and(|of| of.site == site);
+        if !mine
+            .groups()
+            .any(|(mask, view)| mask & lanes != 0 && here(view))
+        {
+            return;
+        }
+        for lane in each(lanes) {
+            let me = warp.lane(lane);
+            mine.update(1 << lane, |view, _| {
+                let Some(counted) = view.counted.take_if(|of| of.site == site) else {
+                    return;
+                };
+                let log = counted.seen.mark.log;
+                view.pending.retain(|old| old.mark.log != log);
+                view.pending.push(counted.seen);
+                let Some(scope) = counted.acquired else {
+                    return;
+                };
+                acquire(shape, releases, (me, scope), view, |seen| {
+                    seen.mark.log == log
+                });
+                // A fence behind the atomic has published that as well.
+                for fence in &mut view.fences {
+                    if fence.times.own >= counted.time {
+                        fence.times.rest.join(&view.times.rest);
+                        fence.times.warp = view.times.warp;
+                        fence.times.cta = view.times.cta;
+                        fence.acquired = view.acquired;
+                    }
+                }
+            });
+        }
+        self.classify(warp);
+    }
+}

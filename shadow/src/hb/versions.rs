@@ -1,0 +1,263 @@
+//! What is read under a version, and written under it.
+//!
+//! A reader looks at a version, reads data, looks again, and uses what it has read only if the version is
+//! the same (a sequence lock). A writer writes the version before and after the data. Such accesses may
+//! meet in any order, and do no harm if all four fences are there, in a scope that has both threads:
+//!
+//! | | before the data | behind it |
+//! |---|---|---|
+//! | writer | first write of the version, release fence | release fence, second write |
+//! | reader | first look, acquire fence | acquire fence, second look |
+//!
+//! Whoever reads what the writer has written then sees the first write at its second look; who has seen
+//! the second write at its first look comes after the data. What of this is missing does not depend on
+//! who came first.
+//!
+//! Which loads look at versions, the caller says. Any two strong writes of a word by one thread may be a
+//! writer's; the last [`MOST`] words that it has written are remembered.
+
+use alloc::vec::Vec;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::place::{Scope, Shape, Thread};
+use super::{Access, Kind, Order};
+
+/// Versions that a thread may be reading or writing under at once.
+const MOST: usize = 8;
+/// Accesses under one version until the next look or write.
+const MOST_TOUCHED: usize = 64;
+
+/// How an access looks at a version, if it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// It comes before what the version guards.
+    pub opens: bool,
+    /// It comes after.
+    pub closes: bool,
+    /// Whatever it finds, what the version guards is read.
+    pub blind: bool,
+    /// A swap that comes after writes what is read here, so that it cannot come earlier.
+    pub carried: bool,
+    /// It is a swap, and whether it has written anything is said later, or never.
+    pub swap: Option<SwapTold>,
+}
+
+/// When a swap's values are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapTold {
+    /// By [`Strong::swap`](super::Strong::swap).
+    Later,
+    /// Never.
+    Never,
+}
+
+/// A fence around data under a version that is not there, or whose scope leaves the other side out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gap {
+    /// The writer's, behind its first write of the version.
+    FirstWrite,
+    /// The writer's, in front of its second write.
+    SecondWrite,
+    /// The reader's, behind its first look.
+    FirstLook,
+    /// The reader's, in front of its second look.
+    SecondLook,
+}
+
+/// What versions say of two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Nothing.
+    None,
+    /// The writer writes the reader's version, but not before and after the data.
+    Apart,
+    /// The reader throws away what it has read, or comes before or after the writer; or it is not known
+    /// whether the writer has written the version.
+    Whole,
+    /// It would if a fence were there.
+    Lacks(Gap),
+}
+
+/// What an access is inside of.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    version: u64,
+    reads: bool,
+    /// The widest fence between the version and the access.
+    entry: Option<Scope>,
+    /// The widest fence between the access and the version.
+    exit: Option<Scope>,
+}
+
+/// A section that is not over.
+#[derive(Clone, Debug)]
+struct Open {
+    section: Section,
+    /// What was accessed: scalar, site, and how.
+    touched: Vec<((u64, u32), Section)>,
+}
+
+/// What threads do under versions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Versions {
+    open: HashMap<Thread, Vec<Open>>,
+    /// By scalar, thread and site: the sections around the last access that had any.
+    past: HashMap<(u64, Thread, u32), Vec<Section>>,
+    written: HashSet<(u64, Thread)>,
+    /// Words of which it is not known when they were written.
+    doubtful: HashSet<u64>,
+}
+
+impl Versions {
+    /// True when a thread has looked at a version, and not again.
+    pub(crate) fn is_reading(&self, me: Thread) -> bool {
+        let open = self.open.get(&me).into_iter().flatten();
+        { open }.any(|open| open.section.reads)
+    }
+
+    /// A thread executes a fence.
+    pub(crate) fn fence(&mut self, me: Thread, scope: Scope, (acquires, releases): (bool, bool)) {
+        for Open { section, touched } in self.open.get_mut(&me).into_iter().flatten() {
+            if !(if section.reads { acquires } else { releases }) {
+                continue;
+            }
+            section.entry = section.entry.max(Some(scope));
+            for (_, of) in touched {
+                of.exit = of.exit.max(Some(scope));
+            }
+        }
+    }
+
+    /// A thread makes a strong access to a scalar.
+    pub(crate) fn access(&mut self, me: Thread, access: &Access, key: u64, look: Look) {
+        let (acquired, released) = match access.order {
+            Order::Acquire(scope) => (Some(scope), None),
+            Order::Release(scope) => (None, Some(scope)),
+            Order::AcqRel(scope) => (Some(scope), Some(scope)),
+            _ => (None, None),
+        };
+        let writes = access.kind != Kind::Load;
+        self.touch(me, (key, access.site), writes, look.carried);
+        self.look(me, key, look, acquired);
+        match look.swap {
+            None if writes => self.write(me, key, released),
+            Some(SwapTold::Never) => {
+                self.doubtful.insert(key);
+            }
+            None | Some(SwapTold::Later) => {}
+        }
+    }
+
+    /// A thread looks at a word; `acquired` is the scope of an acquire.
+    fn look(&mut self, me: Thread, key: u64, look: Look, acquired: Option<Scope>) {
+        if look.closes {
+            self.close(me, (key, true), None);
+        }
+        if look.opens {
+            self.enter(me, (key, true), acquired);
+        }
+    }
+
+    /// A thread writes a word; `released` is the scope of a release.
+    pub(crate) fn write(&mut self, me: Thread, key: u64, released: Option<Scope>) {
+        self.written.insert((key, me));
+        self.close(me, (key, false), released);
+        self.enter(me, (key, false), None);
+    }
+
+    /// A thread reads a scalar, or writes it.
+    fn touch(&mut self, me: Thread, (key, site): (u64, u32), writes: bool, carried: bool) {
+        for Open { section, touched } in self.open.get_mut(&me).into_iter().flatten() {
+            if section.reads == writes || section.version == key {
+                continue;
+            }
+            touched.retain(|(of, _)| *of != (key, site));
+            if touched.len() < MOST_TOUCHED {
+                let exit = carried.then_some(Scope::Sys);
+                touched.push(((key, site), Section { exit, ..*section }));
+            }
+        }
+    }
+
+    /// What versions say of a reader and a writer of a scalar, each with its site.
+    pub(crate) fn guard(
+        &self,
+        shape: &Shape,
+        key: u64,
+        reader: (Thread, u32),
+        writer: (Thread, u32),
+    ) -> Guard {
+        let wide = |scope: Option<Scope>| {
+            scope.is_some_and(|scope| shape.includes(scope, reader.0, writer.0))
+        };
+        let around = |(thread, site): (Thread, u32), reads: bool| {
+            let all = self.past.get(&(key, thread, site)).into_iter().flatten();
+            all.filter(move |section| section.reads == reads)
+        };
+        let mut guard = Guard::None;
+        for read in around(reader, true) {
+            if self.doubtful.contains(&read.version) {
+                return Guard::Whole;
+            }
+            if self.written.contains(&(read.version, writer.0)) && guard == Guard::None {
+                guard = Guard::Apart;
+            }
+            let mut written = around(writer, false);
+            let Some(write) = written.find(|write| write.version == read.version) else {
+                continue;
+            };
+            let fences = [
+                (write.entry, Gap::FirstWrite),
+                (write.exit, Gap::SecondWrite),
+                (read.entry, Gap::FirstLook),
+                (read.exit, Gap::SecondLook),
+            ];
+            match fences.iter().find(|(scope, _)| !wide(*scope)) {
+                Some((_, gap)) => guard = Guard::Lacks(*gap),
+                None => return Guard::Whole,
+            }
+        }
+        guard
+    }
+
+    fn enter(&mut self, me: Thread, (version, reads): (u64, bool), entry: Option<Scope>) {
+        let all = self.open.entry(me).or_default();
+        all.retain(|open| (open.section.version, open.section.reads) != (version, reads));
+        let of_kind = |open: &Open| open.section.reads == reads;
+        if all.iter().filter(|open| of_kind(open)).count() >= MOST
+            && let Some(first) = all.iter().position(of_kind)
+        {
+            all.remove(first);
+        }
+        let section = Section {
+            version,
+            reads,
+            entry,
+            exit: None,
+        };
+        all.push(Open {
+            section,
+            touched: Vec::new(),
+        });
+    }
+
+    fn close(&mut self, me: Thread, (version, reads): (u64, bool), exit: Option<Scope>) {
+        let Some(all) = self.open.get_mut(&me) else {
+            return;
+        };
+        let of = |open: &Open| (open.section.version, open.section.reads) == (version, reads);
+        let Some(at) = all.iter().position(of) else {
+            return;
+        };
+        for ((key, site), mut section) in all.swap_remove(at).touched {
+            section.exit = section.exit.max(exit);
+            let around = self.past.entry((key, me, site)).or_default();
+            around.retain(|old| (old.version, old.reads) != (version, reads));
+            if around.len() >= MOST {
+                around.remove(0);
+            }
+            around.push(section);
+        }
+    }
+}
