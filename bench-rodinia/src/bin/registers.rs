@@ -1,4 +1,4 @@
-//! Assembles PTX files with and without checks, and writes the table of docs/registers.md.
+//! Assembles PTX files with and without checks, and writes docs/registers.md and a table of all kernels.
 //! `cargo xtask ptxas-table` makes the files.
 
 #![allow(clippy::print_stderr, reason = "a command-line tool says what it does")]
@@ -22,9 +22,12 @@ struct Arguments {
     /// What to assemble for.
     #[arg(long = "target", required = true)]
     targets: Vec<String>,
-    /// Where to write the table.
+    /// Where to write the page.
     #[arg(long)]
     out: PathBuf,
+    /// Where to write every kernel.
+    #[arg(long)]
+    csv: PathBuf,
     /// The PTX files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -73,8 +76,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
         });
     }
     let text = table::render(&targets, &version(&arguments.ptxas)?);
-    let out = &arguments.out;
-    std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+    for (out, text) in [
+        (&arguments.out, text),
+        (&arguments.csv, table::csv(&targets)?),
+    ] {
+        std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+    }
     let refusals: Vec<String> = targets.iter().flat_map(Target::refusals).collect();
     refusals.iter().for_each(|refusal| eprintln!("{refusal}"));
     Ok(refusals.is_empty())

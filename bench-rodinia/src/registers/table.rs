@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use rewrite::stats::Stats;
 use runtime::names::demangle;
@@ -84,9 +85,10 @@ pub fn render(targets: &[Target], assembler: &str) -> String {
          # Registers, spills and code size\n\n\
          What {assembler} makes of every module of `tests/apps` and `bench-rodinia/programs`: as nvcc compiles it, for the \
          oldest target that nvcc and ptxas take it for, and as each mode loads it.\n\
-         In `precise` mode a module whose kernels all need happens-before is loaded as it is.\n\
+         `precise` is that of a GPU, journals included.\n\
          Code is the kernel's own; the device functions that a check calls when the fast path does not decide come once per \
          module, and are left aside.\n\n\
+         `cargo xtask ptxas-table` writes this page, and `<target>/ptxas-table.csv` with every kernel.\n\n\
          ## Geometric means\n\n\
          Per kernel, after over before. Spilling kernels: those that spill more than they did, of all.\n\n"
     );
@@ -101,15 +103,6 @@ pub fn render(targets: &[Target], assembler: &str) -> String {
         writeln!(text, "- {refusal}").ok();
     }
     text += &skipped;
-    for target in targets {
-        let name = &target.name;
-        write!(
-            text,
-            "\n## {name}\n\nEach column: original, precise, fast.\n\n{}\n",
-            kernels(target)
-        )
-        .ok();
-    }
     text
 }
 
@@ -171,34 +164,43 @@ fn means(targets: &[Target]) -> String {
     table.to_string()
 }
 
-fn kernels(target: &Target) -> String {
-    let mut table = new_table(&[
+/// Every kernel of every target, a row for each version that ptxas takes. Spills in bytes, code in bytes.
+///
+/// # Errors
+/// When a text is no CSV.
+pub fn csv(targets: &[Target]) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "target",
         "program",
         "kernel",
+        "version",
         "registers",
-        "spill stores, bytes",
-        "spill loads, bytes",
-        "code, bytes",
-    ]);
-    for kernel in target.kernels() {
-        let row = |of: fn(&Stats) -> u64| {
-            let shown = kernel.versions.map(|stats| match stats {
-                Some(stats) => of(stats).to_string(),
-                None => "refused".to_owned(),
-            });
-            shown.join(", ")
-        };
-        let name = kernel.versions[0].map_or("", |stats| &stats.name);
-        table.add_row([
-            kernel.module.to_owned(),
-            format!("`{}`", short(&demangle(name))),
-            row(|stats| u64::from(stats.registers)),
-            row(|stats| u64::from(stats.spill_stores)),
-            row(|stats| u64::from(stats.spill_loads)),
-            row(|stats| stats.code_bytes),
-        ]);
+        "spill_store_bytes",
+        "spill_load_bytes",
+        "code_bytes",
+    ])?;
+    for target in targets {
+        for kernel in target.kernels() {
+            for (stats, version) in kernel.versions.into_iter().zip(Version::ALL) {
+                let Some(stats) = stats else {
+                    continue;
+                };
+                let name = demangle(&stats.name);
+                writer.write_record([
+                    &target.name,
+                    kernel.module,
+                    short(&name),
+                    version.name(),
+                    &stats.registers.to_string(),
+                    &stats.spill_stores.to_string(),
+                    &stats.spill_loads.to_string(),
+                    &stats.code_bytes.to_string(),
+                ])?;
+            }
+        }
     }
-    table.to_string()
+    Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
 fn new_table(headings: &[&str]) -> Table {
@@ -264,10 +266,16 @@ mod tests {
             ],
         };
         assert_eq!(target.refusals(), ["a, precise, sm_75: line 3: no"]);
-        let text = render(&[target], "ptxas");
+        let targets = [target];
+        let text = render(&targets, "ptxas");
         assert!(text.contains("- a, precise, sm_75: line 3: no"), "{text}");
         assert!(text.contains("Not for sm_75, because they are for later targets only: new."));
-        assert!(text.contains("10, refused, 40"), "{text}");
+        assert_eq!(
+            csv(&targets).unwrap(),
+            "target,program,kernel,version,registers,spill_store_bytes,spill_load_bytes,code_bytes\n\
+             sm_75,a,k,original,10,0,0,160\n\
+             sm_75,a,k,fast,40,4,0,640\n"
+        );
         let row = |mode: &str| {
             let mut lines = text.lines();
             let words =

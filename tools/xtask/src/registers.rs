@@ -1,4 +1,5 @@
-//! `cargo xtask ptxas-table`: compiles every program to PTX, and has `bench-rodinia` write docs/registers.md.
+//! `cargo xtask ptxas-table`: compiles every program to PTX, and has `bench-rodinia` write docs/registers.md
+//! and, into the target folder, a table of all kernels.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +25,7 @@ pub struct Options {
         default_value = "sm_75,sm_80,sm_86,sm_90,sm_100"
     )]
     targets: Vec<String>,
-    /// Where to write the table [default: docs/registers.md].
+    /// Where to write the page [default: docs/registers.md].
     #[arg(long)]
     out: Option<PathBuf>,
     /// Only programs whose name contains one of these.
@@ -63,6 +64,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         Some(path) => std::path::absolute(path)?,
         None => workspace.root.join("docs/registers.md"),
     });
+    cargo
+        .arg("--csv")
+        .arg(workspace.target.join("ptxas-table.csv"));
     for target in &options.targets {
         cargo.arg("--target").arg(target);
     }
