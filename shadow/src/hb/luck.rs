@@ -333,6 +333,7 @@ impl Luck {
             }
             let locks = self.locks_of(&race);
             let apart = |a: &Held| locks[1].iter().all(|b| a.lock != b.lock);
+            // Where neither is under a lock, words that only pass for locks would be taken for them: queues.
             if locks.iter().any(|held| !held.is_empty()) && locks[0].iter().all(apart) {
                 found(Lucky { race, locks });
             }

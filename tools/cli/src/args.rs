@@ -18,7 +18,7 @@ use crate::output::Format;
     version,
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -34,11 +34,21 @@ pub(crate) enum Command {
     Rewrite(RewriteArgs),
     /// Show the modules and kernels of a program, library, cubin or .ptx file
     Inspect(InspectArgs),
+    /// Explain a rule such as CR003, with an example; without a rule, all of them
+    Explain(ExplainArgs),
     /// Check the installation
     Doctor(DoctorArgs),
     /// Initialise the NVIDIA driver and print what it is
     #[command(name = device::PROBE, hide = true)]
     Probe,
+}
+
+/// `explain`
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The rule, as a report has it in brackets
+    #[arg(value_name = "RULE")]
+    pub(crate) rule: Option<String>,
 }
 
 /// `run`
@@ -318,8 +328,9 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 10] = [
+    const COMMANDS: [&str; 11] = [
         "run",
+        "explain",
         "rewrite",
         "inspect",
         "doctor",

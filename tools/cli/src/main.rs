@@ -13,6 +13,7 @@ mod console;
 mod device;
 mod doctor;
 mod exit;
+mod explain;
 mod inspect;
 mod kernel;
 mod logs;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Rewrite(args) => rewrite::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Probe => device::probe(),
     };

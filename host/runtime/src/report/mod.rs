@@ -23,6 +23,7 @@ mod misuse;
 pub mod model;
 mod nested;
 mod remedy;
+pub mod rules;
 mod side;
 pub mod source;
 mod statement;

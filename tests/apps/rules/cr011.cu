@@ -1,0 +1,29 @@
+// Warps of a block exchange volatile values through shared memory.
+//@ expect(clean): no-race
+//@ expect(racy): not-decided
+//@ says(racy): warning[CR011]
+//@ not-as-on-gpu(racy): this is judged by listening to the simulated device
+#include "../app.h"
+
+// The example:
+__global__ void reverse(int *data) {
+    __shared__ volatile int tile[64];
+    tile[threadIdx.x] = data[threadIdx.x];
+#ifndef RACY
+    __syncthreads();
+#endif
+    data[threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+int main() {
+    int data[64], *memory;
+    for (int i = 0; i < 64; i++) data[i] = i * i;
+    CHECK(cudaMalloc(&memory, sizeof data));
+    CHECK(cudaMemcpy(memory, data, sizeof data, cudaMemcpyHostToDevice));
+    reverse<<<1, 64>>>(memory);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(data, memory, sizeof data, cudaMemcpyDeviceToHost));
+    bool right = true;
+    for (int i = 0; i < 64; i++) right &= data[i] == (63 - i) * (63 - i);
+    return verdict(right);
+}
