@@ -50,7 +50,7 @@ impl Code {
         });
         let config = options.rewriting(first_site);
         let mut rewriting = rewrite::rewrite(&module, &config);
-        // Where somebody listens, nobody asks what checks on the device say.
+        // Happens-before decides then, so checks in the kernels would be of no use.
         let bare = options.listens();
         let rewritten = std::mem::take(&mut rewriting.text);
         let loaded = match bare {

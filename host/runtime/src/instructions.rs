@@ -52,9 +52,9 @@ pub(crate) struct Meaning {
     pub(crate) signal: bool,
     /// How it looks at a version ([`ptx::versions()`]).
     pub(crate) look: Look,
-    /// It counts threads, of which one is told apart ([`ptx::counts()`]).
+    /// It is an atomic that counts threads so that the last one can be recognised ([`ptx::counts()`]).
     pub(crate) counts: bool,
-    /// Only a thread executes it that has found the value which the atomic of a site counts up to.
+    /// Only the thread that received the final count executes it. Gives the site of the counting atomic.
     pub(crate) found: Option<u32>,
 }
 

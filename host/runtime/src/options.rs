@@ -32,8 +32,8 @@ pub struct Options {
     pub kernels: Vec<String>,
     /// Records per launch that are kept; one is made per pair of sites.
     pub records: u32,
-    /// In precise mode, check as on a GPU: by the cells, and by the journal that kernels keep whose
-    /// order cells do not follow. Nobody listens to the device.
+    /// In precise mode, check as on a GPU: by the cells, and by a journal of those kernels whose
+    /// order the cells do not follow.
     pub as_gpu: bool,
     /// One word of memory of so many is checked, a power of two; in `fast` mode.
     pub sample: u32,

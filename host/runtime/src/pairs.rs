@@ -61,7 +61,7 @@ pub(crate) struct Pairs {
     index: HashMap<Key, usize>,
     /// Those that found no room.
     pub(crate) dropped: u64,
-    /// All races that were looked at, for an audit: of every byte that races, one at least.
+    /// All races, for an audit.
     pub(crate) every: Option<Vec<Race>>,
 }
 
@@ -154,7 +154,7 @@ impl Pairs {
             apart(race).0 && (!compared.matters() || uniform())
         });
         match pair {
-            Some(at) if race.of_many => {
+            Some(at) if race.of_many && self.every.is_none() => {
                 self.found[at].at_least = true;
                 Enough::OfSite
             }

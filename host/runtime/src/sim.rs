@@ -198,8 +198,8 @@ impl CheckedSim {
         self.run(id, kernel, launch, None, None)
     }
 
-    /// Runs a kernel at a place among the work of all streams; races with what nothing orders with it
-    /// are told where happens-before judges launches, which is in `precise` mode.
+    /// Runs a kernel at a place among the work of all streams. In `precise` mode on the simulated device,
+    /// races with work of other streams are reported too.
     ///
     /// # Errors
     /// As the device says.

@@ -1,7 +1,7 @@
-//! Atomics that count threads, and of which only one value is told apart.
+//! Atomics that count threads so that the last one can be recognised.
 //!
-//! `if (atomicAdd(&count, 1) == n - 1)` asks who comes last. Whoever does not, may have come at any
-//! other place: which threads were counted before says nothing about another run.
+//! `if (atomicAdd(&count, 1) == n - 1)` is true for the last thread only. The other threads may have been
+//! counted in any order: which threads were counted before one of them differs from run to run.
 //! An atomic counts in this sense when it adds the same in every thread, and its result is only
 //! compared for equality with what is the same in every thread, by one branch. Only the thread that
 //! has found the value executes the statements behind one side of that branch.
@@ -18,8 +18,7 @@ use crate::isa::{self, MemoryKind};
 pub struct Counts {
     /// The statements that count.
     pub counts: BTreeSet<usize>,
-    /// Statements that a thread executes only if it has found the value, with the statement that has
-    /// counted it.
+    /// Statements that only the thread with the final count executes, with the counting statement.
     pub found: BTreeMap<usize, usize>,
 }
 

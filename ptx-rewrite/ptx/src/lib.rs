@@ -35,7 +35,7 @@
 //! - [`mod@cfg`]: basic blocks, edges, dominators and post-dominators.
 //! - [`dataflow`]: writes and reads of registers, and which write reaches which read.
 //! - [`waits()`]: strong loads that a loop waits for.
-//! - [`counts()`]: atomics that count threads, of whom only one is told apart.
+//! - [`counts()`]: atomics that count threads so that the last one can be recognised.
 //! - [`versions()`]: looks at a version before and after what it guards.
 //! - [`callgraph`]: who calls whom, whose address is taken, what an entry can reach.
 //! - [`mod@link`]: several translation units as one module.

@@ -40,7 +40,8 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
     };
     let flow = Dataflow::new(body);
     found = waits::find(body, &cfg, &flow);
-    // Who looks twice at a word is told something by it; who swaps what was found may be doing sums.
+    // A load that compares two values of one word makes the word a signal. A compare-and-swap does not: it may
+    // just compute a sum.
     let twice = versions::find(body, &cfg, &flow).closes.into_iter();
     found.extend(twice.filter(|at| {
         accesses

@@ -1,8 +1,8 @@
-//! Atomics whose place among others is this run's doing.
+//! Atomics that count threads, and whose order differs from run to run.
 //!
-//! Of those who count up, only the thread that finds a certain value is told apart; the others might
-//! have come in any order. So what such an atomic has observed, its thread does not acquire until it
-//! shows that it has found the value: by doing what no other thread does. [`FenceOrder`] takes the order
+//! Only the thread that receives the final count is known to be the last one; the others may have been
+//! counted in any order. So a thread does not acquire what its counting atomic has observed until it
+//! executes an instruction that only the thread with the final count executes. [`FenceOrder`] takes the order
 //! of the run, and knows what it alone has ordered.
 //!
 //! [`FenceOrder`]: super::FenceOrder
@@ -45,12 +45,13 @@ impl View {
 }
 
 impl Engine {
-    /// What is told next is done by atomics that count, or is not.
+    /// Says whether the next accesses are atomics that count threads.
     pub fn counts(&mut self, counts: bool) {
         self.counts = counts;
     }
 
-    /// Lanes have found the value that the atomic of a site has counted up to, if it was their last.
+    /// Lanes execute an instruction that only the thread with the final count executes. `site` is that of
+    /// the counting atomic; nothing happens if it is not the last one that the lanes have executed.
     pub fn has_found(&mut self, warp: Warp, lanes: u32, site: u32) {
         let Self {
             shape,

@@ -435,7 +435,7 @@ fn checks_can_be_off_or_for_some_kernels_only() {
     };
     let (code, without) = count(&["--check", "off"]);
     assert_eq!(code, 0);
-    // Where somebody listens, the program runs as it is.
+    // By default the program runs without checks in its kernels.
     assert_eq!(count(&[]), (66, without));
     let (code, with) = count(&["--as-gpu"]);
     assert_eq!(code, 66);

@@ -89,7 +89,10 @@ fn compile(
     suite: &str,
     folder: &Path,
 ) -> Result<Vec<PathBuf>> {
-    let further = program.words("ptx", Variant::Clean);
+    let mut further = program.words("ptx", Variant::Clean);
+    let own = program.words("nvcc", Variant::Clean);
+    // Without this, nvcc refuses kernels that launch kernels.
+    further.extend(own.into_iter().filter(|&option| option == "-rdc=true"));
     let mut texts = Vec::new();
     for file in program.files() {
         // Both suites have programs of the same name.

@@ -16,7 +16,7 @@ use crate::replay::Replay;
 use crate::told;
 
 impl Checker {
-    /// The oracle that is to listen to a launch, if that is how it is judged.
+    /// The happens-before oracle that listens to a launch, if it is judged in that way.
     pub(crate) fn reference(
         &self,
         key: ModuleKey,

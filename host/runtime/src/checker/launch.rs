@@ -97,7 +97,7 @@ pub struct Begun {
     pub(super) journaled: bool,
     /// The fence rule says which of the conflicts are races.
     fence_rule: bool,
-    /// The kernel does nothing whose races the cells cannot decide.
+    /// The cells can decide all races of the kernel.
     by_cells: bool,
     pub(super) started: Instant,
 }

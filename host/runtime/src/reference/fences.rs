@@ -9,7 +9,7 @@ use crate::heard::Told;
 use crate::instructions::scope;
 use crate::pairs::Class;
 
-/// What is wrong with the sides of a race that the engine has found just now.
+/// The class of a race that the engine has just found.
 pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race) -> Class {
     match order.orders(engine, race) {
         true if order.has_counted() => Class::Counted,
@@ -19,7 +19,7 @@ pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race
 }
 
 impl Reference {
-    /// What is told next is done by atomics that count, or it is not.
+    /// Says whether the next accesses are atomics that count threads ([`ptx::counts()`]).
     pub(super) fn count(&mut self, counts: bool) {
         if counts {
             self.order.count(&self.engine);
@@ -31,7 +31,7 @@ impl Reference {
         self.luck.tell(|engine| engine.counts(counts));
     }
 
-    /// Lanes do what only those do who have found the value that an atomic counts up to.
+    /// Lanes execute an instruction that only the thread with the final count executes.
     pub(super) fn have_found(&mut self, who: Executing) {
         let Some(site) = self.meaning(who).and_then(|meaning| meaning.found) else {
             return;

@@ -93,92 +93,72 @@ impl<'a> Flow<'a> {
 
     /// Behind the access `from`, outside of divergent code and of loops that do not hold the other.
     fn behind(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
-        let divergence = self.divergence(order);
         let access = self.waited(from);
-        let mut before = access + 1;
-        let mut block = self.cfg.block_of(access);
-        let mut outside = None;
-        let target = self.cfg.block_of(to);
-        let mut steps = 0;
-        loop {
-            steps += 1;
-            if steps > self.cfg.blocks.len() {
-                return None;
-            }
-            if let Some(branch) = divergence.outermost(block) {
-                let next = self.cfg.immediate_post_dominator(branch)?;
-                outside = Some(Outside {
-                    is_loop: self.is_header(branch),
-                    frames: self.source_of_end(branch),
-                });
-                (block, before) = (next, self.cfg.blocks[next].start);
-                continue;
-            }
-            let around = self
-                .loops
-                .iter()
-                .find(|(_, blocks)| blocks[block] && !blocks[target]);
-            let Some((header, blocks)) = around else {
-                break;
-            };
-            let mut next = Some(*header);
-            while let Some(at) = next.filter(|&at| blocks[at]) {
-                next = self.cfg.immediate_post_dominator(at);
-            }
-            outside = Some(Outside {
-                is_loop: true,
-                frames: self.source_of_end(*header),
-            });
-            (block, before) = (next?, self.cfg.blocks[next?].start);
-        }
+        let next = |block| self.cfg.immediate_post_dominator(block);
+        let ends = [access, to].map(|at| self.cfg.block_of(at));
+        let (block, outside) = self.moved_out(ends, order, next, next)?;
+        let before = match outside {
+            Some(_) => self.cfg.blocks[block].start,
+            None => access + 1,
+        };
         Some(self.candidate(before, true, [access, to], outside))
     }
 
     /// Ahead of the access `to`, outside of divergent code and of loops that do not hold the other.
     fn ahead(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
+        let last = |block| self.cfg.immediate_dominator(block);
+        // A branch stands in its own region when it closes a loop.
         let divergence = self.divergence(order);
-        let mut before = to;
-        let mut block = self.cfg.block_of(to);
+        let in_front = |branch| match divergence.is_inside(branch) {
+            true => last(branch),
+            false => Some(branch),
+        };
+        let ends = [to, from].map(|at| self.cfg.block_of(at));
+        let (block, outside) = self.moved_out(ends, order, in_front, last)?;
+        let before = match outside {
+            Some(_) => self.end(block),
+            None => to,
+        };
+        Some(self.candidate(before, false, [to, from], outside))
+    }
+
+    /// The nearest block to `block` that is outside of divergent code and of loops that do not hold `other`, with the
+    /// code that it had to leave, if any. `past` gives the block beyond a branch, `step` the next one on the way out of a
+    /// loop.
+    fn moved_out(
+        &self,
+        [mut block, other]: [BlockId; 2],
+        order: Order,
+        past: impl Fn(BlockId) -> Option<BlockId>,
+        step: impl Fn(BlockId) -> Option<BlockId>,
+    ) -> Option<(BlockId, Option<Outside>)> {
+        let divergence = self.divergence(order);
         let mut outside = None;
-        let source = self.cfg.block_of(from);
-        let mut steps = 0;
-        loop {
-            steps += 1;
-            if steps > self.cfg.blocks.len() {
-                return None;
-            }
+        // Each step leaves code that it does not enter again; the bound holds where the graph has no structure.
+        for _ in 0..self.cfg.blocks.len() {
             if let Some(branch) = divergence.outermost(block) {
                 outside = Some(Outside {
                     is_loop: self.is_header(branch),
                     frames: self.source_of_end(branch),
                 });
-                // A branch stands in its own region when it closes a loop.
-                block = match divergence.is_inside(branch) {
-                    true => self.cfg.immediate_dominator(branch)?,
-                    false => branch,
-                };
-                before = self.end(block);
+                block = past(branch)?;
                 continue;
             }
-            let around = self
-                .loops
-                .iter()
-                .find(|(_, blocks)| blocks[block] && !blocks[source]);
-            let Some((header, blocks)) = around else {
-                break;
+            let mut loops = self.loops.iter();
+            let Some((header, blocks)) = loops.find(|(_, of)| of[block] && !of[other]) else {
+                return Some((block, outside));
             };
             let mut next = Some(*header);
             while let Some(at) = next.filter(|&at| blocks[at]) {
-                next = self.cfg.immediate_dominator(at);
+                next = step(at);
             }
             outside = Some(Outside {
                 is_loop: true,
                 frames: self.source_of_end(*header),
             });
             block = next?;
-            before = self.end(block);
         }
-        Some(self.candidate(before, false, [to, from], outside))
+        None
     }
 
     /// The wait for an asynchronous copy, if one follows it; otherwise the access.

@@ -460,16 +460,9 @@ mod tests {
         }
     }
 
-    fn sources(text: &str) -> (tempfile::TempDir, Sources) {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("x.cu"), text).unwrap();
-        let sources = Sources::new(vec![folder.path().to_owned()]);
-        (folder, sources)
-    }
-
     #[test]
     fn each_level_has_its_rule_and_remedy() {
-        let (_folder, sources) = sources("");
+        let (_folder, sources) = Sources::of_text("");
         let of = |level, op, sem| {
             let sides = [access("st", sem, 1), access(op, sem, 2)];
             let race = log::Race {

@@ -34,25 +34,25 @@ macro_rules! rules {
 rules! {
     "CR001", "cr001.cu", "intra-warp race",
     "Two lanes of a warp access the same bytes, at least one writes, and nothing orders them.\nLanes do not run in step: `__syncwarp()` orders them.",
-    "PTX ISA, \"Memory Consistency Model\", Data races";
+    "PTX ISA, \"Conflict and Data-races\"";
     "CR002", "cr002.cu", "intra-block race",
     "Two warps of a block access the same bytes, at least one writes, and nothing orders them.\n`__syncthreads()` orders the threads of a block.",
-    "PTX ISA, \"Memory Consistency Model\", Data races";
+    "PTX ISA, \"Conflict and Data-races\"";
     "CR003", "cr003.cu", "inter-block race",
     "Two blocks access the same bytes, at least one writes, and nothing orders them.\nNo barrier of a block helps: use an atomic, a barrier of the grid, or another launch.",
-    "PTX ISA, \"Memory Consistency Model\", Data races";
+    "PTX ISA, \"Conflict and Data-races\"";
     "CR005", "cr005.cu", "scope too narrow",
     "A fence, an atomic or a release orders threads of a smaller scope than the two accesses have.\nUse a scope that includes both threads.",
-    "PTX ISA, \"Memory Consistency Model\", Scope, and Morally strong operations";
+    "PTX ISA, \"Scope\" and \"Morally strong operations\"";
     "CR006", "cr006.cu", "missing release or acquire",
     "A flag or a lock hands data from one thread to another, but one side lacks its fence.\nThe writer needs a fence before it writes the flag, the reader one after it has read it.",
-    "PTX ISA, \"Memory Consistency Model\", Release and Acquire Patterns";
+    "PTX ISA, \"Release and Acquire Patterns\"";
     "CR007", "cr007.cu", "misuse of a barrier, or a deadlock",
     "A barrier or a `.sync` operation of a warp is used in a way that PTX leaves undefined, or threads wait for what cannot happen.\nThe report says which threads came where.",
     "PTX ISA, `barrier`, `bar.warp.sync`, `mbarrier`; CUDA C++ Programming Guide, \"Synchronization Functions\"";
     "CR008", "cr008.cu", "strong accesses that overlap in part",
     "Volatile, relaxed or atomic accesses of different size or address share bytes.\nPTX promises nothing about them: they race whatever their scopes.",
-    "PTX ISA, \"Memory Consistency Model\", Overlap, and Morally strong operations";
+    "PTX ISA, \"Overlap\" and \"Limitations on Mixed-size Data-races\"";
     "CR009", "cr009.cu", "write to read-only data",
     "A kernel writes what it also reads through the read-only path (`__ldg`, `const __restrict__`, textures).\nThe data must not change during the launch; no barrier repairs it.",
     "PTX ISA, `ld.global.nc`; CUDA C++ Programming Guide, \"Read-Only Data Cache Load Function\"";
@@ -61,10 +61,10 @@ rules! {
     "PTX ISA, `cp.async`, `cp.async.bulk`, \"Asynchronous operations\"";
     "CR011", "cr011.cu", "unordered strong conflict",
     "Volatile or relaxed accesses conflict and nothing orders them.\nPTX gives them a result, so this is no data race; it is a warning, or an error with `--model scoped`.",
-    "PTX ISA, \"Memory Consistency Model\", Conflict and Data-races";
+    "PTX ISA, \"Conflict and Data-races\"";
     "CR012", "cr012.cu", "order that only this run has",
     "Only the order in which locks were taken, or in which `fence.sc` were executed, has ordered two accesses.\nIn another run it may be the other way around.",
-    "PTX ISA, \"Memory Consistency Model\", Fence-SC Order; after the predictive analyses of locks";
+    "PTX ISA, \"Fence-SC Order\"; Kini, Mathur, Viswanathan, PLDI 2017, for locks";
     "CR013", "cr013.cu", "missing fence between proxies",
     "A bulk copy reads what ordinary stores have written, without `fence.proxy.async` between the two.\nBulk copies access memory through the async proxy, which barriers alone do not order.",
     "PTX ISA, \"Proxies\", `fence.proxy.async`";

@@ -173,6 +173,17 @@ fn bracketed(text: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
+impl Sources {
+    /// Sources with one file, `x.cu`, and its folder.
+    pub(super) fn of_text(text: &str) -> (tempfile::TempDir, Self) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("x.cu"), text).unwrap();
+        let sources = Self::new(vec![folder.path().to_owned()]);
+        (folder, sources)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -299,15 +299,8 @@ mod tests {
         }
     }
 
-    fn sources(text: &str) -> (tempfile::TempDir, Sources) {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("x.cu"), text).unwrap();
-        let sources = Sources::new(vec![folder.path().to_owned()]);
-        (folder, sources)
-    }
-
     fn of(line: &str, name: &str, ty: &str) -> String {
-        let (_folder, sources) = sources(line);
+        let (_folder, sources) = Sources::of_text(line);
         let sides = [access("ld", ty, 1), access("st", ty, 1)];
         let update = log::Update {
             call: name.to_owned(),
@@ -410,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_read_and_written_back_is_named() {
-        let (_folder, sources) = sources("int c = x[i];\nx[i] = c + 1;\nx[j] = c;\n");
+        let (_folder, sources) = Sources::of_text("int c = x[i];\nx[i] = c + 1;\nx[j] = c;\n");
         let target = |line| {
             written_back(
                 &[access("ld", "u32", 1), access("st", "u32", line)],
