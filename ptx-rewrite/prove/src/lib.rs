@@ -10,6 +10,7 @@
 //!
 //! The crate knows PTX, threads and memory. It knows nothing of cells, reports and drivers.
 
+pub mod decide;
 pub mod problem;
 
 use ptx::ast::{Function, Module};

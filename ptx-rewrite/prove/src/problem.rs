@@ -32,7 +32,8 @@ pub enum Kind {
     Counter(LoopId),
     /// Any value of its range; each execution of each thread has its own.
     Unknown,
-    /// Any value of its range; all threads of a block have the same in one barrier interval, and blocks may differ.
+    /// Any value of its range; all threads of a block have the same in one barrier interval and one iteration of the
+    /// loops around the access, and blocks may differ.
     BlockUniform,
     /// Any value of its range; all threads of the grid have the same during the whole launch.
     GridUniform,
@@ -57,7 +58,7 @@ pub struct Linear {
 }
 
 /// A memory of its own: addresses of different spaces never meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
     /// Global memory: one for the grid.
     Global,
@@ -66,7 +67,7 @@ pub enum Space {
 }
 
 /// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Effect {
     /// Reads.
     Load,
@@ -97,7 +98,7 @@ pub struct Access {
     pub effect: Effect,
     /// How many bytes one thread accesses.
     pub bytes: u32,
-    /// Its addresses: one of these, each time it is executed.
+    /// Its addresses: one of these, each time it is executed. Without any, it can be every address.
     pub alternatives: Vec<Alternative>,
     /// What holds whenever it is executed: each form is at least 0.
     pub path: Vec<Linear>,
@@ -123,7 +124,7 @@ pub enum Relation<'a> {
 /// A launch as integers.
 #[derive(Clone, Debug, Default)]
 pub struct Problem {
-    /// The symbols of all forms.
+    /// The symbols of all forms. Where an axis of the grid or the block has none, it has any number of coordinates.
     pub symbols: Vec<Symbol>,
     /// What holds between symbols in every execution: each form is 0. Quotients and remainders are defined here.
     pub equations: Vec<Linear>,
