@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latencies;
-use crate::report::Device;
+use crate::measured::Device;
 
 /// What is known of one program.
 #[derive(Debug, Serialize)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::report;
+use crate::measured;
 
 /// Of all launches, and of each kernel's.
 #[derive(Debug, Clone, Serialize)]
@@ -31,7 +31,7 @@ pub(crate) struct Quantiles {
 
 /// Joins the reports of several runs; none without launches.
 pub(crate) fn merge<'a>(
-    reports: impl Iterator<Item = &'a report::Latency>,
+    reports: impl Iterator<Item = &'a measured::Latency>,
 ) -> Result<Option<Latencies>> {
     let mut all = empty()?;
     let mut kernels: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn runs_are_joined_by_kernel() {
-        let latency = |kernel: &str, bins: &[(u64, u64)]| report::Latency {
+        let latency = |kernel: &str, bins: &[(u64, u64)]| measured::Latency {
             kernel: kernel.to_owned(),
             bins: bins
                 .iter()
-                .map(|&(nanoseconds, launches)| report::Bin {
+                .map(|&(nanoseconds, launches)| measured::Bin {
                     nanoseconds,
                     launches,
                 })

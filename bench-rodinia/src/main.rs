@@ -16,8 +16,8 @@ mod figures;
 mod latency;
 mod manifest;
 mod measure;
+mod measured;
 mod plot;
-mod report;
 mod table;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use wait4::{ResUse, Wait4};
 use crate::figures::{Checked, Row, Side, median};
 use crate::latency;
 use crate::manifest::Program;
-use crate::report::{Device, Report};
+use crate::measured::{Device, Report};
 
 /// How everything is measured.
 #[derive(Debug)]

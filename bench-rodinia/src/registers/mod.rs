@@ -5,8 +5,8 @@ pub mod table;
 use std::path::Path;
 
 use driver::elf;
+use report::log::Writer;
 use rewrite::stats::{self, Stats};
-use runtime::log::Writer;
 use runtime::{Checker, Mode, Options};
 
 /// What is loaded.

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
+use report::names::demangle;
 use rewrite::stats::Stats;
-use runtime::names::demangle;
 
 use super::{Assembled, Version};
 

@@ -108,7 +108,7 @@ impl Instructions {
                                 op, relaxed, scope, ..
                             }),
                         ) => names::mbarrier(op, relaxed, scope),
-                        _ => names::barrier(),
+                        _ => log::Site::barrier(),
                     }
                 });
                 all.stores_strongly |= memory.as_ref().is_some_and(|op| {

@@ -1,6 +1,6 @@
-//! One checked launch: shadow memory, race records, reports.
+//! One checked launch: shadow memory, race records, happens-before.
 //!
-//! [`Checker`] rewrites modules, arms launches and writes what they found to a [`log`];
+//! [`Checker`] rewrites modules, arms launches and writes what they found to a log;
 //! [`sim::CheckedSim`] is the simulated device with a checker in front; a [`session::Session`] checks what
 //! a program launches on a real driver.
 
@@ -8,15 +8,13 @@ pub mod allocations;
 pub mod audit;
 pub mod checker;
 mod code;
-pub mod escape;
 mod follower;
 mod grid;
 pub mod heard;
 mod instructions;
 mod judged;
 mod locking;
-pub mod log;
-pub mod names;
+mod names;
 pub mod options;
 mod pairs;
 mod patience;
@@ -26,7 +24,6 @@ pub mod progress;
 mod reference;
 mod repair;
 mod replay;
-pub mod report;
 pub mod session;
 pub mod shadow_memory;
 mod sides;
@@ -36,6 +33,8 @@ pub mod streams;
 mod stuck;
 mod told;
 mod values;
+
+use report::log;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
 pub use code::{Code, FIRST_SITE};

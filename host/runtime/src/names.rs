@@ -2,6 +2,8 @@
 
 use ptx::isa::{MbarrierOp, MemoryKind, MemoryOp, Scope, Semantics};
 
+use report::names::demangle;
+
 use crate::log;
 
 /// Bytes of an mbarrier.
@@ -130,15 +132,6 @@ pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Sit
     }
 }
 
-/// A barrier or another operation that accesses no memory.
-pub(crate) fn barrier() -> log::Site {
-    log::Site {
-        op: "barrier".to_owned(),
-        sem: "weak".to_owned(),
-        ..log::Site::default()
-    }
-}
-
 pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
     log::Frame {
         file: frame.file.to_string(),
@@ -148,30 +141,11 @@ pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
     }
 }
 
-/// A name as a person wrote it; the mangled one when it cannot be demangled.
-pub fn demangle(name: &str) -> String {
-    // Without the prefix a short name would pass for a type: `m` for `unsigned long`.
-    if name.starts_with("_Z")
-        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
-        && let Ok(text) = symbol.demangle(&cpp_demangle::DemangleOptions::default())
-    {
-        return text;
-    }
-    rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
-}
-
 /// Whether a kernel is among those to check: by a part of its name, mangled or demangled, or by
 /// the whole name behind `kne=`, as compute-sanitizer writes it.
 pub(crate) fn selected(patterns: &[String], kernel: &str) -> bool {
     let demangled = demangle(kernel);
-    let whole = |name: &str| {
-        [
-            kernel,
-            &demangled,
-            crate::report::function::base(&demangled),
-        ]
-        .contains(&name)
-    };
+    let whole = |name: &str| [kernel, &demangled, report::names::base(&demangled)].contains(&name);
     patterns.is_empty()
         || patterns.iter().any(|pattern| {
             if let Some(name) = pattern.strip_prefix("kne=") {
@@ -201,18 +175,5 @@ mod tests {
             assert!(!wants(no), "{no}");
         }
         assert!(selected(&[], "anything"));
-    }
-
-    #[test]
-    fn only_mangled_names_are_demangled() {
-        for (name, text) in [
-            ("_Z1kPi", "k(int*)"),
-            ("m", "m"),
-            ("Pi", "Pi"),
-            ("_RNvC1a1k", "a::k"),
-            ("_Zk", "_Zk"),
-        ] {
-            assert_eq!(demangle(name), text);
-        }
     }
 }

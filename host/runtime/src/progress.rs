@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use driver::{interrupts, terminal};
 use simt::Progress;
 
-use crate::names::demangle;
 use crate::options::Show;
-use crate::report::words::{counted, number};
+use report::names::demangle;
+use report::words::{counted, number};
 
 /// Launches that take no longer are not shown.
 pub const AFTER: Duration = Duration::from_secs(2);

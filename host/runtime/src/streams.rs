@@ -7,7 +7,7 @@ pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
 use shadow::streams::{Meeting, Touch};
 
 use crate::instructions::Instructions;
-use crate::log;
+use crate::log::{self, Call};
 
 /// Pieces of work that are remembered: each new one is compared with all of them.
 const PIECES: usize = 1 << 16;
@@ -455,65 +455,6 @@ fn stand_behind(behind: &mut VecDeque<Piece>, piece: Piece) {
             break;
         };
         all -= runs(&gone);
-    }
-}
-
-/// What a call on the host does to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// It copies from there.
-    CopyFrom,
-    /// It copies to there.
-    CopyTo,
-    /// It fills it.
-    Fill,
-    /// It allocates it in the order of a stream.
-    Alloc,
-    /// It frees it in the order of a stream.
-    Free,
-    /// It frees it at once, and waits for nothing.
-    FreeOnHost,
-}
-
-impl Call {
-    /// Number of its site in a footprint.
-    pub(crate) const ALL: [Call; 6] = [
-        Call::CopyFrom,
-        Call::CopyTo,
-        Call::Fill,
-        Call::Alloc,
-        Call::Free,
-        Call::FreeOnHost,
-    ];
-
-    /// What of the runtime API does it.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Call::CopyFrom | Call::CopyTo => "cudaMemcpy or its like",
-            Call::Fill => "cudaMemset or its like",
-            Call::Alloc => "cudaMallocAsync or its like",
-            Call::Free => "cudaFreeAsync or its like",
-            Call::FreeOnHost => "cudaFree of memory from a pool",
-        }
-    }
-
-    /// As the log knows it; `id` is the number of the site there.
-    pub(crate) fn site(self, id: u32) -> log::Site {
-        let (function, op) = match self {
-            Call::CopyFrom => ("a memory copy", "load"),
-            Call::CopyTo => ("a memory copy", "store"),
-            Call::Fill => ("a memory fill", "store"),
-            Call::Alloc => ("an allocation", "store"),
-            Call::Free | Call::FreeOnHost => ("a free", "store"),
-        };
-        log::Site {
-            id,
-            function: function.to_owned(),
-            text: self.text().to_owned(),
-            op: op.to_owned(),
-            sem: "weak".to_owned(),
-            ..log::Site::default()
-        }
     }
 }
 

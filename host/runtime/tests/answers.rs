@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime::log::Writer;
+use report::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options};
 use simt::{Device, DeviceConfig, KernelInfo};

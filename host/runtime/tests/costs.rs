@@ -1,6 +1,6 @@
 //! What the log says that checking costs: time to rewrite, and device memory.
 
-use runtime::log::{Event, Launch as Logged, Module, Writer};
+use report::log::{Event, Launch as Logged, Module, Writer};
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};

@@ -5,8 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Rig, launch, load};
+use report::log::Launch as Logged;
 use runtime::audit::Conflict;
-use runtime::log::Launch as Logged;
 use runtime::{Mode, Options};
 use simt::{Launch, Schedule};
 

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{launch, load};
+use report::source::Sources;
+use report::text::{self, Style};
+use report::{Context, Log, Report};
 use runtime::Options;
-use runtime::report::source::Sources;
-use runtime::report::text::{self, Style};
-use runtime::report::{Context, Log, Report};
 
 /// Block 0 stores into block 1 and arrives at its mbarrier; block 1 waits for that, and loads.
 fn hand_over(before: &str, arrive: &str, wait: &str, behind: &str) -> String {

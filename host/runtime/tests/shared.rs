@@ -3,7 +3,7 @@
 mod common;
 
 use common::{launch, load};
-use runtime::log::{Event, Launch as Logged, Level, Race, Space};
+use report::log::{Event, Launch as Logged, Level, Race, Space};
 use runtime::{Mode, Options, ShadowSize};
 use simt::Launch;
 

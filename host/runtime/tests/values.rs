@@ -3,7 +3,7 @@
 mod common;
 
 use common::{launch, load};
-use runtime::log::{Race, Value};
+use report::log::{Race, Value};
 use runtime::{Mode, Options, ShadowSize};
 
 /// Two CTAs of one thread run `first` and `second`, one after the other in round robin; `%data` is

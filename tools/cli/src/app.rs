@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use driver::signals;
 use driver::sys::{DRIVER_VARIABLE, SIMULATED_VARIABLE};
+use report::model::ExitStatus;
 use runtime::Options;
 use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE, SPARE_VARIABLE};
-use runtime::report::model::ExitStatus;
 
 use crate::device::Device;
 use crate::exit::{INTERNAL, NOT_EXECUTABLE, NOT_FOUND, Stop};

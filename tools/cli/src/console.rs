@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use runtime::escape::printable;
+use report::escape::printable;
 
 /// A line on standard output.
 pub(crate) fn out(line: impl Display) {

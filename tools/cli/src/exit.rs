@@ -1,6 +1,6 @@
 //! Exit codes, and which of several reasons wins.
 
-use runtime::report::model::{ExitStatus, Outcome};
+use report::model::{ExitStatus, Outcome};
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 64;

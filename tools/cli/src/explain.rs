@@ -1,6 +1,6 @@
 //! `explain`: what a rule means, with an example.
 
-use runtime::report::rules::{self, RULES, Rule};
+use report::rules::{self, RULES, Rule};
 
 use crate::args::ExplainArgs;
 use crate::console;

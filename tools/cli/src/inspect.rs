@@ -5,8 +5,8 @@ use std::path::Path;
 use comfy_table::{Table, presets};
 use driver::elf::{self, ElfError, Runtime};
 use driver::fatbin::{self, Entry, Fatbin, Kind};
+use report::names::demangle;
 use rewrite::Config;
-use runtime::names::demangle;
 
 use crate::args::InspectArgs;
 use crate::console;

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use runtime::log::{self, Event};
-use runtime::report::Log;
+use report::Log;
+use report::log::{self, Event};
 use tempfile::TempDir;
 
 use crate::exit::{INTERNAL, Stop};

@@ -1,5 +1,5 @@
 //! The `cudarun-check` command: what it does is in one file per subcommand, what it says in
-//! `runtime::report`.
+//! `report`.
 
 #![allow(
     clippy::print_stdout,

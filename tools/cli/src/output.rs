@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use runtime::report::Report;
-use runtime::report::source::Sources;
-use runtime::report::text::{self, Style};
+use report::Report;
+use report::source::Sources;
+use report::text::{self, Style};
 
-use runtime::escape::printable;
+use report::escape::printable;
 
 use crate::args::{Color, RunArgs};
 use crate::console;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{Table, presets};
+use report::names::demangle;
 use rewrite::{Config, Rewritten, Site, stats};
-use runtime::names::demangle;
 use serde::Serialize;
 
 use crate::args::RewriteArgs;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use driver::interrupts;
+use report::model::{ExitStatus, Outcome};
+use report::source::Sources;
+use report::{Context, Log, Report};
 use runtime::options::Outside;
-use runtime::report::model::{ExitStatus, Outcome};
-use runtime::report::source::Sources;
-use runtime::report::{Context, Log, Report};
 use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{

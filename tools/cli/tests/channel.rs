@@ -9,7 +9,7 @@ use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
 use common::{WAYS, Way, command, compile, text};
-use runtime::log::FAULT_VARIABLE;
+use report::log::FAULT_VARIABLE;
 use serde_json::Value;
 
 /// What ENOSPC and EIO are on every Linux.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Result, anyhow, bail};
-use runtime::log::{Event, Kernel, Why};
+use report::log::{Event, Kernel, Why};
 
 use crate::header::Class;
 use crate::machine::{Failure, Outcome, Race};

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use driver::Device as _;
-use runtime::log::Writer;
-use runtime::report::source::Sources;
-use runtime::report::{self, Context, Report};
+use report::log::Writer;
+use report::source::Sources;
+use report::{self, Context, Report};
 use runtime::sim::{CheckedSim, Ready};
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};

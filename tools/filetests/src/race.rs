@@ -12,7 +12,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use runtime::sim::Ready;
-use runtime::{Mode, Model, report};
+use runtime::{Mode, Model};
 
 use crate::args::{self, Arg};
 use crate::exec;

@@ -7,8 +7,8 @@ use shadow::streams::{Footprint, Meeting};
 use super::{Begun, Checker, thread};
 use crate::follower::THREADS_LOG2;
 use crate::instructions::Instructions;
-use crate::log::{self, Event};
-use crate::streams::{self, At, Call, Maker, Piece, Streams, Touched, UNCOMPARED};
+use crate::log::{self, Call, Event};
+use crate::streams::{self, At, Maker, Piece, Streams, Touched, UNCOMPARED};
 
 /// The number of a launch.
 fn number(piece: &Piece) -> Option<u64> {

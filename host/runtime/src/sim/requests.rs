@@ -13,8 +13,8 @@ use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wante
 
 use super::CheckedSim;
 use crate::checker::Ancestor;
-use crate::log;
-use crate::streams::{At, Call, footprint};
+use crate::log::{self, Call};
+use crate::streams::{At, footprint};
 
 /// The streams of a grid.
 #[derive(Default)]

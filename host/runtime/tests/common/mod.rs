@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use driver::Device as _;
+use report::log::{Event, Launch as Logged, Race, Writer};
 use runtime::audit::Audit;
-use runtime::log::{Event, Launch as Logged, Race, Writer};
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Options};
 use simt::{Device, DeviceConfig, Launch, ModuleId};

@@ -7,7 +7,7 @@ use driver::interrupts;
 use driver::sys::CUresult;
 use ptx::ast::Item;
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
-use runtime::log::Writer;
+use report::log::Writer;
 use runtime::sim::CheckedSim;
 use runtime::streams::{At, Streams};
 use runtime::{Checker, options, progress, streams};
@@ -194,7 +194,7 @@ impl Engine {
     pub(crate) fn called(
         &mut self,
         at: Option<At>,
-        ranges: impl IntoIterator<Item = (u64, u64, streams::Call)>,
+        ranges: impl IntoIterator<Item = (u64, u64, report::log::Call)>,
     ) {
         if let (Some(checker), Some(at)) = (self.device.checker_mut(), at) {
             checker.called(at, streams::footprint(ranges));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
-use runtime::log;
+use report::log;
 use runtime::streams::{At, Fork, Kind, Stream, Streams};
 
 use crate::Answer;

@@ -8,7 +8,7 @@ use driver::sys::{
     CUmemPoolProps, CUmemoryPool, CUresult, CUstream_st,
 };
 
-use runtime::streams::Call;
+use report::log::Call;
 
 use crate::Answer;
 use crate::device::check;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use driver::sys::{CUresult, CUstream};
-use runtime::streams::{self, At};
+use runtime::streams::At;
 use simt::{Launch, LaunchError};
 
 use crate::Answer;
@@ -135,11 +135,11 @@ impl State {
             }
             Work::Alloc(address) => {
                 self.hold_graph_memory(*address)?;
-                self.took(at, *address, streams::Call::Alloc);
+                self.took(at, *address, report::log::Call::Alloc);
                 Ok(())
             }
             Work::Free(address) => {
-                self.took(at, *address, streams::Call::Free);
+                self.took(at, *address, report::log::Call::Free);
                 self.drop_graph_memory(*address)
             }
             Work::Host(_) | Work::Wait(_) | Work::Empty => Ok(()),
@@ -147,7 +147,7 @@ impl State {
     }
 
     /// Tells the checker of an allocation that begins or ends at a place among all work.
-    pub(crate) fn took(&mut self, at: Option<At>, address: u64, call: streams::Call) {
+    pub(crate) fn took(&mut self, at: Option<At>, address: u64, call: report::log::Call) {
         if let Some(allocation) = self.memory.get(&address) {
             self.engine.called(at, [(address, allocation.bytes, call)]);
         }

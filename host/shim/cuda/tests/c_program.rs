@@ -103,12 +103,12 @@ fn a_c_program_of_the_driver_api_runs() {
         .map(|file| file.path())
         .find(|path| {
             path.extension()
-                .is_some_and(|end| end == runtime::log::EXTENSION)
+                .is_some_and(|end| end == report::log::EXTENSION)
         })
         .expect("a log");
-    let events = runtime::log::read(&log).expect("a readable log");
+    let events = report::log::read(&log).expect("a readable log");
     let launches = events.iter().filter_map(|event| match event {
-        runtime::log::Event::Launch(launch) => Some(launch),
+        report::log::Event::Launch(launch) => Some(launch),
         _ => None,
     });
     assert!(launches.clone().count() >= 10);

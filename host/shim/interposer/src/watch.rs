@@ -14,7 +14,7 @@ use driver::image::Source;
 use driver::interrupts::{self, Held};
 use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult, limit};
-use runtime::log::Writer;
+use report::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, ModuleKey, options, progress};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::program::Program;
 use common::text;
-use runtime::log::Race;
+use report::log::Race;
 use runtime::{Mode, Options};
 
 /// What `fine` leaves: 128 words that were 1, with 3 added three times.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use common::{Place, succeed, text};
 use driver::sys::{Api, FUNCTION_NAMES, INTERPOSER_MARKER, LoadError, MARKER};
-use runtime::log::Event;
+use report::log::Event;
 
 /// A program of the driver API that says "ok" when everything was as it should be.
 const PROGRAM: &str = "../cuda/tests/c/driver_api.c";
@@ -26,7 +26,7 @@ fn a_program_of_the_driver_api_sees_no_difference() {
     let files = std::fs::read_dir(&logs).expect("a folder");
     let events = files.flat_map(|file| {
         let path = file.expect("a file").path();
-        runtime::log::read(&path).expect("a log")
+        report::log::read(&path).expect("a log")
     });
     let starts = events.filter(|event| matches!(event, Event::Start { .. }));
     assert_eq!(starts.count(), 1);

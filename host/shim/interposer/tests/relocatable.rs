@@ -33,7 +33,7 @@ fn units_are_linked_and_checked() {
             };
             assert_eq!(ran.origins, [origin], "{form} {mode:?}");
             // The race is on a variable of another unit, in a function of another unit.
-            let variable = |of: &runtime::log::Race| {
+            let variable = |of: &report::log::Race| {
                 let made = of.allocation.as_ref().map(|of| of.api.as_str());
                 made == Some("variable word")
             };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use runtime::log::{Event, Writer};
+use report::log::{Event, Writer};
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};

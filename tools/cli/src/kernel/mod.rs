@@ -7,8 +7,8 @@ use std::path::Path;
 
 use driver::interrupts;
 use ptx::ast::{Function, Item, Module, Statement};
-use runtime::log::{Event, Writer};
-use runtime::names::demangle;
+use report::log::{Event, Writer};
+use report::names::demangle;
 use runtime::sim::CheckedSim;
 use runtime::{Checker, Options, progress};
 use simt::{Device, DeviceConfig, Launch, LaunchError, Sink};

@@ -9,7 +9,7 @@ use driver::gpu::Gpu;
 use driver::sys::CUresult;
 use driver::{Device as _, DeviceError};
 use ptx::ast::Space;
-use runtime::log::Writer;
+use report::log::Writer;
 use runtime::session::{Kernel, Session};
 use runtime::{Checker, Extent, Model, ModuleKey, Options, ShadowSize};
 
@@ -163,7 +163,7 @@ impl Machine {
         events::outcome(&self.events()[before..], &[&loaded.kernel], contents, error)
     }
 
-    fn events(&mut self) -> &[runtime::log::Event] {
+    fn events(&mut self) -> &[report::log::Event] {
         match &mut self.session {
             Some(session) => session.checker().events(),
             None => &[],

@@ -25,8 +25,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::Result;
+use report::log;
+use runtime::Mode;
 use runtime::audit::Conflict;
-use runtime::{Mode, log};
 use simt::LaunchError;
 
 use crate::machine::Checks;

@@ -5,7 +5,7 @@ use crate::workspace::Workspace;
 /// The levels of ARCHITECTURE.md, lowest first.
 const LEVELS: [&[&str]; 6] = [
     &["shadow", "ptx", "driver"],
-    &["device", "simt"],
+    &["device", "simt", "prove", "report"],
     &["rewrite"],
     &["runtime"],
     &[

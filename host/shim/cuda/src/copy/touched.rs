@@ -1,6 +1,6 @@
 //! The memory that copies and fills touch, and for which of them the host waits.
 
-use runtime::streams::Call;
+use report::log::Call;
 
 use super::{Copy, Fill, Side};
 use crate::state::State;

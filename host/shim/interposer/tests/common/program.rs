@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use report::log::{Event, Launch, Race};
 use runtime::Options;
-use runtime::log::{Event, Launch, Race};
 
 use super::{Place, text};
 
@@ -138,6 +138,6 @@ fn read(logs: &Path) -> Vec<Event> {
     let files = std::fs::read_dir(logs).expect("a folder");
     let paths = files.map(|file| file.expect("a file").path());
     paths
-        .flat_map(|path| runtime::log::read(&path).expect("a log"))
+        .flat_map(|path| report::log::read(&path).expect("a log"))
         .collect()
 }

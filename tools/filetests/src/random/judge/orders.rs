@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use runtime::{Mode, Model, log};
+use report::log;
+use runtime::{Mode, Model};
 
 use super::super::kernel::Kernel;
 use super::super::text;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use runtime::{Mode, Model, log};
+use report::log;
+use runtime::{Mode, Model};
 
 use super::super::kernel::{Act, Kernel, Kind, Order};
 use super::super::tally::Tally;

@@ -1,0 +1,505 @@
+//! What kind of race it is, and what would order the two accesses.
+
+use crate::causes;
+use crate::log::{self, Cause, Gap, Level, Space, Why};
+use crate::model::Access;
+use crate::names::demangle;
+use crate::source::Sources;
+use crate::words;
+use crate::{blocks, locks, misuse, nested, remedy, streams};
+
+/// Rule, kind and texts of a race.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Advice {
+    pub(crate) rule: &'static str,
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) help: String,
+    /// What it repairs, if that may be the cause of several entries.
+    pub(crate) cause: Option<causes::Cause>,
+}
+
+/// Describes a race between two accesses.
+pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
+    match race.why {
+        Why::Misuse(misuse) => return misuse::describe(misuse, accesses),
+        Why::Streams => return streams::describe(race, accesses),
+        Why::Child | Why::Siblings => return nested::describe(race, accesses),
+        _ => {}
+    }
+    let [first, second] = accesses;
+    let (level, why) = (race.level, race.why);
+    let strong = first.sem != "weak" && second.sem != "weak";
+    let fault = match why {
+        Why::Unordered | Why::Strong | Why::Luck => locks::fault(race, accesses),
+        _ => None,
+    };
+    let rule = match (why, level) {
+        (Why::Overlap, _) => "CR008",
+        (Why::ReadOnly, _) => "CR009",
+        (Why::Asynchronous, _) => "CR010",
+        (Why::Proxy, _) => "CR013",
+        // Described above.
+        (Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings, _) => "",
+        (Why::Strong, _) => locks::STRONG,
+        (Why::Luck | Why::Fences | Why::Counted, _) => locks::LUCK,
+        (Why::Unordered, _) if strong => "CR005",
+        (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
+        (Why::Unordered, _) if race.cause.is_some() => match race.cause {
+            Some(
+                Cause::NarrowRelease { .. }
+                | Cause::NarrowAcquire { .. }
+                | Cause::NarrowArrival { .. }
+                | Cause::NarrowWait { .. },
+            ) => "CR005",
+            _ => "CR006",
+        },
+        (Why::Unordered, Level::Warp) => "CR001",
+        (Why::Unordered, Level::Cta) => "CR002",
+        (Why::Unordered, Level::Grid) => "CR003",
+    };
+    let reach = match level {
+        Level::Warp => "intra-warp",
+        Level::Cta => "intra-block",
+        Level::Grid => "inter-block",
+    };
+    let memory = match race.space {
+        Space::Global => "global memory",
+        Space::Shared => "shared memory",
+    };
+    let (one, other) = (verb(first), verb(second));
+    let what = match why {
+        Why::Overlap => format!("{one} and {other} of different size or alignment overlap"),
+        Why::ReadOnly => {
+            "data read through the read-only path is written in the same launch".to_owned()
+        }
+        Why::Asynchronous => format!(
+            "{one} and {other} access the same address, and no thread has waited for the asynchronous copy in between"
+        ),
+        Why::Proxy => {
+            "a bulk copy reads what was written without a proxy fence in between".to_owned()
+        }
+        Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings => String::new(),
+        Why::Strong if one == other => {
+            format!("nothing orders two {} to the same address", plural(one))
+        }
+        Why::Strong => format!("nothing orders {one} and {other} of the same address"),
+        Why::Luck if fault.is_some() => format!(
+            "{one} and {other} of the same address are ordered only by the order in which their lock was taken in this run"
+        ),
+        Why::Luck => locks::luck(accesses),
+        Why::Fences => format!(
+            "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run"
+        ),
+        Why::Unordered if strong && one == other => format!(
+            "the scopes of two {} of the same address do not include each other's thread",
+            plural(one)
+        ),
+        Why::Counted => format!(
+            "{one} and {other} of the same address are ordered only by the order in which threads executed an atomic counter or `fence.sc` (`__threadfence()`) in this run"
+        ),
+        Why::Unordered if strong => {
+            format!(
+                "the scopes of {one} and {other} of the same address do not include each other's thread"
+            )
+        }
+        Why::Unordered if one == other => {
+            format!("two {} to the same address are not ordered", plural(one))
+        }
+        Why::Unordered => format!("{one} and {other} of the same address are not ordered"),
+    };
+    let what = match (&fault, &race.cause) {
+        (Some(fault), _) => format!("{what}: {}", fault.what),
+        (None, Some(cause)) => format!("{what}: {}", lacking(cause)),
+        (None, None) => what,
+    };
+    let message = match race.decided {
+        _ if why == Why::Strong => {
+            format!("{reach} unordered strong conflict on {memory}: {what}")
+        }
+        _ if why == Why::Luck => {
+            format!("{reach} lock-order-dependent accesses to {memory}: {what}")
+        }
+        _ if why == Why::Counted => {
+            format!("{reach} count-order-dependent accesses to {memory}: {what}")
+        }
+        _ if why == Why::Fences => {
+            format!("{reach} fence-order-dependent accesses to {memory}: {what}")
+        }
+        true => format!("{reach} race on {memory}: {what}"),
+        false => format!(
+            "possible {reach} race on {memory}, not decided: {what} by what the checks of this mode can follow"
+        ),
+    };
+    let of_lock = fault.filter(|_| !(strong && why == Why::Unordered));
+    let (help, cause) = match of_lock {
+        Some(fault) => (
+            fault.help.clone(),
+            Some(match fault.narrow {
+                // The lock's own word is one of those that its atomics' scope lets race.
+                Some(taken) => causes::Cause {
+                    what: "scope".to_owned(),
+                    places: [format!("the atomic at {taken}")].into(),
+                },
+                None => causes::Cause {
+                    what: accesses[1].function.clone(),
+                    places: [fault.help].into(),
+                },
+            }),
+        ),
+        None => help(race, strong, accesses, sources),
+    };
+    Advice {
+        rule,
+        kind: kind(accesses),
+        message,
+        help,
+        cause,
+    }
+}
+
+/// What is not right about what would have ordered the two accesses.
+fn lacking(cause: &Cause) -> String {
+    let block = |by: &log::Thread| {
+        let [x, y, z] = by.block;
+        format!("block ({x},{y},{z})")
+    };
+    match cause {
+        Cause::NarrowRelease { by, scope } => format!(
+            "the second thread has observed a release by {}, but that release is of {} scope",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NarrowAcquire { by, scope } => format!(
+            "the second thread has observed a release by {}, but has acquired at {} scope only",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NarrowArrival { by, scope } => format!(
+            "the second thread has waited for an mbarrier at which {} arrived, but that arrival is a release of {} scope",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NarrowWait { by, scope } => format!(
+            "the second thread has waited for an mbarrier at which {} arrived, but has acquired at {} scope only",
+            block(by),
+            words::scope(scope)
+        ),
+        Cause::NoAcquire { by } => format!(
+            "the second thread has observed a release by {}, but has not acquired",
+            block(by)
+        ),
+        Cause::NoRelease => {
+            "the second thread has observed a flag that the first thread wrote without a release"
+                .to_owned()
+        }
+        Cause::Version(gap) => format!(
+            "they stand under one version, and {}",
+            match gap {
+                Gap::FirstWrite =>
+                    "the writer has no fence behind its first write of the version that reaches the reader",
+                Gap::SecondWrite =>
+                    "the writer has no fence in front of its second write of the version that reaches the reader",
+                Gap::FirstLook =>
+                    "the reader has no fence behind its first look at the version that reaches the writer",
+                Gap::SecondLook =>
+                    "the reader has no fence in front of its second look at the version that reaches the writer",
+            }
+        ),
+    }
+}
+
+/// What makes an order of it.
+fn completion(cause: &Cause, race: &log::Race) -> String {
+    let fence = match race.level {
+        Level::Grid => "__threadfence()",
+        Level::Cta | Level::Warp => "__threadfence_block()",
+    };
+    let wider = "to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`";
+    let flag = |at: usize| {
+        let word = race.flag.as_ref();
+        word.map_or_else(|| "the flag".to_owned(), |word| flag(word, at))
+    };
+    let (written, read) = (flag(0), flag(1));
+    match cause {
+        Cause::NarrowRelease { .. } => format!("widen the release of {written} {wider}"),
+        Cause::NarrowAcquire { .. } => format!("widen the acquire of {read} {wider}"),
+        Cause::NarrowArrival { .. } => "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`, or, where the arrival is relaxed, a fence of that scope before it".to_owned(),
+        Cause::NarrowWait { .. } => "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`, or, where the wait is relaxed, a fence of that scope after it".to_owned(),
+        Cause::NoAcquire { .. } if race.flag.is_none() => format!(
+            "acquire before the second access: put `{fence}` after the wait for the mbarrier, or make the wait an acquire (`mbarrier.try_wait.acquire`)"
+        ),
+        Cause::NoAcquire { .. } => format!(
+            "acquire before the second access: put `{fence}` after the read of {read}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
+        ),
+        Cause::Version(Gap::FirstWrite) => {
+            "put `__threadfence()` between the writer's first write of the version and the data".to_owned()
+        }
+        Cause::Version(Gap::SecondWrite) => {
+            "put `__threadfence()` between the data and the writer's second write of the version".to_owned()
+        }
+        Cause::Version(Gap::FirstLook) => {
+            "put `__threadfence()` between the reader's first look at the version and the data".to_owned()
+        }
+        Cause::Version(Gap::SecondLook) => {
+            "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
+        }
+        Cause::NoRelease => format!(
+            "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
+        ),
+    }
+}
+
+/// A flag, with where it is written (0) or read (1) and where it lies.
+fn flag(word: &log::Word, side: usize) -> String {
+    let place = word.places.get(side).and_then(Option::as_ref);
+    let at = match (&word.allocation, word.space) {
+        (Some(of), _) => {
+            let offset = words::number(word.address.saturating_sub(of.base));
+            match of.api.strip_prefix("variable ") {
+                Some(name) => format!("in variable `{}`, offset {offset}", demangle(name)),
+                None => format!("at offset {offset} in allocation #{}", of.id),
+            }
+        }
+        (None, Space::Shared) => format!("at offset {:#x} in shared memory", word.address),
+        (None, Space::Global) => format!("at {:#x}", word.address),
+    };
+    match place {
+        Some(place) => format!("the flag at {place} ({})", at.trim_start_matches("at ")),
+        None => format!("the flag {at}"),
+    }
+}
+
+/// What the two sides do, in the order of this run.
+pub(crate) fn kind([first, second]: &[Access; 2]) -> String {
+    format!("{}-{}", noun(first), noun(second))
+}
+
+pub(crate) fn verb(access: &Access) -> &'static str {
+    match (access.atomic, access.op.as_str()) {
+        (true, _) => "an atomic",
+        (_, "st") => "a write",
+        (_, "cp") => "an asynchronous copy",
+        _ => "a read",
+    }
+}
+
+fn plural(verb: &str) -> &'static str {
+    match verb {
+        "an atomic" => "atomics",
+        "a write" => "writes",
+        "an asynchronous copy" => "asynchronous copies",
+        _ => "accesses",
+    }
+}
+
+fn noun(access: &Access) -> &'static str {
+    match verb(access) {
+        "an atomic" => "atomic",
+        "a write" => "write",
+        "an asynchronous copy" => "copy",
+        _ => "read",
+    }
+}
+
+fn help(
+    race: &log::Race,
+    strong: bool,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> (String, Option<causes::Cause>) {
+    if let Some(fixed) = fixed(race, accesses, sources) {
+        // What names a flag repairs all that this flag hands over.
+        let one = race.flag.is_some() || race.why == Why::Fences;
+        let cause = one.then(|| causes::Cause {
+            what: accesses[1].function.clone(),
+            places: [fixed.clone()].into(),
+        });
+        return (fixed, cause);
+    }
+    if let Some(between_blocks) = blocks::help(race, accesses, sources) {
+        return between_blocks;
+    }
+    if strong && race.why == Why::Unordered {
+        return scopes(accesses, sources);
+    }
+    let remedy = remedy::choose(race, accesses, sources);
+    (remedy.text(), remedy.cause(race, accesses))
+}
+
+/// Advice for strong accesses whose scopes do not include each other's thread.
+fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::Cause>) {
+    let mut narrow: Vec<&Access> = accesses.iter().collect();
+    narrow.retain(|access| matches!(access.scope.as_deref(), Some("cta" | "cluster")));
+    narrow.sort_by_key(|access| {
+        let at = access.shown().map(|frame| (&frame.file, frame.line));
+        (at, access.ptx.line)
+    });
+    let places = narrow.iter();
+    let mut places: Vec<String> = places
+        .map(|access| format!("the {}", place(access, sources)))
+        .collect();
+    places.dedup();
+    let of = match &places[..] {
+        [] => "on both sides".to_owned(),
+        places => format!("for {}", words::joined(places)),
+    };
+    let cause = causes::Cause {
+        what: "scope".to_owned(),
+        places: places.into_iter().collect(),
+    };
+    (
+        format!(
+            "use device scope {of}: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`"
+        ),
+        Some(cause).filter(|cause| !cause.places.is_empty()),
+    )
+}
+
+/// What an access is and where, such as `read at x.cu:7`.
+pub(crate) fn place(access: &Access, sources: &Sources) -> String {
+    let (file, line) = match access.shown() {
+        Some(frame) => (sources.shown(&frame.file), frame.line),
+        None => (access.ptx.module.clone(), access.ptx.line),
+    };
+    format!("{} at {file}:{line}", noun(access))
+}
+
+/// Advice where the text of the kernel does not matter.
+fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<String> {
+    let level = race.level;
+    let counted = level == Level::Grid
+        && race
+            .repair
+            .as_ref()
+            .is_some_and(|repair| repair.counted.is_some());
+    let relaxed = race
+        .repair
+        .as_ref()
+        .and_then(|repair| repair.relaxed_arrival.as_ref());
+    Some(match (race.why, &race.cause) {
+        (Why::Luck, _) => locks::remedy(accesses),
+        (Why::Overlap, _) => {
+            "access the data with one size and one alignment on both sides".to_owned()
+        }
+        (Why::ReadOnly, _) => "read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path".to_owned(),
+        (Why::Proxy, _) => blocks::proxy(accesses, sources),
+        _ if blocks::initialises(race, accesses) => return None,
+        (Why::Asynchronous, _) => asynchronous(accesses),
+        (_, Some(cause)) => completion(cause, race),
+        _ if let Some(frames) = relaxed.filter(|_| level == Level::Grid) => {
+            let at = frames.last().map_or_else(String::new, |frame| {
+                format!(" at {}:{}", sources.shown(&frame.file), frame.line)
+            });
+            let of_one = match race.space {
+                Space::Shared => "",
+                Space::Global => "if the two blocks belong to one cluster: ",
+            };
+            format!(
+                "{of_one}release at the cluster's barrier: the arrival{at} is `.relaxed`; arrive with `barrier.cluster.arrive.release` (`cluster.sync()`, `cluster.barrier_arrive()`), or put `fence.acq_rel.cluster` before it"
+            )
+        }
+        _ if blocks::of_cluster(race) => return None,
+        (Why::Fences | Why::Counted, _) if counted => return None,
+        (Why::Counted, _) => "put `__threadfence()` after the atomic of the thread that finds the counter complete, before it lets the others go on".to_owned(),
+        (Why::Fences, _) => "hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing".to_owned(),
+        _ if !race.decided => "run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses, and the checks of this mode cannot follow them".to_owned(),
+        _ => return None,
+    })
+}
+
+/// What ends an asynchronous copy.
+fn asynchronous(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses;
+    let copy = accesses
+        .iter()
+        .find(|access| access.op == "cp")
+        .unwrap_or(first);
+    let text = copy.ptx.text.as_str();
+    let one_thread = (first.thread, first.block) == (second.thread, second.block);
+    let (wait, all) = if text.contains("mbarrier::complete_tx") {
+        (
+            "wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`)",
+            true,
+        )
+    } else if text.contains("bulk") {
+        (
+            "wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it",
+            false,
+        )
+    } else {
+        (
+            "wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it",
+            false,
+        )
+    };
+    let behind = match (one_thread, all) {
+        (_, true) => ", in every thread that accesses the data",
+        (true, false) => "",
+        (false, false) => ", and put `__syncthreads()` after that",
+    };
+    format!("the copy may still run at the second access: before that, {wait}{behind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::FrameAt;
+    use super::*;
+
+    fn access(op: &str, sem: &str, line: u32) -> Access {
+        Access {
+            op: op.into(),
+            atomic: op == "atom",
+            sem: sem.into(),
+            frames: vec![FrameAt {
+                file: "x.cu".into(),
+                line,
+                ..FrameAt::default()
+            }],
+            ..Access::default()
+        }
+    }
+
+    #[test]
+    fn each_level_has_its_rule_and_remedy() {
+        let (_folder, sources) = Sources::of_text("");
+        let of = |level, op, sem| {
+            let sides = [access("st", sem, 1), access(op, sem, 2)];
+            let race = log::Race {
+                level,
+                site: 1,
+                decided: true,
+                ..log::Race::default()
+            };
+            let advice = advise(&race, &sides, &sources);
+            (advice.rule, advice.kind, advice.help)
+        };
+        let (rule, kind, help) = of(Level::Warp, "ld", "weak");
+        assert_eq!((rule, kind.as_str()), ("CR001", "write-read"));
+        assert!(help.contains("__syncwarp()"));
+        assert!(
+            of(Level::Cta, "st", "weak")
+                .2
+                .contains("put `__syncthreads()`")
+        );
+        assert!(
+            of(Level::Grid, "ld", "weak")
+                .2
+                .contains("does not order blocks")
+        );
+        assert!(
+            of(Level::Grid, "atom", "weak")
+                .2
+                .contains("make it atomic too")
+        );
+        assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
+        let undecided = advise(
+            &log::Race::default(),
+            &[access("st", "weak", 1), access("ld", "weak", 2)],
+            &sources,
+        );
+        assert!(
+            undecided.message.starts_with("possible") && undecided.message.contains("not decided")
+        );
+    }
+}

@@ -1,0 +1,490 @@
+//! Merges the logs of all processes and schedules into one report.
+
+mod seen;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
+
+use crate::advice::advise;
+use crate::causes::{add_places, behind_scopes, join};
+use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
+use crate::latency::Latencies;
+use crate::log::{self, Event};
+use crate::model::{
+    Address, Allocation, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
+    SCHEMA_VERSION,
+};
+use crate::names::demangle;
+use crate::side::{access, came};
+use crate::source::Sources;
+use crate::{fingerprint, incomplete, known, locks, misuse, nested, streams, time, value};
+
+/// The log of one process in one schedule.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// What it says, in order.
+    pub events: Vec<Event>,
+    /// What it lacks.
+    pub lost: Option<log::Lost>,
+    /// Its process, if that still ran when it was read.
+    pub running: Option<u32>,
+}
+
+/// What the command line knows besides the logs.
+#[derive(Debug, Default)]
+pub struct Context {
+    /// Version of the tool.
+    pub version: String,
+    /// The command line of the program.
+    pub argv: Vec<String>,
+    /// How it ended; of several schedules, the first that did not end well.
+    pub exit: ExitStatus,
+    /// A signal has kept schedules from being run to their end.
+    pub interrupted: bool,
+    /// When it started.
+    pub start: Option<SystemTime>,
+    /// Wall time of all schedules.
+    pub seconds: f64,
+    /// Seed of the first schedule.
+    pub seed: u64,
+    /// How many schedules were run.
+    pub schedules: u32,
+    /// One word of memory of so many was checked; 0 counts as 1.
+    pub sample: u32,
+    /// The kernels ran on a GPU.
+    pub gpu: bool,
+    /// Kernels, mangled, that the program carries without PTX.
+    pub without_ptx: Vec<String>,
+    /// Warnings count as well as errors.
+    pub warnings_fail: bool,
+    /// The program ran as it is, with `--check off`.
+    pub unchecked: bool,
+    /// A run is incomplete too when less than this share of its launches was checked, in percent.
+    pub require_coverage: Option<f64>,
+    /// A run is incomplete too when records were dropped, operations not understood, or kernels without PTX launched.
+    pub strict: bool,
+    /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
+    pub assume_lockstep: bool,
+    /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
+    pub scoped: bool,
+}
+
+impl Report {
+    /// Builds the report of a run.
+    pub fn build(logs: &[Log], context: &Context, sources: &Sources) -> Self {
+        let mut builder = Builder::new(sources, context.assume_lockstep, context.scoped);
+        for log in logs {
+            builder.log(log);
+        }
+        builder.finish(context)
+    }
+}
+
+struct Builder<'a> {
+    sources: &'a Sources,
+    assume_lockstep: bool,
+    scoped: bool,
+    report: Report,
+    kernels: BTreeMap<String, Kernel>,
+    latencies: Latencies,
+    /// A signal has interrupted a launch.
+    interrupted: bool,
+    /// Index of the race, and the rank of its witness.
+    races: HashMap<Pair, (usize, Rank)>,
+    /// Of each race, with all places that its witnesses need barriers at, and whether these are of several.
+    witnesses: Vec<(log::Race, bool)>,
+}
+
+/// What one log has said so far.
+#[derive(Default)]
+pub(crate) struct Said<'a> {
+    modules: HashMap<u32, &'a log::Module>,
+    sites: HashMap<u32, (&'a log::Site, u32)>,
+    pub(crate) launches: HashMap<u64, &'a log::Launch>,
+    seed: u64,
+    /// Events of the log are lost.
+    lacks: bool,
+}
+
+impl Said<'_> {
+    /// Where a site stands, for people.
+    fn place(&self, id: u32, sources: &Sources) -> String {
+        let Some(&(site, module)) = self.sites.get(&id) else {
+            return "an unknown place".to_owned();
+        };
+        let access = access(site, self.origin(module));
+        match access.shown() {
+            Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
+            None => format!("{}:{}", access.ptx.module, access.ptx.line),
+        }
+    }
+
+    pub(crate) fn origin(&self, module: u32) -> &str {
+        self.modules.get(&module).map_or("", |m| &m.origin)
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(sources: &'a Sources, assume_lockstep: bool, scoped: bool) -> Self {
+        Self {
+            sources,
+            assume_lockstep,
+            scoped,
+            report: Report::default(),
+            kernels: BTreeMap::new(),
+            latencies: Latencies::default(),
+            interrupted: false,
+            races: HashMap::new(),
+            witnesses: Vec::new(),
+        }
+    }
+
+    fn log(&mut self, log: &Log) {
+        let mut said = Said {
+            lacks: log.lost.is_some(),
+            ..Said::default()
+        };
+        self.lost(log);
+        for event in &log.events {
+            match event {
+                Event::Module(module) => {
+                    said.modules.insert(module.module, module);
+                    said.sites.extend(
+                        module
+                            .sites
+                            .iter()
+                            .map(|site| (site.id, (site, module.module))),
+                    );
+                }
+                Event::Sites { module, sites } => {
+                    said.sites
+                        .extend(sites.iter().map(|site| (site.id, (site, *module))));
+                }
+                // A race is written before the launch that had it.
+                Event::Launch(launch) => {
+                    said.launches.insert(launch.launch, launch);
+                }
+                Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
+                Event::Begun(_)
+                | Event::Race(_)
+                | Event::Forgotten { .. }
+                | Event::Assumed(_)
+                | Event::Unordered { .. }
+                | Event::Missed { .. }
+                | Event::Note { .. } => {}
+            }
+        }
+        for event in &log.events {
+            match event {
+                Event::Start { pid, device, .. } => self.start(*pid, device),
+                Event::Module(module) => self.module(module),
+                Event::Begun(begun) => self.begun(begun, &said),
+                Event::Launch(launch) => self.launch(launch),
+                Event::Race(race) => self.race(race, &said),
+                Event::Sites { .. } => {}
+                Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
+                Event::Assumed(pair) => {
+                    let name = |of| Some(demangle(&said.launches.get(&of?)?.kernel));
+                    self.report
+                        .coverage
+                        .host_threads
+                        .add(pair.launches.map(name));
+                }
+                Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
+                Event::Missed { text } => {
+                    let missed = &mut self.report.coverage.missed;
+                    if !missed.contains(text) {
+                        missed.push(text.clone());
+                    }
+                }
+                Event::Note { text } => {
+                    if !self.report.notes.contains(text) {
+                        self.report.notes.push(text.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn race(&mut self, race: &log::Race, said: &Said<'_>) {
+        self.report.coverage.records.emitted += 1;
+        let sides = [race.previous_site, race.site].map(|id| said.sites.get(&id).copied());
+        let [Some(first), Some(second)] = sides else {
+            let text = "a race record names an access that its log does not; it was left out";
+            self.report.notes.push(text.to_owned());
+            return;
+        };
+        let race = &*self.placed(race, said);
+        let key = pair(race, [first, second], said);
+        let known = self.races.get(&key).copied();
+        let unknown = is_unknown(race, [first.0, second.0]);
+        let rank = (race.decided, reach(race.level), !race.same_value);
+        let index = match known {
+            None => {
+                self.races.insert(key, (self.report.races.len(), rank));
+                let made = self.make(race, [first, second], said);
+                self.report.races.push(made);
+                self.witnesses.push((race.clone(), false));
+                self.report.races.len() - 1
+            }
+            Some((index, best)) => {
+                let (witness, several) = &mut self.witnesses[index];
+                if rank > best {
+                    // This witness says more: what orders threads that are further apart orders
+                    // the others too, and values that differ show what is wrong.
+                    self.races.insert(key, (index, rank));
+                    let before = std::mem::replace(witness, race.clone());
+                    *several |= add_places(witness, &before);
+                    let mut made = self.make(race, [first, second], said);
+                    let old = &mut self.report.races[index];
+                    (made.count, made.at_least) = (old.count, old.at_least);
+                    made.launches = std::mem::take(&mut old.launches);
+                    made.seeds = std::mem::take(&mut old.seeds);
+                    made.same_value &= old.same_value;
+                    made.values_unknown &= old.values_unknown;
+                    *old = made;
+                } else {
+                    *several |= add_places(witness, race);
+                }
+                index
+            }
+        };
+        let report = &mut self.report.races[index];
+        report.count += race.count;
+        report.at_least |= race.at_least;
+        report.same_value &= race.same_value;
+        report.values_unknown &= unknown;
+        if !report.launches.contains(&race.launch) {
+            report.launches.push(race.launch);
+        }
+        if !report.seeds.contains(&said.seed) {
+            report.seeds.push(said.seed);
+        }
+    }
+
+    /// A race whose flag has its places named.
+    fn placed<'r>(&self, race: &'r log::Race, said: &Said<'_>) -> Cow<'r, log::Race> {
+        let mut race = Cow::Borrowed(race);
+        if race.flag.is_some()
+            && let Some(flag) = &mut race.to_mut().flag
+        {
+            let place = |id| said.place(id, self.sources);
+            flag.places = flag.sites.map(|site| site.map(place));
+        }
+        race
+    }
+
+    fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {
+        let launch = said.launches.get(&race.launch).copied();
+        let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
+        let misused = matches!(race.why, log::Why::Misuse(_));
+        let mut accesses = sites.map(|(site, module)| match misused {
+            true => came(site, said.origin(module)),
+            false => access(site, said.origin(module)),
+        });
+        accesses[0].role = "first".to_owned();
+        accesses[1].role = "second".to_owned();
+        let previous = race.previous_thread;
+        accesses[0].thread = previous.map(|at| at.thread);
+        accesses[0].block = previous.map(|at| at.block).or(match race.level {
+            log::Level::Grid => race.previous_block,
+            log::Level::Cta | log::Level::Warp => Some(race.thread.block),
+        });
+        if !accesses[1].is_call() {
+            accesses[1].thread = Some(race.thread.thread);
+            accesses[1].block = Some(race.thread.block);
+        }
+        for (access, held) in accesses.iter_mut().zip(&race.locks) {
+            let held = held.iter();
+            let place = |id| said.place(id, self.sources);
+            access.locks = held.map(|held| locks::held(held, place)).collect();
+        }
+        let values = [race.previous_value, race.value];
+        for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
+            access.value = value::known(site, value);
+        }
+        let mut advice = advise(race, &accesses, self.sources);
+        // One instruction cannot be ordered with itself by lockstep.
+        let lockstep = self.assume_lockstep
+            && race.level == log::Level::Warp
+            && race.site != race.previous_site;
+        if lockstep {
+            advice.message += ", but by the lockstep that --assume-lockstep assumes";
+        }
+        let work = streams::work(race, &accesses, |number| {
+            said.launches.get(&number).copied()
+        });
+        let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
+        let release_sites = launch
+            .and_then(|l| said.modules.get(&l.module))
+            .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
+            .map(|k| k.release_sites.clone());
+        Race {
+            id,
+            fingerprint,
+            rule: advice.rule.to_owned(),
+            level: match race.why {
+                log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
+                log::Why::Unordered | log::Why::Strong if lockstep => Level::Warning,
+                log::Why::Strong if !self.scoped => Level::Warning,
+                log::Why::Fences | log::Why::Counted if self.scoped => Level::Error,
+                _ if race.decided => Level::Error,
+                _ => Level::Warning,
+            },
+            same_value: race.same_value,
+            values_unknown: is_unknown(race, sites.map(|(site, _)| site)),
+            kind: advice.kind,
+            space: match (race.why, race.space) {
+                (log::Why::Misuse(_), _) => "barrier",
+                (_, log::Space::Global) => "global",
+                (_, log::Space::Shared) => "shared",
+            }
+            .to_owned(),
+            certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
+            message: advice.message,
+            help: advice.help,
+            count: 0,
+            at_least: false,
+            launches: Vec::new(),
+            seeds: Vec::new(),
+            kernel: match launch {
+                Some(launch) => launched(launch),
+                None => KernelLaunch {
+                    name: demangle(&kernel),
+                    mangled: kernel,
+                    launch: race.launch,
+                    ..KernelLaunch::default()
+                },
+            },
+            accesses,
+            address: address(race.address, race.allocation.as_ref()),
+            suppressed_by: None,
+            may_order: match race.decided
+                || matches!(
+                    race.why,
+                    log::Why::Luck | log::Why::Fences | log::Why::Counted
+                ) {
+                true => Vec::new(),
+                false => release_sites.unwrap_or_default(),
+            },
+            work,
+            related: Vec::new(),
+        }
+    }
+
+    fn finish(mut self, context: &Context) -> Report {
+        for name in &context.without_ptx {
+            let known = self.kernels.entry(name.clone()).or_default();
+            if known.ptx_source.is_empty() {
+                known.ptx_source = "none".to_owned();
+                known.why_not = Some("the program has no PTX for it".to_owned());
+            }
+        }
+        let kernels = self.kernels.into_iter().map(|(mangled, kernel)| Kernel {
+            name: demangle(&mangled),
+            mangled,
+            ..kernel
+        });
+        let mut report = self.report;
+        report.stats.latencies = self.latencies.finish();
+        report.coverage.kernels = kernels.collect();
+        for race in report.races.iter_mut().filter(|race| race.same_value) {
+            race.level = Level::Warning;
+            race.values_unknown = false;
+            race.message += ", but have always written the same value";
+        }
+        let witnessed = report.races.iter_mut().zip(&self.witnesses);
+        let causes = witnessed.map(|(race, (witness, several))| {
+            let advice = advise(witness, &race.accesses, self.sources);
+            if *several {
+                race.help = advice.help;
+            }
+            advice.cause
+        });
+        let causes: Vec<_> = causes.collect();
+        let undecided = known::mark(&mut report.races);
+        report.coverage.missed.extend(undecided);
+        let races = std::mem::take(&mut report.races).into_iter();
+        let mut entries: Vec<_> = races.zip(causes).collect();
+        // Certain ones first, then the one to repair first, then what was seen first.
+        entries.sort_by_key(|(race, _)| (race.level, order(&race.rule)));
+        behind_scopes(&mut entries);
+        report.races = join(entries);
+        distinguish(&mut report.races);
+        report.schema_version = SCHEMA_VERSION.to_owned();
+        report.tool.name = "cudarun-check".to_owned();
+        report.tool.version.clone_from(&context.version);
+        report.tool.device = if context.gpu { "gpu" } else { "sim" }.to_owned();
+        report.tool.seed = context.seed;
+        report.tool.schedules = context.schedules;
+        report.tool.sample = context.sample.max(1);
+        report.run.argv.clone_from(&context.argv);
+        report.run.exit = context.exit;
+        report.run.interrupted = context.interrupted || self.interrupted;
+        report.run.host = host();
+        report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
+        report.run.seconds = context.seconds;
+        let counted = || {
+            let races = report.races.iter();
+            races.filter(|race| race.suppressed_by.is_none())
+        };
+        let errors = counted().filter(|race| race.level == Level::Error).count();
+        let misuses = counted().filter(|race| race.rule == misuse::RULE).count();
+        let races = counted().count();
+        let summary = &mut report.summary;
+        summary.races = races;
+        summary.synchronisation_errors = misuses;
+        summary.errors = errors;
+        summary.warnings = races - errors;
+        summary.suppressed = report.races.len() - races;
+        let counting = if context.warnings_fail {
+            summary.races
+        } else {
+            errors
+        };
+        let deadlock = report.failures.iter().any(|failure| failure.deadlock);
+        let strayed = !report.out_of_bounds.is_empty();
+        let ended_well = context.exit.code == Some(0);
+        let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
+        summary.outcome = match () {
+            () if counting > 0 || deadlock || strayed => Outcome::Races,
+            () if !ended_well => Outcome::AppFailed,
+            () if !incomplete.is_empty() => Outcome::Incomplete,
+            () => Outcome::Clean,
+        };
+        report.coverage.incomplete_because = incomplete;
+        report
+    }
+}
+
+/// A launch as reports name it.
+pub(crate) fn launched(launch: &log::Launch) -> KernelLaunch {
+    KernelLaunch {
+        name: demangle(&launch.kernel),
+        mangled: launch.kernel.clone(),
+        launch: launch.launch,
+        grid: launch.grid,
+        block: launch.block,
+        launched_by: launch.launched_by.as_ref().map(nested::launcher),
+    }
+}
+
+/// An address with what lies there.
+pub(crate) fn address(address: u64, allocation: Option<&log::Allocation>) -> Address {
+    Address {
+        value: format!("{address:#x}"),
+        allocation: allocation.map(|a| Allocation {
+            id: a.id,
+            base: format!("{:#x}", a.base),
+            size: a.bytes,
+            offset: address.saturating_sub(a.base),
+            api: a.api.clone(),
+        }),
+    }
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| String::new(), |name| name.trim().to_owned())
+}

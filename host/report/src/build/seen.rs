@@ -1,0 +1,158 @@
+//! What was seen, and how far it was checked: modules, launches and their ends.
+
+use super::{Builder, Log, Said};
+use crate::log::{self, Event};
+use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
+use crate::names::demangle;
+use crate::{failure, stray};
+
+impl Builder<'_> {
+    /// What the log cannot say.
+    pub(super) fn lost(&mut self, log: &Log) {
+        let pid = log.events.iter().find_map(|event| match event {
+            Event::Start { pid, .. } => Some(*pid),
+            _ => None,
+        });
+        let coverage = &mut self.report.coverage;
+        if let Some(lost) = &log.lost {
+            coverage.lost.push(LostEvents {
+                pid,
+                events: lost.events,
+                why: lost.why.clone(),
+            });
+        }
+        coverage.running.extend(log.running);
+    }
+
+    pub(super) fn start(&mut self, pid: u32, device: &str) {
+        self.report.run.pids.push(pid);
+        let devices = &mut self.report.run.devices;
+        if !devices.iter().any(|known| known.name == device) {
+            let index = devices.len() as u32;
+            let name = device.to_owned();
+            devices.push(DeviceName { index, name });
+        }
+    }
+
+    pub(super) fn module(&mut self, module: &log::Module) {
+        self.report.stats.rewrite_seconds += module.rewrite_seconds;
+        for kernel in &module.kernels {
+            let known = self.kernels.entry(kernel.name.clone()).or_default();
+            known.ptx_source = "ptx".to_owned();
+            known.module.clone_from(&module.origin);
+            known.instrumented = kernel.instrumented;
+            known.why_not.clone_from(&kernel.why_not);
+            known.accesses = Accesses {
+                total: u64::from(kernel.accesses),
+                checked: if kernel.instrumented {
+                    u64::from(kernel.checked)
+                } else {
+                    0
+                },
+                shared: u64::from(kernel.shared),
+            };
+            known.unsupported.clone_from(&kernel.not_understood);
+            known.may_order.clone_from(&kernel.release_sites);
+        }
+        for (name, why) in &module.unchecked_functions {
+            let unchecked = UncheckedFunction {
+                name: demangle(name),
+                why: why.clone(),
+            };
+            if !self
+                .report
+                .coverage
+                .unchecked_functions
+                .contains(&unchecked)
+            {
+                self.report.coverage.unchecked_functions.push(unchecked);
+            }
+        }
+    }
+
+    /// A launch without an end, or with one by a signal.
+    pub(super) fn begun(&mut self, begun: &log::Begun, said: &Said<'_>) {
+        let end = said.launches.get(&begun.launch);
+        // The end may be among the events that the log lacks.
+        let unknown = end.is_none() && said.lacks;
+        if end.is_some_and(|launch| !launch.interrupted) || unknown {
+            return;
+        }
+        if end.is_none() {
+            let kernel = self.kernels.entry(begun.kernel.clone()).or_default();
+            kernel.launches += 1;
+            self.report.coverage.launches.total += 1;
+        }
+        self.interrupted |= end.is_some();
+        self.report.coverage.incomplete.push(Incomplete {
+            kernel: demangle(&begun.kernel),
+            mangled: begun.kernel.clone(),
+            launch: begun.launch,
+            blocks: begun.grid.iter().map(|&n| u64::from(n)).product(),
+            ended: end.and_then(|launch| launch.ended),
+            told: end.is_some_and(|launch| !launch.untold),
+        });
+    }
+
+    pub(super) fn launch(&mut self, launch: &log::Launch) {
+        let kernel = self.kernels.entry(launch.kernel.clone()).or_default();
+        if kernel.ptx_source.is_empty() {
+            kernel.ptx_source = "ptx".to_owned();
+        }
+        kernel.launches += 1;
+        if launch.checked {
+            kernel.judged_by.add(launch.judge);
+        }
+        if !launch.checked {
+            kernel.skipped += 1;
+            let why = launch.why_not.clone().unwrap_or_default();
+            if !kernel.skipped_because.contains(&why) {
+                kernel.skipped_because.push(why);
+            }
+        }
+        let coverage = &mut self.report.coverage;
+        coverage.launches.total += 1;
+        // What the device could not run was not checked either.
+        let ran = !launch.unsupported && !launch.interrupted && !launch.invalid;
+        coverage.launches.checked += u64::from(launch.checked && ran);
+        let failed = launch.error.as_ref().filter(|_| !launch.interrupted);
+        coverage.launches.failed += u64::from(failed.is_some() && !launch.invalid);
+        coverage.launches.invalid += u64::from(launch.invalid);
+        coverage.records.conflicts += launch.counters.conflicts;
+        coverage.records.dropped += launch.counters.dropped;
+        coverage.cells.evictions += launch.counters.evictions;
+        coverage.cells.undecided += launch.counters.undecided;
+        coverage.cells.outside += launch.counters.outside;
+        coverage.cells.unreleased += launch.counters.unreleased;
+        coverage.cells.ordered += launch.counters.ordered;
+        coverage.cells.cleared += u64::from(launch.counters.cleared);
+        coverage.cells.overlapped += u64::from(launch.counters.overlapped);
+        coverage.unjudged.add(launch.unjudged);
+        if let Some(counted) = &launch.clocks {
+            let clocks = &mut coverage.clocks;
+            clocks.launches += 1;
+            clocks.accesses += counted.accesses;
+            clocks.synchronisations += counted.synchronisations;
+            clocks.warps += counted.warps;
+            clocks.left_converged += counted.left_converged;
+            clocks.converged += counted.warps.saturating_sub(counted.left_converged);
+            clocks.diverged += counted.diverged;
+            clocks.nested_diverged += counted.nested_diverged;
+            clocks.sparse += counted.sparse;
+            clocks.peak_resident = clocks.peak_resident.max(counted.peak_resident);
+        }
+        let stats = &mut self.report.stats;
+        stats.warp_instructions += launch.warp_instructions;
+        stats.thread_instructions += launch.thread_instructions;
+        stats.global_sectors += launch.sectors;
+        stats.device_fences += launch.device_fences;
+        stats.launch_seconds += launch.seconds;
+        stats.program_bytes = stats.program_bytes.max(launch.program_bytes);
+        stats.shadow_bytes = stats.shadow_bytes.max(launch.shadow_bytes);
+        self.latencies.record(&launch.kernel, launch.seconds);
+        stray::add(&mut self.report.out_of_bounds, launch);
+        if let Some(message) = failed {
+            failure::add(&mut self.report.failures, launch, message);
+        }
+    }
+}

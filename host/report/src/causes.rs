@@ -1,0 +1,202 @@
+//! Causes: what one barrier, one atomic or one fence repairs is one entry of the report, which lists the other pairs of
+//! accesses.
+
+use std::collections::BTreeSet;
+
+use crate::entries::order;
+use crate::locks;
+use crate::log::{self, Point};
+use crate::model::{Race, Related};
+
+/// What a help repairs. Of two entries one of which has all places of the other, that one repairs both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// What is missing.
+    pub(crate) what: String,
+    /// Where, in terms of the module or of the source.
+    pub(crate) places: BTreeSet<String>,
+}
+
+impl Cause {
+    fn repairs(&self, other: &Self) -> bool {
+        self.what == other.what && self.places.is_superset(&other.places)
+    }
+}
+
+/// Adds the places that another witness of an entry needs a barrier at. True if there are new ones.
+pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
+    let (Some(to), Some(from)) = (&mut to.repair, &from.repair) else {
+        return false;
+    };
+    if to.of_warps != from.of_warps {
+        return false;
+    }
+    let known: BTreeSet<u32> = to.points.iter().map(|point| point.place).collect();
+    let new = |point: &&Point| !known.contains(&point.place);
+    let before = to.points.len();
+    to.points.extend(from.points.iter().filter(new).cloned());
+    to.points.len() > before
+}
+
+/// What is ordered by a flag or a lock of too narrow a scope is not seen to be: where a kernel has such a scope, the help of
+/// entries that nothing orders says to repair that first.
+pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
+    let narrow: BTreeSet<String> = entries
+        .iter()
+        .filter(|(race, _)| race.rule == "CR005" && race.suppressed_by.is_none())
+        .map(|(race, _)| race.kernel.mangled.clone())
+        .collect();
+    for (race, _) in entries {
+        let behind = matches!(race.rule.as_str(), "CR003" | locks::LUCK);
+        if behind && narrow.contains(&race.kernel.mangled) {
+            race.help = format!(
+                "first repair the scope that CR005 names, which may order these accesses too; otherwise {}",
+                race.help
+            );
+        }
+    }
+}
+
+/// Joins entries of one cause, in the order they come in. What is known and does not count is no part of what does, nor
+/// the other way round.
+pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
+    let places = |n: usize| {
+        let (_, cause): &(Race, Option<Cause>) = &entries[n];
+        cause.as_ref().map_or(0, |cause| cause.places.len())
+    };
+    let mut by_places: Vec<usize> = (0..entries.len()).collect();
+    by_places.sort_by_key(|&n| std::cmp::Reverse(places(n)));
+    // The entry that each belongs to.
+    let mut heads: Vec<usize> = (0..entries.len()).collect();
+    let mut known: Vec<usize> = Vec::new();
+    for n in by_places {
+        let (race, cause) = &entries[n];
+        let head = known.iter().copied().find(|&head| {
+            let (other, repair) = &entries[head];
+            let counts = |race: &Race| race.suppressed_by.is_none();
+            let same = repair.as_ref().zip(cause.as_ref());
+            let same = same.filter(|_| counts(other) && counts(race));
+            // A warning does not hide an error, nor what comes later what comes first.
+            let rank = |race: &Race| (race.level, order(&race.rule));
+            same.is_some_and(|(repair, cause)| repair.repairs(cause)) && rank(other) <= rank(race)
+        });
+        match head {
+            Some(head) => heads[n] = head,
+            None => known.push(n),
+        }
+    }
+    // Entries come where their first pair was.
+    let mut groups: Vec<(usize, Option<Race>, Vec<Related>)> = Vec::new();
+    for (n, ((race, _), head)) in entries.into_iter().zip(heads).enumerate() {
+        let known = groups.iter().position(|(of, ..)| *of == head);
+        let group = known.unwrap_or_else(|| {
+            groups.push((head, None, Vec::new()));
+            groups.len() - 1
+        });
+        match n == head {
+            true => groups[group].1 = Some(race),
+            false => groups[group].2.push(related(race)),
+        }
+    }
+    let joined = groups.into_iter().filter_map(|(_, race, related)| {
+        let race = race?;
+        Some(Race { related, ..race })
+    });
+    joined.collect()
+}
+
+fn related(race: Race) -> Related {
+    Related {
+        id: race.id,
+        fingerprint: race.fingerprint,
+        rule: race.rule,
+        level: race.level,
+        same_value: race.same_value,
+        kind: race.kind,
+        count: race.count,
+        accesses: race.accesses,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Level, SuppressedBy};
+    use super::*;
+
+    fn entry(id: &str, level: Level, places: &[&str]) -> (Race, Option<Cause>) {
+        let race = Race {
+            id: id.into(),
+            rule: "CR002".into(),
+            level,
+            ..Race::default()
+        };
+        let cause = Cause {
+            what: "__syncthreads()".into(),
+            places: places.iter().map(|&place| place.to_owned()).collect(),
+        };
+        (race, (!places.is_empty()).then_some(cause))
+    }
+
+    #[test]
+    fn what_one_repair_covers_is_one_entry() {
+        let entries = vec![
+            entry("a", Level::Error, &["1"]),
+            entry("b", Level::Error, &["1", "2"]),
+            entry("c", Level::Error, &["3"]),
+            entry("d", Level::Error, &["2"]),
+            entry("e", Level::Error, &[]),
+            entry("f", Level::Warning, &["4", "3"]),
+            entry("g", Level::Warning, &["3"]),
+        ];
+        let joined = join(entries).into_iter().map(|race| {
+            let related: Vec<String> = race.related.into_iter().map(|race| race.id).collect();
+            (race.id, related.concat())
+        });
+        let joined: Vec<_> = joined.collect();
+        let expected = [("b", "ad"), ("c", ""), ("e", ""), ("f", "g")];
+        assert_eq!(
+            joined,
+            expected.map(|(id, all)| (id.to_owned(), all.to_owned()))
+        );
+    }
+
+    #[test]
+    fn what_is_known_is_not_joined_with_what_counts() {
+        let known = |id, places: &[&str]| {
+            let (mut race, cause) = entry(id, Level::Error, places);
+            race.suppressed_by = Some(SuppressedBy::default());
+            (race, cause)
+        };
+        let entries = vec![
+            known("a", &["1", "2", "3"]),
+            entry("b", Level::Error, &["1", "2"]),
+            known("c", &["2"]),
+            entry("d", Level::Error, &["1"]),
+        ];
+        let joined = join(entries).into_iter().map(|race| {
+            let related: Vec<String> = race.related.into_iter().map(|race| race.id).collect();
+            (race.id, related.concat(), race.suppressed_by.is_some())
+        });
+        let joined: Vec<_> = joined.collect();
+        let expected = [("a", "", true), ("b", "d", false), ("c", "", true)];
+        assert_eq!(
+            joined,
+            expected.map(|(id, all, known)| (id.to_owned(), all.to_owned(), known))
+        );
+    }
+
+    #[test]
+    fn a_known_scope_is_not_what_to_repair_first() {
+        let race = |rule: &str, known: bool| Race {
+            rule: rule.into(),
+            help: "order them".into(),
+            suppressed_by: known.then(SuppressedBy::default),
+            ..Race::default()
+        };
+        for (known, first) in [(true, false), (false, true)] {
+            let mut entries = [(race("CR005", known), None), (race("CR003", false), None)];
+            behind_scopes(&mut entries);
+            assert_eq!(entries[1].0.help.starts_with("first repair"), first);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The last two lines of a text report: SUMMARY and COVERAGE.
+
+use crate::model::{Accesses, Incomplete, Outcome, Report};
+use crate::words::{counted, listed, number, put_in};
+
+pub(crate) fn summary(report: &Report) -> String {
+    let numbers = report.summary;
+    let misuses = numbers.synchronisation_errors;
+    let races = (numbers.races - misuses) as u64;
+    let mut text = format!("SUMMARY: cudarun-check: {}", counted(races, "race"));
+    if misuses > 0 {
+        let misuses = counted(misuses as u64, "synchronisation error");
+        put_in(&mut text, format_args!(", {misuses}"));
+    }
+    if numbers.races > 0 {
+        let possible = match numbers.warnings {
+            0 => String::new(),
+            n => format!(", {}", counted(n as u64, "warning")),
+        };
+        let errors = counted(numbers.errors as u64, "error");
+        put_in(&mut text, format_args!(" ({errors}{possible})"));
+    }
+    if numbers.suppressed > 0 {
+        let known = number(numbers.suppressed as u64);
+        put_in(&mut text, format_args!(", {known} known and not counted"));
+    }
+    let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
+    let deadlocks: u64 = deadlocks.map(|failure| failure.count).sum();
+    if deadlocks > 0 {
+        put_in(
+            &mut text,
+            format_args!(", {}", counted(deadlocks, "deadlock")),
+        );
+    }
+    let strays: u64 = report.out_of_bounds.iter().map(|stray| stray.count).sum();
+    if strays > 0 {
+        let strays = counted(strays, "access");
+        put_in(&mut text, format_args!(", {strays} out of bounds"));
+    }
+    if report.tool.schedules > 1 {
+        put_in(
+            &mut text,
+            format_args!(" under {} schedules", report.tool.schedules),
+        );
+    }
+    let exit = report.run.exit;
+    match (exit.code, exit.signal) {
+        (Some(code), _) if code != 0 => {
+            put_in(&mut text, format_args!("; the program exited with {code}"))
+        }
+        (_, Some(signal)) => put_in(
+            &mut text,
+            format_args!("; the program was killed by signal {signal}"),
+        ),
+        _ => {}
+    }
+    if report.run.interrupted {
+        text.push_str("; the run was interrupted");
+    }
+    if numbers.outcome == Outcome::Incomplete {
+        let why = report.coverage.incomplete_because.join("; ");
+        put_in(&mut text, format_args!("; incomplete: {why}"));
+    }
+    text
+}
+
+/// What was checked and what was not, in one line.
+pub(crate) fn coverage(report: &Report) -> String {
+    let coverage = &report.coverage;
+    let kernels = &coverage.kernels;
+    let instrumented = kernels.iter().filter(|kernel| kernel.instrumented).count();
+    let mut parts = vec![match kernels.len() {
+        0 => "no kernels seen".to_owned(),
+        all => format!(
+            "{instrumented}/{} instrumented",
+            counted(all as u64, "kernel")
+        ),
+    }];
+    let missing: Vec<String> = kernels
+        .iter()
+        .filter(|kernel| !kernel.instrumented)
+        .map(
+            |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
+                (_, "none") if kernel.launches > 0 => {
+                    let launches = counted(kernel.launches, "launch");
+                    format!("no PTX for {}, {launches}", kernel.name)
+                }
+                (_, "none") => format!("no PTX for {}", kernel.name),
+                (Some(why), _) => format!("{}: {why}", kernel.name),
+                (None, _) => match kernel.skipped_because.first() {
+                    Some(why) => format!("{}: {why}", kernel.name),
+                    None => format!("{}: not loaded through PTX", kernel.name),
+                },
+            },
+        )
+        .collect();
+    if !missing.is_empty() {
+        parts[0] += &format!(" ({})", listed(&missing));
+    }
+    let launches = coverage.launches;
+    parts.push(match launches.total - launches.checked {
+        0 => format!("{} checked", counted(launches.checked, "launch")),
+        _ => format!(
+            "{} of {} checked",
+            number(launches.checked),
+            counted(launches.total, "launch")
+        ),
+    });
+    let mut reasons: Vec<String> = Vec::new();
+    for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
+        if !why.is_empty()
+            && !reasons.contains(why)
+            && !missing.iter().any(|m| m.contains(why.as_str()))
+        {
+            reasons.push(why.clone());
+        }
+    }
+    if !reasons.is_empty() {
+        let last = parts.len() - 1;
+        parts[last] += &format!(" ({})", listed(&reasons));
+    }
+    if !coverage.incomplete.is_empty() {
+        let named: Vec<String> = coverage.incomplete.iter().map(incomplete).collect();
+        let count = counted(named.len() as u64, "launch");
+        parts.push(format!("{count} incomplete: {}", named.join(", ")));
+    }
+    if launches.failed > 0 {
+        parts.push(format!("{} failed", counted(launches.failed, "launch")));
+    }
+    if launches.invalid > 0 {
+        parts.push(format!("{} refused", counted(launches.invalid, "launch")));
+    }
+    let strays: u64 = report.out_of_bounds.iter().map(|stray| stray.count).sum();
+    if strays > 0 {
+        let strays = counted(strays, "access");
+        parts.push(format!("{strays} out of bounds passed over"));
+    }
+    for lost in &coverage.lost {
+        let events = counted(lost.events, "event");
+        parts.push(format!("{events} lost ({})", lost.why));
+    }
+    if !coverage.missed.is_empty() {
+        let parts_of_run = counted(coverage.missed.len() as u64, "part");
+        parts.push(format!("{parts_of_run} of the run missed"));
+    }
+    for pid in &coverage.running {
+        parts.push(format!("process {pid} not seen to its end"));
+    }
+    if coverage.forgotten > 0 {
+        let work = number(coverage.forgotten);
+        parts.push(format!(
+            "{work} launches and copies not compared with all other streams"
+        ));
+    }
+    parts.extend(coverage.host_threads.line());
+    if coverage.unordered > 0 {
+        let work = counted(coverage.unordered, "piece");
+        parts.push(format!(
+            "order between kernels and the work that they launch not checked ({work} of work)"
+        ));
+    }
+    parts.extend(coverage.unjudged.said());
+    if report.tool.sample > 1 {
+        parts.push(format!("1 of {} granules checked", report.tool.sample));
+    }
+    let sum = |of: fn(&Accesses) -> u64| kernels.iter().map(|k| of(&k.accesses)).sum::<u64>();
+    let (total, checked, shared) = (sum(|a| a.total), sum(|a| a.checked), sum(|a| a.shared));
+    if total > checked {
+        parts.push(format!(
+            "{} of {} global accesses unchecked",
+            number(total - checked),
+            number(total)
+        ));
+    }
+    let unsupported: Vec<String> = kernels
+        .iter()
+        .flat_map(|k| k.unsupported.iter().cloned())
+        .collect();
+    for (count, what) in [
+        (shared, "shared-memory accesses not checked"),
+        (unsupported.len() as u64, "instructions not understood"),
+        (
+            coverage.unchecked_functions.len() as u64,
+            "device functions unchecked",
+        ),
+        (coverage.cells.evictions, "granules evicted"),
+        (coverage.cells.undecided, "conflicts undecided"),
+        (
+            coverage.cells.outside,
+            "accesses outside the checked window",
+        ),
+        (
+            coverage.cells.overlapped,
+            "launches that shared cells with others running at the same time",
+        ),
+        (
+            coverage.cells.unreleased,
+            "conflicts reported because no release or acquire orders them",
+        ),
+        (
+            coverage.cells.ordered,
+            "conflicts assumed to be ordered by a release and an acquire",
+        ),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", number(count)));
+        }
+    }
+    if !unsupported.is_empty()
+        && let Some(part) = parts
+            .iter_mut()
+            .find(|part| part.ends_with("not understood"))
+    {
+        *part += &format!(" ({})", listed(&unsupported));
+    }
+    parts.push(format!(
+        "{} dropped",
+        counted(coverage.records.dropped, "record")
+    ));
+    format!("COVERAGE: {}", parts.join(", "))
+}
+
+/// Which launch had not ended, and how far it had come.
+pub(crate) fn incomplete(of: &Incomplete) -> String {
+    let far = match of.ended {
+        Some(ended) => format!(
+            ", after {} of {}",
+            number(ended),
+            counted(of.blocks, "block")
+        ),
+        None => String::new(),
+    };
+    format!("#{} of {}{far}", of.launch, of.kernel)
+}

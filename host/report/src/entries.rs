@@ -1,0 +1,84 @@
+//! Which races are one entry of the report, what the entries are called, and in which order they come.
+
+use std::collections::HashMap;
+
+use crate::build::Said;
+use crate::log;
+use crate::model::Race;
+use crate::side::{Side, side};
+use crate::words::put_in;
+use crate::{locks, misuse};
+
+/// What is one entry of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Pair {
+    /// Two places in the source, whatever has called the functions they stand in.
+    Places([Side; 2]),
+    /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
+    /// orders all of their accesses.
+    Operations([String; 2]),
+}
+
+/// How much a witness says: whether it is certain, how far apart its threads are, and whether it
+/// shows more than one value.
+pub(crate) type Rank = (bool, u32, bool);
+
+/// What entry of the report a race belongs to.
+pub(crate) fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
+    if matches!(race.why, log::Why::Streams | log::Why::Siblings) {
+        let mut operations = [0, 1].map(|n: usize| {
+            let launch = race.work.get(n).and_then(|work| work.launch);
+            let kernel = launch.and_then(|number| said.launches.get(&number));
+            kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
+        });
+        operations.sort();
+        return Pair::Operations(operations);
+    }
+    let mut sides = sites.map(|(site, module)| side(site, said.origin(module)));
+    sides.sort();
+    Pair::Places(sides)
+}
+
+/// How far apart threads are.
+pub(crate) fn reach(level: log::Level) -> u32 {
+    match level {
+        log::Level::Warp => 0,
+        log::Level::Cta => 1,
+        log::Level::Grid => 2,
+    }
+}
+
+/// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
+/// many others, so is a scope that is too narrow; a missing barrier of the block comes before what happens within a warp, and an order
+/// that only this run has had comes last.
+pub(crate) fn order(rule: &str) -> u32 {
+    match rule {
+        misuse::RULE => 0,
+        "CR005" => 1,
+        "CR001" => 3,
+        locks::STRONG => 4,
+        locks::LUCK => 5,
+        _ => 2,
+    }
+}
+
+/// Gives races an id of their own where lines of the same text have given them the same.
+pub(crate) fn distinguish(races: &mut [Race]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for race in races {
+        let count = seen.entry(race.id.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            let number = *count;
+            put_in(&mut race.id, format_args!(".{number}"));
+        }
+    }
+}
+
+/// Two stores of which it is not known whether they wrote the same.
+pub(crate) fn is_unknown(race: &log::Race, sites: [&log::Site; 2]) -> bool {
+    let stores = sites.iter().all(|site| site.op == "store");
+    let values = race.previous_value.new.zip(race.value.new);
+    let known = values.is_some_and(|(before, now)| before != now);
+    race.why == log::Why::Unordered && stores && !race.same_value && !known
+}

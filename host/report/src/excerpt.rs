@@ -1,0 +1,361 @@
+//! One race as text: excerpts of both sides, and what is known besides.
+
+use std::path::Path;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
+
+use crate::advice::place as place_of;
+use crate::log;
+use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
+use crate::names;
+use crate::side::in_toolkit;
+use crate::source::{Sources, extent};
+use crate::value;
+use crate::words::{counted, number, put_in, scope};
+
+/// One race, without the newline at its end.
+pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
+    let severity = match race.level {
+        Level::Error => Severity::ERROR,
+        Level::Warning => Severity::WARNING,
+    };
+    let title = severity.primary_title(&race.message).id(&race.rule);
+    let mut group = Group::with_title(title);
+    for snippet in snippets(race, sources) {
+        group = group.element(snippet);
+    }
+    for (name, message) in remarks(race, report, sources) {
+        group = group.element(Severity::NOTE.with_name(name).message(message));
+    }
+    group = group.element(Severity::HELP.message(&race.help));
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    renderer.render(&[group])
+}
+
+/// One excerpt per file; a side whose source is not there shows its PTX instruction.
+fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation<'a>>> {
+    let [first, second] = &race.accesses;
+    let places = [first, second].map(|access| place(access, sources));
+    let labels = labels(race);
+    let annotation = |n: usize, span: std::ops::Range<usize>| {
+        let kind = if n == 0 {
+            AnnotationKind::Primary
+        } else {
+            AnnotationKind::Context
+        };
+        kind.span(span).label(labels[n].clone())
+    };
+    let mut found = Vec::new();
+    if let [
+        Place {
+            path,
+            text,
+            line,
+            span,
+        },
+        other,
+    ] = &places
+        && (path, text, line) == (&other.path, &other.text, &other.line)
+    {
+        let snippet = Snippet::source(text.clone())
+            .path(path.clone())
+            .line_start(*line);
+        found.push(match *span == other.span {
+            // Two arrows to the same expression would be one under the other.
+            true => {
+                let label = match race.space.as_str() {
+                    // One instruction is one side.
+                    "barrier" => labels[1].replace(" (second)", ""),
+                    _ => format!("{}; {}", labels[0], labels[1]),
+                };
+                snippet.annotation(AnnotationKind::Primary.span(span.clone()).label(label))
+            }
+            false => snippet
+                .annotation(annotation(0, span.clone()))
+                .annotation(annotation(1, other.span.clone())),
+        });
+        return found;
+    }
+    let sides = places.into_iter().zip(&race.accesses).enumerate();
+    for (n, (place, _)) in sides.filter(|(_, (_, access))| !access.is_call()) {
+        let snippet = Snippet::source(place.text)
+            .path(place.path)
+            .line_start(place.line);
+        found.push(snippet.annotation(annotation(n, place.span)));
+    }
+    found
+}
+
+/// What an excerpt shows.
+#[derive(PartialEq)]
+struct Place {
+    path: String,
+    text: String,
+    /// Number of the first line of `text`.
+    line: usize,
+    span: std::ops::Range<usize>,
+}
+
+fn place(access: &Access, sources: &Sources) -> Place {
+    if let Some(frame) = access.shown()
+        && let Some(text) = sources.text(&frame.file)
+        && let Some(span) = extent(&text, frame.line, frame.column, access.op == "ld")
+    {
+        return Place {
+            path: sources.shown(&frame.file),
+            text: text.to_string(),
+            line: 1,
+            span,
+        };
+    }
+    // The source is not here: say where it is, and show what is known of it.
+    let (path, line) = match access.shown() {
+        Some(frame) => (sources.shown(&frame.file), frame.line),
+        None => (access.ptx.module.clone(), access.ptx.line),
+    };
+    Place {
+        path,
+        text: access.ptx.text.clone(),
+        line: line as usize,
+        span: 0..access.ptx.text.len(),
+    }
+}
+
+fn labels(race: &Race) -> [String; 2] {
+    let [first, second] = &race.accesses;
+    [first, second].map(|access| {
+        let did = match (access.atomic, access.op.as_str()) {
+            (true, _) => "updated",
+            (_, "st") => "wrote",
+            (_, "cp") => "copied",
+            (_, "bar") => return format!("{} came here ({})", who(access, race), access.role),
+            _ => "read",
+        };
+        let how = match access.sem.as_str() {
+            "weak" => String::new(),
+            sem => format!(
+                " ({sem}, {} scope)",
+                access.scope.as_deref().map_or("unknown", scope)
+            ),
+        };
+        let bytes = match access.width {
+            // A fetch through a texture, whose size its instruction does not say.
+            0 => String::new(),
+            1 => " 1 byte".to_owned(),
+            width => format!(" {width} bytes"),
+        };
+        let value = access.value.as_ref().map(value::shown);
+        format!(
+            "{} {did}{bytes}{how}{} ({})",
+            who(access, race),
+            value.map_or(String::new(), |value| format!(": {value}")),
+            access.role
+        )
+    })
+}
+
+fn who(access: &Access, race: &Race) -> String {
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    match (access.thread, access.block) {
+        (Some(thread), Some(block)) => format!("thread {} block {}", index(thread), index(block)),
+        (None, Some(block)) => format!("a thread of block {}", index(block)),
+        _ if race.rule == "CR003" => "a thread of another block".to_owned(),
+        _ => "another thread".to_owned(),
+    }
+}
+
+/// The lines behind the excerpts.
+fn remarks(race: &Race, report: &Report, sources: &Sources) -> Vec<(&'static str, String)> {
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    let device = report
+        .run
+        .devices
+        .first()
+        .map_or("the device", |device| &device.name);
+    let launched = |kernel: &KernelLaunch| {
+        let by = kernel.launched_by.as_ref();
+        format!(
+            "{}  launch #{}, grid {} block {}{}",
+            kernel.name,
+            kernel.launch,
+            index(kernel.grid),
+            index(kernel.block),
+            by.map_or(String::new(), |by| format!(", launched by {by}"))
+        )
+    };
+    let mut lines = Vec::new();
+    if race.work.is_empty() {
+        lines.push(("kernel", format!("{}, {device}", launched(&race.kernel))));
+    }
+    for work in &race.work {
+        let what = match (&work.kernel, &work.call) {
+            (Some(kernel), _) => launched(kernel),
+            (None, Some(call)) => call.clone(),
+            (None, None) => "a launch".to_owned(),
+        };
+        let name = if work.role == "first" {
+            "first"
+        } else {
+            "second"
+        };
+        let place = match work.stream.as_str() {
+            log::HOST => format!("on {}", log::HOST),
+            stream => format!("in {stream}"),
+        };
+        lines.push((name, format!("{what}, {place}, {device}")));
+    }
+    for access in &race.accesses {
+        match &access.frames[..] {
+            [] if access.is_call() => {}
+            [] => {
+                let module = &access.ptx.module;
+                let what = format!(
+                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
+                    access.role, access.ptx.line
+                );
+                lines.push(("source", what));
+            }
+            [_] => {}
+            many => lines.push(("inlined", chain(many))),
+        }
+    }
+    lines.dedup();
+    if race.space != "barrier" {
+        lines.push(("address", address(&race.address, &race.space)));
+    }
+    for access in &race.accesses {
+        for held in &access.locks {
+            let what = format!(
+                "the {} thread holds the lock at {}; taken at {}",
+                access.role,
+                address(&held.address, &held.space),
+                held.taken
+            );
+            lines.push(("lock", what));
+        }
+    }
+    let launches = race.launches.len() as u64;
+    let mut seen = format!(
+        "{}{} in {}",
+        if race.at_least { "at least " } else { "" },
+        counted(race.count, "time"),
+        counted(launches, "launch")
+    );
+    if report.tool.schedules > 1 {
+        put_in(
+            &mut seen,
+            format_args!(
+                " under {} of {} schedules",
+                race.seeds.len(),
+                report.tool.schedules
+            ),
+        );
+    }
+    lines.push(("seen", seen));
+    lines.extend(also(race, sources).map(|line| ("same cause", line)));
+    if race.same_value {
+        let undefined = "a data race is undefined by the memory model, whatever the writes store";
+        lines.push(("same value", undefined.to_owned()));
+    }
+    if race.values_unknown {
+        let which = match race.accesses.iter().any(|access| access.value.is_some()) {
+            true => "not all are known",
+            false => "not compared; `--device sim --mode precise` does so",
+        };
+        let text = format!("{which}: writes that always store the same value are a warning");
+        lines.push(("values", text));
+    }
+    if let [one, ..] = &race.may_order[..] {
+        let more = race.may_order.len() - 1;
+        let and = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push((
+            "not decided",
+            format!("{one}{and} may order the threads of the kernel"),
+        ));
+    }
+    lines.push(("id", race.id.clone()));
+    lines
+}
+
+/// Other pairs of accesses of an entry that are shown.
+const RELATED: usize = 5;
+
+/// The other pairs of accesses that the help repairs.
+fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
+    let shown = race.related.iter().take(RELATED).map(move |related| {
+        let [first, second] = &related.accesses;
+        format!(
+            "{} and {}, {}",
+            place_of(first, sources),
+            place_of(second, sources),
+            counted(related.count, "time")
+        )
+    });
+    let more = race.related.len().saturating_sub(RELATED);
+    let more = (more > 0).then(|| format!("{more} more pairs of accesses"));
+    shown.chain(more)
+}
+
+/// Frames of a chain of inlined calls that are shown at its inner end.
+const INNER: usize = 3;
+
+/// A header of the toolkit as programs include it; other files as they are.
+fn header(file: &str) -> &str {
+    match file.rsplit_once("/include/") {
+        Some((_, name)) if in_toolkit(Path::new(file)) => name,
+        _ => file,
+    }
+}
+
+fn chain(frames: &[FrameAt]) -> String {
+    let part = |frame: &FrameAt| {
+        format!(
+            "{}:{} {}",
+            header(&frame.file),
+            frame.line,
+            names::base(&frame.function)
+        )
+    };
+    let parts = |frames: &[FrameAt]| frames.iter().map(part).collect::<Vec<_>>().join(" <- ");
+    match frames {
+        // Chains of library code are long; where they begin and end says enough.
+        [_, .., last] if frames.len() > INNER + 2 => format!(
+            "{} <- {} more <- {}",
+            parts(&frames[..INNER]),
+            frames.len() - INNER - 1,
+            part(last)
+        ),
+        _ => parts(frames),
+    }
+}
+
+pub(crate) fn address(at: &Address, space: &str) -> String {
+    match &at.allocation {
+        Some(a) => format!(
+            "{}, offset {} in allocation #{} of {}, {}",
+            at.value,
+            number(a.offset),
+            a.id,
+            counted(a.size, "byte"),
+            match a.api.strip_prefix("variable ") {
+                Some(name) => format!("variable `{}`", crate::names::demangle(name)),
+                None => format!("made by {}", a.api),
+            }
+        ),
+        None if space == "shared" => {
+            format!("offset {} in the shared memory of the block", at.value)
+        }
+        None => format!(
+            "{}, in memory that no allocation call known to the checker has made",
+            at.value
+        ),
+    }
+}

@@ -1,0 +1,195 @@
+//! Why a run that has found nothing may have missed something.
+//!
+//! A run is complete when every launch that the tool saw was run to its end, checked as far as its kernel can be, and
+//! what was found could be kept. Kernels that cannot be checked by their nature (without PTX) are named in COVERAGE, and
+//! make a run incomplete only where the user asks for that.
+
+use crate::build::Context;
+use crate::model::{Coverage, Failure};
+use crate::words::{counted, number};
+
+/// The reasons, for people: what and how much. None for a complete run.
+pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Context) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if context.unchecked {
+        return reasons;
+    }
+    if coverage.launches.checked == 0 {
+        reasons.push("nothing was checked".to_owned());
+    }
+    for lost in &coverage.lost {
+        let by = lost
+            .pid
+            .map_or(String::new(), |pid| format!(" of process {pid}"));
+        let events = counted(lost.events, "event");
+        reasons.push(format!("{events}{by} could not be written: {}", lost.why));
+    }
+    for pid in &coverage.running {
+        reasons.push(format!(
+            "process {pid} was still running when the program ended"
+        ));
+    }
+    reasons.extend(coverage.missed.iter().cloned());
+    if coverage.forgotten > 0 {
+        let work = number(coverage.forgotten);
+        reasons.push(format!(
+            "{work} launches and copies were not compared with all work of other streams, because memory for that ran out"
+        ));
+    }
+    if coverage.unordered > 0 {
+        let work = counted(coverage.unordered, "piece");
+        reasons.push(format!(
+            "{work} of work that kernels launch not compared with those kernels, as `precise` mode does on the simulated device"
+        ));
+    }
+    if !coverage.incomplete.is_empty() {
+        let launches = counted(coverage.incomplete.len() as u64, "launch");
+        reasons.push(format!("{launches} had not ended"));
+    }
+    // A launch that was refused for what it asked has run nothing, and the program knows.
+    let ran = failures.iter().filter(|failure| !failure.invalid);
+    let of = |unsupported: bool| {
+        let those = ran
+            .clone()
+            .filter(|failure| failure.unsupported == unsupported);
+        those.map(|failure| failure.count).sum::<u64>()
+    };
+    let (failed, unsupported) = (of(false), of(true));
+    if failed > 0 {
+        let launches = counted(failed, "launch");
+        reasons.push(format!(
+            "{launches} failed, and later ones may not have run"
+        ));
+    }
+    if unsupported > 0 {
+        let launches = counted(unsupported, "launch");
+        reasons.push(format!("{launches} could not be run on this device"));
+    }
+    asked_for(coverage, context, &mut reasons);
+    reasons
+}
+
+/// What counts under `--strict` and `--require-coverage` only.
+fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) {
+    let launches = coverage.launches;
+    let ran = launches.total - launches.invalid;
+    let share = 100.0 * launches.checked as f64 / ran.max(1) as f64;
+    if let Some(least) = context.require_coverage
+        && share < least
+    {
+        reasons.push(format!(
+            "{} of {} checked, {share:.1} %, and --require-coverage asks for {least} %",
+            number(launches.checked),
+            counted(ran, "launch")
+        ));
+    }
+    if !context.strict {
+        return;
+    }
+    let skipped = coverage.kernels.iter().map(|kernel| kernel.skipped).sum();
+    let unknown = coverage
+        .kernels
+        .iter()
+        .map(|kernel| kernel.unsupported.len());
+    for (count, one, what) in [
+        (skipped, "launch", "ran unchecked"),
+        (
+            unknown.sum::<usize>() as u64,
+            "instruction",
+            "not understood",
+        ),
+        (coverage.records.dropped, "race record", "dropped"),
+    ] {
+        if count > 0 {
+            reasons.push(format!("--strict: {} {what}", counted(count, one)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kernel, LostEvents};
+
+    fn checked(checked: u64, total: u64) -> Coverage {
+        let mut coverage = Coverage::default();
+        (coverage.launches.checked, coverage.launches.total) = (checked, total);
+        coverage
+    }
+
+    #[test]
+    fn a_run_is_complete_unless_something_is_missing() {
+        let context = Context::default();
+        assert!(reasons(&checked(3, 3), &[], &context).is_empty());
+        // A kernel without PTX is no reason by itself.
+        assert!(reasons(&checked(1, 3), &[], &context).is_empty());
+        let of = |coverage: &Coverage| reasons(coverage, &[], &context).join("; ");
+        assert_eq!(of(&checked(0, 0)), "nothing was checked");
+        let mut coverage = checked(1, 1);
+        coverage.lost.push(LostEvents {
+            pid: Some(7),
+            events: 2,
+            why: "disk full".to_owned(),
+        });
+        coverage.running.push(8);
+        assert_eq!(
+            of(&coverage),
+            "2 events of process 7 could not be written: disk full; process 8 was still running when the program ended"
+        );
+        let failure = |unsupported| Failure {
+            unsupported,
+            count: 2,
+            ..Failure::default()
+        };
+        let both = reasons(&checked(4, 4), &[failure(false), failure(true)], &context);
+        assert_eq!(both.len(), 2, "{both:?}");
+        // A launch that was refused for what it asked has missed nothing.
+        let refused = Failure {
+            invalid: true,
+            ..failure(false)
+        };
+        assert!(reasons(&checked(4, 5), &[refused], &context).is_empty());
+    }
+
+    #[test]
+    fn a_run_is_incomplete_when_launches_by_kernels_were_not_compared() {
+        let mut coverage = checked(2, 2);
+        coverage.unordered = 1;
+        assert_eq!(
+            reasons(&coverage, &[], &Context::default()).join("; "),
+            "1 piece of work that kernels launch not compared with those kernels, as `precise` mode does on the simulated device"
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_to_be_checked_lacks_nothing() {
+        let context = Context {
+            unchecked: true,
+            ..Context::default()
+        };
+        assert!(reasons(&checked(0, 3), &[], &context).is_empty());
+    }
+
+    #[test]
+    fn more_can_be_asked_for() {
+        let mut coverage = checked(1, 4);
+        coverage.kernels.push(Kernel {
+            skipped: 3,
+            ..Kernel::default()
+        });
+        let with = |strict, require_coverage| {
+            let context = Context {
+                strict,
+                require_coverage,
+                ..Context::default()
+            };
+            reasons(&coverage, &[], &context).join("; ")
+        };
+        assert_eq!(with(true, None), "--strict: 3 launches ran unchecked");
+        assert_eq!(with(false, Some(25.0)), "");
+        assert_eq!(
+            with(false, Some(90.0)),
+            "1 of 4 launches checked, 25.0 %, and --require-coverage asks for 90 %"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! What a checked process leaves behind, and what a person or a program reads of it.
+//!
+//! [`log`] is the format of a log, written and read by the same types. [`rules`] is the table of what can be wrong.
+//! This crate is the only formatter of reports, and knows neither a device nor PTX.
+//! [`Report::build`] merges the logs of all processes and schedules; [`text::render`] and
+//! [`Report::to_json`] show the same facts. The JSON's schema is `docs/report.schema.json`.
+
+mod advice;
+mod blocks;
+mod build;
+mod causes;
+mod coverage;
+mod entries;
+pub mod escape;
+mod excerpt;
+mod failure;
+mod fingerprint;
+mod host_threads;
+mod incomplete;
+mod judges;
+mod known;
+mod latency;
+mod locks;
+pub mod log;
+mod misuse;
+pub mod model;
+pub mod names;
+mod nested;
+mod remedy;
+pub mod rules;
+mod side;
+pub mod source;
+mod statement;
+mod stray;
+mod streams;
+mod stuck;
+pub mod text;
+mod time;
+mod unjudged;
+mod update;
+mod value;
+pub mod words;
+
+pub use build::{Context, Log};
+pub use model::Report;
+
+impl Report {
+    /// The report as JSON, ending in a newline.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists always serialise.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}

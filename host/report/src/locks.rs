@@ -1,0 +1,234 @@
+//! Locks: what is wrong with one that both sides held, and what to say of sides that held none or
+//! different ones.
+
+use crate::build;
+use crate::log::{self, Level, Space};
+use crate::model::{Access, HeldLock};
+use crate::words;
+
+/// The rule of strong accesses that the program means to order, and does not.
+pub(crate) const STRONG: &str = "CR011";
+/// The rule of accesses that nothing but the order of taking locks has ordered.
+pub(crate) const LUCK: &str = "CR012";
+
+/// What keeps a lock from ordering those who held it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) rule: &'static str,
+    pub(crate) what: String,
+    pub(crate) help: String,
+    /// Where the lock is taken by an atomic of too narrow a scope, if that is it.
+    pub(crate) narrow: Option<String>,
+}
+
+/// A lock in the report's terms; `place` says where a site is.
+pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock {
+    HeldLock {
+        space: match held.space {
+            Space::Global => "global",
+            Space::Shared => "shared",
+        }
+        .to_owned(),
+        address: build::address(held.address, held.allocation.as_ref()),
+        scope: held.scope.clone(),
+        taken: place(held.taken),
+        entry: held.entry.clone(),
+        released: held.released.map(place),
+        exit: held.exit.clone(),
+    }
+}
+
+/// What is wrong with the lock that both sides held, if there is one and something is.
+pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
+    let [first, second] = accesses;
+    let same = |a: &HeldLock, b: &HeldLock| (&a.space, &a.address) == (&b.space, &b.address);
+    let (before, now) = first.locks.iter().find_map(|before| {
+        let now = second.locks.iter().find(|now| same(before, now))?;
+        Some((before, now))
+    })?;
+    let given_back = before.released.as_ref()?;
+    let narrow = |scope: &str| race.level == Level::Grid && scope == "cta";
+    for side in [before, now] {
+        if narrow(&side.scope) {
+            return Some(Fault {
+                rule: "CR005",
+                what: format!(
+                    "both threads hold the lock taken at {}, but by an atomic of {} scope",
+                    side.taken,
+                    words::scope(&side.scope)
+                ),
+                help: "take and release the lock by atomics of device scope: `atomicCAS` in place of `atomicCAS_block`, `thread_scope_device` in place of `thread_scope_block`".to_owned(),
+                narrow: Some(side.taken.clone()),
+            });
+        }
+    }
+    let mut missing = Vec::new();
+    let mut wanted = Vec::new();
+    let mut narrowed = false;
+    let enter = |side: &HeldLock| format!("after the lock is taken at {}", side.taken);
+    let leave = |released: &String| format!("before the lock is released at {released}");
+    // Whoever leaves first and enters next: in this run, and in one that has them the other way around.
+    let this = [
+        (&now.entry, Some(enter(now))),
+        (&before.exit, Some(leave(given_back))),
+    ];
+    let other = [
+        (&before.entry, Some(enter(before))),
+        (&now.exit, now.released.as_ref().map(leave)),
+    ];
+    let places = match race.why {
+        log::Why::Luck => Vec::from(other),
+        log::Why::Strong => this.into_iter().chain(other).collect(),
+        _ => Vec::from(this),
+    };
+    let places = places.into_iter();
+    for (fence, place) in places.filter_map(|(fence, place)| Some((fence, place?))) {
+        if wanted.contains(&place) {
+            continue;
+        }
+        match fence {
+            None => missing.push(format!("there is no fence {place}")),
+            Some(scope) if narrow(scope) => {
+                narrowed = true;
+                missing.push(format!(
+                    "the fence {place} is of {} scope",
+                    words::scope(scope)
+                ));
+            }
+            Some(_) => continue,
+        }
+        wanted.push(place);
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let fence = match race.level {
+        Level::Grid => "__threadfence()",
+        Level::Cta | Level::Warp => "__threadfence_block()",
+    };
+    Some(Fault {
+        rule: if narrowed { "CR005" } else { "CR006" },
+        what: format!(
+            "both threads hold the same lock, but {}",
+            missing.join(", and ")
+        ),
+        help: format!("put `{fence}` {}", wanted.join(", and ")),
+        narrow: None,
+    })
+}
+
+/// Why an order is luck.
+pub(crate) fn luck(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses.each_ref().map(|access| {
+        let taken: Vec<String> = access
+            .locks
+            .iter()
+            .map(|held| format!("the lock taken at {}", held.taken))
+            .collect();
+        match taken.is_empty() {
+            true => "no lock".to_owned(),
+            false => words::listed(&taken),
+        }
+    });
+    let locks = match first == second {
+        // One instruction has taken different locks.
+        true => format!("both threads hold {first}, but not the same one"),
+        false => format!("the first thread holds {first}, the second {second}"),
+    };
+    format!(
+        "{locks}, and nothing but the order in which these were taken in this run orders the accesses"
+    )
+}
+
+/// What would order both sides in every run.
+pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
+    let [first, second] = accesses;
+    let (bare, guarded) = match (&first.locks[..], &second.locks[..]) {
+        ([], [held, ..]) => ("first", held),
+        ([held, ..], []) => ("second", held),
+        _ => {
+            return "hold the same lock around both accesses".to_owned();
+        }
+    };
+    format!(
+        "hold the lock taken at {} around the {bare} access too, or order the two accesses by a barrier or a flag",
+        guarded.taken
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(address: u64, entry: Option<&str>, exit: Option<&str>) -> HeldLock {
+        HeldLock {
+            space: "global".into(),
+            address: build::address(address, None),
+            scope: "gpu".into(),
+            taken: "x.cu:3".into(),
+            entry: entry.map(Into::into),
+            released: Some("x.cu:9".into()),
+            exit: exit.map(Into::into),
+        }
+    }
+
+    fn sides(first: Vec<HeldLock>, second: Vec<HeldLock>) -> [Access; 2] {
+        [first, second].map(|locks| Access {
+            locks,
+            ..Access::default()
+        })
+    }
+
+    #[test]
+    fn a_fault_names_the_fences_that_are_missing() {
+        let race = log::Race::default();
+        let of = |first: Option<&str>, second: Option<&str>| {
+            let both = [
+                vec![lock(64, Some("gpu"), first)],
+                vec![lock(64, second, None)],
+            ];
+            let [first, second] = both;
+            fault(&race, &sides(first, second)).map(|fault| (fault.rule, fault.what))
+        };
+        assert_eq!(of(Some("gpu"), Some("gpu")), None);
+        let (rule, what) = of(None, Some("gpu")).unwrap();
+        assert!(
+            rule == "CR006" && what.contains("before the lock is released at x.cu:9"),
+            "{what}"
+        );
+        let (rule, what) = of(Some("gpu"), None).unwrap();
+        assert!(
+            rule == "CR006" && what.contains("after the lock is taken at x.cu:3"),
+            "{what}"
+        );
+        let (rule, what) = of(Some("cta"), Some("gpu")).unwrap();
+        assert!(rule == "CR005" && what.contains("of block scope"), "{what}");
+        let narrow = HeldLock {
+            scope: "cta".into(),
+            ..lock(64, Some("gpu"), Some("gpu"))
+        };
+        let both = sides(vec![lock(64, Some("gpu"), Some("gpu"))], vec![narrow]);
+        let of_block = fault(&race, &both).unwrap();
+        assert!(
+            of_block.rule == "CR005" && of_block.what.contains("by an atomic of block scope"),
+            "{of_block:?}"
+        );
+        assert_eq!(of_block.narrow.as_deref(), Some("x.cu:3"));
+        let apart = sides(vec![lock(64, None, None)], vec![lock(68, None, None)]);
+        assert_eq!(fault(&race, &apart), None);
+    }
+
+    #[test]
+    fn luck_names_the_locks_and_the_side_that_has_none() {
+        let held = || vec![lock(64, None, None)];
+        let one = sides(Vec::new(), held());
+        assert!(
+            luck(&one).starts_with("the first thread holds no lock, the second the lock taken")
+        );
+        assert!(remedy(&one).contains("x.cu:3 around the first access"));
+        assert!(remedy(&sides(held(), Vec::new())).contains("around the second access"));
+        let two = sides(held(), vec![lock(68, None, None)]);
+        assert!(luck(&two).contains("not the same one"));
+        assert!(remedy(&two).contains("the same lock"));
+    }
+}

@@ -1,0 +1,566 @@
+//! What a checked process leaves behind: one file of JSON lines, written as things happen, so that a
+//! crash loses nothing. The command line reads the files of all processes and runs.
+
+mod call;
+mod fault;
+mod file;
+mod repair;
+mod stray;
+mod stuck;
+
+use serde::{Deserialize, Serialize};
+
+pub use call::Call;
+pub use fault::VARIABLE as FAULT_VARIABLE;
+pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
+pub use repair::{Cause, Counted, Gap, Outside, Point, Repair, Update, Word};
+pub use stray::Stray;
+pub use stuck::{On, Stuck, Wait};
+
+/// One line of a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The device was first used.
+    Start {
+        /// The process.
+        pid: u32,
+        /// What a person calls the device.
+        device: String,
+        /// Seed of the schedule, if any.
+        seed: Option<u64>,
+        /// Whether checks were put in.
+        checking: bool,
+    },
+    /// A module was loaded.
+    Module(Box<Module>),
+    /// More accesses of a module that was loaded.
+    Sites {
+        /// The module.
+        module: u32,
+        /// Accesses that its checks do not name.
+        sites: Vec<Site>,
+    },
+    /// A launch was asked for; when nothing is said of its end, the process ended before, or the log lacks it.
+    Begun(Box<Begun>),
+    /// A launch ended.
+    Launch(Box<Launch>),
+    /// A pair of sites raced in a launch.
+    Race(Box<Race>),
+    /// Pieces of work of streams were forgotten before all that may run beside them had come.
+    Forgotten {
+        /// How many.
+        pieces: u64,
+    },
+    /// Two pieces of work touch the same memory, and are ordered only if threads of the host tell each other what they have
+    /// waited for.
+    Assumed(Assumed),
+    /// What kernels have launched or asked for was not compared with what it may run beside.
+    Unordered {
+        /// How many launches, copies and fills.
+        pieces: u64,
+    },
+    /// Something of the run could not be checked, or was not kept.
+    Missed {
+        /// What, and why: one line, no final period.
+        text: String,
+    },
+    /// Something the user should know.
+    Note {
+        /// One line, lower case, no final period.
+        text: String,
+    },
+}
+
+/// A loaded module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// Its number in the process.
+    pub module: u32,
+    /// Where it came from.
+    pub origin: String,
+    /// Its kernels.
+    pub kernels: Vec<Kernel>,
+    /// Its checked accesses.
+    pub sites: Vec<Site>,
+    /// Device functions left unchecked, with the reason.
+    pub unchecked_functions: Vec<(String, String)>,
+    /// Wall time of parsing and rewriting it, in seconds.
+    #[serde(default)]
+    pub rewrite_seconds: f64,
+}
+
+/// A kernel of a module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Mangled name.
+    pub name: String,
+    /// Whether its accesses are checked.
+    pub instrumented: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// Static accesses to global or generic memory.
+    pub accesses: u32,
+    /// Those with a check.
+    pub checked: u32,
+    /// Accesses to shared memory that are not checked.
+    pub shared: u32,
+    /// Its conflicts are candidates because of these instructions.
+    pub release_sites: Vec<String>,
+    /// Instructions the check does not follow.
+    pub not_understood: Vec<String>,
+}
+
+/// A checked access.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// Unique in the process.
+    pub id: u32,
+    /// Mangled name of the function it stands in.
+    pub function: String,
+    /// The instruction.
+    pub text: String,
+    /// Line in the module's PTX.
+    pub ptx_line: u32,
+    /// `load`, `store` or `atomic`.
+    pub op: String,
+    /// Bytes one thread accesses.
+    pub bytes: u32,
+    /// PTX type of its elements, such as `u32`.
+    #[serde(default)]
+    pub ty: String,
+    /// `weak`, `relaxed`, `acquire`, …
+    pub sem: String,
+    /// Scope of a strong access.
+    pub scope: Option<String>,
+    /// Source lines, innermost inlined function first.
+    pub frames: Vec<Frame>,
+}
+
+impl Site {
+    /// A barrier or another operation that accesses no memory.
+    pub fn barrier() -> Self {
+        Self {
+            op: "barrier".to_owned(),
+            sem: "weak".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A source position.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// File as recorded by the compiler.
+    pub file: String,
+    /// Line from 1.
+    pub line: u32,
+    /// Column from 1, 0 when unknown.
+    pub column: u32,
+    /// Mangled name of an inlined function.
+    pub function: Option<String>,
+}
+
+/// A launch that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Its number in the process, from 1.
+    pub launch: u64,
+    /// Its kernel, mangled.
+    pub kernel: String,
+    /// CTAs.
+    pub grid: [u32; 3],
+}
+
+/// A launch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Its number in the process, from 1.
+    pub launch: u64,
+    /// Its module.
+    pub module: u32,
+    /// Its kernel, mangled.
+    pub kernel: String,
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// Threads per CTA.
+    pub block: [u32; 3],
+    /// Whether it was checked.
+    pub checked: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// What has judged it.
+    #[serde(default)]
+    pub judge: Judge,
+    /// What the cells counted.
+    pub counters: Counters,
+    /// What happens-before on the host needed, where it judged the launch.
+    #[serde(default)]
+    pub clocks: Option<Clocks>,
+    /// Executed warp instructions, checks included; simulated device only.
+    pub warp_instructions: u64,
+    /// Executed thread instructions, checks included.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory, checks included.
+    pub sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope, those of checks included.
+    #[serde(default)]
+    pub device_fences: u64,
+    /// Time in seconds: wall-clock time on the simulated device.
+    pub seconds: f64,
+    /// Bytes that the program has allocated on the device, its modules' variables included.
+    #[serde(default)]
+    pub program_bytes: u64,
+    /// Bytes reserved for cells, witnesses and what goes with them, and those that the journal has used.
+    #[serde(default)]
+    pub shadow_bytes: u64,
+    /// How it failed.
+    pub error: Option<String>,
+    /// It has never begun, because it asks for what its kernel or the device does not allow, checked or not: the
+    /// program's own error, of which it knows.
+    #[serde(default)]
+    pub invalid: bool,
+    /// It failed because the device lacks an instruction, which says nothing about the program.
+    #[serde(default)]
+    pub unsupported: bool,
+    /// It failed because all of its threads that had not ended waited for others.
+    #[serde(default)]
+    pub deadlock: bool,
+    /// Who waits for what then, where the device tells.
+    #[serde(default)]
+    pub stuck: Option<Box<Stuck>>,
+    /// Accesses outside of all memory, after which it went on.
+    #[serde(default)]
+    pub strays: Vec<Stray>,
+    /// Source lines of the instruction it failed at, innermost inlined function first.
+    #[serde(default)]
+    pub error_frames: Vec<Frame>,
+    /// A signal has interrupted it; what it had found by then is told.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// What it had found by then could not be read, because the device still ran it.
+    #[serde(default)]
+    pub untold: bool,
+    /// CTAs that had ended when it was interrupted, where the device tells.
+    #[serde(default)]
+    pub ended: Option<u64>,
+    /// The kernel that has launched it, if not the host has.
+    #[serde(default)]
+    pub launched_by: Option<Launcher>,
+    /// What nobody has judged that is no data race.
+    #[serde(default)]
+    pub unjudged: Unjudged,
+}
+
+/// What decides which accesses of a launch race.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judge {
+    /// It is not checked.
+    #[default]
+    Nobody,
+    /// Happens-before, which listens to the simulated device.
+    HappensBefore,
+    /// Happens-before, which reads the device's journal.
+    Journal,
+    /// The cells on the device.
+    Cells,
+}
+
+/// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unjudged {
+    /// All was, or there was nothing to judge.
+    #[default]
+    Nothing,
+    /// What happens under locks: a journal does not tell the values that are swapped.
+    Locks,
+    /// Everything: the cells know nothing of it.
+    Everything,
+}
+
+/// A kernel that launches others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Launcher {
+    /// Its name, mangled.
+    pub kernel: String,
+    /// Its launch.
+    pub launch: u64,
+    /// Source of the instruction, innermost inlined function first.
+    pub frames: Vec<Frame>,
+}
+
+/// Counts of one launch; see `shadow::layout::Counters`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Conflicting accesses.
+    pub conflicts: u64,
+    /// Granules forgotten because another needed their cell.
+    pub evictions: u64,
+    /// Conflicts left undecided: a saturated epoch, a mixed class, or an order that a journal does
+    /// not tell.
+    pub undecided: u64,
+    /// Accesses outside the checked window.
+    pub outside: u64,
+    /// Conflicts that the fence rule of `fast` mode calls races.
+    #[serde(default)]
+    pub unreleased: u64,
+    /// Conflicts that it takes for ordered.
+    #[serde(default)]
+    pub ordered: u64,
+    /// Race records that found no room.
+    pub dropped: u64,
+    /// The cells were cleared before this launch because the generations had run out.
+    pub cleared: bool,
+    /// Other launches ran beside this one on the same cells, so either may have missed races.
+    #[serde(default)]
+    pub overlapped: bool,
+}
+
+/// Counts of the happens-before engine in one launch; see `shadow::hb::Stats`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// Accesses of single threads.
+    pub accesses: u64,
+    /// Fences, barriers and the like, by warp.
+    pub synchronisations: u64,
+    /// Warps that did anything.
+    pub warps: u64,
+    /// Warps whose clocks were ever in another format than CONVERGED.
+    pub left_converged: u64,
+    /// Of these, warps whose clocks were in the format DIVERGED at most.
+    #[serde(default)]
+    pub diverged: u64,
+    /// Likewise, NESTEDDIVERGED.
+    #[serde(default)]
+    pub nested_diverged: u64,
+    /// Warps whose clocks were ever in the format SPARSEVC.
+    pub sparse: u64,
+    /// Bytes of memory that the process had resident at most until the launch had been judged; 0 when
+    /// the system does not tell.
+    #[serde(default)]
+    pub peak_resident: u64,
+}
+
+/// A pair of sites that raced in one launch, with the first witness.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Race {
+    /// The launch.
+    pub launch: u64,
+    /// False for a conflict in a kernel whose fences, flags or partial barriers may order it.
+    pub decided: bool,
+    /// Which level conflicted.
+    pub level: Level,
+    /// Which memory.
+    #[serde(default)]
+    pub space: Space,
+    /// Why it is a race.
+    #[serde(default)]
+    pub why: Why,
+    /// What comes nearest to ordering the two accesses.
+    #[serde(default)]
+    pub cause: Option<Cause>,
+    /// The flag or counter by which it would.
+    #[serde(default)]
+    pub flag: Option<Word>,
+    /// What the control flow says about ordering them, when both stand in one function.
+    #[serde(default)]
+    pub repair: Option<Repair>,
+    /// Locks that the earlier and the later thread held; empty when neither held one.
+    #[serde(default)]
+    pub locks: Vec<Vec<Lock>>,
+    /// Site of the later access.
+    pub site: u32,
+    /// Site of the earlier access.
+    pub previous_site: u32,
+    /// How often in this launch.
+    pub count: u64,
+    /// It was more often, and not counted further.
+    #[serde(default)]
+    pub at_least: bool,
+    /// Address of the granule, or its offset in shared memory.
+    pub address: u64,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+    /// Thread of the later access.
+    pub thread: Thread,
+    /// Thread of the earlier access, as far as it is known.
+    pub previous_thread: Option<Thread>,
+    /// `blockIdx` of the earlier access, when only that is known.
+    #[serde(default)]
+    pub previous_block: Option<[u32; 3]>,
+    /// Both sides are stores, and whenever they raced they wrote the same bytes.
+    #[serde(default)]
+    pub same_value: bool,
+    /// What the later access read or wrote, as far as it is known.
+    #[serde(default)]
+    pub value: Value,
+    /// What the earlier access read or wrote, as far as it is known.
+    #[serde(default)]
+    pub previous_value: Value,
+    /// What the earlier and the later access belong to, for a race between pieces of work of
+    /// different streams ([`Why::Streams`]); else empty. The race's launch is then that of the later
+    /// one, of the earlier one if that is a launch and the later is none, or 0.
+    #[serde(default)]
+    pub work: Vec<Work>,
+}
+
+/// What a person calls the stream that is there without having been made.
+pub const DEFAULT_STREAM: &str = "the default stream";
+
+/// What a person calls it where the host does something itself, in no stream.
+pub const HOST: &str = "the host";
+
+/// Two pieces of work that threads of the host may have ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumed {
+    /// The earlier and the later launch; none for a call on the host.
+    pub launches: [Option<u64>; 2],
+}
+
+/// A piece of work of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The launch; none for a call on the host.
+    pub launch: Option<u64>,
+    /// The stream, as a person calls it.
+    pub stream: String,
+}
+
+/// What an access found, and what it left: bits of the element that the other side accesses too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// What a load or an atomic has read.
+    pub old: Option<u64>,
+    /// What a store or an atomic has written.
+    pub new: Option<u64>,
+}
+
+/// A memory that threads share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// Global memory.
+    #[default]
+    Global,
+    /// Shared memory; addresses are offsets in that of the block.
+    Shared,
+}
+
+/// The rule that makes two accesses a race.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Nothing orders them, and they are not both strong with scopes that include each other.
+    #[default]
+    Unordered,
+    /// Both are strong, of different size or overlapping in part.
+    Overlap,
+    /// One reads through the read-only path what the other writes in the same launch.
+    ReadOnly,
+    /// One is an asynchronous copy that was not waited for.
+    Asynchronous,
+    /// A bulk copy reads what was written without a fence between the proxies.
+    Proxy,
+    /// They belong to work of different streams, which nothing orders.
+    Streams,
+    /// One is made by a kernel that has launched the other's, and not before it has.
+    Child,
+    /// They belong to work that kernels have launched, which nothing orders.
+    Siblings,
+    /// No data race: both are strong, in each other's scope, and not ordered although the program
+    /// means them to be.
+    Strong,
+    /// No race in this run: only the order in which locks were taken has ordered them.
+    Luck,
+    /// No race in this run: only the order in which `fence.sc`s came has ordered them.
+    Fences,
+    /// The same, by the order in which atomics have counted threads, or that of `fence.sc`s.
+    Counted,
+    /// No race: a barrier or a warp operation is misused. The sides are the instructions by which
+    /// threads came there.
+    Misuse(Misuse),
+}
+
+/// A lock that a thread held when it accessed memory; see `shadow::hb::Held`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Which memory.
+    pub space: Space,
+    /// Address of the word, or its offset in shared memory.
+    pub address: u64,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+    /// Site that took it.
+    pub taken: u32,
+    /// Site that gave it back, if that came before the race.
+    pub released: Option<u32>,
+    /// Scope of what took it.
+    pub scope: String,
+    /// Scope of the acquire behind taking it, if there was one.
+    pub entry: Option<String>,
+    /// Scope of the release before giving it back, if there was one.
+    pub exit: Option<String>,
+}
+
+/// How a barrier or a warp operation is misused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misuse {
+    /// Lanes of one warp wait by different instructions.
+    Divergent,
+    /// Threads come with different thread counts.
+    Counts,
+    /// A thread count is no multiple of the warp's size.
+    PartOfWarp,
+    /// A thread comes again before the barrier completes.
+    Again,
+    /// Threads have exited without having come to a barrier of their whole CTA.
+    Exited,
+    /// Threads have passed by a barrier of their whole CTA, gone on behind it and exited.
+    Skipped,
+    /// A lane takes part that the mask of members leaves out.
+    NotMember,
+    /// A lane arrives at an mbarrier more often than its phase still expects.
+    Excess,
+    /// A lane operates on memory that is no mbarrier.
+    NotMbarrier,
+    /// A thread accesses shared memory of a block of its cluster that may have exited.
+    Departed,
+}
+
+/// Which threads conflicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Hash, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Of different CTAs.
+    #[default]
+    Grid,
+    /// Of different warps of one CTA.
+    Cta,
+    /// Of one warp.
+    Warp,
+}
+
+/// A thread by its block and thread index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// `blockIdx`
+    pub block: [u32; 3],
+    /// `threadIdx`
+    pub thread: [u32; 3],
+}
+
+/// A piece of device memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Its number in the process, from 1.
+    pub id: u64,
+    /// First address.
+    pub base: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// The call that made it, or the variable's name.
+    pub api: String,
+}

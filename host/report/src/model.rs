@@ -1,0 +1,498 @@
+//! The facts of a report, in the shape of its JSON (`docs/report.schema.json`).
+
+mod access;
+mod related;
+
+use serde::Serialize;
+
+pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
+pub use self::related::Related;
+pub use crate::host_threads::HostThreads;
+pub use crate::known::SuppressedBy;
+pub use crate::stray::Stray;
+pub use crate::stuck::{Stuck, Wait};
+pub use crate::unjudged::Unjudged;
+
+/// Version of the JSON's shape; a new minor version only adds fields.
+pub const SCHEMA_VERSION: &str = "1.10";
+
+/// All that is known after a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: String,
+    /// What made it.
+    pub tool: Tool,
+    /// What was run.
+    pub run: Run,
+    /// The result in numbers.
+    pub summary: Summary,
+    /// What was checked and what was not.
+    pub coverage: Coverage,
+    /// The races, certain ones first.
+    pub races: Vec<Race>,
+    /// Launches that failed.
+    pub failures: Vec<Failure>,
+    /// Accesses outside of all memory, after which launches went on.
+    pub out_of_bounds: Vec<Stray>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// What the device counted, checks included.
+    pub stats: Stats,
+}
+
+/// What made the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tool {
+    /// `cudarun-check`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `sim` or `gpu`.
+    pub device: String,
+    /// Seed of the first schedule; 0 is round robin.
+    pub seed: u64,
+    /// Number of schedules.
+    pub schedules: u32,
+    /// One word of memory of so many was checked.
+    pub sample: u32,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Run {
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Processes that used a device.
+    pub pids: Vec<u32>,
+    /// How the program ended; of several schedules, the first that did not end well.
+    pub exit: ExitStatus,
+    /// Name of the machine.
+    pub host: String,
+    /// When it started, RFC 3339, UTC.
+    pub start: String,
+    /// Wall time of all schedules.
+    pub seconds: f64,
+    /// The devices.
+    pub devices: Vec<DeviceName>,
+    /// A signal has ended the program, or a launch, or kept further schedules from being run.
+    pub interrupted: bool,
+}
+
+/// How a process ended: by a code or by a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ExitStatus {
+    /// Exit code.
+    pub code: Option<i32>,
+    /// Signal number.
+    pub signal: Option<i32>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceName {
+    /// Its number.
+    pub index: u32,
+    /// What a person calls it.
+    pub name: String,
+}
+
+/// How a run came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Races of at least the level that counts.
+    Races,
+    /// No such races, and enough was checked.
+    Clean,
+    /// Nothing, or not enough, was checked.
+    #[default]
+    Incomplete,
+    /// The program failed.
+    AppFailed,
+}
+
+/// The result in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Reported pairs of places, whatever is wrong there.
+    pub races: usize,
+    /// Those that are no races but misuse barriers or warp operations (CR007).
+    pub synchronisation_errors: usize,
+    /// Those that are errors.
+    pub errors: usize,
+    /// The others.
+    pub warnings: usize,
+    /// Hidden by a suppression.
+    pub suppressed: usize,
+    /// Known from a baseline.
+    pub baseline: usize,
+    /// How it came out.
+    pub outcome: Outcome,
+}
+
+/// What was checked and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Every kernel seen, by name.
+    pub kernels: Vec<Kernel>,
+    /// Device functions left unchecked.
+    pub unchecked_functions: Vec<UncheckedFunction>,
+    /// Launches.
+    pub launches: Launches,
+    /// Launches that had not ended when their process did, in the order in which they began.
+    pub incomplete: Vec<Incomplete>,
+    /// What processes could not write to their logs.
+    pub lost: Vec<LostEvents>,
+    /// Processes that still ran when the report was made; what they did later is not in it.
+    pub running: Vec<u32>,
+    /// Pieces of work of streams that were forgotten, for want of room, before all that may run beside them had come.
+    pub forgotten: u64,
+    /// Work that only threads of the host order.
+    pub host_threads: HostThreads,
+    /// Launches, copies and fills by kernels that were not compared with what they may run beside.
+    pub unordered: u64,
+    /// Launches in which CR011 and CR012 were not judged.
+    pub unjudged: Unjudged,
+    /// What else could not be checked, or was not kept, in words.
+    pub missed: Vec<String>,
+    /// Why the run may have missed something; empty for a complete one.
+    pub incomplete_because: Vec<String>,
+    /// Race records.
+    pub records: Records,
+    /// What the cells could not keep.
+    pub cells: Cells,
+    /// What happens-before on the host was asked.
+    pub clocks: Clocks,
+}
+
+/// What happens-before on the host was asked, over all launches, and the formats of its clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Clocks {
+    /// Launches it judged, or the shared memory of.
+    pub launches: u64,
+    /// Accesses of single threads.
+    pub accesses: u64,
+    /// Fences, barriers and the like, by warp.
+    pub synchronisations: u64,
+    /// Warps: the sum of those in the four formats.
+    pub warps: u64,
+    /// Those whose clocks were ever in another format than CONVERGED.
+    pub left_converged: u64,
+    /// Those whose clocks were always in the format CONVERGED.
+    pub converged: u64,
+    /// Those whose clocks were in DIVERGED at most: two sets of lanes with a clock each.
+    pub diverged: u64,
+    /// Those whose clocks were in NESTEDDIVERGED at most: more such sets.
+    pub nested_diverged: u64,
+    /// Those whose clocks were ever in the format SPARSEVC.
+    pub sparse: u64,
+    /// Bytes of memory that a checked process had resident at most, until its last launch that was judged
+    /// so; 0 when the system does not tell.
+    pub peak_resident: u64,
+}
+
+/// A kernel and how far it was checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Kernel {
+    /// Demangled.
+    pub name: String,
+    /// As the linker knows it.
+    pub mangled: String,
+    /// `ptx`, or `none`.
+    pub ptx_source: String,
+    /// Where its module came from.
+    pub module: String,
+    /// Whether its accesses are checked.
+    pub instrumented: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// Its instructions that access memory.
+    pub accesses: Accesses,
+    /// Instructions that the check does not follow.
+    pub unsupported: Vec<String>,
+    /// Instructions that may order its threads in ways the cells do not follow.
+    pub may_order: Vec<String>,
+    /// Launches.
+    pub launches: u64,
+    /// What judged them.
+    pub judged_by: crate::judges::Judges,
+    /// Those that ran unchecked.
+    pub skipped: u64,
+    /// Why they did.
+    pub skipped_because: Vec<String>,
+}
+
+/// Static counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Accesses {
+    /// To global or generic memory.
+    pub total: u64,
+    /// Those with a check.
+    pub checked: u64,
+    /// To shared memory, where that is not checked; not part of the total.
+    pub shared: u64,
+}
+
+/// A function that runs as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UncheckedFunction {
+    /// Demangled.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Launches by fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Launches {
+    /// All.
+    pub total: u64,
+    /// Checked, to their end or to their failure, but not merely until their process ended.
+    pub checked: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Never begun, for what they asked.
+    pub invalid: u64,
+}
+
+/// A launch that had not ended when its process did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Incomplete {
+    /// Its kernel, demangled.
+    pub kernel: String,
+    /// Its kernel, mangled.
+    pub mangled: String,
+    /// Its number in its process, from 1.
+    pub launch: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Those that had ended, where that is known.
+    pub ended: Option<u64>,
+    /// What it had found by then is in the report.
+    pub told: bool,
+}
+
+/// What a process could not write to its log: races, launches or notes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LostEvents {
+    /// The process, where its log says so.
+    pub pid: Option<u32>,
+    /// How many lines of the log.
+    pub events: u64,
+    /// The last error.
+    pub why: String,
+}
+
+/// Race records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Records {
+    /// Conflicts that the device saw.
+    pub conflicts: u64,
+    /// Records it wrote, one per pair of sites and launch.
+    pub emitted: u64,
+    /// Records that found no room.
+    pub dropped: u64,
+}
+
+/// What the cells could not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cells {
+    /// Granules forgotten because another needed their cell.
+    pub evictions: u64,
+    /// Conflicts left undecided: a saturated epoch, loads and writes of different strength mixed, or
+    /// an order of two accesses that a journal does not tell.
+    pub undecided: u64,
+    /// Accesses outside the checked window.
+    pub outside: u64,
+    /// Conflicts that the fence rule of `fast` mode calls races.
+    pub unreleased: u64,
+    /// Conflicts that it takes for ordered.
+    pub ordered: u64,
+    /// Times the cells were cleared because the generations had run out.
+    pub cleared: u64,
+    /// Launches beside which others ran on the same cells.
+    pub overlapped: u64,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// A race.
+    #[default]
+    Error,
+    /// A possible race, or one that has always written the same value.
+    Warning,
+}
+
+/// A race: one pair of places, however often it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Race {
+    /// Short name, from the fingerprint.
+    pub id: String,
+    /// Stays the same when other code is edited.
+    pub fingerprint: String,
+    /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow,
+    /// `CR011` unordered strong conflict, `CR012` ordered by luck, `CR014` between streams.
+    pub rule: String,
+    /// How bad.
+    pub level: Level,
+    /// Both sides are writes, and wrote the same bytes whenever they raced.
+    pub same_value: bool,
+    /// Both sides are writes, and not all that they wrote is known: they may always have written the same bytes.
+    pub values_unknown: bool,
+    /// `write-read` and the like, in the order of this run.
+    pub kind: String,
+    /// `global` or `shared`.
+    pub space: String,
+    /// `certain` or `possible`.
+    pub certainty: String,
+    /// One line.
+    pub message: String,
+    /// What would order the accesses.
+    pub help: String,
+    /// How often, over all launches and schedules.
+    pub count: u64,
+    /// It was more often, and not counted further.
+    pub at_least: bool,
+    /// Launches that had it, by ordinal in their process.
+    pub launches: Vec<u64>,
+    /// Seeds of the schedules that had it.
+    pub seeds: Vec<u64>,
+    /// The kernel of the first witness.
+    pub kernel: KernelLaunch,
+    /// First and second access.
+    pub accesses: [Access; 2],
+    /// Where.
+    pub address: Address,
+    /// What may have ordered the accesses, when it is only possible.
+    pub may_order: Vec<String>,
+    /// What the first and the second access belong to, when that is different work of streams.
+    pub work: Vec<Work>,
+    /// Why it does not count, if it does not.
+    pub suppressed_by: Option<SuppressedBy>,
+    /// Other pairs of accesses that the help repairs.
+    pub related: Vec<Related>,
+}
+
+/// A piece of work of a stream, or of a graph launched into it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Work {
+    /// `first` or `second`.
+    pub role: String,
+    /// The launch, if it is one.
+    pub kernel: Option<KernelLaunch>,
+    /// The call on the host, if it is one.
+    pub call: Option<String>,
+    /// The stream.
+    pub stream: String,
+}
+
+/// The launch of the first witness.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct KernelLaunch {
+    /// Demangled.
+    pub name: String,
+    /// As the linker knows it.
+    pub mangled: String,
+    /// Ordinal in its process.
+    pub launch: u64,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// The kernel that has launched it, demangled, and where, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched_by: Option<String>,
+}
+
+/// Where a race was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Address {
+    /// Hexadecimal.
+    pub value: String,
+    /// What lies there.
+    pub allocation: Option<Allocation>,
+}
+
+/// Memory that the program asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Allocation {
+    /// Ordinal in the process.
+    pub id: u64,
+    /// First address, hexadecimal.
+    pub base: String,
+    /// Bytes.
+    pub size: u64,
+    /// Of the racy address.
+    pub offset: u64,
+    /// The call that made it, or `variable NAME`.
+    pub api: String,
+}
+
+/// A launch that failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Failure {
+    /// Demangled.
+    pub kernel: String,
+    /// What happened, with PTX line and thread where known.
+    pub message: String,
+    /// It asked for what its kernel or the device does not allow, so nothing of it has run; the program
+    /// knows from the call.
+    pub invalid: bool,
+    /// The device lacks something; nothing is wrong with the program.
+    pub unsupported: bool,
+    /// All of its threads that had not ended waited for others: a synchronisation error, which
+    /// counts as a race does in the outcome.
+    pub deadlock: bool,
+    /// Who waits for what then; null where that is not known, and of other failures.
+    pub stuck: Option<Stuck>,
+    /// Source, innermost inlined function first.
+    pub frames: Vec<FrameAt>,
+    /// How many launches failed like this.
+    pub count: u64,
+}
+
+/// What the device counted, over all launches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// Instructions issued for a warp.
+    pub warp_instructions: u64,
+    /// Instructions executed by threads.
+    pub thread_instructions: u64,
+    /// 32-byte sectors of global memory touched.
+    pub global_sectors: u64,
+    /// Fences, acquires and releases of gpu or sys scope, issued for a warp.
+    pub device_fences: u64,
+    /// Time inside launches: wall time on the simulated device, with what happens-before takes.
+    pub launch_seconds: f64,
+    /// Wall time that modules took to be parsed and rewritten.
+    pub rewrite_seconds: f64,
+    /// Most bytes of device memory that a process had allocated at the end of a launch, its modules' variables
+    /// included.
+    pub program_bytes: u64,
+    /// Most bytes that a process had reserved for cells, witnesses and what goes with them, with what a journal
+    /// has used.
+    pub shadow_bytes: u64,
+    /// How long launches took, by kernel.
+    pub latencies: Vec<Latency>,
+}
+
+/// How long the launches of a kernel took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Demangled.
+    pub kernel: String,
+    /// Ascending; empty ones are left out.
+    pub bins: Vec<Bin>,
+}
+
+/// Launches that took about the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bin {
+    /// The longest time that falls into it, at most 0.1 % longer than the shortest.
+    pub nanoseconds: u64,
+    /// How many there were.
+    pub launches: u64,
+}

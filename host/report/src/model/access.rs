@@ -1,0 +1,113 @@
+//! The sides of a race: what they access, where they stand, and what they hold.
+
+use serde::{Serialize, Serializer};
+
+use super::Address;
+use crate::side;
+
+/// One side of a race.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Access {
+    /// `first` or `second`, in the order of this run.
+    pub role: String,
+    /// `ld`, `st`, `atom` or `cp`.
+    pub op: String,
+    /// Bytes one thread accesses.
+    pub width: u32,
+    /// A read-modify-write.
+    pub atomic: bool,
+    /// PTX semantics: `weak`, `relaxed`, `volatile` and so on.
+    pub sem: String,
+    /// Scope, when it is not weak.
+    pub scope: Option<String>,
+    /// `threadIdx`, when known.
+    pub thread: Option<[u32; 3]>,
+    /// `blockIdx`, when known.
+    pub block: Option<[u32; 3]>,
+    /// What it read or wrote in the element that both sides access, when known.
+    pub value: Option<Value>,
+    /// The instruction.
+    pub ptx: PtxPlace,
+    /// Demangled name of the kernel or device function it stands in.
+    pub function: String,
+    /// Source, innermost inlined function first.
+    pub frames: Vec<FrameAt>,
+    /// Locks that its thread held.
+    pub locks: Vec<HeldLock>,
+}
+
+/// A lock that a thread held when it accessed memory. Locks are inferred.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HeldLock {
+    /// `global` or `shared`.
+    pub space: String,
+    /// Where it is.
+    pub address: Address,
+    /// Scope of what took it.
+    pub scope: String,
+    /// What took it, as `file:line`.
+    pub taken: String,
+    /// Scope of the acquire behind taking it, if there is one.
+    pub entry: Option<String>,
+    /// What gave it back, as `file:line`, if that came before the race.
+    pub released: Option<String>,
+    /// Scope of the release before giving it back, if there is one.
+    pub exit: Option<String>,
+}
+
+impl Access {
+    /// Whether it is a copy or a fill that the host has asked for, and no instruction.
+    pub(crate) fn is_call(&self) -> bool {
+        self.ptx.module.is_empty() && self.frames.is_empty()
+    }
+
+    /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
+    /// inside `atomicAdd_block` would not tell the user which of his lines it is.
+    pub fn shown(&self) -> Option<&FrameAt> {
+        side::shown(&self.frames)
+    }
+}
+
+/// What an access found in memory, and what it left there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Value {
+    /// PTX type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// What a read or an atomic has read; its bits in hexadecimal.
+    #[serde(serialize_with = "hexadecimal")]
+    pub old: Option<u64>,
+    /// What a write or an atomic has written.
+    #[serde(serialize_with = "hexadecimal")]
+    pub new: Option<u64>,
+}
+
+fn hexadecimal<S: Serializer>(bits: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    bits.map(|bits| format!("{bits:#x}")).serialize(to)
+}
+
+/// A place in PTX.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PtxPlace {
+    /// Where the module came from.
+    pub module: String,
+    /// Line of the original text.
+    pub line: u32,
+    /// The instruction.
+    pub text: String,
+}
+
+/// A place in a source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FrameAt {
+    /// Path as the compiler saw it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 when unknown.
+    pub column: u32,
+    /// Demangled.
+    pub function: String,
+    /// Whether that function was inlined into the next frame's.
+    pub inlined: bool,
+}

@@ -1,0 +1,303 @@
+//! What would order two accesses that nothing orders, or would make their order not matter: the forms of
+//! advice, each with what it says.
+//!
+//! The control flow decides ([`crate::log::Repair`]): updates of one address that commute become atomics;
+//! accesses by one block get the barrier that is missing, and where; and between blocks of a grid there is
+//! a barrier for cooperative launches only.
+
+use crate::causes::Cause;
+use crate::log::{self, Level, Outside, Point};
+use crate::model::{Access, FrameAt};
+use crate::side;
+use crate::source::Sources;
+use crate::statement::{self, Kind};
+use crate::update;
+use crate::words::{counted, joined};
+
+/// Places that advice names; of more it says the number.
+const PLACES: usize = 8;
+
+/// The forms of advice for accesses that nothing orders.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Remedy {
+    /// Both are part of updates that commute: this says which atomic call takes their place.
+    Atomic(String),
+    /// A barrier at each of these places.
+    Barrier {
+        /// `__syncthreads()` or `__syncwarp()`.
+        call: &'static str,
+        /// Where, in words.
+        places: Vec<String>,
+    },
+    /// Threads execute the one write, with an own value each.
+    OneWriter,
+    /// Only some threads of the block come to either access, so that no barrier fits between them.
+    OutOfBranch(Option<String>),
+    /// Some threads have left before both accesses.
+    Left(String),
+    /// Nothing is known of the way from one to the other.
+    Between(&'static str),
+    /// Accesses of different blocks, none of them atomic, and where the kernel can be split between them.
+    OtherBlocks(Vec<String>),
+    /// Of different blocks, of which the second comes here depending on what an atomic has counted.
+    Counted {
+        /// Where the atomic is.
+        at: String,
+        /// No fence is in front of it.
+        before: bool,
+        /// No fence is behind it.
+        after: bool,
+    },
+    /// Of different blocks, and one is atomic.
+    OtherBlocksAtomic,
+}
+
+impl Remedy {
+    /// The advice in a sentence.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Remedy::Atomic(advice) => advice.clone(),
+            Remedy::Barrier { call, places } => {
+                let lockstep = match *call {
+                    "__syncwarp()" => "; lanes of a warp do not run in lockstep",
+                    _ => "",
+                };
+                format!("put `{call}` {}{lockstep}", listed(places))
+            }
+            Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
+            Remedy::OutOfBranch(branch) => format!(
+                "end {} after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses",
+                branch.as_ref().map_or_else(|| "the branch around them".to_owned(), |at| format!("the branch at {at}"))
+            ),
+            Remedy::Left(at) => format!(
+                "let no thread leave at {at}: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass"
+            ),
+            Remedy::Between("__syncwarp()") => "put `__syncwarp()` between the two accesses, with a mask of the lanes that execute both if not all of the warp do; lanes of a warp do not run in lockstep".to_owned(),
+            Remedy::Between(call) => format!(
+                "put `{call}` between the two accesses, where all threads of the block pass"
+            ),
+            Remedy::OtherBlocks(places) => {
+                let places = match &places[..] {
+                    [] => "between the two accesses".to_owned(),
+                    places => listed(places),
+                };
+                format!("put a barrier of the grid {places} (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks")
+            }
+            Remedy::Counted { at, before, after } => {
+                let places = match (before, after) {
+                    (true, false) => format!("before the atomic at {at}"),
+                    (false, true) => format!("after the atomic at {at}"),
+                    _ => format!("before and after the atomic at {at}"),
+                };
+                format!("put `__threadfence()` {places}: an atomic alone does not hand over what was written before it")
+            }
+            Remedy::OtherBlocksAtomic => "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch".to_owned(),
+        }
+    }
+}
+
+impl Remedy {
+    /// What it repairs, if that may be the cause of several races.
+    pub(crate) fn cause(&self, race: &log::Race, accesses: &[Access; 2]) -> Option<Cause> {
+        let repair = race.repair.as_ref();
+        let module = &accesses[1].ptx.module;
+        let of = |what: &str, lines: Vec<u32>| Cause {
+            what: format!("{what} in {module}"),
+            places: lines.iter().map(u32::to_string).collect(),
+        };
+        let cause = match self {
+            Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
+            Remedy::Barrier { call, places } => match &repair?.points[..] {
+                [] => Cause {
+                    what: (*call).to_owned(),
+                    places: places.iter().cloned().collect(),
+                },
+                points => of(call, points.iter().map(|point| point.place).collect()),
+            },
+            Remedy::OtherBlocks(_) => {
+                let points = &repair?.points;
+                of("launch", points.iter().map(|point| point.place).collect())
+            }
+            Remedy::Counted { at, .. } => Cause {
+                what: "atomic".to_owned(),
+                places: [at.clone()].into(),
+            },
+            Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
+                what: "branch".to_owned(),
+                places: [at.clone()].into(),
+            },
+            _ => return None,
+        };
+        Some(cause).filter(|cause| !cause.places.is_empty())
+    }
+}
+
+/// Places in a sentence.
+pub(crate) fn listed(places: &[String]) -> String {
+    let more = places.len().saturating_sub(PLACES);
+    let mut shown: Vec<String> = places.iter().take(PLACES).cloned().collect();
+    if more > 0 {
+        shown.push(format!("at {} more", counted(more as u64, "place")));
+    }
+    joined(&shown)
+}
+
+/// The form for a race of accesses that are not both strong.
+pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Remedy {
+    let atomic = accesses.iter().any(|access| access.atomic);
+    let known = race.repair.as_ref();
+    let commuting = known.and_then(|repair| repair.update.as_ref());
+    // Of accesses in different functions the source text is all there is.
+    if (known.is_none() || commuting.is_some())
+        && let Some(advice) = update::advice(commuting, accesses, sources)
+    {
+        return Remedy::Atomic(advice);
+    }
+    if race.site == race.previous_site && !atomic {
+        return Remedy::OneWriter;
+    }
+    let points = known.map_or(&[][..], |repair| &repair.points);
+    let places = places(points, sources);
+    let call = match known {
+        Some(repair) if !repair.of_warps => "__syncthreads()",
+        None if race.level == Level::Cta => "__syncthreads()",
+        _ => "__syncwarp()",
+    };
+    match (race.level, known) {
+        (Level::Grid, _) if atomic => Remedy::OtherBlocksAtomic,
+        (
+            Level::Grid,
+            Some(log::Repair {
+                counted: Some(counted),
+                ..
+            }),
+        ) => {
+            let frames = side::frames(&counted.frames, "");
+            Remedy::Counted {
+                at: side::shown(&frames).map_or_else(
+                    || format!("line {} of the PTX", counted.line),
+                    |frame| shown(frame, sources),
+                ),
+                before: counted.before,
+                after: counted.after,
+            }
+        }
+        (Level::Grid, _) => Remedy::OtherBlocks(places),
+        (_, Some(_)) if !points.is_empty() => Remedy::Barrier { call, places },
+        (Level::Cta, Some(repair)) => around(repair, accesses, sources),
+        _ => Remedy::Between(call),
+    }
+}
+
+/// The form for accesses that only some threads of the block make, by the branch that leads there: the compiler joins
+/// branches, so that the source says more about what is in one than the control flow.
+fn around(repair: &log::Repair, accesses: &[Access; 2], sources: &Sources) -> Remedy {
+    let Some(branch) = &repair.conditional else {
+        return Remedy::Between("__syncthreads()");
+    };
+    let branch = side::frames(branch, "");
+    let [one, other] = accesses.each_ref().map(|access| &access.frames[..]);
+    let depth = parting(one, other);
+    let Some(branch) = branch.iter().rev().nth(depth).or(branch.last()) else {
+        return Remedy::OutOfBranch(None);
+    };
+    let at = shown(branch, sources);
+    let text = sources.text(&branch.file);
+    let found = text.as_ref().and_then(|text| {
+        let (kind, range) = statement::at(text, branch.line, branch.column)?;
+        let place = |frames: &[FrameAt]| {
+            let frame = frame(frames, depth).filter(|frame| frame.file == branch.file)?;
+            statement::offset(text, frame.line, frame.column)
+        };
+        let (one, other) = (place(one)?, place(other)?);
+        Some((kind, range, one.min(other), one.max(other)))
+    });
+    match found {
+        Some((kind, range, first, last)) if range.contains(&first) && last >= range.end => {
+            Remedy::Barrier {
+                call: "__syncthreads()",
+                places: vec![format!("after the end of the {} at {at}", kind.noun())],
+            }
+        }
+        Some((Kind::Branch, range, first, _)) if first >= range.end => Remedy::Left(at),
+        _ => Remedy::OutOfBranch(Some(at)),
+    }
+}
+
+/// Where barriers stand, each place once.
+pub(crate) fn places(points: &[Point], sources: &Sources) -> Vec<String> {
+    let mut places: Vec<String> = Vec::new();
+    for place in points.iter().map(|point| place(point, sources)) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Where a barrier stands, by the lines of the function that both accesses came through.
+fn place(point: &Point, sources: &Sources) -> String {
+    let frames = [&point.frames, &point.other].map(|frames| side::frames(frames, ""));
+    let depth = parting(&frames[0], &frames[1]);
+    let side = if point.after { "after" } else { "before" };
+    let Some(own) = frame(&frames[0], depth) else {
+        return format!("{side} line {} of the PTX", point.ptx_line);
+    };
+    let what = match point.op.as_str() {
+        _ if side::shown(&frames[0]) != Some(own) => "call",
+        "atomic" => "atomic",
+        "store" => "write",
+        "copy" => "copy",
+        "wait" => "wait",
+        "initialisation" => "initialisation",
+        _ => "read",
+    };
+    let one_line = frame(&frames[1], depth)
+        .is_some_and(|other| (&own.file, own.line) == (&other.file, other.line));
+    let at = shown(own, sources);
+    match &point.outside {
+        Some(outside) => beside(outside, side, depth, own, sources),
+        None if !one_line => format!("{side} the {what} at {at}"),
+        None => match (point.after, what) {
+            (true, "read") | (false, "write") => format!(
+                "inside the statement at {at}: read into a variable first, and write after the barrier"
+            ),
+            _ => format!("{side} the statement at {at}"),
+        },
+    }
+}
+
+/// The same for a place outside of a branch or loop that holds the access.
+fn beside(outside: &Outside, side: &str, depth: usize, own: &FrameAt, sources: &Sources) -> String {
+    let frames = side::frames(&outside.frames, "");
+    let of_line = frame(&frames, depth)
+        .filter(|frame| frame.line > 0)
+        .unwrap_or(own);
+    let text = sources.text(&of_line.file);
+    let kind = text.and_then(|text| statement::at(&text, of_line.line, of_line.column));
+    let noun = match kind {
+        Some((kind, _)) => kind.noun(),
+        None if outside.is_loop => Kind::Loop.noun(),
+        None => Kind::Branch.noun(),
+    };
+    let end = if side == "after" { "the end of " } else { "" };
+    format!("{side} {end}the {noun} at {}", shown(of_line, sources))
+}
+
+fn shown(frame: &FrameAt, sources: &Sources) -> String {
+    format!("{}:{}", sources.shown(&frame.file), frame.line)
+}
+
+/// How many frames, from the outermost, two accesses came through by the same calls.
+fn parting(one: &[FrameAt], other: &[FrameAt]) -> usize {
+    let same =
+        |a: &FrameAt, b: &FrameAt| (&a.file, a.line, a.column) == (&b.file, b.line, b.column);
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take_while(|(a, b)| same(a, b)).count()
+}
+
+/// The frame at a depth from the outermost; the one that reports show when there is none.
+fn frame(frames: &[FrameAt], depth: usize) -> Option<&FrameAt> {
+    let found = frames.iter().rev().nth(depth);
+    found.or_else(|| side::shown(frames))
+}

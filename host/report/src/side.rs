@@ -1,0 +1,107 @@
+//! One side of a race: its identity for merging, and what the report says of it.
+
+use std::path::Path;
+
+use crate::log;
+use crate::model::{Access, FrameAt, PtxPlace};
+use crate::names;
+use crate::names::demangle;
+
+/// Two reports are one when both sides come from the same place and do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Side {
+    op: String,
+    function: String,
+    /// File, line and column that reports show; or the module and the line in it.
+    place: (String, u32, u32),
+}
+
+/// The identity of a site in the module that came from `origin`.
+pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
+    let frames = frames(&site.frames, &site.function);
+    // A source line that is inlined at several places is one place.
+    let (place, function) = match shown(&frames) {
+        None => ((origin.to_owned(), site.ptx_line, 0), &site.function),
+        Some(frame) => (
+            (frame.file.clone(), frame.line, frame.column),
+            &frame.function,
+        ),
+    };
+    Side {
+        op: site.op.clone(),
+        // With lines known, instantiations of one template are one place.
+        function: match site.frames[..] {
+            [] => function.clone(),
+            _ => names::base(function).to_owned(),
+        },
+        place,
+    }
+}
+
+/// What is known of a site; who executed it is left open.
+pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
+    Access {
+        role: String::new(),
+        op: match site.op.as_str() {
+            "load" => "ld",
+            "store" => "st",
+            "copy" => "cp",
+            "barrier" => "bar",
+            _ => "atom",
+        }
+        .to_owned(),
+        width: site.bytes,
+        atomic: site.op == "atomic",
+        sem: site.sem.clone(),
+        scope: site.scope.clone(),
+        thread: None,
+        block: None,
+        value: None,
+        ptx: PtxPlace {
+            module: origin.to_owned(),
+            line: site.ptx_line,
+            text: site.text.clone(),
+        },
+        function: demangle(&site.function),
+        frames: frames(&site.frames, &site.function),
+        locks: Vec::new(),
+    }
+}
+
+/// The same of a site by which a thread came to a barrier, whatever it does to the memory where that lies.
+pub(crate) fn came(site: &log::Site, origin: &str) -> Access {
+    let barrier = log::Site {
+        op: log::Site::barrier().op,
+        ..site.clone()
+    };
+    Access {
+        width: 0,
+        sem: log::Site::barrier().sem,
+        scope: None,
+        ..access(&barrier, origin)
+    }
+}
+
+/// Source positions, outermost function named too.
+pub(crate) fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
+    let at = |frame: &log::Frame| FrameAt {
+        file: frame.file.clone(),
+        line: frame.line,
+        column: frame.column,
+        function: demangle(frame.function.as_deref().unwrap_or(function)),
+        inlined: frame.function.is_some(),
+    };
+    frames.iter().map(at).collect()
+}
+
+/// The frame to show of several, innermost first; see [`Access::shown`].
+pub(crate) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
+    let own = |frame: &&FrameAt| !in_toolkit(Path::new(&frame.file));
+    frames.iter().find(own).or(frames.first())
+}
+
+/// Whether a file lies in a folder of headers that holds the CUDA runtime's.
+pub(crate) fn in_toolkit(file: &Path) -> bool {
+    let mut folders = file.ancestors().skip(1);
+    folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
+}

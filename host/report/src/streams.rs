@@ -1,0 +1,93 @@
+//! Races between pieces of work of different streams.
+
+use crate::advice::{Advice, kind, verb};
+use crate::build::launched;
+use crate::log;
+use crate::log::Call;
+use crate::model::{Access, Work};
+
+/// The call on the host that an access is, if it is one.
+fn call(access: &Access) -> Option<Call> {
+    let mut all = Call::ALL.into_iter();
+    all.find(|call| access.is_call() && call.text() == access.ptx.text)
+}
+
+/// What two pieces of work do with memory, one of which may allocate or free it.
+fn what(accesses: &[Access; 2], both: &str) -> String {
+    let calls = accesses.each_ref().map(call);
+    let frees = |call: &Option<Call>| matches!(call, Some(Call::Free | Call::FreeOnHost));
+    if calls.iter().any(frees) {
+        return format!(
+            "use after free between streams: {both} of the same memory are in work that may run at the same time"
+        );
+    }
+    if calls.contains(&Some(Call::Alloc)) {
+        return format!(
+            "use between streams of memory that may not be allocated yet: {both} of the same memory are in work that may run at the same time"
+        );
+    }
+    format!(
+        "race between streams on global memory: {both} access the same address in operations that may run at the same time"
+    )
+}
+
+const RULE: &str = "CR014";
+
+/// Describes such a race.
+pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
+    let [one, other] = accesses.each_ref().map(|access| match access.is_call() {
+        true => access.function.as_str(),
+        false => verb(access),
+    });
+    let both = match one == other {
+        true => format!("{one} and another"),
+        false => format!("{one} and {other}"),
+    };
+    let streams = race.work.iter().map(|work| work.stream.as_str());
+    let streams: Vec<&str> = streams.collect();
+    let order = match streams[..] {
+        [first, log::HOST] => format!(
+            "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
+        ),
+        [first, second] if first != second => format!(
+            "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both"
+        ),
+        _ => {
+            "add an edge between the two nodes to the graph, or capture both operations in one stream".to_owned()
+        }
+    };
+    let host = match accesses.iter().any(Access::is_call) && !streams.contains(&log::HOST) {
+        true => ", or let the host wait between them (`cudaStreamSynchronize`)",
+        false => "",
+    };
+    let default = match streams.contains(&log::DEFAULT_STREAM) {
+        true => {
+            "; a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other"
+        }
+        false => "",
+    };
+    Advice {
+        rule: RULE,
+        kind: kind(accesses),
+        message: what(accesses, &both),
+        help: format!("{order}{host}{default}"),
+        cause: None,
+    }
+}
+
+/// What the two sides belong to, with the launches' sizes; `launch` finds a launch by its number.
+pub(crate) fn work<'a>(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    launch: impl Fn(u64) -> Option<&'a log::Launch>,
+) -> Vec<Work> {
+    let pairs = race.work.iter().zip(accesses);
+    pairs
+        .map(|(work, access)| Work {
+            role: access.role.clone(),
+            kernel: work.launch.and_then(&launch).map(launched),
+            call: access.is_call().then(|| access.ptx.text.clone()),
+            stream: work.stream.clone(),
+        })
+        .collect()
+}

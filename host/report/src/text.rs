@@ -1,0 +1,118 @@
+//! The report for people: races with source excerpts of both sides, then SUMMARY and COVERAGE.
+
+use std::fmt::Write;
+
+use crate::coverage::{self, coverage, summary};
+use crate::excerpt;
+use crate::known;
+use crate::misuse;
+use crate::model::{Failure, Report};
+use crate::source::Sources;
+use crate::words::{counted, number};
+use crate::{stray, stuck};
+
+/// How to render.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// ANSI colours.
+    pub color: bool,
+    /// Races beyond this many are only counted.
+    pub print_limit: Option<usize>,
+    /// Only SUMMARY and COVERAGE when there is nothing to report.
+    pub quiet: bool,
+}
+
+/// The whole report, ending in a newline.
+pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
+    let mut text = String::new();
+    let shown = style.print_limit.unwrap_or(usize::MAX);
+    let counted_races = || {
+        report
+            .races
+            .iter()
+            .filter(|race| race.suppressed_by.is_none())
+    };
+    for race in counted_races().take(shown) {
+        text.push_str(&excerpt::render(race, report, sources, style.color));
+        text.push_str("\n\n");
+    }
+    let hidden = counted_races().count().saturating_sub(shown);
+    if hidden > 0 {
+        put(
+            &mut text,
+            format_args!(
+                "({} more not shown, --print-limit {shown})\n",
+                number(hidden as u64)
+            ),
+        );
+    }
+    for stray in &report.out_of_bounds {
+        put(&mut text, format_args!("{}", stray::render(stray, sources)));
+    }
+    if !style.quiet {
+        for line in known::lines(report, sources) {
+            put(&mut text, format_args!("{line}"));
+        }
+    }
+    for failure in &report.failures {
+        put(
+            &mut text,
+            format_args!("{}", render_failure(failure, sources)),
+        );
+    }
+    for launch in &report.coverage.incomplete {
+        let found = match launch.told {
+            true => "races found until then are reported",
+            false => "whether it had races is not known",
+        };
+        let which = coverage::incomplete(launch);
+        put(
+            &mut text,
+            format_args!("warning: the process ended in launch {which}; {found}"),
+        );
+    }
+    for what in &report.coverage.missed {
+        put(&mut text, format_args!("warning: {what}"));
+    }
+    if !style.quiet {
+        for note in &report.notes {
+            put(&mut text, format_args!("note: {note}"));
+        }
+    }
+    put(&mut text, format_args!("{}", summary(report)));
+    put(&mut text, format_args!("{}", coverage(report)));
+    text
+}
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+fn render_failure(failure: &Failure, sources: &Sources) -> String {
+    let level = match failure {
+        Failure { deadlock: true, .. } => &format!("error[{}]", misuse::RULE),
+        Failure {
+            unsupported: true, ..
+        } => "warning",
+        _ => "note",
+    };
+    let at = failure.frames.first().map_or(String::new(), |frame| {
+        format!(" ({}:{})", frame.file, frame.line)
+    });
+    let what = match failure.invalid {
+        true => "was refused",
+        false => "failed",
+    };
+    let times = match failure.count {
+        1 => String::new(),
+        n => format!(" ({})", counted(n, "time")),
+    };
+    let stuck = failure.stuck.as_ref();
+    format!(
+        "{level}: a launch of {} {what}{times}: {}{at}{}",
+        failure.kernel,
+        failure.message,
+        stuck.map_or(String::new(), |stuck| stuck::render(stuck, sources))
+    )
+}

@@ -1,0 +1,39 @@
+//! Launches in which unordered strong conflicts (CR011) and order by luck (CR012) were not judged.
+
+use serde::Serialize;
+
+use crate::log;
+use crate::words::counted;
+
+/// Launches with something that nobody has judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unjudged {
+    /// Those of which nothing of the kind was judged.
+    pub everything: u64,
+    /// Those of which accesses under locks were not.
+    pub locks: u64,
+}
+
+impl Unjudged {
+    pub(crate) fn add(&mut self, of: log::Unjudged) {
+        match of {
+            log::Unjudged::Nothing => {}
+            log::Unjudged::Locks => self.locks += 1,
+            log::Unjudged::Everything => self.everything += 1,
+        }
+    }
+
+    /// As COVERAGE has it.
+    pub(crate) fn said(self) -> impl Iterator<Item = String> {
+        let parts = [
+            (
+                self.everything,
+                "unordered strong conflicts (CR011) and order by luck (CR012)",
+            ),
+            (self.locks, "order by locks (CR012, CR011 under locks)"),
+        ];
+        let parts = parts.into_iter().filter(|(launches, _)| *launches > 0);
+        parts
+            .map(|(launches, what)| format!("{what} not judged in {}", counted(launches, "launch")))
+    }
+}

@@ -1,0 +1,174 @@
+//! What is said of a run as a whole: coverage, outcome, counts.
+
+use report::log::{Clocks, Counters, Event, Frame, Launch, Misuse, Why};
+use report::model::{ExitStatus, Outcome};
+use report::source::Sources;
+use report::text::{self, Style};
+use report::{Context, Report};
+
+use crate::made::*;
+
+#[test]
+fn what_was_not_checked_is_said() {
+    let sources = Sources::default();
+    let mut unchecked = launch(2);
+    unchecked.checked = false;
+    unchecked.why_not = Some("not selected by --kernel-name".into());
+    let mut failed = launch(3);
+    failed.error =
+        Some("_Z5countPi, ptx line 9: vavrg4 is not supported by the simulated device".into());
+    failed.unsupported = true;
+    failed.error_frames = vec![Frame {
+        file: "count.cu".into(),
+        line: 3,
+        ..Frame::default()
+    }];
+    failed.counters = Counters {
+        evictions: 1234,
+        undecided: 2,
+        outside: 3,
+        dropped: 4,
+        unreleased: 5,
+        ordered: 6,
+        ..Counters::default()
+    };
+    let mut log = log(None, Vec::new());
+    log.events.push(Event::Launch(Box::new(unchecked)));
+    log.events.push(Event::Launch(Box::new(failed)));
+    log.events.push(Event::Note {
+        text: "something of note".into(),
+    });
+    let context = Context {
+        without_ptx: vec!["_Z6sealedPi".into()],
+        sample: 8,
+        ..context()
+    };
+    let report = Report::build(&[log], &context, &sources);
+    let text = render(&report, &sources);
+    for part in [
+        "1/2 kernels instrumented (no PTX for sealed(int*))",
+        "1 of 3 launches checked (not selected by --kernel-name)",
+        "1,234 granules evicted",
+        "2 conflicts undecided,",
+        "3 accesses outside the checked window",
+        "4 records dropped",
+        "1 of 8 granules checked",
+        "5 conflicts reported because no release or acquire orders them",
+        "6 conflicts assumed to be ordered by a release and an acquire",
+        "vavrg4 is not supported by the simulated device (count.cu:3)",
+        "note: something of note",
+        "incomplete: 1 launch could not be run on this device",
+    ] {
+        assert!(text.contains(part), "{part}\nis missing in\n{text}");
+    }
+    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    assert_valid(&report);
+}
+
+#[test]
+fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
+    let sources = Sources::default();
+    let report = Report::build(&[], &context(), &sources);
+    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    let text = render(&report, &sources);
+    assert!(
+        text.contains("0 races; incomplete: nothing was checked"),
+        "{text}"
+    );
+    assert!(
+        text.contains("COVERAGE: no kernels seen, 0 launches checked, 0 records dropped"),
+        "{text}"
+    );
+    assert_valid(&report);
+    let killed = Context {
+        exit: ExitStatus {
+            code: None,
+            signal: Some(9),
+        },
+        ..context()
+    };
+    let report = Report::build(&[log(None, Vec::new())], &killed, &sources);
+    assert_eq!(report.summary.outcome, Outcome::AppFailed);
+    assert!(render(&report, &sources).contains("killed by signal 9"));
+    assert_valid(&report);
+}
+
+#[test]
+fn a_print_limit_hides_races_but_counts_them() {
+    let (_folder, sources) = sources();
+    let races = vec![race(1, 1, 2, 1), race(1, 2, 2, 1), race(1, 2, 3, 1)];
+    let report = Report::build(&[log(None, races)], &context(), &sources);
+    let style = Style {
+        print_limit: Some(1),
+        ..Style::default()
+    };
+    let text = text::render(&report, &sources, style);
+    assert_eq!(text.matches("error[CR003]").count(), 1, "{text}");
+    assert!(
+        text.contains("(2 more not shown, --print-limit 1)"),
+        "{text}"
+    );
+    assert!(text.contains("3 races (3 errors)"), "{text}");
+}
+
+#[test]
+fn the_summary_tells_races_from_synchronisation_errors() {
+    let (_folder, sources) = sources();
+    let misuse = |site, misuse| {
+        let Event::Race(mut of) = race(1, site, site, 1) else {
+            unreachable!()
+        };
+        of.why = Why::Misuse(misuse);
+        Event::Race(of)
+    };
+    let excess = || misuse(2, Misuse::Excess);
+    let exited = || misuse(3, Misuse::Exited);
+    for (found, summary, counts) in [
+        (vec![race(1, 1, 2, 1)], "1 race (1 error)", [1, 0]),
+        (
+            vec![excess()],
+            "0 races, 1 synchronisation error (1 error)",
+            [1, 1],
+        ),
+        (
+            vec![race(1, 1, 2, 1), excess(), exited()],
+            "1 race, 2 synchronisation errors (2 errors, 1 warning)",
+            [3, 2],
+        ),
+    ] {
+        let report = Report::build(&[log(None, found)], &context(), &sources);
+        let text = render(&report, &sources);
+        let line = format!("SUMMARY: cudarun-check: {summary}\n");
+        assert!(text.contains(&line), "{line}is missing in\n{text}");
+        let of = report.summary;
+        assert_eq!([of.races, of.synchronisation_errors], counts);
+        assert_eq!(of.outcome, Outcome::Races);
+        assert_valid(&report);
+    }
+}
+
+#[test]
+fn warps_are_counted_by_the_formats_of_their_clocks() {
+    let (_folder, sources) = sources();
+    let clocks = |warps, diverged, nested_diverged, sparse| Clocks {
+        warps,
+        left_converged: diverged + nested_diverged + sparse,
+        diverged,
+        nested_diverged,
+        sparse,
+        ..Clocks::default()
+    };
+    let mut log = log(None, Vec::new());
+    for (number, of) in [(2, clocks(16, 1, 2, 4)), (3, clocks(8, 0, 1, 0))] {
+        log.events.push(Event::Launch(Box::new(Launch {
+            clocks: Some(of),
+            ..launch(number)
+        })));
+    }
+    let report = Report::build(&[log], &context(), &sources);
+    let of = report.coverage.clocks;
+    let formats = [of.converged, of.diverged, of.nested_diverged, of.sparse];
+    assert_eq!((of.warps, of.left_converged), (24, 8));
+    assert_eq!(formats, [16, 1, 3, 4]);
+    assert_valid(&report);
+}
