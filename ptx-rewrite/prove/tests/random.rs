@@ -2,6 +2,8 @@
 //!
 //! `PROVE_CASES` and `PROVE_SEED` choose how many and which.
 
+#![allow(clippy::print_stderr, reason = "a test says what it measured")]
+
 #[path = "random/make.rs"]
 mod make;
 #[path = "random/text.rs"]

@@ -317,3 +317,104 @@ fn tidy(rows: &mut Rows) -> Step {
     *rows = kept;
     Step::Open
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::integer::INFINITE;
+
+    /// Numbers that look random.
+    struct Random(u64);
+
+    impl Random {
+        fn between(&mut self, low: i64, high: i64) -> i64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            low + i64::try_from((self.0 >> 20) % (high - low + 1).unsigned_abs()).unwrap()
+        }
+    }
+
+    /// A system of few variables with few values.
+    fn system(random: &mut Random) -> System {
+        let mut system = System::default();
+        let variables = random.between(2, 5);
+        let mut point = Vec::new();
+        for _ in 0..variables {
+            let low = random.between(-6, 3);
+            let high = low + random.between(0, 7);
+            system.variable(low.into(), high.into());
+            point.push(random.between(low, high));
+        }
+        for _ in 0..random.between(2, 5) {
+            let mut terms = Vec::new();
+            for variable in 0..variables {
+                let coefficient = random.between(-9, 9);
+                if coefficient != 0 && random.between(0, 2) > 0 {
+                    terms.push((u16::try_from(variable).unwrap(), coefficient));
+                }
+            }
+            // Near a point, so that some systems have a solution and others just not.
+            let at: i64 = terms
+                .iter()
+                .map(|term| term.1 * point[usize::from(term.0)])
+                .sum();
+            let low = i128::from(at + random.between(-8, 8));
+            match random.between(0, 3) {
+                0 => system.bound(&terms, low, low),
+                1 => system.bound(&terms, low, low + 3),
+                2 => system.bound(&terms, low, INFINITE),
+                _ => system.bound(&terms, -INFINITE, low),
+            }
+        }
+        system
+    }
+
+    /// Whether some values satisfy a system, by trying all.
+    fn satisfiable(system: &System) -> bool {
+        let mut values: Vec<i128> = system.domain.iter().map(|domain| domain.0).collect();
+        loop {
+            let holds = |(terms, low, high): (&[(u16, i64)], i128, i128)| {
+                let sum: i128 = terms
+                    .iter()
+                    .map(|term| i128::from(term.1) * values[usize::from(term.0)])
+                    .sum();
+                low <= sum && sum <= high
+            };
+            if system.rows().all(holds) {
+                return true;
+            }
+            // The next values, the first variable fastest; none if all have come back to their least.
+            let next = values
+                .iter_mut()
+                .zip(&system.domain)
+                .find_map(|(value, &(low, high))| {
+                    *value = if *value == high { low } else { *value + 1 };
+                    (*value != low).then_some(())
+                });
+            if next.is_none() {
+                return false;
+            }
+        }
+    }
+
+    #[test]
+    fn empty_systems_have_no_solution() {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let (mut unsatisfiable, mut found, mut by_bounds) = (0, 0, 0);
+        for number in 0..20_000 {
+            let mut system = system(&mut random);
+            let truth = !system.contradiction && satisfiable(&system);
+            let answer = empty(&system, &mut 0);
+            assert!(!(truth && answer), "system {number}: {:?}", system.domain);
+            unsatisfiable += u32::from(!truth);
+            found += u32::from(answer);
+            let bounded = system.propagate(&mut 0);
+            assert!(bounded || !truth, "system {number}: {:?}", system.domain);
+            by_bounds += u32::from(!bounded);
+        }
+        let figures = format!("of {unsatisfiable}: {found} by elimination, {by_bounds} by bounds");
+        assert!((10_000..17_000).contains(&unsatisfiable), "{figures}");
+        assert!(found * 100 > unsatisfiable * 90, "{figures}");
+    }
+}

@@ -5,7 +5,7 @@
 //! (`x < width`, where `x` is made of a block's and a thread's index) is a variable as well, so that a row of a
 //! matrix is a step that exceeds all smaller ones together.
 
-use super::integer::{INFINITE, TERMS, scaled};
+use super::integer::{INFINITE, TERMS, gcd, scaled};
 use super::shape::{Bounded, Shape, multiple, without};
 use super::system::{System, Variable};
 use crate::problem::{Kind, Linear, LoopId, Problem, SymbolId};
@@ -300,28 +300,59 @@ impl Pair<'_, '_, '_> {
         let steps = self.sums(sum.terms.clone());
         let mut order = steps.clone();
         order.sort_by_key(|term| std::cmp::Reverse(term.1.unsigned_abs()));
-        self.builder.order.extend(order.iter().map(|term| term.0));
-        if detail == Detail::Full && steps != sum.terms {
-            let constant = sum.constant;
-            self.bound(sum, window.0, window.1);
-            self.bound(
-                Sum {
-                    terms: steps,
-                    constant,
-                },
-                window.0,
-                window.1,
-            );
-        } else {
-            self.bound(
-                Sum {
-                    terms: steps,
-                    constant: sum.constant,
-                },
-                window.0,
-                window.1,
-            );
+        let constant = sum.constant;
+        if detail == Detail::Full {
+            let window = (window.0 - constant, window.1 - constant);
+            self.digits(&order, window);
+            if steps != sum.terms {
+                self.builder.system.bound(&sum.terms, window.0, window.1);
+            }
         }
+        self.builder.order.extend(order.iter().map(|term| term.0));
+        self.bound(
+            Sum {
+                terms: steps,
+                constant,
+            },
+            window.0,
+            window.1,
+        );
+    }
+
+    /// Makes variables of the terms whose coefficients are multiples of a number above all smaller coefficients: the
+    /// digits of the distance of the addresses.
+    fn digits(&mut self, order: &[(Variable, i64)], window: (i128, i128)) {
+        let mut common = 0;
+        for (at, pair) in order.windows(2).enumerate() {
+            let next = pair[1].1.abs().into();
+            common = gcd(common, pair[0].1.into());
+            if at == 0 || common <= next {
+                continue;
+            }
+            let (high, low) = order.split_at(at + 1);
+            let divisor = i64::try_from(common).unwrap_or(i64::MAX);
+            let mut terms: Vec<(Variable, i64)> =
+                high.iter().map(|term| (term.0, term.1 / divisor)).collect();
+            let natural = self.natural(&terms);
+            let digit = self.builder.system.variable(natural.0, natural.1);
+            terms.push((digit, -1));
+            self.builder.system.bound(&terms, 0, 0);
+            let mut terms = low.to_vec();
+            terms.push((digit, divisor));
+            self.builder.system.bound(&terms, window.0, window.1);
+            self.builder.order.push(digit);
+        }
+    }
+
+    /// The bounds that a sum has by those of its variables.
+    fn natural(&self, terms: &[(Variable, i64)]) -> (i128, i128) {
+        terms
+            .iter()
+            .fold((0, 0), |natural, &(variable, coefficient)| {
+                let own = self.builder.system.domain[usize::from(variable)];
+                let own = scaled(coefficient.into(), own.0, own.1);
+                (natural.0 + own.0, natural.1 + own.1)
+            })
     }
 
     /// Makes variables of the sums that conditions bound, and expresses an address by them where they occur in it.
@@ -360,14 +391,7 @@ impl Pair<'_, '_, '_> {
             }
             sum.finish();
             let (low, high) = (low - sum.constant, high - sum.constant);
-            let natural = sum
-                .terms
-                .iter()
-                .fold((0, 0), |natural, &(variable, coefficient)| {
-                    let own = self.builder.system.domain[variable as usize];
-                    let own = scaled(coefficient.into(), own.0, own.1);
-                    (natural.0 + own.0, natural.1 + own.1)
-                });
+            let natural = self.natural(&sum.terms);
             if low <= natural.0 && high >= natural.1 {
                 continue;
             }
