@@ -15,6 +15,7 @@ use crate::cluster;
 use crate::copies::{self, Copy};
 use crate::matrix;
 use crate::names::{Meaning, Names};
+use crate::proved::Free;
 
 /// What becomes of an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -164,15 +165,15 @@ pub(crate) fn unless(guard: &Guard) -> String {
 /// Most granules that are looked at one by one before the called check takes over.
 const INLINE_GRANULES: u32 = 4;
 
-/// The check of one access, to stand in front of it. `label` is unique in its function; `unwritten` is
-/// the load's place in `Pointers::loads`.
+/// The check of one access, to stand in front of it. `label` is unique in its function; `free` is
+/// where a launch says that it needs none.
 pub(crate) fn check(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
     (op, place, site): (&MemoryOp, Place, u32),
     lines: Option<Lines>,
     granules: Granules,
-    (sample, unwritten): (bool, Option<usize>),
+    (sample, free): (bool, Option<Free>),
     label: u32,
 ) -> String {
     let mut text = String::from("\n");
@@ -180,8 +181,8 @@ pub(crate) fn check(
     if let Some(guard) = &instruction.guard {
         line(&mut text, format_args!("{}bra {skip};", unless(guard)));
     }
-    if let Some(set) = unwritten {
-        line(&mut text, format_args!("@%crc_free_{set} bra {skip};"));
+    if let Some(free) = free {
+        text.push_str(&free.unless(&skip));
     }
     address(&mut text, names, at, instruction.operands.get(op.address));
     if let Some(lines) = lines {

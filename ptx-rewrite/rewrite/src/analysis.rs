@@ -9,6 +9,7 @@ use crate::Config;
 use crate::edit;
 use crate::facts::{self, Facts, Puzzle, Special};
 use crate::pointers::{self, Pointers};
+use crate::proved::Grouped;
 use crate::target::{self, Reach};
 
 /// How many of a kernel's release-capable instructions are told.
@@ -85,6 +86,11 @@ pub struct KernelInfo {
     pub not_observable: Vec<String>,
     /// Which parameters its accesses go through, where loads may do without a check.
     pub pointers: Option<Pointers>,
+    /// It has the program's [own](crate::own) code beside the one with checks.
+    pub own: bool,
+    /// Its accesses that a launch may prove, in groups: the n-th has the n-th bit of
+    /// [`shadow::layout::LaunchBlock::unwritten`], which says that none of them needs its check.
+    pub groups: Vec<Vec<Grouped>>,
     /// It keeps a journal, from which happens-before decides.
     pub journaled: bool,
     /// Offset of the hidden parameter, in bytes.
@@ -103,6 +109,9 @@ pub(crate) struct Plan {
     /// The loads of kernels that may need no check, by statement: their place in
     /// [`Pointers::loads`].
     pub unwritten: BTreeMap<String, BTreeMap<usize, usize>>,
+    /// Of kernels whose accesses may be proved, those that a launch can spare their checks, by statement: their place
+    /// in [`KernelInfo::groups`].
+    pub skips: BTreeMap<String, BTreeMap<usize, usize>>,
     /// One of these makes strong accesses.
     pub journals_strong: bool,
     /// Device functions left alone, with the reason.

@@ -6,6 +6,8 @@ use std::ops::Range;
 pub const OPEN: &str = "/*+crc*/";
 /// Closes an inserted piece.
 pub const CLOSE: &str = "/*-crc*/";
+/// Says in an inserted piece where in the original stands what the rest of the piece is a copy of.
+const COPY: &str = "/*=crc ";
 
 /// Pieces of text to insert, by byte offset of the original.
 #[derive(Clone, Debug, Default)]
@@ -56,16 +58,52 @@ pub fn erase(text: &str) -> String {
     result
 }
 
-/// The bytes of a text that [`rewrite`](crate::rewrite) has inserted, ascending.
+/// Says in an inserted piece that what follows, up to its end, is a copy of the program's own text from `offset` on.
+pub(crate) fn copied(offset: u32) -> String {
+    format!("{COPY}{offset}*/")
+}
+
+/// The bytes of a text that [`rewrite`](crate::rewrite) has inserted and that are not copies of the program's own,
+/// ascending.
 pub fn inserted(text: &str) -> Vec<Range<u32>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(open) = text[at..].find(OPEN) {
         let open = at + open;
         let close = text[open..].find(CLOSE);
-        at = close.map_or(text.len(), |close| open + close + CLOSE.len());
-        found.push(open as u32..at as u32);
+        let (close, end) = match close {
+            Some(close) => (open + close, open + close + CLOSE.len()),
+            None => (text.len(), text.len()),
+        };
+        match copy(&text[open..close]) {
+            Some((behind, _)) => {
+                found.push(open as u32..(open + behind) as u32);
+                found.push(close as u32..end as u32);
+            }
+            None => found.push(open as u32..end as u32),
+        }
+        at = end;
     }
     found
+}
+
+/// Where the copy in an inserted piece begins, and the offset in the original of what it copies.
+fn copy(piece: &str) -> Option<(usize, u32)> {
+    let at = piece.find(COPY)?;
+    let number = at + COPY.len();
+    let length = piece[number..].find("*/")?;
+    let offset = piece[number..number + length].parse().ok()?;
+    Some((number + length + 2, offset))
+}
+
+/// Where in the original the copy begins that a byte of a rewritten text is part of, and how many lines of it are before
+/// the byte.
+pub fn copied_lines(text: &str, at: usize) -> Option<(u32, usize)> {
+    let open = text[..at].rfind(OPEN)?;
+    let piece = text[open..].split(CLOSE).next()?;
+    let (behind, original) = copy(piece)?;
+    let inside = at < open + piece.len();
+    let within = text.get(open + behind..at).filter(|_| inside)?;
+    Some((original, within.matches('\n').count()))
 }
 
 /// Where the bytes of an original text lie in the rewritten one.
@@ -122,5 +160,25 @@ mod tests {
             assert_eq!(text.as_bytes()[shifts.rewritten(at as u32) as usize], byte);
         }
         assert_eq!(Shifts::new("xyz").rewritten(2), 2);
+    }
+
+    #[test]
+    fn a_copy_is_the_programs_own() {
+        let mut edits = Edits::default();
+        edits.insert(8, format!("\n{}b\nc\n", copied(2)));
+        let text = edits.apply("a\nb\nc\nd\n");
+        assert_eq!(text, "a\nb\nc\nd\n/*+crc*/\n/*=crc 2*/b\nc\n/*-crc*/");
+        assert_eq!(erase(&text), "a\nb\nc\nd\n");
+        let ours = inserted(&text);
+        let ours: Vec<&str> = ours
+            .iter()
+            .map(|r| &text[r.start as usize..r.end as usize])
+            .collect();
+        assert_eq!(ours, ["/*+crc*/\n/*=crc 2*/", "/*-crc*/"]);
+        let of = |what: &str| copied_lines(&text, text.rfind(what).unwrap());
+        assert_eq!(
+            [of("b"), of("c\n"), of("/*-crc"), of("d")],
+            [Some((2, 0)), Some((2, 1)), None, None]
+        );
     }
 }

@@ -21,6 +21,7 @@ use crate::journal;
 use crate::matrix;
 use crate::names::Names;
 use crate::order;
+use crate::proved::{self, Free};
 use crate::site::Site;
 use crate::{Config, Rewritten};
 
@@ -61,6 +62,15 @@ pub(crate) fn rewrite(
     );
     let unwritten = plan.unwritten.get(function.name.as_str());
     prologue.push_str(&free_loads(unwritten));
+    let skips = plan.skips.get(function.name.as_str());
+    if skips.is_some_and(|skips| !skips.is_empty()) {
+        prologue.push_str(&proved::read());
+    }
+    let free = |statement: &usize| {
+        let bit = skips.and_then(|of| of.get(statement)).copied();
+        let set = unwritten.and_then(|of| of.get(statement)).copied();
+        bit.map(Free::Bit).or(set.map(Free::Set))
+    };
     edits.insert(body.span.start + 1, prologue);
     for declarations in more_registers(body, granules) {
         edits.insert(body.span.start + 1, declarations);
@@ -96,10 +106,7 @@ pub(crate) fn rewrite(
                 (&op, place, id),
                 lines,
                 granules,
-                (
-                    config.sample,
-                    unwritten.and_then(|of| of.get(&statement)).copied(),
-                ),
+                (config.sample, free(&statement)),
                 label,
             );
             edits.insert(instruction.span.start, text);

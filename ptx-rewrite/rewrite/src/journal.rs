@@ -28,6 +28,7 @@ use crate::function;
 use crate::matrix;
 use crate::mbarrier;
 use crate::names::Names;
+use crate::proved::{self, Free};
 
 /// The address of the thread's state.
 pub(crate) const STATE: Value<'static> = ("b64", "%crc_state");
@@ -44,7 +45,12 @@ pub(crate) fn rewrite(
     let Some(body) = &function.body else {
         return;
     };
-    edits.insert(body.span.start + 1, prologue(function));
+    let skips = plan.skips.get(function.name.as_str());
+    let mut prologue = prologue(function);
+    if skips.is_some_and(|skips| !skips.is_empty()) {
+        prologue.push_str(&proved::read());
+    }
+    edits.insert(body.span.start + 1, prologue);
     for declarations in function::more_registers(body, granules) {
         edits.insert(body.span.start + 1, declarations);
     }
@@ -56,7 +62,11 @@ pub(crate) fn rewrite(
     for (at, instruction) in body.instructions() {
         if let Checked::Yes { op, place, lines } = access::classify(&names, at, instruction) {
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
-            let about = (&op, place, turns && lines.is_none());
+            let turns = turns && lines.is_none();
+            // What others may observe is told even so.
+            let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
+            let free = free.copied().map(Free::Bit);
+            let about = (&op, place, (turns, free));
             access(&names, (at, instruction), about, lines, granules, edits);
         }
         if let Checked::Copy(copy) = access::classify(&names, at, instruction) {
@@ -101,7 +111,7 @@ fn prologue(function: &Function) -> String {
 fn access(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
-    (op, place, turns): (&MemoryOp, Place, bool),
+    (op, place, (turns, free)): (&MemoryOp, Place, (bool, Option<Free>)),
     lines: Option<Lines>,
     granules: Granules,
     edits: &mut Edits,
@@ -116,6 +126,9 @@ fn access(
     }
     if let Some(guard) = &instruction.guard {
         text.push_str(&format!("{}bra {skip};\n", unless(guard)));
+    }
+    if let Some(free) = free {
+        text.push_str(&free.unless(&skip));
     }
     access::address(&mut text, names, at, instruction.operands.get(op.address));
     if let Some(lines) = lines {

@@ -9,8 +9,9 @@
 //! the next epoch; in front of what else orders threads, if asked for, a count.
 //! One pass per file: [`analysis`] decides per kernel, [`access`] per instruction, [`function`] walks
 //! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`pointers`]
-//! finds loads that may need no check, [`order`] counts
+//! finds loads that may need no check, [`proved`] groups accesses that a launch may prove, [`order`] counts
 //! what else orders threads, [`calls`] hands the state to device functions and back.
+//! [`own`] puts the program's own code of a kernel beside the one with checks.
 //! [`journal`] does for kernels that keep a journal what the others do for cells, [`cluster`] says
 //! whose shared memory it is.
 
@@ -31,7 +32,9 @@ mod matrix;
 mod mbarrier;
 mod names;
 mod order;
+pub mod own;
 mod pointers;
+pub mod proved;
 mod site;
 pub mod stats;
 mod target;
@@ -79,7 +82,18 @@ pub struct Rewritten {
 ///
 /// Never fails: what cannot be checked stays as it is, and [`KernelInfo::why_not`] says why.
 pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
-    let plan = analysis::plan(module, config);
+    rewrite_provable(module, config, &|_| None)
+}
+
+/// Statements of accesses that may be proved at a launch; see [`rewrite_provable`].
+pub type Provable<'a> = &'a dyn Fn(&str) -> Option<Vec<usize>>;
+
+/// Rewrites `module`, of some of whose kernels launches may prove that accesses do not race: `provable` gives the
+/// accesses of a kernel, by statement. Such a kernel has its [own](own) code beside the one with checks, and a launch
+/// says of its accesses which need no check ([`KernelInfo::groups`]).
+pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) -> Rewritten {
+    let mut plan = analysis::plan(module, config);
+    proved::plan(module, &mut plan, provable);
     let mut rewritten = Rewritten {
         unchecked_functions: plan.unchecked_functions.clone(),
         diagnostics: plan.diagnostics.clone(),
@@ -89,6 +103,9 @@ pub fn rewrite(module: &Module, config: &Config) -> Rewritten {
     let mut inserted = false;
     for function in module.functions() {
         inserted |= function::rewrite(module, &plan, function, config, &mut rewritten, &mut edits);
+        if plan.skips.contains_key(function.name.as_str()) && function.body.is_some() {
+            own::insert(module, function, &mut edits);
+        }
     }
     if inserted && let Some(at) = first_definition(module) {
         let journal = !plan.journaled.is_empty();

@@ -4,27 +4,32 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rewrite::{Config, erase, rewrite, stats};
+use ptx::ast::Module;
+use rewrite::{Config, Rewritten, erase, rewrite, rewrite_provable, stats};
 
 const ARCHITECTURES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
+/// The one for which modules are assembled as if all their accesses could be proved.
+const PROVABLE: &str = "sm_80";
 
 #[test]
 fn checks_can_be_erased_and_parse() {
     let files = files().len();
     assert!(files > 20, "only {files} files found");
     let mut checked = 0;
-    for (path, text, journal) in with_journal() {
-        let (module, _) = ptx::parse(&text);
-        let rewritten = rewrite(
-            &module,
-            &Config {
-                first_site: 7,
-                journal,
-                ..Config::default()
-            },
-        );
+    let mut copies = 0;
+    let ways = |of| [false, true].map(|provable| (of, provable));
+    let all: Vec<_> = with_journal().collect();
+    for ((path, text, journal), provable) in all.iter().flat_map(ways) {
+        let (module, _) = ptx::parse(text);
+        let config = Config {
+            first_site: 7,
+            journal: *journal,
+            ..Config::default()
+        };
+        let rewritten = made(&module, &config, provable);
+        copies += rewritten.kernels.iter().filter(|kernel| kernel.own).count();
         assert!(
-            erase(&rewritten.text) == text,
+            erase(&rewritten.text) == *text,
             "{}: erasing",
             path.display()
         );
@@ -49,6 +54,15 @@ fn checks_can_be_erased_and_parse() {
         checked += rewritten.sites.len();
     }
     assert!(checked > 50, "only {checked} sites");
+    assert!(copies > 20, "only {copies} kernels have their own code");
+}
+
+/// Rewrites a module; `provable` tells that all its accesses may be proved.
+fn made(module: &Module, config: &Config, provable: bool) -> Rewritten {
+    match provable {
+        true => rewrite_provable(module, config, &|_| Some((0..1 << 16).collect())),
+        false => rewrite(module, config),
+    }
 }
 
 #[test]
@@ -82,12 +96,12 @@ fn assemble_all(assembler: &Path, path: &Path, text: &str, journal: bool) {
         journal,
         ..Config::default()
     };
-    let rewritten = rewrite(&module, &config);
     let target = text
         .lines()
         .find(|line| line.starts_with(".target"))
         .unwrap_or_default();
     for architecture in ARCHITECTURES {
+        let rewritten = made(&module, &config, architecture == PROVABLE);
         // A module for a newer target does not assemble for an older one.
         let retargeted = rewritten
             .text

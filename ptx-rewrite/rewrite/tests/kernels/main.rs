@@ -234,6 +234,47 @@ fn calls_that_cannot_be_followed_are_told() {
 }
 
 #[test]
+fn the_programs_own_code_stands_beside_the_checks() {
+    let (a, b) = (
+        ".visible .entry a(.param .u64 p)\n.maxntid 64\n{ .reg .b64 %p; ld.param.u64 %p, [p]; ld.global.u32 %p, [%p]; ret; }",
+        ".entry b { ret; }",
+    );
+    let text = format!("{}{a}\n{b}\n.entry c {{ ret; }}\n", made::HEADER);
+    let (module, _) = ptx::parse(&text);
+    let provable = |name: &str| (name != "c").then(|| vec![2]);
+    let all = rewrite::rewrite_provable(&module, &Config::default(), &provable);
+    assert_eq!(rewrite::erase(&all.text), text);
+    assert_eq!([0, 1, 2].map(|n| all.kernels[n].own), [true, true, false]);
+    assert_eq!(all.kernels[0].groups.len(), 1);
+    // Bounds of its own stay as they are, and without any, no limit of a whole module counts.
+    assert!(
+        all.text
+            .contains(&a.replace("entry a", "entry __cudarun_own_a"))
+    );
+    assert!(
+        all.text
+            .contains(".entry __cudarun_own_b .maxnreg 255 { ret; }")
+    );
+    assert!(!all.text.contains("__cudarun_own_c"));
+}
+
+#[test]
+fn accesses_share_bits_where_there_are_more_of_them() {
+    let load = |n: usize| format!("st.global.u32 [%p+{}], %v;\n", 4 * n);
+    let loads: String = (0..130).map(load).collect();
+    let text = format!(
+        "{}.entry k(.param .u64 a) {{ .reg .b64 %p; .reg .b32 %v; ld.param.u64 %p, [a];\n{loads}ret; }}",
+        made::HEADER
+    );
+    let (module, _) = ptx::parse(&text);
+    let provable = |_: &str| Some((0..200).collect());
+    let all = rewrite::rewrite_provable(&module, &Config::default(), &provable);
+    let groups = &all.kernels[0].groups;
+    assert!(groups.len() <= 64, "{}", groups.len());
+    assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), 130);
+}
+
+#[test]
 fn the_hidden_parameter_lies_behind_the_others() {
     let all = rewritten(
         ".entry a { ret; }\n.entry b(.param .u8 x) { ret; }\n.entry c(.param .u64 x, .param .b8 y[9]) { ret; }\n\
