@@ -106,6 +106,11 @@ pub(crate) fn coverage(report: &Report) -> String {
             counted(launches.total, "launch")
         ),
     });
+    let proved: u64 = kernels.iter().map(|kernel| kernel.judged_by.proof).sum();
+    if proved > 0 {
+        let last = parts.len() - 1;
+        parts[last] += &format!(", {} by proof", number(proved));
+    }
     let mut reasons: Vec<String> = Vec::new();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
         if !why.is_empty()

@@ -13,6 +13,8 @@ pub struct Judges {
     pub journal: u64,
     /// The cells on the device.
     pub cells: u64,
+    /// The launch's own arguments, which prove that no accesses race.
+    pub proof: u64,
 }
 
 impl Judges {
@@ -22,6 +24,7 @@ impl Judges {
             Judge::HappensBefore => self.happens_before += 1,
             Judge::Journal => self.journal += 1,
             Judge::Cells => self.cells += 1,
+            Judge::Proof => self.proof += 1,
         }
     }
 }

@@ -26,6 +26,7 @@ mod misuse;
 pub mod model;
 pub mod names;
 mod nested;
+pub mod proofs;
 mod remedy;
 pub mod rules;
 mod side;

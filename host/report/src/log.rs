@@ -192,6 +192,9 @@ pub struct Launch {
     /// What has judged it.
     #[serde(default)]
     pub judge: Judge,
+    /// What its arguments prove, where that was tried.
+    #[serde(default)]
+    pub proof: Option<Box<Proof>>,
     /// What the cells counted.
     pub counters: Counters,
     /// What happens-before on the host needed, where it judged the launch.
@@ -252,6 +255,34 @@ pub struct Launch {
     pub unjudged: Unjudged,
 }
 
+/// How many of a kernel's accesses the arguments of a launch prove to be free of races, by what proves them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// All accesses are proved, and so is that the launch misuses no barrier.
+    pub whole: bool,
+    /// No thread writes the bytes.
+    pub read_only: u64,
+    /// No other thread accesses the bytes.
+    pub private: u64,
+    /// Barriers order all conflicting accesses.
+    pub barriers: u64,
+    /// All conflicting accesses are atomics that include each other.
+    pub atomic: u64,
+    /// Not proved.
+    pub unproved: u64,
+    /// What is in the way of those.
+    pub reasons: Vec<Unproved>,
+}
+
+/// What is in the way of a proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Unproved {
+    /// The access's line in the program's own PTX.
+    pub ptx_line: u32,
+    /// What is in the way.
+    pub why: String,
+}
+
 /// What decides which accesses of a launch race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -265,6 +296,8 @@ pub enum Judge {
     Journal,
     /// The cells on the device.
     Cells,
+    /// Nobody has to: its arguments prove that it has no races.
+    Proof,
 }
 
 /// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).

@@ -14,7 +14,7 @@ pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.10";
+pub const SCHEMA_VERSION: &str = "1.11";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -217,6 +217,8 @@ pub struct Kernel {
     pub launches: u64,
     /// What judged them.
     pub judged_by: crate::judges::Judges,
+    /// What their arguments prove.
+    pub proofs: crate::proofs::Proofs,
     /// Those that ran unchecked.
     pub skipped: u64,
     /// Why they did.

@@ -72,6 +72,19 @@ impl Allocations {
         (address - allocation.base < allocation.bytes).then_some(allocation)
     }
 
+    /// First byte and number of bytes of the allocation that contains `address`.
+    pub fn range(&self, address: u64) -> Option<(u64, u64)> {
+        self.find(address).map(|found| (found.base, found.bytes))
+    }
+
+    /// First byte and number of bytes of the variable with a name, if no other module has one of that name.
+    pub fn only_variable(&self, name: &str) -> Option<(u64, u64)> {
+        let named = |of: &&Allocation| of.api.strip_prefix(VARIABLE) == Some(name);
+        let mut all = self.live.values().filter(named);
+        let found = all.next()?;
+        all.next().is_none().then_some((found.base, found.bytes))
+    }
+
     /// The allocation whose bytes are nearest to `address`.
     pub fn nearest(&self, address: u64) -> Option<&Allocation> {
         let before = self.live.range(..=address).next_back();

@@ -315,6 +315,7 @@ impl Checker {
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
         }
+        launch.proof = begun.proved.as_ref().map(|of| Box::new(of.counts.clone()));
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = judged.is_some() || begun.journaled;
@@ -351,10 +352,10 @@ impl Checker {
         };
         self.launch_over(&begun, instructions, touched);
         if let Some(judged) = judged {
-            launch.clocks = Some(judged.clocks());
+            launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
             launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
-            self.judged(&launch, &judged);
+            self.judged(&launch, &judged, begun.proved.as_deref());
         }
         self.write(Event::Launch(Box::new(launch)));
     }

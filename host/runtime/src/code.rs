@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::instructions::Instructions;
-use crate::options::Options;
+use crate::options::{Options, Prove};
+use crate::proofs::Proofs;
 use crate::repair::{Known, Pair, Repairs};
 
 /// Number of the first site of a process.
@@ -32,7 +33,11 @@ pub struct Code {
     pub(crate) seconds: f64,
     /// Lines in the program's own PTX of the sites that the checks name.
     pub(crate) lines: HashMap<u32, u32>,
+    /// The program's own text, parsed.
+    module: OnceLock<Arc<ptx::ast::Module>>,
     instructions: OnceLock<Arc<Instructions>>,
+    /// What is known of its kernels for proofs; none where nothing is proved.
+    proofs: Option<Proofs>,
     repairs: Mutex<Option<Repairs>>,
 }
 
@@ -67,6 +72,8 @@ impl Code {
             seconds: started.elapsed().as_secs_f64(),
             rewriting,
             config: Some(config),
+            proofs: (options.prove != Prove::Off).then(|| Proofs::new(&module)),
+            module: OnceLock::from(Arc::new(module)),
             ..Self::unchecked("")
         }
     }
@@ -82,7 +89,9 @@ impl Code {
             remarks: Vec::new(),
             seconds: 0.0,
             lines: HashMap::new(),
+            module: OnceLock::new(),
             instructions: OnceLock::new(),
+            proofs: None,
             repairs: Mutex::default(),
         }
     }
@@ -109,9 +118,19 @@ impl Code {
     pub(crate) fn instructions(&self) -> &Arc<Instructions> {
         self.instructions.get_or_init(|| {
             let shifts = self.shifts();
-            let (original, _) = ptx::parse(&self.original());
-            Arc::new(Instructions::new(&original, |at| shifts.rewritten(at)))
+            Arc::new(Instructions::new(self.module(), |at| shifts.rewritten(at)))
         })
+    }
+
+    /// The program's own text, parsed.
+    pub(crate) fn module(&self) -> &Arc<ptx::ast::Module> {
+        self.module
+            .get_or_init(|| Arc::new(ptx::parse(&self.original()).0))
+    }
+
+    /// What is known of its kernels for proofs; none where nothing is proved.
+    pub(crate) fn proofs(&self) -> Option<&Proofs> {
+        self.proofs.as_ref()
     }
 
     /// Offsets in the program's own text as offsets in the loaded one.

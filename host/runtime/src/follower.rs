@@ -8,7 +8,8 @@ use shadow::hb::{Access, Kind, LANES, Scope};
 use shadow::streams::{Footprint, Touch};
 use simt::{Bytes, Executing};
 
-use crate::streams::Touched;
+use crate::instructions::Instructions;
+use crate::streams::{At, Touched};
 
 /// A footprint names a thread by its CTA, and behind that many bits by its number in the CTA.
 pub(crate) const THREADS_LOG2: u32 = 10;
@@ -27,12 +28,13 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Follows a launch that may begin before the one ahead of it has ended: `early`.
-    pub(crate) fn new(early: bool) -> Self {
-        Self {
-            early,
+    /// Follows a launch at its place among the work of all streams, if others may run beside it.
+    pub(crate) fn at_place(at: &At, instructions: &Instructions) -> Option<Self> {
+        let wanted = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
+        wanted.then(|| Self {
+            early: at.is_early(),
             ..Self::default()
-        }
+        })
     }
 
     pub(crate) fn finish(mut self) -> Touched {

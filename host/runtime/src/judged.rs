@@ -42,8 +42,8 @@ pub(crate) struct Judged {
     /// What barriers were misused by two sites, by whom first, and how often.
     pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     pub(crate) overtaken: Overtaken,
-    /// What the engine has counted.
-    pub(crate) stats: Stats,
+    /// What the engine has counted, if there was one.
+    pub(crate) stats: Option<Stats>,
     /// What the launch has done for those that may run beside it, if that was followed.
     pub(crate) touched: Option<Touched>,
     /// What the engine knows, and what comes before each request to the device runtime, if there are any.
@@ -51,6 +51,20 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// A launch without races, which has touched some memory.
+    pub(crate) fn nothing(instructions: Arc<Instructions>, touched: Touched) -> Self {
+        Self {
+            instructions,
+            found: Vec::new(),
+            dropped: 0,
+            misuses: BTreeMap::new(),
+            overtaken: Overtaken::default(),
+            stats: None,
+            touched: Some(touched),
+            launcher: None,
+        }
+    }
+
     /// The line of a site in the program's own PTX.
     pub(crate) fn line(&self, site: u32) -> u32 {
         self.instructions.site(site).map_or(0, |site| site.ptx_line)
@@ -61,9 +75,9 @@ impl Judged {
         self.overtaken.is_sure(&self.instructions, &found.race)
     }
 
-    pub(crate) fn clocks(&self) -> log::Clocks {
-        let stats = self.stats;
-        log::Clocks {
+    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
+        let stats = self.stats?;
+        Some(log::Clocks {
             accesses: stats.accesses,
             synchronisations: stats.synchronisations,
             warps: stats.warps,
@@ -72,7 +86,7 @@ impl Judged {
             nested_diverged: stats.nested_diverged,
             sparse: stats.sparse,
             peak_resident: peak_resident(),
-        }
+        })
     }
 
     /// The sites of everything that is to be told, with their numbers.

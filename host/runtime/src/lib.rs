@@ -21,6 +21,7 @@ mod patience;
 mod phases;
 mod place;
 pub mod progress;
+mod proofs;
 mod reference;
 mod repair;
 mod replay;
@@ -33,9 +34,10 @@ pub mod streams;
 mod stuck;
 mod told;
 mod values;
+mod watch;
 
 use report::log;
 
 pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
 pub use code::{Code, FIRST_SITE};
-pub use options::{Mode, Model, Options, ShadowSize, Show, parse_sample};
+pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};

@@ -45,6 +45,8 @@ pub struct Options {
     pub sim_threads: u32,
     /// What becomes of a launch on the simulated device that accesses what is outside of all memory.
     pub outside: Outside,
+    /// What becomes of accesses that a launch's arguments prove to be free of races.
+    pub prove: Prove,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             progress: Show::default(),
             sim_threads: 1,
             outside: Outside::default(),
+            prove: Prove::default(),
         }
     }
 }
@@ -95,6 +98,19 @@ pub enum Mode {
     Precise,
     /// The device's cells alone: what they cannot follow is possible.
     Fast,
+}
+
+/// What becomes of accesses that a launch's arguments prove to be free of races.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prove {
+    /// They are not checked.
+    #[default]
+    On,
+    /// Nothing is proved, and all accesses are checked.
+    Off,
+    /// They are checked all the same, and a race that a proof excludes is an internal error.
+    Audit,
 }
 
 /// What becomes of a launch that accesses what is outside of all memory.

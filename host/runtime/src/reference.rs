@@ -57,6 +57,8 @@ pub(crate) struct Reference {
     overtaken: Overtaken,
     grid: Arrivals,
     follower: Option<Follower>,
+    /// By site: no race of the access is possible, so the engine need not know of it.
+    proved: Vec<bool>,
     /// What comes before each request to the device runtime.
     launched: Vec<Launched>,
     /// What the engine was told, for [`Self::keep_all`].
@@ -86,6 +88,7 @@ impl Reference {
             overtaken: Overtaken::default(),
             grid: Arrivals::default(),
             follower: None,
+            proved: Vec::new(),
             launched: Vec::new(),
             heard: None,
             granules: [4; 2],
@@ -94,8 +97,27 @@ impl Reference {
 
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
     pub(crate) fn at_place(mut self, at: &At) -> Self {
-        if at.may_overlap || at.is_nested() || self.instructions.lets_others_begin {
-            self.follower = Some(Follower::new(at.is_early()));
+        self.follower = Follower::at_place(at, &self.instructions);
+        self
+    }
+
+    /// Leaves out the weak accesses whose instructions are at these offsets: no race of theirs is possible.
+    pub(crate) fn without(mut self, offsets: impl Iterator<Item = u32>) -> Self {
+        for offset in offsets {
+            let Some(Meaning {
+                access: Some(access),
+                site,
+                ..
+            }) = self.instructions.at(offset)
+            else {
+                continue;
+            };
+            if access.order.scope().is_none() && access.kind != Kind::Rmw {
+                let site = site as usize;
+                let known = self.proved.len().max(site + 1);
+                self.proved.resize(known, false);
+                self.proved[site] = true;
+            }
         }
         self
     }
@@ -112,7 +134,7 @@ impl Reference {
         let (luck, instructions) = (&self.luck, &self.instructions);
         let found = locking::sort_out(self.pairs.found, luck, instructions, self.model);
         Judged {
-            stats: self.engine.stats(),
+            stats: Some(self.engine.stats()),
             instructions: self.instructions,
             found,
             dropped: self.pairs.dropped,
@@ -234,6 +256,12 @@ impl Observer for Reference {
             return;
         };
         self.have_found(who);
+        if self.proved.get(meaning.site as usize) == Some(&true) {
+            if let (Some(access), Some(follower)) = (meaning.access, &mut self.follower) {
+                follower.access(who, space, &access, addresses);
+            }
+            return;
+        }
         self.stamp();
         let written = self.written(who, bytes).filter(|_| wanted);
         let Some(written) = written else {

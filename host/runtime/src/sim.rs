@@ -20,6 +20,7 @@ use crate::place;
 use crate::progress;
 use crate::reference::Reference;
 use crate::streams::At;
+use crate::watch::Watch;
 use crate::{strays, stuck};
 
 mod requests;
@@ -272,6 +273,7 @@ impl CheckedSim {
             grid: launch.grid,
             block: launch.block,
             shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
+            dynamic_shared: launch.dynamic_shared,
         };
         let device = &mut Reserved(&mut self.device);
         let mut begun = checker.begin(device, key, kernel, extent, &launch.params);
@@ -306,9 +308,14 @@ impl CheckedSim {
             let watched = reference.take().or_else(|| checker.oracle(key, extent));
             reference = watched.map(Reference::keep_all);
         }
-        let mut result = match &mut reference {
-            Some(reference) => self.device.launch_observed(id, kernel, &launch, reference),
-            None => self.device.launch(id, kernel, &launch),
+        let mut watch = match reference {
+            Some(_) => None,
+            None => checker.watch(key, &begun),
+        };
+        let mut result = match (&mut reference, &mut watch) {
+            (Some(reference), _) => self.device.launch_observed(id, kernel, &launch, reference),
+            (None, Some(watch)) => self.device.launch_observed(id, kernel, &launch, watch),
+            (None, None) => self.device.launch(id, kernel, &launch),
         };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
@@ -349,7 +356,9 @@ impl CheckedSim {
             audit.heard = reference.as_mut().map_or(Vec::new(), Reference::heard);
         }
         let judge = reference.filter(|_| begun.is_listened()).or(journal);
-        let mut judged = judge.map(Reference::finish);
+        let mut judged = judge
+            .map(Reference::finish)
+            .or_else(|| watch.map(Watch::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
             let at = begun.at.clone().unwrap_or_else(|| checker.place());
             checker.ancestor(&begun, at, judged.as_mut())

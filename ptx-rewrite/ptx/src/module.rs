@@ -164,6 +164,14 @@ impl Body {
             })
     }
 
+    /// The instruction at a statement index.
+    pub fn instruction(&self, index: usize) -> Option<&Instruction> {
+        match self.statements.get(index) {
+            Some(Statement::Instruction(instruction)) => Some(instruction),
+            _ => None,
+        }
+    }
+
     /// The `.loc` at a statement index.
     pub fn loc(&self, index: u32) -> Option<&Loc> {
         match self.statements.get(index as usize) {

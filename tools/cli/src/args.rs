@@ -106,6 +106,10 @@ pub(crate) struct RunArgs {
     /// What becomes of a launch that accesses what is outside of all memory; simulated device only
     #[arg(long, value_enum, default_value_t = OutsideChoice::Stop)]
     pub(crate) oob: OutsideChoice,
+    /// Accesses that a launch's own arguments prove to be free of races are not checked; `off` checks
+    /// them; `audit` checks them and holds the proofs against what it finds
+    #[arg(long, value_enum, default_value_t = ProveChoice::On)]
+    pub(crate) prove: ProveChoice,
     /// What to do about kernels without PTX, which cannot be checked: exit with 75, name them, or nothing
     #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
     pub(crate) no_ptx: NoPtx,
@@ -166,6 +170,14 @@ pub(crate) enum ModeChoice {
     Fast,
     /// As precise, but never on a GPU
     Full,
+}
+
+/// What becomes of accesses that are proved to be free of races.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProveChoice {
+    On,
+    Off,
+    Audit,
 }
 
 /// What becomes of a launch that accesses what is outside of all memory.

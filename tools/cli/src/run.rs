@@ -7,11 +7,12 @@ use driver::interrupts;
 use report::model::{ExitStatus, Outcome};
 use report::source::Sources;
 use report::{Context, Log, Report};
-use runtime::options::Outside;
+use runtime::options::{Outside, Prove};
 use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{
-    DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, RunArgs, Switch, is_ptx,
+    DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, ProveChoice, RunArgs,
+    Switch, is_ptx,
 };
 use crate::console;
 use crate::device::Device;
@@ -106,6 +107,11 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
         outside: match args.oob {
             OutsideChoice::Stop => Outside::Stop,
             OutsideChoice::Continue => Outside::Continue,
+        },
+        prove: match args.prove {
+            ProveChoice::On => Prove::On,
+            ProveChoice::Off => Prove::Off,
+            ProveChoice::Audit => Prove::Audit,
         },
         ..Options::default()
     }

@@ -103,6 +103,9 @@ impl Builder<'_> {
         if launch.checked {
             kernel.judged_by.add(launch.judge);
         }
+        if let Some(proof) = &launch.proof {
+            kernel.proofs.add(proof);
+        }
         if !launch.checked {
             kernel.skipped += 1;
             let why = launch.why_not.clone().unwrap_or_default();

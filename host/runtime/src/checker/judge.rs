@@ -9,11 +9,14 @@ use shadow::hb::Shape;
 use super::{Begun, Checker, Extent, ModuleKey};
 use crate::judged::Judged;
 use crate::log::{self, Event};
+use crate::options::Prove;
 use crate::patience::Patience;
+use crate::proofs::Proved;
 use crate::reference::Reference;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
 use crate::told;
+use crate::watch::Watch;
 
 impl Checker {
     /// The happens-before oracle that listens to a launch, if it is judged in that way.
@@ -23,7 +26,19 @@ impl Checker {
         begun: &Begun,
         extent: Extent,
     ) -> Option<Reference> {
-        self.oracle(key, extent).filter(|_| begun.is_listened())
+        let reference = self.oracle(key, extent).filter(|_| begun.is_listened())?;
+        let proved = begun.proved.as_ref();
+        Some(match proved.filter(|_| self.options.prove == Prove::On) {
+            Some(proved) => reference.without(proved.offsets()),
+            None => reference,
+        })
+    }
+
+    /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
+    pub(crate) fn watch(&self, key: ModuleKey, begun: &Begun) -> Option<Watch> {
+        let at = begun.at.as_ref().filter(|_| begun.is_proved())?;
+        let module = self.modules.get(&key.0)?;
+        Watch::new(module.code.instructions(), at)
     }
 
     /// An oracle for a launch of this size.
@@ -81,7 +96,14 @@ impl Checker {
     }
 
     /// Writes down what the oracle has found.
-    pub(super) fn judged(&mut self, launch: &log::Launch, judged: &Judged) {
+    ///
+    /// A race that `proved` excludes shows that the proof is wrong.
+    pub(super) fn judged(
+        &mut self,
+        launch: &log::Launch,
+        judged: &Judged,
+        proved: Option<&Proved>,
+    ) {
         self.name_sites(launch.module, judged.sites());
         let Some(module) = self.modules.get(&launch.module) else {
             return;
@@ -92,6 +114,12 @@ impl Checker {
             race
         });
         let races: Vec<log::Race> = races.collect();
+        let refuted = judged.found.iter().filter_map(|found| {
+            let lines =
+                [found.race.earlier.site, found.race.later.site].map(|site| judged.line(site));
+            proved.and_then(|of| of.refuted(lines))
+        });
+        let refuted: Vec<String> = refuted.collect();
         let pairs = judged.found.iter().zip(&races).map(|(found, race)| {
             let sides = [found.race.earlier.site, found.race.later.site];
             Pair {
@@ -116,6 +144,9 @@ impl Checker {
         let races: Vec<log::Race> = races.chain(misuses).collect();
         for race in races {
             self.write(Event::Race(Box::new(race)));
+        }
+        for text in refuted {
+            self.missed(format!("internal error: in {}, {text}", launch.kernel));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Launches: what is asked of a device before one starts.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use driver::Device;
@@ -9,7 +10,8 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::names;
-use crate::options::{Mode, Model};
+use crate::options::{Mode, Model, Prove};
+use crate::proofs::Proved;
 use crate::shadow_memory::{Order, Refused, SharedShape};
 use crate::streams::At;
 
@@ -19,7 +21,7 @@ const SYSTEM_SHARED: u32 = 1024;
 const MOST_ALIGNMENT: u32 = 1024;
 
 /// The size of a launch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// CTAs of a cluster in x, y and z; zeroes without clusters.
     pub cluster: [u32; 3],
@@ -29,6 +31,8 @@ pub struct Extent {
     pub block: [u32; 3],
     /// Bytes of a CTA's shared memory, whatever the device keeps for itself included.
     pub shared: u32,
+    /// Bytes of dynamic shared memory that the launch asks for.
+    pub dynamic_shared: u32,
 }
 
 impl Extent {
@@ -99,6 +103,8 @@ pub struct Begun {
     fence_rule: bool,
     /// The cells can decide all races of the kernel.
     by_cells: bool,
+    /// What the launch's arguments prove.
+    pub(super) proved: Option<Arc<Proved>>,
     pub(super) started: Instant,
 }
 
@@ -130,6 +136,11 @@ impl Begun {
     /// Whether happens-before listens to it.
     pub(crate) fn is_listened(&self) -> bool {
         self.launch.judge == log::Judge::HappensBefore
+    }
+
+    /// Whether its arguments prove that it has no races.
+    pub(crate) fn is_proved(&self) -> bool {
+        self.launch.judge == log::Judge::Proof
     }
 
     /// Whether the cells judge, and whether the kernel can order threads unseen.
@@ -307,6 +318,13 @@ impl Checker {
         known.is_some_and(|info| info.order_free && !info.journaled)
     }
 
+    /// What the arguments of a launch prove, if anything is to be proved.
+    fn prove(&self, key: ModuleKey, kernel: &str, launch: (Extent, &[u8])) -> Option<Arc<Proved>> {
+        let code = &self.modules.get(&key.0)?.code;
+        let proofs = code.proofs()?;
+        proofs.of(code.module(), kernel, launch, &self.allocations)
+    }
+
     fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {
         Begun {
             parameter: None,
@@ -325,6 +343,7 @@ impl Checker {
             journaled: false,
             fence_rule: false,
             by_cells: false,
+            proved: None,
             started: Instant::now(),
         }
     }
@@ -351,7 +370,12 @@ impl Checker {
             if !selected {
                 return cannot(NOT_SELECTED);
             }
-            begun.launch.judge = log::Judge::HappensBefore;
+            begun.proved = self.prove(key, kernel, (extent, parameters));
+            let whole = begun.proved.as_ref().is_some_and(|of| of.proof.whole);
+            begun.launch.judge = match whole && self.options.prove == Prove::On {
+                true => log::Judge::Proof,
+                false => log::Judge::HappensBefore,
+            };
             return Ok(());
         }
         if !info.instrumented {

@@ -245,6 +245,7 @@ impl Machine {
                 grid: launch.grid,
                 block: launch.block,
                 shared: Extent::shared_bytes(fixed, launch.shared),
+                dynamic_shared: launch.shared,
             },
             parameters: params.clone(),
         };

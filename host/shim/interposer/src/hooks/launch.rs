@@ -189,6 +189,7 @@ impl Watch {
                 grid: asked.grid,
                 block: asked.block,
                 shared: Extent::shared_bytes(fixed, asked.shared),
+                dynamic_shared: asked.shared,
             },
             parameters,
         };

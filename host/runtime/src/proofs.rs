@@ -1,0 +1,213 @@
+//! What the arguments of launches prove: the summaries of a module's kernels, and the proofs of launches alike.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use prove::{Argument, Launch, Proof, Summary};
+use ptx::ast::Module;
+use report::log;
+
+use crate::allocations::Allocations;
+use crate::checker::Extent;
+
+/// Most proofs of a kernel that are kept for launches with the same arguments.
+const KEPT: usize = 32;
+
+/// A kernel's summary, with the places of its accesses in the program's own text.
+#[derive(Debug)]
+struct Kernel {
+    summary: Summary,
+    /// By access: the byte offset of its instruction.
+    offsets: Vec<u32>,
+    /// The proofs of the latest launches, latest first.
+    proofs: Mutex<Vec<(Signature, Arc<Proved>)>>,
+}
+
+/// The summaries of a module's kernels, each made when a launch first needs it.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    kernels: HashMap<String, OnceLock<Kernel>>,
+}
+
+/// What is proved of a launch.
+#[derive(Debug)]
+pub(crate) struct Proved {
+    /// The proof.
+    pub(crate) proof: Proof,
+    /// By access: the byte offset and the line of its instruction in the program's own text.
+    places: Vec<(u32, u32)>,
+    /// How it is counted.
+    pub(crate) counts: log::Proof,
+}
+
+impl Proved {
+    /// The byte offsets of the instructions whose accesses are proved, in the program's own text.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = u32> {
+        let all = self.places.iter().zip(&self.proof.accesses);
+        all.filter(|(_, result)| result.is_ok())
+            .map(|((offset, _), _)| *offset)
+    }
+
+    /// What is wrong with the proof if two accesses race, by their lines in the program's own PTX.
+    pub(crate) fn refuted(&self, lines: [u32; 2]) -> Option<String> {
+        let argument = |line| {
+            let mut all = self.places.iter().zip(&self.proof.accesses);
+            let (_, result) = all.find(|((_, of), _)| *of == line)?;
+            result.as_ref().ok().copied()
+        };
+        let line = lines.into_iter().find(|line| argument(*line).is_some())?;
+        let argument = argument(line)?;
+        Some(format!(
+            "the accesses at PTX lines {} and {} race, but the one at line {line} is proved not to ({argument:?})",
+            lines[0], lines[1]
+        ))
+    }
+}
+
+/// All that a proof depends on.
+#[derive(Debug, PartialEq, Eq)]
+struct Signature {
+    extent: Extent,
+    parameters: Vec<u8>,
+    /// What was asked of the allocations.
+    allocations: Vec<(u64, Option<(u64, u64)>)>,
+    /// What was asked of the module's variables.
+    variables: Vec<(String, Option<(u64, u64)>)>,
+}
+
+impl Proofs {
+    /// For the kernels of a module.
+    pub(crate) fn new(module: &Module) -> Self {
+        let kernels = module.functions().filter(|function| function.entry);
+        let kernels = kernels.map(|kernel| (kernel.name.to_string(), OnceLock::new()));
+        Self {
+            kernels: kernels.collect(),
+        }
+    }
+
+    /// What the arguments of a launch prove. None if the kernel is not in the module.
+    pub(crate) fn of(
+        &self,
+        module: &Module,
+        kernel: &str,
+        (extent, parameters): (Extent, &[u8]),
+        allocations: &Allocations,
+    ) -> Option<Arc<Proved>> {
+        let known = self
+            .kernels
+            .get(kernel)?
+            .get_or_init(|| Kernel::new(module, kernel));
+        let mut proofs = known.proofs.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(of, _): &(Signature, Arc<Proved>)| of.holds(extent, parameters, allocations);
+        if let Some(at) = proofs.iter().position(same) {
+            proofs[..=at].rotate_right(1);
+            return Some(Arc::clone(&proofs[0].1));
+        }
+        let (signature, proved) = known.prove(extent, parameters, allocations);
+        let proved = Arc::new(proved);
+        proofs.truncate(KEPT - 1);
+        proofs.insert(0, (signature, Arc::clone(&proved)));
+        Some(proved)
+    }
+}
+
+impl Kernel {
+    fn new(module: &Module, name: &str) -> Self {
+        let function = module.functions().find(|function| function.name == name);
+        let summary = function.map_or_else(Summary::default, |of| Summary::new(module, of));
+        let body = function.and_then(|function| function.body.as_ref());
+        let offset = |access: &prove::Access| {
+            let statement = body.and_then(|body| body.instruction(access.statement));
+            statement.map_or(u32::MAX, |instruction| instruction.span.start)
+        };
+        Self {
+            offsets: summary.accesses.iter().map(offset).collect(),
+            summary,
+            proofs: Mutex::default(),
+        }
+    }
+
+    fn prove(
+        &self,
+        extent: Extent,
+        parameters: &[u8],
+        allocations: &Allocations,
+    ) -> (Signature, Proved) {
+        let asked = Mutex::new((Vec::new(), Vec::new()));
+        let allocation = |address| {
+            let found = allocations.range(address);
+            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.0.push((address, found));
+            found
+        };
+        let variable = |name: &str| {
+            let found = allocations.only_variable(name);
+            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.1.push((name.to_owned(), found));
+            found
+        };
+        let proof = self.summary.prove(&Launch {
+            grid: extent.grid,
+            block: extent.block,
+            cluster: extent.cluster,
+            parameters,
+            dynamic_shared: extent.dynamic_shared,
+            allocation: &allocation,
+            variable: &variable,
+        });
+        let (asked, variables) = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let signature = Signature {
+            extent,
+            parameters: parameters.to_vec(),
+            allocations: asked,
+            variables,
+        };
+        let counts = self.counts(&proof);
+        let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
+        let places = self.offsets.iter().copied().zip(lines).collect();
+        (
+            signature,
+            Proved {
+                proof,
+                places,
+                counts,
+            },
+        )
+    }
+
+    /// How many accesses are proved by what, and what is in the way of the others.
+    fn counts(&self, proof: &Proof) -> log::Proof {
+        let mut counts = log::Proof {
+            whole: proof.whole,
+            ..log::Proof::default()
+        };
+        for (access, result) in self.summary.accesses.iter().zip(&proof.accesses) {
+            match result {
+                Ok(Argument::ReadOnly) => counts.read_only += 1,
+                Ok(Argument::Private) => counts.private += 1,
+                Ok(Argument::Barriers) => counts.barriers += 1,
+                Ok(Argument::Atomic) => counts.atomic += 1,
+                Err(reason) => {
+                    counts.unproved += 1;
+                    counts.reasons.push(log::Unproved {
+                        ptx_line: access.ptx_line,
+                        why: reason.text.clone(),
+                    });
+                }
+            }
+        }
+        counts
+    }
+}
+
+impl Signature {
+    /// Whether a proof with this signature holds for a launch.
+    fn holds(&self, extent: Extent, parameters: &[u8], allocations: &Allocations) -> bool {
+        let mut asked = self.allocations.iter();
+        let mut variables = self.variables.iter();
+        self.extent == extent
+            && self.parameters == parameters
+            && asked.all(|&(address, found)| allocations.range(address) == found)
+            && variables.all(|(name, found)| allocations.only_variable(name) == *found)
+    }
+}
