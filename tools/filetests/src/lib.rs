@@ -8,11 +8,13 @@
 //! * [`race`]: which accesses race, against the `//~ race` marks in the file.
 //! * [`definition`]: races by their definition, over all that happened in a run.
 //! * [`gpu`]: both of them on a driver, in processes of their own.
+//! * [`affine`]: kernels made from seeds, on which proofs at the launch are held against what threads do.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
 //! * [`retrace`]: a second opinion on what the engine is told of a run.
 //! * [`table`]: the verdicts of [`race`], counted.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
+pub mod affine;
 pub mod args;
 pub mod arithmetic;
 pub mod definition;

@@ -30,6 +30,9 @@ pub struct FuzzOptions {
     /// Kernels that do nothing but hand over data by flags.
     #[arg(long)]
     messages: bool,
+    /// Instead, kernels with linear addresses, and what is proved of their launches.
+    #[arg(long, conflicts_with_all = ["orders", "model", "messages"])]
+    affine: bool,
 }
 
 /// Judges random kernels; false when the oracles disagree on one.
@@ -42,7 +45,8 @@ pub fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> Result<bool> {
     let model = options.model.iter();
     arguments.extend(model.map(|model| format!("--model={model}")));
     arguments.extend(options.messages.then(|| "--messages".to_owned()));
-    run(workspace, "fuzz", &arguments)
+    let program = if options.affine { "affine" } else { "fuzz" };
+    run(workspace, program, &arguments)
 }
 
 /// Prints the table of verdicts.
