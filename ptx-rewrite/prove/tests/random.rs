@@ -1,6 +1,7 @@
 //! Random problems against all pairs of threads: nothing that can conflict is proved, and little else is not.
 //!
-//! `PROVE_CASES` and `PROVE_SEED` choose how many and which.
+//! `PROVE_CASES` and `PROVE_SEED` choose how many and which; `PROVE_SHOW` prints so many that are not proved although
+//! nothing conflicts.
 
 #![allow(clippy::print_stderr, reason = "a test says what it measured")]
 
@@ -26,8 +27,9 @@ fn no_access_that_can_conflict_is_proved() {
     let (cases, seed) = (number("PROVE_CASES", CASES), number("PROVE_SEED", 1));
     let (mut judged, mut large, mut free, mut proved, mut accesses) = (0, 0, 0, 0, 0);
     let mut arguments = [0_u64; 4];
-    for number in 0..cases {
-        let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
+    let (mut shown, show) = (0, number("PROVE_SHOW", 0));
+    for case in 0..cases {
+        let seed = seed.wrapping_mul(1 << 32).wrapping_add(case);
         let case = make::case(&mut make::Random(seed));
         let Some(truths) = truth::truth(&case) else {
             large += 1;
@@ -52,7 +54,13 @@ fn no_access_that_can_conflict_is_proved() {
                     wrong()
                 );
             }
-            let Ok(argument) = result else { continue };
+            let Ok(argument) = result else {
+                if !truth.conflict && shown < show {
+                    shown += 1;
+                    eprintln!("{}", wrong());
+                }
+                continue;
+            };
             assert!(!truth.conflict, "{}", wrong());
             assert!(
                 !truth.written || *argument != Argument::ReadOnly,
@@ -74,5 +82,5 @@ fn no_access_that_can_conflict_is_proved() {
          {proved} of them proved ({} %); read-only, private, barriers, atomic: {arguments:?}",
         share(proved)
     );
-    assert!(share(proved) > 90.0);
+    assert!(share(proved) > 99.5);
 }

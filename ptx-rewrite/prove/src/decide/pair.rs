@@ -416,13 +416,19 @@ impl Pair<'_, '_, '_> {
         address
     }
 
-    /// The coordinates of which one differs.
+    /// The coordinates of which one differs, and the counters whose distance is known, which both must have.
     fn coordinates(&mut self) {
         let mut named = [false; 3];
         for (symbol, of) in (0..).zip(&self.builder.problem.symbols) {
             let axis = match of.kind {
                 Kind::Block(axis) if self.between.blocks => axis,
                 Kind::Thread(axis) if !self.between.blocks => axis,
+                Kind::Counter(_) => {
+                    if let Fate::Fixed(_) = self.fate(symbol) {
+                        self.variable(Side::Second, symbol);
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             if std::mem::replace(&mut named[axis as usize], true) {

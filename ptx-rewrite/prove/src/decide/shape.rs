@@ -48,6 +48,7 @@ pub(super) struct Index<'a> {
     ranges: Vec<(i64, i64)>,
     /// By symbol: the equations that define it.
     defining: Vec<Vec<u32>>,
+    counters: Vec<(LoopId, SymbolId)>,
 }
 
 impl<'a> Index<'a> {
@@ -62,8 +63,15 @@ impl<'a> Index<'a> {
                 }
             }
         }
+        let counters = (0..).zip(&problem.symbols);
         Self {
             problem,
+            counters: counters
+                .filter_map(|(symbol, of)| match of.kind {
+                    Kind::Counter(around) => Some((around, symbol)),
+                    _ => None,
+                })
+                .collect(),
             ranges: problem.symbols.iter().map(|symbol| symbol.range).collect(),
             defining,
         }
@@ -119,6 +127,12 @@ impl<'a> Index<'a> {
             .chain(shape.rows.iter().flat_map(|row| &row.terms))
         {
             mark(&mut shape.relevant, &mut open, symbol);
+        }
+        // A loop around the accesses runs, whether or not they depend on its counter.
+        for &(around, symbol) in &self.counters {
+            if shape.loops.contains(&around) {
+                mark(&mut shape.relevant, &mut open, symbol);
+            }
         }
         while let Some(symbol) = open.pop() {
             for &number in &self.defining[symbol as usize] {
