@@ -57,7 +57,10 @@ pub(crate) fn loops(builder: &mut Builder<'_>) {
         let at = builder.cfg.blocks[of.header].start;
         let counter = builder.add(at, 64, Node::Counter(index as LoopId));
         let blocks = of.contains.iter().enumerate();
-        let blocks: Vec<usize> = blocks.filter(|(_, inside)| **inside).map(|(block, _)| block).collect();
+        let blocks: Vec<usize> = blocks
+            .filter(|(_, inside)| **inside)
+            .map(|(block, _)| block)
+            .collect();
         let branches = builder.decisions(&blocks);
         let outside = of.parent;
         let mut entry = builder.graph.holds[of.header].clone();
@@ -68,7 +71,6 @@ pub(crate) fn loops(builder: &mut Builder<'_>) {
         });
         builder.graph.loops.push(LoopFacts {
             parent: of.parent,
-            header: of.header,
             counter,
             tests: Vec::new(),
             single: false,
@@ -100,7 +102,12 @@ pub(crate) fn headers(graph: &mut Graph) {
         let mut seen = Vec::new();
         let steady = ends.len() == 1 && gather(graph, ends[0], node, of, &mut leaves, &mut seen);
         let found = steady.then_some(leaves);
-        if let Node::Header { kind: known, leaves, .. } = &mut graph.items[node as usize].node {
+        if let Node::Header {
+            kind: known,
+            leaves,
+            ..
+        } = &mut graph.items[node as usize].node
+        {
             *known = kind;
             *leaves = found;
         }
@@ -114,7 +121,11 @@ fn addends(graph: &Graph, from: NodeId, of: LoopId) -> Option<(NodeId, Vec<(Node
     for _ in 0..CHAIN {
         match &graph.items[at as usize].node {
             Node::Header { of: header, .. } if *header == of => return Some((at, addends)),
-            &Node::Operation { op: op @ (Op::Add | Op::Sub), inputs: [left, right, _], .. } => {
+            &Node::Operation {
+                op: op @ (Op::Add | Op::Sub),
+                inputs: [left, right, _],
+                ..
+            } => {
                 let (left, right) = (graph.resolve(left), graph.resolve(right));
                 if stays(graph, right, of, 0) {
                     addends.push((right, op == Op::Sub));
@@ -153,7 +164,9 @@ fn stays(graph: &Graph, node: NodeId, of: LoopId, depth: usize) -> bool {
         | Node::Shared(_) => true,
         Node::Operation { .. } | Node::Select { .. } | Node::Compare { .. } => {
             let mut all = true;
-            graph.inputs(node, |input| all = all && stays(graph, input, of, depth + 1));
+            graph.inputs(node, |input| {
+                all = all && stays(graph, input, of, depth + 1)
+            });
             all
         }
         _ => false,
@@ -163,7 +176,11 @@ fn stays(graph: &Graph, node: NodeId, of: LoopId, depth: usize) -> bool {
 /// Whether a value is a part of another one that is not negative.
 fn shrinks(graph: &Graph, next: NodeId, header: NodeId) -> bool {
     match &graph.items[next as usize].node {
-        Node::Operation { op: Op::Shr | Op::Div, inputs: [value, by, _], .. } => {
+        Node::Operation {
+            op: Op::Shr | Op::Div,
+            inputs: [value, by, _],
+            ..
+        } => {
             let number = matches!(graph.items[graph.resolve(*by) as usize].node, Node::Number(by) if by > 0 && by < 1 << 31);
             number && graph.resolve(*value) == header
         }
@@ -201,7 +218,9 @@ fn gather(
         | Node::Opposite(_) => {
             let mut inputs = Vec::new();
             graph.inputs(node, |input| inputs.push(input));
-            inputs.into_iter().all(|input| gather(graph, input, header, of, leaves, seen))
+            inputs
+                .into_iter()
+                .all(|input| gather(graph, input, header, of, leaves, seen))
         }
         _ => false,
     }
@@ -214,7 +233,10 @@ pub(crate) fn tests(builder: &mut Builder<'_>) {
         let id = index as LoopId;
         let (mut tests, mut alone) = (Vec::new(), true);
         for &(from, to) in &of.exits {
-            let each = of.latches.iter().all(|&latch| builder.cfg.dominates(from, latch));
+            let each = of
+                .latches
+                .iter()
+                .all(|&latch| builder.cfg.dominates(from, latch));
             if !each || all.of[from] != Some(id) {
                 continue;
             }
@@ -248,11 +270,25 @@ fn conjuncts(graph: &Graph, on: NodeId, yes: bool, of: LoopId, into: &mut Vec<Te
             conjuncts(graph, left, yes, of, into, depth + 1);
             conjuncts(graph, right, yes, of, into, depth + 1);
         }
-        (&Node::Compare { comparison, signed, bits, left, right }, _) => {
-            let comparison = if yes { comparison } else { comparison.negated() };
-            for (value, bound, comparison) in
-                [(left, right, comparison), (right, left, comparison.swapped())]
-            {
+        (
+            &Node::Compare {
+                comparison,
+                signed,
+                bits,
+                left,
+                right,
+            },
+            _,
+        ) => {
+            let comparison = if yes {
+                comparison
+            } else {
+                comparison.negated()
+            };
+            for (value, bound, comparison) in [
+                (left, right, comparison),
+                (right, left, comparison.swapped()),
+            ] {
                 if let Some((header, addends)) = addends(graph, value, of)
                     && stays(graph, bound, of, 0)
                     && graph.items[header as usize].bits == bits

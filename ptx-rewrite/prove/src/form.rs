@@ -52,7 +52,8 @@ impl Form {
             let (symbol, value) = match (left.peek(), right.peek()) {
                 (None, None) => break,
                 (Some(&&(a, x)), Some(&&(b, y))) if a == b => {
-                    (left.next(), right.next());
+                    left.next();
+                    right.next();
                     (a, i128::from(x) + factor * i128::from(y))
                 }
                 (Some(&&(a, x)), Some(&&(b, _))) if a < b => {

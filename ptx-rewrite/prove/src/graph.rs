@@ -43,7 +43,11 @@ pub(crate) enum Op {
     Min,
     Max,
     /// The value in another number of bits: read as `from` bits, kept in `to`.
-    Convert { from: u32, to: u32, to_signed: bool },
+    Convert {
+        from: u32,
+        to: u32,
+        to_signed: bool,
+    },
     /// Bits of the first operand, from the second on, as many as the third says.
     Field,
     /// From an address in shared memory to a generic one.
@@ -103,23 +107,49 @@ pub(crate) enum Node {
     /// `%nctaid`
     Blocks(Axis),
     /// Bytes of the parameters.
-    Parameter { offset: u32, bytes: u32, signed: bool },
+    Parameter {
+        offset: u32,
+        bytes: u32,
+        signed: bool,
+    },
     /// The address of a variable in global memory.
     Global(u32),
     /// The address of a variable in shared memory.
     Shared(u32),
     /// Anything in a range. With `pure`, a function of `inputs` alone.
-    Opaque { inputs: Vec<NodeId>, range: (i64, i64), origin: Origin, pure: bool },
-    Operation { op: Op, signed: bool, inputs: [NodeId; 3] },
+    Opaque {
+        inputs: Vec<NodeId>,
+        range: (i64, i64),
+        origin: Origin,
+        pure: bool,
+    },
+    Operation {
+        op: Op,
+        signed: bool,
+        inputs: [NodeId; 3],
+    },
     /// Predicates.
-    Compare { comparison: Comparison, signed: bool, bits: u32, left: NodeId, right: NodeId },
+    Compare {
+        comparison: Comparison,
+        signed: bool,
+        bits: u32,
+        left: NodeId,
+        right: NodeId,
+    },
     All(NodeId, NodeId),
     Any(NodeId, NodeId),
     Opposite(NodeId),
     /// `yes` where a predicate holds, else `no`.
-    Select { on: NodeId, yes: NodeId, no: NodeId },
+    Select {
+        on: NodeId,
+        yes: NodeId,
+        no: NodeId,
+    },
     /// One of several, by the path taken. `control` are the conditions that choose the path.
-    Join { inputs: Vec<(NodeId, Vec<Condition>)>, control: Vec<NodeId> },
+    Join {
+        inputs: Vec<(NodeId, Vec<Condition>)>,
+        control: Vec<NodeId>,
+    },
     /// A value at the start of each iteration.
     Header {
         of: LoopId,
@@ -132,7 +162,10 @@ pub(crate) enum Node {
     /// Iterations of a loop so far.
     Counter(LoopId),
     /// What a value was when its loop was left.
-    Out { value: NodeId, of: LoopId },
+    Out {
+        value: NodeId,
+        of: LoopId,
+    },
     /// The same value.
     Copy(NodeId),
 }
@@ -178,7 +211,6 @@ pub(crate) struct Test {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopFacts {
     pub(crate) parent: Option<LoopId>,
-    pub(crate) header: usize,
     pub(crate) counter: NodeId,
     pub(crate) tests: Vec<Test>,
     /// Its one test decides alone when it ends.
@@ -256,7 +288,11 @@ impl Graph {
             &Node::Opposite(of) | &Node::Copy(of) => note(of),
             &Node::Out { value, of } => {
                 note(value);
-                self.loops[of as usize].branches.iter().copied().for_each(note);
+                self.loops[of as usize]
+                    .branches
+                    .iter()
+                    .copied()
+                    .for_each(note);
             }
             &Node::Select { on, yes, no } => {
                 note(on);
@@ -270,7 +306,13 @@ impl Graph {
                 }
                 control.iter().copied().for_each(note);
             }
-            Node::Header { of, first, kind, leaves, .. } => {
+            Node::Header {
+                of,
+                first,
+                kind,
+                leaves,
+                ..
+            } => {
                 first.iter().copied().for_each(&mut note);
                 leaves.iter().flatten().copied().for_each(&mut note);
                 if let Advance::By(addends) = kind {
@@ -283,8 +325,11 @@ impl Graph {
                 of.entry.iter().for_each(|&(of, _)| note(of));
                 for test in &of.tests {
                     note(test.bound);
-                    if let Node::Header { first, kind: Advance::By(step), .. } =
-                        &self.items[test.header as usize].node
+                    if let Node::Header {
+                        first,
+                        kind: Advance::By(step),
+                        ..
+                    } = &self.items[test.header as usize].node
                     {
                         first.iter().copied().for_each(&mut note);
                         step.iter().for_each(|&(of, _)| note(of));

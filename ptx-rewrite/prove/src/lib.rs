@@ -10,8 +10,24 @@
 //!
 //! The crate knows PTX, threads and memory. It knows nothing of cells, reports and drivers.
 
+mod classify;
 pub mod decide;
+mod evaluate;
+mod form;
+mod graph;
+mod iterations;
+mod launch;
+mod loops;
+mod machine;
+mod operations;
+mod phases;
 pub mod problem;
+mod ssa;
+mod summary;
+mod translate;
+mod value;
+
+pub use launch::Posed;
 
 use ptx::ast::{Function, Module};
 
@@ -40,6 +56,7 @@ pub struct Summary {
     pub accesses: Vec<Access>,
     /// Why nothing can be proved about any launch of the kernel, if so.
     pub refused: Option<String>,
+    plan: Option<summary::Plan>,
 }
 
 /// An access of a kernel.
@@ -58,6 +75,21 @@ pub struct Proof {
     pub accesses: Vec<Result<Argument, Reason>>,
     /// No two threads of the launch race, and none misuses a barrier: the launch needs no check at all.
     pub whole: bool,
+    /// The bytes of global memory that the accesses can touch, each access at least once. None if that is not known.
+    pub footprint: Option<Vec<Footprint>>,
+}
+
+/// Bytes of global memory that an access can touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// The access, by its index in the summary.
+    pub access: usize,
+    /// The first byte.
+    pub start: u64,
+    /// The byte behind the last.
+    pub end: u64,
+    /// Whether it may write them.
+    pub writes: bool,
 }
 
 /// What proves an access.
@@ -88,23 +120,29 @@ impl Summary {
     /// Never fails: where the analysis does not follow, [`refused`](Self::refused) or the [reasons](Reason) of a
     /// [`Proof`] say why.
     pub fn new(module: &Module, kernel: &Function) -> Self {
-        let _ = module;
-        Self {
-            accesses: Vec::new(),
-            refused: Some(format!("{} is not analysed", kernel.name)),
-        }
+        summary::summarise(module, kernel)
     }
 
     /// What the arguments of a launch prove.
     pub fn prove(&self, launch: &Launch) -> Proof {
-        let _ = launch;
-        let reason = Reason {
-            text: self.refused.clone().unwrap_or_default(),
-            against: None,
-        };
-        Proof {
-            accesses: vec![Err(reason); self.accesses.len()],
-            whole: false,
+        match &self.plan {
+            Some(plan) => plan.prove(&self.accesses, launch),
+            None => {
+                let text = self.refused.clone().unwrap_or_default();
+                let reason = Reason {
+                    text,
+                    against: None,
+                };
+                Proof {
+                    accesses: vec![Err(reason); self.accesses.len()],
+                    ..Proof::default()
+                }
+            }
         }
+    }
+
+    /// A launch as integers, as it is given to [`decide`]. None if the kernel is refused.
+    pub fn pose(&self, launch: &Launch) -> Option<Posed> {
+        Some(self.plan.as_ref()?.pose(launch))
     }
 }

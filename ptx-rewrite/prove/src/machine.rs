@@ -14,7 +14,10 @@ pub(crate) fn compute(op: Op, signed: bool, bits: u32, inputs: [u64; 3]) -> Opti
         let shift = 64 - bits.min(64);
         (value << shift) as i64 >> shift
     };
-    let (x, y) = (i128::from(as_signed(a, bits)), i128::from(as_signed(b, bits)));
+    let (x, y) = (
+        i128::from(as_signed(a, bits)),
+        i128::from(as_signed(b, bits)),
+    );
     let (u, v) = (u128::from(a), u128::from(b & mask));
     let result = match op {
         Op::Add => a.wrapping_add(b),
@@ -57,7 +60,11 @@ pub(crate) fn compute(op: Op, signed: bool, bits: u32, inputs: [u64; 3]) -> Opti
         Op::Min => u.min(v) as u64,
         Op::Max if signed => x.max(y) as u64,
         Op::Max => u.max(v) as u64,
-        Op::Convert { from, to, to_signed } => {
+        Op::Convert {
+            from,
+            to,
+            to_signed,
+        } => {
             let value = match signed {
                 true => as_signed(inputs[0], from) as u64,
                 false => inputs[0] & self::mask(from),
@@ -69,8 +76,16 @@ pub(crate) fn compute(op: Op, signed: bool, bits: u32, inputs: [u64; 3]) -> Opti
         }
         Op::Field if !signed => {
             let (from, count) = (b & 0xff, c & 0xff);
-            let field = if from >= u64::from(bits) { 0 } else { a >> from };
-            if count >= 64 { field } else { field & ((1 << count) - 1) }
+            let field = if from >= u64::from(bits) {
+                0
+            } else {
+                a >> from
+            };
+            if count >= 64 {
+                field
+            } else {
+                field & ((1 << count) - 1)
+            }
         }
         Op::Field | Op::Generic | Op::FromGeneric => return None,
     };
@@ -79,5 +94,9 @@ pub(crate) fn compute(op: Op, signed: bool, bits: u32, inputs: [u64; 3]) -> Opti
 
 /// As many ones.
 pub(crate) fn mask(bits: u32) -> u64 {
-    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+    if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }

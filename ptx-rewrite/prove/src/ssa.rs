@@ -120,7 +120,16 @@ impl<'a> Builder<'a> {
         };
         let range = full_range(bits);
         let inputs = inputs.unwrap_or_default();
-        self.add(at, bits, Node::Opaque { inputs, range, origin, pure })
+        self.add(
+            at,
+            bits,
+            Node::Opaque {
+                inputs,
+                range,
+                origin,
+                pure,
+            },
+        )
     }
 
     /// The bits of a register; 1 for a predicate.
@@ -199,7 +208,12 @@ impl<'a> Builder<'a> {
                 _ => Origin::Number,
             };
             let range = full_range(bits);
-            let node = Node::Opaque { inputs: Vec::new(), range, origin, pure: false };
+            let node = Node::Opaque {
+                inputs: Vec::new(),
+                range,
+                origin,
+                pure: false,
+            };
             let value = self.push(block, start, bits, node);
             self.entering.insert((block, register), value);
             return value;
@@ -241,9 +255,8 @@ impl<'a> Builder<'a> {
                     holds.extend(self.edge(from, block));
                     holds.retain(|condition| {
                         let home = self.graph.items[condition.0 as usize].home;
-                        let stays = home.is_none_or(|of| {
-                            self.loops.is_inside(self.loops.of[block], of)
-                        });
+                        let stays =
+                            home.is_none_or(|of| self.loops.is_inside(self.loops.of[block], of));
                         stays && !known.contains(condition)
                     });
                     holds
@@ -300,7 +313,9 @@ impl<'a> Builder<'a> {
     /// Finishes the values at the starts of loops. Adds others, which may need more of the same.
     pub(crate) fn finish_headers(&mut self) {
         while let Some((value, block, register)) = self.unfinished.pop() {
-            let Some(of) = self.header(block) else { continue };
+            let Some(of) = self.header(block) else {
+                continue;
+            };
             let (mut first, mut next) = (Vec::new(), Vec::new());
             for from in self.predecessors(block) {
                 let input = self.across(register, from, block);
@@ -310,7 +325,13 @@ impl<'a> Builder<'a> {
                 }
             }
             let (kind, leaves) = (Advance::Unknown, None);
-            self.graph.items[value as usize].node = Node::Header { of, first, next, kind, leaves };
+            self.graph.items[value as usize].node = Node::Header {
+                of,
+                first,
+                next,
+                kind,
+                leaves,
+            };
         }
     }
 
@@ -322,7 +343,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The condition under which control goes from a block to another. None if there is none, or more than one way.
-    fn edge(&mut self, from: BlockId, to: BlockId) -> Option<Condition> {
+    pub(crate) fn edge(&mut self, from: BlockId, to: BlockId) -> Option<Condition> {
         let (at, instruction) = self.branch(from)?;
         let guard = instruction.guard.as_ref()?;
         let jump = match instruction.opcode.as_str() {
@@ -350,6 +371,7 @@ impl<'a> Builder<'a> {
         self.graph.holds = vec![Vec::new(); self.cfg.blocks.len()];
         for block in self.cfg.reverse_post_order() {
             let Some(above) = self.cfg.immediate_dominator(block) else {
+                self.translate_block(block);
                 continue;
             };
             let mut holds = self.graph.holds[above].clone();
@@ -368,6 +390,23 @@ impl<'a> Builder<'a> {
                 home.is_none_or(|home| self.loops.is_inside(of, home))
             });
             self.graph.holds[block] = holds;
+            self.translate_block(block);
+        }
+    }
+
+    /// Computes all that a block writes, so that values are nested no deeper than blocks.
+    fn translate_block(&mut self, block: BlockId) {
+        for at in self.cfg.blocks[block].start..self.cfg.blocks[block].end {
+            let Some(instruction) = self.instruction(at) else {
+                continue;
+            };
+            let mut written = Vec::new();
+            isa::register_writes(instruction, |name| {
+                written.extend(self.scopes.register(at, name))
+            });
+            for register in written {
+                self.written(register, at);
+            }
         }
     }
 

@@ -69,7 +69,6 @@ pub(crate) struct Plan {
     pub(crate) warp_control: Vec<NodeId>,
     /// By statement of a node: the line in the PTX and in the source.
     pub(crate) lines: Vec<(u32, Option<(String, u32)>)>,
-    pub(crate) kernel: String,
 }
 
 /// Functions of the CUDA runtime that touch no memory that other threads see.
@@ -122,9 +121,13 @@ fn place(
 ) -> Option<Result<Place, String>> {
     let op = isa::memory(instruction)?;
     let space = match (op.space, instruction.operands.get(op.address)) {
-        (Space::Generic, Some(Operand::Address { base: ptx::ast::AddressBase::Name(name), .. }))
-            if scopes.register(at, name).is_none() =>
-        {
+        (
+            Space::Generic,
+            Some(Operand::Address {
+                base: ptx::ast::AddressBase::Name(name),
+                ..
+            }),
+        ) if scopes.register(at, name).is_none() => {
             let body = kernel.body.as_ref()?;
             let local = scopes.variable(at, name).map(|of| &body.statements[of]);
             match local {
@@ -178,10 +181,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
     let line = |at: usize| module.line_column(body.statements[at].span().start).0;
     let with_line = |at: usize, text: &str| format!("line {}: {text}", line(at));
     let mut graph_of_calls = None;
-    let mut plan = Plan {
-        kernel: kernel.name.to_string(),
-        ..Plan::default()
-    };
+    let mut plan = Plan::default();
     let (mut barriers, mut warps) = (Vec::new(), Vec::new());
     let watch = |plan: &mut Plan, at: usize, text: &str| {
         plan.watched.get_or_insert_with(|| with_line(at, text));
@@ -256,7 +256,9 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
             Some(Err(text)) => return Err(with_line(at, &text)),
             Some(Ok(place)) => place,
         };
-        let Some(op) = isa::memory(instruction) else { continue };
+        let Some(op) = isa::memory(instruction) else {
+            continue;
+        };
         let operand = instruction.operands.get(op.address);
         let address = operand.and_then(|operand| builder.address(at, operand));
         let guard = instruction.guard.as_ref();
@@ -289,9 +291,14 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
     builder.finish_headers();
     let whole = cfg.blocks.len() * (barriers.len() + 1) <= 200_000;
     if !whole {
-        plan.barriers.get_or_insert_with(|| "too many barriers".into());
+        plan.barriers
+            .get_or_insert_with(|| "too many barriers".into());
     }
-    let counted = if plan.barriers.is_none() { &barriers[..] } else { &[] };
+    let counted = if plan.barriers.is_none() {
+        &barriers[..]
+    } else {
+        &[]
+    };
     plan.phases = Phases::new(&cfg, &loops, counted);
     let mut statements = body.instructions();
     for site in &mut sites {
@@ -304,7 +311,12 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
         }
     }
     let mut roots = decisions;
-    roots.extend(sites.iter().filter_map(|site| site.guard).map(|(guard, _)| guard));
+    roots.extend(
+        sites
+            .iter()
+            .filter_map(|site| site.guard)
+            .map(|(guard, _)| guard),
+    );
     roots.extend(sites.iter().filter_map(|site| site.address));
     roots.extend(builder.graph.loops.iter().map(|of| of.counter));
     let mut graph = builder.graph;
@@ -343,7 +355,9 @@ fn control(
     }
     // From everywhere the end must be in reach, or the tree of post-dominators says nothing.
     let mut ends = vec![false; cfg.blocks.len()];
-    let mut work: Vec<usize> = (0..cfg.blocks.len()).filter(|&block| cfg.blocks[block].exits).collect();
+    let mut work: Vec<usize> = (0..cfg.blocks.len())
+        .filter(|&block| cfg.blocks[block].exits)
+        .collect();
     while let Some(block) = work.pop() {
         if !std::mem::replace(&mut ends[block], true) {
             work.extend(&cfg.blocks[block].predecessors);
@@ -397,8 +411,12 @@ fn is_harmless(module: &Module, calls: &CallGraph<'_>, instruction: &Instruction
         if HARMLESS.contains(&name) {
             return true;
         }
-        let body = module.function(name).and_then(|function| function.body.as_ref());
-        let open = calls.calls(name).is_none_or(|calls| calls.open || !calls.indirect.is_empty());
+        let body = module
+            .function(name)
+            .and_then(|function| function.body.as_ref());
+        let open = calls
+            .calls(name)
+            .is_none_or(|calls| calls.open || !calls.indirect.is_empty());
         let Some(body) = body.filter(|_| !open) else {
             return false;
         };
@@ -410,7 +428,10 @@ fn is_harmless(module: &Module, calls: &CallGraph<'_>, instruction: &Instruction
                     op.is_plain() && matches!(op.space, Space::Local | Space::Param | Space::Const)
                 });
                 let plain = row.is_some_and(|row| {
-                    let ends = matches!(row.control, isa::Control::Exit | isa::Control::BranchIndexed);
+                    let ends = matches!(
+                        row.control,
+                        isa::Control::Exit | isa::Control::BranchIndexed
+                    );
                     let warp = row.effect == Does::Warp && instruction.has("sync");
                     !ends && !warp
                 });

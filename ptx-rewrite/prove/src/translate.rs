@@ -95,24 +95,39 @@ impl<'a> Builder<'a> {
             false => full_range(narrow),
         };
         let (inputs, pure) = match (op.space, instruction.operands.get(op.address)) {
-            (Space::Const, Some(Operand::Address { base: AddressBase::Name(name), .. })) => {
-                match self.scopes.register(at, name) {
-                    Some(register) => (vec![self.read(register, at)], true),
-                    None => (Vec::new(), true),
-                }
-            }
+            (
+                Space::Const,
+                Some(Operand::Address {
+                    base: AddressBase::Name(name),
+                    ..
+                }),
+            ) => match self.scopes.register(at, name) {
+                Some(register) => (vec![self.read(register, at)], true),
+                None => (Vec::new(), true),
+            },
             _ => (Vec::new(), false),
         };
         let origin = Origin::Number;
-        self.add(at, bits, Node::Opaque { inputs, range, origin, pure })
+        self.add(
+            at,
+            bits,
+            Node::Opaque {
+                inputs,
+                range,
+                origin,
+                pure,
+            },
+        )
     }
 
     /// Which of an instruction's results a register is.
     fn position(&self, at: usize, instruction: &Instruction, register: Register) -> Option<usize> {
         let is = |operand: &Operand| match operand {
-            Operand::Name { name, component: None, .. } => {
-                self.scopes.register(at, name) == Some(register)
-            }
+            Operand::Name {
+                name,
+                component: None,
+                ..
+            } => self.scopes.register(at, name) == Some(register),
             _ => false,
         };
         match instruction.operands.first()? {
@@ -139,7 +154,11 @@ impl<'a> Builder<'a> {
         if let Some(index) = params.iter().position(|param| param.name == name) {
             return Symbol::Parameter(index);
         }
-        match self.module.variables().find(|variable| variable.name == name) {
+        match self
+            .module
+            .variables()
+            .find(|variable| variable.name == name)
+        {
             Some(variable) => match variable.space {
                 Space::Shared => Symbol::Shared(variable, None),
                 Space::Global | Space::Const => Symbol::Global(variable),
@@ -157,7 +176,10 @@ impl<'a> Builder<'a> {
                 self.add(at, bits, Node::Shared(index))
             }
             Symbol::Global(variable) if bits == 64 => {
-                let known = self.globals.iter().position(|known| *known == variable.name);
+                let known = self
+                    .globals
+                    .iter()
+                    .position(|known| *known == variable.name);
                 let index = known.unwrap_or(self.globals.len());
                 if known.is_none() {
                     self.globals.push(variable.name.to_string());
@@ -167,7 +189,16 @@ impl<'a> Builder<'a> {
             Symbol::Private | Symbol::Parameter(_) => {
                 let (inputs, origin) = (Vec::new(), Origin::Private);
                 let range = full_range(bits);
-                self.add(at, bits, Node::Opaque { inputs, range, origin, pure: false })
+                self.add(
+                    at,
+                    bits,
+                    Node::Opaque {
+                        inputs,
+                        range,
+                        origin,
+                        pure: false,
+                    },
+                )
             }
             _ => return None,
         })
@@ -175,11 +206,15 @@ impl<'a> Builder<'a> {
 
     /// The index of a variable in shared memory.
     pub(crate) fn shared_variable(&mut self, variable: &Variable, statement: Option<usize>) -> u32 {
-        let known = self.shared.iter().position(|known| {
-            known.name == variable.name.as_str() && known.statement == statement
-        });
+        let known = self
+            .shared
+            .iter()
+            .position(|known| known.name == variable.name.as_str() && known.statement == statement);
         known.unwrap_or_else(|| {
-            let open = variable.dims.as_ref().is_some_and(|dims| dims.first() == Some(&0));
+            let open = variable
+                .dims
+                .as_ref()
+                .is_some_and(|dims| dims.first() == Some(&0));
             let dynamic = open && variable.init.is_none();
             self.shared.push(SharedVariable {
                 name: variable.name.to_string(),
@@ -199,7 +234,11 @@ impl<'a> Builder<'a> {
                 let inner = self.operand(at, inner, 1);
                 self.add(at, 1, Node::Opposite(inner))
             }
-            Operand::Name { name, component, offset } => {
+            Operand::Name {
+                name,
+                component,
+                offset,
+            } => {
                 if let Some(register) = self.scopes.register(at, name) {
                     if component.is_some() || *offset != 0 {
                         return self.unknown(at, bits, None);
@@ -210,7 +249,11 @@ impl<'a> Builder<'a> {
                         _ if have == bits => value,
                         // The low bits of a wider register.
                         _ if have > bits && bits > 1 && have <= 64 => {
-                            let op = Op::Convert { from: have, to: bits, to_signed: false };
+                            let op = Op::Convert {
+                                from: have,
+                                to: bits,
+                                to_signed: false,
+                            };
                             self.operation(at, bits, op, false, &[value])
                         }
                         _ => self.unknown(at, bits, Some(vec![value])),
@@ -229,7 +272,11 @@ impl<'a> Builder<'a> {
     }
 
     fn number(&mut self, at: usize, bits: u32, value: i128) -> NodeId {
-        let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        let mask = if bits >= 64 {
+            u64::MAX
+        } else {
+            (1 << bits) - 1
+        };
         self.add(at, bits, Node::Number(value as u64 & mask))
     }
 
@@ -298,7 +345,15 @@ impl<'a> Builder<'a> {
     ) -> NodeId {
         let mut all = [inputs[0]; 3];
         all[..inputs.len()].copy_from_slice(inputs);
-        self.add(at, bits, Node::Operation { op, signed, inputs: all })
+        self.add(
+            at,
+            bits,
+            Node::Operation {
+                op,
+                signed,
+                inputs: all,
+            },
+        )
     }
 
     /// What is written by instructions that are followed. None for others, floating point among them.
@@ -375,8 +430,7 @@ impl<'a> Builder<'a> {
                 let yes = self.operand(at, operands.get(1)?, bits);
                 let no = self.operand(at, operands.get(2)?, bits);
                 let on = self.operand(at, operands.get(3)?, 1);
-                return (width == bits)
-                    .then(|| self.add(at, bits, Node::Select { on, yes, no }));
+                return (width == bits).then(|| self.add(at, bits, Node::Select { on, yes, no }));
             }
             _ => return None,
         };
@@ -438,7 +492,11 @@ impl<'a> Builder<'a> {
         if to_bits > bits {
             return None;
         }
-        let op = Op::Convert { from: width, to: to_bits, to_signed: to.is_signed() };
+        let op = Op::Convert {
+            from: width,
+            to: to_bits,
+            to_signed: to.is_signed(),
+        };
         Some(self.operation(at, bits, op, from.is_signed(), &[value]))
     }
 
@@ -454,7 +512,16 @@ impl<'a> Builder<'a> {
             (Space::Local | Space::Param, _) => {
                 let (inputs, origin) = (Vec::new(), Origin::Private);
                 let range = full_range(bits);
-                Some(self.add(at, bits, Node::Opaque { inputs, range, origin, pure: false }))
+                Some(self.add(
+                    at,
+                    bits,
+                    Node::Opaque {
+                        inputs,
+                        range,
+                        origin,
+                        pure: false,
+                    },
+                ))
             }
             _ => Some(self.unknown(at, bits, None)),
         }
@@ -469,8 +536,10 @@ impl<'a> Builder<'a> {
         bits: u32,
     ) -> Option<NodeId> {
         let op = isa::memory(instruction)?;
-        let Some(Operand::Address { base: AddressBase::Name(name), offset }) =
-            instruction.operands.get(op.address)
+        let Some(Operand::Address {
+            base: AddressBase::Name(name),
+            offset,
+        }) = instruction.operands.get(op.address)
         else {
             return None;
         };
@@ -528,7 +597,13 @@ impl<'a> Builder<'a> {
         let signed = ty.is_signed() && !unsigned;
         let left = self.operand(at, operands.get(1)?, bits);
         let right = self.operand(at, operands.get(2)?, bits);
-        let node = Node::Compare { comparison, signed, bits, left, right };
+        let node = Node::Compare {
+            comparison,
+            signed,
+            bits,
+            left,
+            right,
+        };
         let mut value = self.add(at, 1, node);
         if position == 1 {
             value = self.add(at, 1, Node::Opposite(value));

@@ -1,0 +1,435 @@
+//! A launch as a [`Problem`], and its decision in words.
+
+use std::collections::HashMap;
+
+use crate::decide::{self, Conflict, Threads, Why};
+use crate::evaluate::Evaluation;
+use crate::form::Form;
+use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
+use crate::summary::{Place, Plan, Site};
+use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
+use crate::{Argument, Footprint, Launch, Proof, Reason};
+
+/// How much work a decision may be.
+const BUDGET: u64 = 4_000_000;
+
+/// A launch as integers, and what of it belongs to which access.
+#[derive(Debug, Default)]
+pub struct Posed {
+    /// The accesses that may conflict.
+    pub problem: Problem,
+    /// By access of the problem: the access of the summary. One that can be in several memories is several.
+    pub site: Vec<usize>,
+    /// By access of the summary: what keeps it from being proved, whatever the decision.
+    pub refused: Vec<Option<String>>,
+    /// The bytes of global memory that the accesses can touch. None if that is not known of all.
+    pub footprint: Option<Vec<Footprint>>,
+    /// All threads of each block execute the same barriers; there may be none.
+    pub barriers: bool,
+    /// Nothing but races needs a check.
+    pub unwatched: bool,
+    /// By access of the summary: what its address is computed from that is not known, in words.
+    hints: Vec<String>,
+}
+
+/// One memory that an access can touch.
+struct Piece {
+    space: Space,
+    /// Empty if it can be any address.
+    alternatives: Vec<Alternative>,
+    anywhere: bool,
+}
+
+impl Plan {
+    /// The launch as integers.
+    pub(crate) fn pose(&self, launch: &Launch<'_>) -> Posed {
+        let tables = (&self.globals[..], &self.shared[..]);
+        let mut evaluation = Evaluation::new(&self.graph, tables, launch);
+        let uniform = |nodes: &[u32]| nodes.iter().all(|&node| evaluation.is_uniform(node));
+        let barriers = self.barriers.is_none() && uniform(&self.control);
+        let single = launch.cluster.iter().all(|&ctas| ctas <= 1);
+        let mut posed = Posed {
+            refused: vec![None; self.sites.len()],
+            footprint: Some(Vec::new()),
+            barriers,
+            unwatched: self.watched.is_none() && single && uniform(&self.warp_control),
+            hints: vec![String::new(); self.sites.len()],
+            ..Posed::default()
+        };
+        for (index, site) in self.sites.iter().enumerate() {
+            self.pose_site(&mut evaluation, &mut posed, index, site);
+        }
+        posed.problem.equations = evaluation
+            .symbols
+            .equations
+            .iter()
+            .map(Form::linear)
+            .collect();
+        posed.problem.symbols = evaluation.symbols.symbols;
+        if barriers {
+            self.meetings(&mut posed);
+        }
+        posed
+    }
+
+    /// Which accesses of a block barriers order.
+    fn meetings(&self, posed: &mut Posed) {
+        let mut known = HashMap::new();
+        for (first, &a) in posed.site.iter().enumerate() {
+            for (second, &b) in posed.site.iter().enumerate().skip(first) {
+                let (x, y) = (
+                    &posed.problem.accesses[first],
+                    &posed.problem.accesses[second],
+                );
+                if x.space != y.space || (x.effect, y.effect) == (Effect::Load, Effect::Load) {
+                    continue;
+                }
+                let segments = (self.sites[a].segment, self.sites[b].segment);
+                let meetings = known
+                    .entry(segments)
+                    .or_insert_with(|| self.phases.meetings(segments.0, segments.1));
+                posed
+                    .problem
+                    .meetings
+                    .insert((first, second), meetings.clone());
+            }
+        }
+    }
+
+    fn pose_site(
+        &self,
+        evaluation: &mut Evaluation<'_>,
+        posed: &mut Posed,
+        index: usize,
+        site: &Site,
+    ) {
+        // What holds at the access: rows, and lists of which one holds.
+        let mut path = Rows::new();
+        let mut choices: Vec<Vec<Rows>> = Vec::new();
+        let conditions = self.graph.holds[site.block].iter().chain(&site.guard);
+        for &(condition, holds) in conditions {
+            let when = evaluation.predicate(condition).when(holds).to_vec();
+            match &when[..] {
+                // It is never executed.
+                [] => return,
+                [only] => path.extend(only.iter().cloned()),
+                _ => choices.push(when),
+            }
+        }
+        for of in self.graph.around(site.home) {
+            path.extend(evaluation.steady[of as usize].iter().cloned());
+        }
+        let Some(path) = simplified(&evaluation.symbols, path) else {
+            return;
+        };
+        let mut ways = vec![Rows::new()];
+        for choice in &choices {
+            if ways.len() * choice.len() <= ALTERNATIVES {
+                ways = both(&evaluation.symbols, &ways, choice);
+            }
+        }
+        if ways.is_empty() {
+            return;
+        }
+        let mut pieces: Vec<Piece> = Vec::new();
+        let value = site
+            .address
+            .and_then(|node| evaluation.values[node as usize].clone());
+        let alternatives = match value {
+            Some(crate::value::Value::Integer(all)) => all,
+            _ => smallvec::SmallVec::new(),
+        };
+        if alternatives.is_empty() {
+            self.anywhere(posed, &mut pieces, index, site);
+        }
+        for of in &alternatives {
+            let rows: Rows = path.iter().chain(&of.when).cloned().collect();
+            let Some((space, form, start, bytes)) = self.located(evaluation, site, of) else {
+                if of.memory != Memory::Private || site.place != Place::Generic {
+                    self.anywhere(posed, &mut pieces, index, site);
+                }
+                continue;
+            };
+            let Some(form) = form else {
+                self.anywhere(posed, &mut pieces, index, site);
+                continue;
+            };
+            let end = start + bytes - i128::from(site.bytes);
+            let (low, high) = evaluation.symbols.bounds(&form, &rows);
+            if low > high {
+                continue;
+            }
+            let mut address = form;
+            let (mut low, mut high) = (low, high);
+            let open: Vec<u32> = self.open(evaluation, &address);
+            if let Some(&symbol) = open.first() {
+                posed.hints[index] = self.hint(evaluation, symbol);
+            }
+            if low < start || high > end {
+                if open.is_empty() || end < start {
+                    let text = "its address may leave the allocation of its pointer".to_owned();
+                    posed.refused[index].get_or_insert(text);
+                    // Beyond, the address is not known to be the form, or other variables are there.
+                    if space == Space::Shared || low < 0 || high > i64::MAX.into() {
+                        self.anywhere(posed, &mut pieces, index, site);
+                        continue;
+                    }
+                } else {
+                    // An index that is not known leads to no other allocation than that of its pointer.
+                    let uniform = evaluation.symbols.uniform(&address);
+                    let range = (start as i64, end as i64);
+                    let symbol = evaluation.symbols.unknown(range, site.home, uniform);
+                    address = Form::symbol(symbol);
+                    (low, high) = (start, end);
+                }
+            }
+            if space == Space::Global
+                && let Some(all) = &mut posed.footprint
+            {
+                all.push(Footprint {
+                    access: index,
+                    start: low.max(0) as u64,
+                    end: (high + i128::from(site.bytes)).max(0) as u64,
+                    writes: site.effect(false) != Effect::Load,
+                });
+            }
+            let position = pieces.iter().position(|piece| piece.space == space);
+            let position = position.unwrap_or_else(|| {
+                pieces.push(Piece {
+                    space,
+                    alternatives: Vec::new(),
+                    anywhere: false,
+                });
+                pieces.len() - 1
+            });
+            for way in &ways {
+                let when: Rows = of.when.iter().chain(way).cloned().collect();
+                if let Some(when) = simplified(&evaluation.symbols, when) {
+                    pieces[position].alternatives.push(Alternative {
+                        address: address.linear(),
+                        when: when.iter().map(Form::linear).collect(),
+                    });
+                }
+            }
+        }
+        let mut loops: Vec<u32> = self.graph.around(site.home).collect();
+        loops.reverse();
+        for mut piece in pieces {
+            if piece.alternatives.is_empty() && !piece.anywhere {
+                continue;
+            }
+            if piece.anywhere || piece.alternatives.len() > 4 * ALTERNATIVES {
+                piece.alternatives.clear();
+            }
+            posed.site.push(index);
+            posed.problem.accesses.push(Access {
+                space: piece.space,
+                effect: site.effect(piece.space == Space::Shared),
+                bytes: site.bytes,
+                alternatives: piece.alternatives,
+                path: path.iter().map(Form::linear).collect(),
+                loops: loops.clone(),
+            });
+        }
+    }
+
+    /// An access that can be at any address of its memory.
+    fn anywhere(&self, posed: &mut Posed, pieces: &mut Vec<Piece>, index: usize, site: &Site) {
+        let text = "its address is not known: it is not computed from one pointer".to_owned();
+        posed.refused[index].get_or_insert(text);
+        let spaces: &[Space] = match site.place {
+            Place::Global => &[Space::Global],
+            Place::Shared => &[Space::Shared],
+            Place::Generic => &[Space::Global, Space::Shared],
+        };
+        if site.place != Place::Shared {
+            posed.footprint = None;
+        }
+        for &space in spaces {
+            match pieces.iter_mut().find(|piece| piece.space == space) {
+                Some(piece) => piece.anywhere = true,
+                None => pieces.push(Piece {
+                    space,
+                    alternatives: Vec::new(),
+                    anywhere: true,
+                }),
+            }
+        }
+    }
+
+    /// The memory of an address, the address in it, and where the memory of its pointer begins and how large it is.
+    fn located(
+        &self,
+        evaluation: &mut Evaluation<'_>,
+        site: &Site,
+        of: &crate::value::Alternative,
+    ) -> Option<(Space, Option<Form>, i128, i128)> {
+        match (site.place, of.memory) {
+            (Place::Global | Place::Generic, Memory::Global(start, bytes)) => Some((
+                Space::Global,
+                Some(of.form.clone()),
+                start.into(),
+                bytes.into(),
+            )),
+            (Place::Shared | Place::Generic, Memory::Shared(index)) => {
+                let base = evaluation.shared_base(index);
+                let (start, bytes) = evaluation.shared_range(index);
+                let mut form = of.form.plus(-1, &base);
+                if site.place == Place::Generic {
+                    let window = Form::symbol(evaluation.window());
+                    form = form.and_then(|form| form.plus(-1, &window));
+                }
+                let form = form.and_then(|form| form.shifted(start));
+                Some((Space::Shared, form, start, bytes))
+            }
+            _ => None,
+        }
+    }
+
+    /// The symbols of a form that stand for values that are not followed, or that nothing bounds.
+    fn open(&self, evaluation: &Evaluation<'_>, form: &Form) -> Vec<u32> {
+        let is_open = |symbol: u32| {
+            let endless = match evaluation.symbols.symbols[symbol as usize].kind {
+                Kind::Counter(of) => evaluation.endless.contains(&of),
+                _ => false,
+            };
+            endless || evaluation.origin.iter().any(|&(of, _)| of == symbol)
+        };
+        let mut open: Vec<u32> = Vec::new();
+        let mut work: Vec<u32> = form.terms.iter().map(|&(symbol, _)| symbol).collect();
+        let mut seen = work.clone();
+        while let Some(symbol) = work.pop() {
+            if is_open(symbol) {
+                open.push(symbol);
+            }
+            // Quotients and remainders of what is not followed are not followed.
+            for equation in &evaluation.symbols.equations {
+                let last = equation.terms.len().saturating_sub(2);
+                if equation.terms[last..].iter().any(|&(of, _)| of == symbol) {
+                    for &(of, _) in &equation.terms[..last] {
+                        if !seen.contains(&of) {
+                            seen.push(of);
+                            work.push(of);
+                        }
+                    }
+                }
+            }
+        }
+        open
+    }
+
+    /// Where a value comes from that is not followed.
+    fn hint(&self, evaluation: &Evaluation<'_>, symbol: u32) -> String {
+        if let Kind::Counter(of) = evaluation.symbols.symbols[symbol as usize].kind {
+            let header = &self.graph.items[self.graph.loops[of as usize].counter as usize];
+            return format!(
+                "the loop at {} has no known bound",
+                self.line(header.statement)
+            );
+        }
+        let node = evaluation.origin.iter().find(|&&(of, _)| of == symbol);
+        match node {
+            Some(&(_, node)) => {
+                let item = &self.graph.items[node as usize];
+                let line = self.line(item.statement);
+                match item.node {
+                    crate::graph::Node::Opaque { .. } => {
+                        format!("its address depends on a value that is not followed, from {line}")
+                    }
+                    _ => format!(
+                        "its address depends on a value at {line} whose arithmetic may wrap or is not linear"
+                    ),
+                }
+            }
+            None => String::new(),
+        }
+    }
+
+    /// A line for a person: that of the source where it is known.
+    pub(crate) fn line(&self, statement: usize) -> String {
+        match self.lines.get(statement) {
+            Some((_, Some((_, line)))) => format!("line {line}"),
+            Some((line, None)) => format!("PTX line {line}"),
+            None => "an unknown line".to_owned(),
+        }
+    }
+
+    /// Decides a launch.
+    pub(crate) fn prove(&self, accesses: &[crate::Access], launch: &Launch<'_>) -> Proof {
+        let posed = self.pose(launch);
+        let decision = decide::decide(&posed.problem, BUDGET);
+        let mut results: Vec<Result<Argument, Reason>> = posed
+            .refused
+            .iter()
+            .map(|refused| match refused {
+                None => Ok(Argument::ReadOnly),
+                Some(text) => Err(Reason {
+                    text: text.clone(),
+                    against: None,
+                }),
+            })
+            .collect();
+        for (piece, decided) in decision.accesses.iter().enumerate() {
+            let site = posed.site[piece];
+            let Ok(known) = &mut results[site] else {
+                continue;
+            };
+            match decided {
+                Ok(argument) => *known = (*known).max(*argument),
+                Err(conflict) => {
+                    results[site] = Err(self.reason(accesses, &posed, site, conflict));
+                }
+            }
+        }
+        let proved = results.iter().all(Result::is_ok);
+        Proof {
+            whole: proved && posed.barriers && posed.unwatched,
+            footprint: posed.footprint,
+            accesses: results,
+        }
+    }
+
+    fn reason(
+        &self,
+        accesses: &[crate::Access],
+        posed: &Posed,
+        site: usize,
+        conflict: &Conflict,
+    ) -> Reason {
+        let against = posed.site.get(conflict.against).copied().unwrap_or(site);
+        let who = match conflict.between {
+            Threads::OfOneBlock => "threads of one block",
+            Threads::OfTwoBlocks => "threads of different blocks",
+        };
+        let what = match self.sites[against].kind {
+            ptx::isa::MemoryKind::Load => "load",
+            ptx::isa::MemoryKind::Store => "store",
+            _ => "atomic",
+        };
+        let mut text = match conflict.why {
+            Why::Overlap if against == site => {
+                format!("two {who} may execute it with the same bytes")
+            }
+            Why::Overlap => {
+                let line = self.line(accesses[against].statement);
+                format!("the {what} at {line} may touch the same bytes, by {who}")
+            }
+            Why::Steps => "the proof would take too long".to_owned(),
+            Why::Large => "its numbers are too large".to_owned(),
+        };
+        let hint = [site, against].into_iter().map(|of| &posed.hints[of]);
+        if let Some(hint) = hint.into_iter().find(|hint| !hint.is_empty()) {
+            text.push_str("; ");
+            text.push_str(hint);
+        }
+        if !posed.barriers {
+            text.push_str(
+                "; barriers are not relied on, as threads of a block may part before them",
+            );
+        }
+        Reason {
+            text,
+            against: Some(against),
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Kernels by hand: what is proved of them, held against the simulated device.
+
+mod machine;
+
+use machine::{Machine, Run};
+use prove::Argument::{self, Barriers, Private, ReadOnly};
+
+/// A kernel `k` with two pointers and two numbers.
+fn kernel(body: &str) -> String {
+    format!(
+        ".visible .entry k(.param .u64 to, .param .u64 from, .param .u32 n, .param .u32 m) {{
+            .reg .pred %p<16>; .reg .b32 %r<40>; .reg .b64 %d<40>; .reg .b16 %h<4>;
+            .reg .b32 %t, %b, %s, %i, %n, %m; .reg .b64 %to, %from, %at;
+            .shared .align 4 .b8 tile[4096];
+            ld.param.u64 %to, [to]; ld.param.u64 %from, [from];
+            ld.param.u32 %n, [n]; ld.param.u32 %m, [m];
+            mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %s, %ntid.x;
+            mad.lo.s32 %i, %b, %s, %t;
+            {body}
+            ret;
+        }}"
+    )
+}
+
+/// Runs a kernel with two buffers of so many bytes, and returns what is proved.
+fn proof(
+    body: &str,
+    run: Run,
+    bytes: u64,
+    (n, m): (u32, u32),
+) -> (Vec<Result<Argument, String>>, bool) {
+    let mut machine = Machine::new(&kernel(body));
+    if let Some(refused) = &machine.summary.refused {
+        panic!("refused: {refused}");
+    }
+    let (to, from) = (machine.buffer(bytes), machine.buffer(bytes));
+    let run = run.long(to).long(from).word(n).word(m);
+    let checked = machine
+        .check(&run)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let (proof, _) = checked.expect("the launch runs");
+    let results = proof.accesses.into_iter();
+    let results = results
+        .map(|result| result.map_err(|reason| reason.text))
+        .collect();
+    (results, proof.whole)
+}
+
+fn all_proved(body: &str, run: Run, bytes: u64, numbers: (u32, u32), arguments: &[Argument]) {
+    let (results, whole) = proof(body, run, bytes, numbers);
+    let expected: Vec<Result<Argument, String>> =
+        arguments.iter().map(|&argument| Ok(argument)).collect();
+    assert_eq!(results, expected);
+    assert!(whole);
+}
+
+fn unproved(body: &str, run: Run, bytes: u64, numbers: (u32, u32)) {
+    let (results, whole) = proof(body, run, bytes, numbers);
+    assert!(results.iter().any(Result::is_err), "{results:?}");
+    assert!(!whole);
+}
+
+#[test]
+fn one_element_per_thread() {
+    let body = "setp.ge.s32 %p1, %i, %n; @%p1 bra end;
+        mul.wide.s32 %d1, %i, 4; add.s64 %d2, %from, %d1; add.s64 %d3, %to, %d1;
+        ld.global.u32 %r1, [%d2]; st.global.u32 [%d3], %r1;
+        end:";
+    all_proved(body, Run::new(5, 64), 1000, (250, 0), &[ReadOnly, Private]);
+    // One more than the buffer holds.
+    unproved(body, Run::new(5, 64), 1000, (251, 0));
+}
+
+#[test]
+fn two_threads_per_element() {
+    let body = "shr.u32 %r1, %i, 1; mul.wide.u32 %d1, %r1, 4; add.s64 %d2, %to, %d1;
+        st.global.u32 [%d2], %t;";
+    unproved(body, Run::new(2, 64), 4096, (0, 0));
+}
+
+#[test]
+fn rows_and_columns() {
+    let body = "mov.u32 %r1, %ctaid.y; mov.u32 %r2, %ntid.y; mov.u32 %r3, %tid.y;
+        mad.lo.s32 %r4, %r1, %r2, %r3;
+        setp.ge.s32 %p1, %i, %n; setp.ge.s32 %p2, %r4, %m; or.pred %p3, %p1, %p2; @%p3 bra end;
+        mad.lo.s32 %r5, %r4, %n, %i; mul.wide.s32 %d1, %r5, 4; add.s64 %d2, %to, %d1;
+        st.global.u32 [%d2], %r5;
+        end:";
+    let run = Run {
+        grid: [3, 3, 1],
+        block: [8, 4, 1],
+        ..Run::default()
+    };
+    all_proved(body, run.clone(), 4 * 20 * 10, (20, 10), &[Private]);
+    // Without the bound on columns, rows overlap.
+    let body = body.replace("or.pred %p3, %p1, %p2", "mov.pred %p3, %p2");
+    unproved(&body, run, 4 * 30 * 10, (20, 10));
+}
+
+#[test]
+fn a_loop_over_a_grid() {
+    let body = "mov.u32 %r1, %nctaid.x; mul.lo.s32 %r2, %r1, %s; mov.u32 %r3, %i;
+        setp.ge.s32 %p1, %r3, %n; @%p1 bra end;
+        more: mul.wide.s32 %d1, %r3, 4; add.s64 %d2, %to, %d1; st.global.u32 [%d2], %r3;
+        add.s32 %r3, %r3, %r2; setp.lt.s32 %p2, %r3, %n; @%p2 bra more;
+        end:";
+    all_proved(body, Run::new(2, 32), 4000, (1000, 0), &[Private]);
+    let wrong = body.replace("mul.lo.s32 %r2, %r1, %s", "mov.u32 %r2, 7");
+    unproved(&wrong, Run::new(2, 32), 4000, (1000, 0));
+}
+
+#[test]
+fn a_row_per_thread() {
+    let body = "mul.lo.s32 %r1, %i, %n; mov.u32 %r2, 0;
+        more: add.s32 %r3, %r1, %r2; mul.wide.s32 %d1, %r3, 4; add.s64 %d2, %to, %d1;
+        st.global.u32 [%d2], %r3; add.s32 %r2, %r2, 1; setp.ne.s32 %p1, %r2, %n; @%p1 bra more;";
+    all_proved(body, Run::new(2, 32), 4 * 64 * 10, (10, 0), &[Private]);
+    // One step too far: rows overlap.
+    let wrong = body.replace("setp.ne.s32 %p1, %r2, %n", "setp.le.s32 %p1, %r2, %n");
+    unproved(&wrong, Run::new(2, 32), 4 * 64 * 10 + 4, (10, 0));
+}
+
+#[test]
+fn a_pointer_that_walks_down() {
+    let body = "add.s32 %r1, %i, 1; mul.lo.s32 %r2, %r1, %n; mul.wide.s32 %d1, %r2, 4;
+        add.s64 %d2, %to, %d1; mov.u32 %r3, %n;
+        more: st.global.u32 [%d2+-4], %r3; add.s64 %d2, %d2, -4; add.s32 %r3, %r3, -1;
+        setp.gt.s32 %p1, %r3, 0; @%p1 bra more;";
+    all_proved(body, Run::new(2, 32), 4 * 64 * 10, (10, 0), &[Private]);
+}
+
+#[test]
+fn a_tile_between_barriers() {
+    let body = "mov.u32 %r1, tile; shl.b32 %r2, %t, 2; add.s32 %r3, %r1, %r2;
+        st.shared.u32 [%r3], %t; bar.sync 0;
+        sub.s32 %r4, 63, %t; shl.b32 %r5, %r4, 2; add.s32 %r6, %r1, %r5;
+        ld.shared.u32 %r7, [%r6]; mul.wide.s32 %d1, %i, 4; add.s64 %d2, %to, %d1;
+        st.global.u32 [%d2], %r7;";
+    all_proved(
+        body,
+        Run::new(2, 64),
+        512,
+        (0, 0),
+        &[Barriers, Barriers, Private],
+    );
+    let wrong = body.replace("bar.sync 0;", "");
+    unproved(&wrong, Run::new(2, 64), 512, (0, 0));
+    let wrong = body.replace(
+        "bar.sync 0;",
+        "setp.lt.s32 %p1, %t, 32; @%p1 bra on; bar.sync 0; on:",
+    );
+    // Half of the threads do not come to the barrier: such a launch may end in an error.
+    let machine = Machine::new(&kernel(&wrong));
+    let run = Run::new(2, 64).long(0).long(0).word(0).word(0);
+    assert!(!machine.prove(&run).whole);
+}
+
+#[test]
+fn a_tile_in_a_loop() {
+    let body = "mov.u32 %r1, tile; shl.b32 %r2, %t, 2; add.s32 %r3, %r1, %r2; mov.u32 %r8, 0;
+        sub.s32 %r4, 63, %t; shl.b32 %r5, %r4, 2; add.s32 %r6, %r1, %r5;
+        more: st.shared.u32 [%r3], %t; bar.sync 0; ld.shared.u32 %r7, [%r6]; bar.sync 0;
+        add.s32 %r8, %r8, 1; setp.lt.s32 %p1, %r8, %n; @%p1 bra more;";
+    all_proved(body, Run::new(1, 64), 512, (5, 0), &[Barriers, Barriers]);
+    // Without the second barrier the next store meets the load.
+    let wrong = body.replace("[%r6]; bar.sync 0;", "[%r6];");
+    unproved(&wrong, Run::new(1, 64), 512, (5, 0));
+}
+
+#[test]
+fn halves_of_a_reduction() {
+    let body = "mov.u32 %r1, tile; shl.b32 %r2, %t, 2; add.s32 %r3, %r1, %r2;
+        st.shared.u32 [%r3], %t; shr.u32 %r4, %s, 1;
+        more: bar.sync 0; setp.ge.u32 %p1, %t, %r4; @%p1 bra skip;
+        shl.b32 %r5, %r4, 2; add.s32 %r6, %r3, %r5; ld.shared.u32 %r7, [%r6];
+        ld.shared.u32 %r8, [%r3]; add.s32 %r8, %r8, %r7; st.shared.u32 [%r3], %r8;
+        skip: shr.u32 %r4, %r4, 1; setp.ne.u32 %p2, %r4, 0; @%p2 bra more;";
+    let (results, whole) = proof(body, Run::new(1, 64), 512, (0, 0));
+    assert!(whole, "{results:?}");
+}
+
+/// Arithmetic that wraps around makes two threads meet: nothing of it is proved, and forms stay true.
+#[test]
+fn arithmetic_that_wraps() {
+    let store = "mul.wide.u32 %d1, %r9, 4; add.s64 %d2, %to, %d1; st.global.u32 [%d2], %t;";
+    let cases = [
+        // A product that loses its upper bits: 2^31 times 2 is 0.
+        "mul.lo.u32 %r8, %i, 0x80000000; shr.u32 %r9, %r8, 30;",
+        "shl.b32 %r8, %i, 31; shr.u32 %r9, %r8, 26;",
+        "mul.lo.s32 %r8, %i, 0x10000001; and.b32 %r9, %r8, 0xf0000000; shr.u32 %r9, %r9, 26;",
+        // Signed and unsigned readings of a difference.
+        "sub.s32 %r8, %i, 5; min.u32 %r9, %r8, 7;",
+        "sub.s32 %r8, %i, 5; max.s32 %r9, %r8, 0;",
+        "cvt.u16.u32 %h1, %i; mul.lo.s16 %h2, %h1, 0x4000; cvt.u32.u16 %r9, %h2; shr.u32 %r9, %r9, 8;",
+        "mul.hi.u32 %r9, %i, 0x40000000;",
+        "sub.s32 %r8, 3, %i; abs.s32 %r9, %r8;",
+        "rem.u32 %r9, %i, 7;",
+        "sub.s32 %r8, %i, 100; div.s32 %r8, %r8, 64; abs.s32 %r9, %r8;",
+        "neg.s32 %r8, %i; shr.s32 %r8, %r8, 3; neg.s32 %r9, %r8;",
+        "xor.b32 %r8, %i, 1; and.b32 %r9, %r8, -2;",
+        "setp.lt.s32 %p1, %i, 9; selp.b32 %r9, 9, %i, %p1;",
+        "mov.u32 %r9, %i; setp.gt.s32 %p1, %i, 9; @%p1 mov.u32 %r9, 3;",
+    ];
+    for case in cases {
+        unproved(&format!("{case} {store}"), Run::new(4, 32), 4096, (0, 0));
+    }
+}
+
+#[test]
+fn arithmetic_that_is_exact() {
+    let store = "mul.wide.u32 %d1, %r9, 4; add.s64 %d2, %to, %d1; st.global.u32 [%d2], %t;";
+    let cases = [
+        "and.b32 %r1, %i, 31; shr.u32 %r2, %i, 5; mad.lo.s32 %r9, %r1, 4, %r2;",
+        "rem.u32 %r1, %i, 7; div.u32 %r2, %i, 7; mad.lo.s32 %r9, %r1, 20, %r2;",
+        "xor.b32 %r8, %i, -1; add.s32 %r9, %r8, 128;",
+        "neg.s32 %r8, %i; add.s32 %r9, %r8, 127;",
+        "shl.b32 %r8, %i, 1; or.b32 %r9, %r8, 1;",
+        "sub.s32 %r8, %i, 5; setp.lt.s32 %p1, %r8, 0; @%p1 bra end; mov.u32 %r9, %r8;",
+        "sub.s32 %r8, %i, 5; setp.gt.u32 %p1, %r8, 99; @%p1 bra end; mov.u32 %r9, %r8;",
+        "cvt.u16.u32 %h1, %i; mul.lo.s16 %h2, %h1, 2; cvt.u32.u16 %r9, %h2;",
+        "bfe.u32 %r1, %i, 2, 3; bfe.u32 %r2, %i, 5, 4; and.b32 %r3, %i, 3; shl.b32 %r1, %r1, 2;
+         shl.b32 %r2, %r2, 5; or.b32 %r9, %r1, %r3; or.b32 %r9, %r9, %r2;",
+        "setp.lt.s32 %p1, %i, 64; sub.s32 %r1, 63, %i; selp.b32 %r9, %r1, %i, %p1;",
+        "setp.lt.s32 %p1, %i, 64; @%p1 bra low; add.s32 %r9, %i, 100; bra.uni on;
+         low: sub.s32 %r9, 63, %i; on:",
+        "mov.u32 %r9, %i; setp.gt.s32 %p1, %i, 9; @%p1 add.s32 %r9, %i, 77;",
+        "rem.u32 %r1, %b, 2; mul.lo.s32 %r2, %r1, 64; shr.u32 %r3, %b, 1; mad.lo.s32 %r3, %r3, 128, %r2;
+         add.s32 %r9, %r3, %t;",
+    ];
+    for case in cases {
+        let (results, whole) = proof(
+            &format!("{case} {store} end:"),
+            Run::new(4, 32),
+            4096,
+            (0, 0),
+        );
+        assert!(whole, "{case}: {results:?}");
+    }
+}
+
+#[test]
+fn loops_that_end_in_odd_ways() {
+    let store = "mad.lo.s32 %r8, %i, 16, %r3; mul.wide.u32 %d1, %r8, 4; add.s64 %d2, %to, %d1;
+        st.global.u32 [%d2], %t;";
+    let exact = [
+        // Down to zero, by two, unsigned, with the test in front.
+        format!("mov.u32 %r3, 15; more: {store} add.s32 %r3, %r3, -1; setp.ne.s32 %p1, %r3, -1; @%p1 bra more;"),
+        format!("mov.u32 %r3, 0; more: setp.ge.u32 %p1, %r3, 15; @%p1 bra end; {store} add.s32 %r3, %r3, 2; bra.uni more;"),
+        format!("mov.u32 %r3, 0; more: setp.gt.s32 %p1, %r3, %n; @%p1 bra end; {store} add.s32 %r3, %r3, 3; bra.uni more;"),
+        // Broken off in the middle by data.
+        format!("mov.u32 %r3, 0; more: {store} ld.global.u32 %r5, [%from]; setp.eq.u32 %p2, %r5, 7; @%p2 bra end;
+            add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 16; @%p1 bra more;"),
+        // An inner loop that is as long as the outer one's counter.
+        format!("mov.u32 %r4, 0; outer: mov.u32 %r3, 0; more: setp.ge.s32 %p1, %r3, %r4; @%p1 bra next; {store}
+            add.s32 %r3, %r3, 1; bra.uni more; next: add.s32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, 16; @%p2 bra outer;"),
+    ];
+    for case in exact {
+        let (results, whole) = proof(
+            &format!("{case} end:"),
+            Run::new(2, 16),
+            4 * 16 * 32,
+            (14, 0),
+        );
+        assert!(whole, "{case}: {results:?}");
+    }
+    // The test for "not equal" is stepped over.
+    let open = format!("mov.u32 %r3, 0; mov.u32 %r6, 40; more: {store} add.s32 %r3, %r3, 2;
+        add.s32 %r6, %r6, -1; setp.eq.s32 %p2, %r6, 0; @%p2 bra end; setp.ne.s32 %p1, %r3, 15; @%p1 bra more;");
+    unproved(
+        &format!("{open} end:"),
+        Run::new(2, 16),
+        4 * 16 * 34,
+        (14, 0),
+    );
+}
+
+#[test]
+fn an_index_from_memory() {
+    let body = "mul.wide.s32 %d1, %i, 4; add.s64 %d2, %from, %d1; ld.global.s32 %r1, [%d2];
+        mul.wide.s32 %d3, %r1, 4; add.s64 %d4, %from, %d3; ld.global.u32 %r2, [%d4];
+        add.s64 %d5, %to, %d1; st.global.u32 [%d5], %r2;";
+    all_proved(
+        body,
+        Run::new(2, 64),
+        512,
+        (0, 0),
+        &[ReadOnly, ReadOnly, Private],
+    );
+    // A scatter.
+    let body = body.replace("add.s64 %d5, %to, %d1", "add.s64 %d5, %to, %d3");
+    unproved(&body, Run::new(2, 64), 512, (0, 0));
+}
+
+#[test]
+fn a_pointer_from_memory_can_be_any() {
+    let body = "ld.global.u64 %d1, [%from]; mul.wide.s32 %d2, %i, 4; add.s64 %d3, %to, %d2;
+        st.global.u32 [%d3], %t; ld.global.u32 %r1, [%d1];";
+    let mut machine = Machine::new(&kernel(body));
+    let (to, from) = (machine.buffer(512), machine.buffer(512));
+    machine
+        .device
+        .memory_mut()
+        .write(from, &to.to_le_bytes())
+        .expect("memory");
+    let run = Run::new(2, 64).long(to).long(from).word(0).word(0);
+    let (proof, _) = machine.check(&run).expect("sound").expect("it runs");
+    assert!(
+        proof.accesses[1].is_err() && proof.accesses[2].is_err(),
+        "{proof:?}"
+    );
+}
+
+#[test]
+fn aliases_are_seen() {
+    let body = "mul.wide.s32 %d1, %i, 4; add.s64 %d2, %to, %d1; add.s64 %d3, %from, %d1;
+        ld.global.u32 %r1, [%d3]; st.global.u32 [%d2], %r1;";
+    let mut machine = Machine::new(&kernel(body));
+    let to = machine.buffer(1024);
+    let apart = Run::new(2, 32).long(to).long(to + 256).word(0).word(0);
+    let overlapping = Run::new(2, 32).long(to).long(to + 4).word(0).word(0);
+    assert!(
+        machine
+            .check(&apart)
+            .expect("sound")
+            .expect("it runs")
+            .0
+            .whole
+    );
+    assert!(
+        !machine
+            .check(&overlapping)
+            .expect("sound")
+            .expect("it runs")
+            .0
+            .whole
+    );
+}
+
+#[test]
+fn generic_addresses_of_both_memories() {
+    let body = "mov.u64 %d1, tile; cvta.shared.u64 %d2, %d1; mul.wide.s32 %d3, %t, 4; add.s64 %d4, %d2, %d3;
+        st.u32 [%d4], %t; bar.sync 0; ld.u32 %r1, [%d2]; mul.wide.s32 %d5, %i, 4; add.s64 %d6, %to, %d5;
+        st.u32 [%d6], %r1; cvta.to.shared.u64 %d7, %d4; ld.shared.u32 %r2, [%d7];";
+    let (results, whole) = proof(body, Run::new(2, 64), 512, (0, 0));
+    assert!(whole, "{results:?}");
+}
+
+#[test]
+fn reasons_name_lines() {
+    let body =
+        "setp.eq.s32 %p1, %n, 0; @%p1 bra end;\n mad.lo.s32 %r1, %i, %i, 1; and.b32 %r1, %r1, 63;
+        mul.wide.u32 %d1, %r1, 4; add.s64 %d2, %to, %d1;\n st.global.u32 [%d2], %t;\n end:";
+    let (results, _) = proof(body, Run::new(1, 32), 512, (1, 0));
+    let Err(text) = &results[0] else {
+        panic!("{results:?}")
+    };
+    assert!(text.contains("PTX line"), "{text}");
+}
