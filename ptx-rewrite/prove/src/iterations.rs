@@ -172,7 +172,7 @@ impl Evaluation<'_> {
     }
 
     /// What a test says about its loop's counter.
-    pub(crate) fn bound(&self, test: &Test, entry: &[Form]) -> Option<Bound> {
+    fn bound(&self, test: &Test, entry: &[Form]) -> Option<Bound> {
         let Node::Header {
             first,
             kind: Advance::By(step),
