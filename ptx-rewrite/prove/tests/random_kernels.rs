@@ -118,9 +118,8 @@ impl Writer<'_> {
             }
             false => String::new(),
         };
-        let shift = self
-            .random
-            .below(if self.random.one_in(6) { 33 } else { 6 });
+        let most = if self.random.one_in(6) { 33 } else { 6 };
+        let shift = self.random.below(most);
         let text = match self.random.below(20) {
             0..4 => format!("add.s32 {r}, {a}, {b};"),
             4 | 5 => format!("sub.s32 {r}, {a}, {b};"),
