@@ -6,6 +6,7 @@ use crate::decide::{self, Conflict, Threads, Why};
 use crate::evaluate::Evaluation;
 use crate::form::Form;
 use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
+use crate::ssa::full_range;
 use crate::summary::{Place, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
 use crate::{Argument, Footprint, Launch, Proof, Reason};
@@ -24,6 +25,9 @@ pub struct Posed {
     pub refused: Vec<Option<String>>,
     /// The bytes of global memory that the accesses can touch. None if that is not known of all.
     pub footprint: Option<Vec<Footprint>>,
+    /// Accesses of the summary whose addresses are assumed to stay in the allocation of their pointer, as an index is
+    /// not known: first byte and the byte behind the last.
+    pub assumed: Vec<(usize, u64, u64)>,
     /// All threads of each block execute the same barriers; there may be none.
     pub barriers: bool,
     /// Nothing but races needs a check.
@@ -166,7 +170,10 @@ impl Plan {
                 posed.hints[index] = self.hint(evaluation, symbol);
             }
             if low < start || high > end {
-                if open.is_empty() || end < start {
+                let assumed = open
+                    .iter()
+                    .any(|&symbol| self.is_assumed(evaluation, symbol));
+                if !assumed || end < start {
                     let text = "its address may leave the allocation of its pointer".to_owned();
                     posed.refused[index].get_or_insert(text);
                     // Beyond, the address is not known to be the form, or other variables are there.
@@ -181,6 +188,9 @@ impl Plan {
                     let symbol = evaluation.symbols.unknown(range, site.home, uniform);
                     address = Form::symbol(symbol);
                     (low, high) = (start, end);
+                    posed
+                        .assumed
+                        .push((index, start as u64, (start + bytes) as u64));
                 }
             }
             if space == Space::Global
@@ -316,6 +326,19 @@ impl Plan {
             }
         }
         open
+    }
+
+    /// Whether an index with that symbol is assumed to stay in its allocation: nothing is known of its range but that of
+    /// its type.
+    fn is_assumed(&self, evaluation: &Evaluation<'_>, symbol: u32) -> bool {
+        let node = evaluation.origin.iter().find(|&&(of, _)| of == symbol);
+        let Some(&(_, node)) = node else {
+            // A loop without a bound.
+            return true;
+        };
+        let item = &self.graph.items[node as usize];
+        let range = evaluation.symbols.symbols[symbol as usize].range;
+        matches!(item.node, crate::graph::Node::Opaque { .. }) || range == full_range(item.bits)
     }
 
     /// Where a value comes from that is not followed.

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use machine::{Machine, Run};
 
 /// Kernels in a plain run.
-const KERNELS: u64 = 3_000;
+const KERNELS: u64 = 1_000;
 
 /// Bytes of a buffer.
 const BYTES: u64 = 4096;
@@ -466,7 +466,7 @@ fn nothing_that_happens_contradicts_a_summary() {
             }
         }
     }
-    assert!(ran * 2 > kernels, "{ran} of {kernels} launches ran");
+    assert!(ran * 3 > kernels, "{ran} of {kernels} launches ran");
     assert!(
         proved * 10 > accesses,
         "{proved} of {accesses} accesses are proved"

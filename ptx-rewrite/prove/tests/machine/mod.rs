@@ -211,6 +211,22 @@ impl Machine {
             return Ok(None);
         };
         if let Some(posed) = &posed {
+            // Nothing is said of launches in which an index leads out of the allocation of its pointer.
+            let strays = |event: &Event| {
+                let mut assumed = posed.assumed.iter();
+                let address = match event.shared {
+                    // The problem has the only static variable there.
+                    true => event.address + (1 << 24),
+                    false => event.address,
+                };
+                assumed.any(|&(site, start, end)| {
+                    let inside = start <= address && address + u64::from(event.bytes) <= end;
+                    site == event.site && !inside
+                })
+            };
+            if trace.events.iter().any(strays) {
+                return Ok(None);
+            }
             for event in &trace.events {
                 is_described(posed, event, run).map_err(|error| {
                     format!("line {}: {error}: {event:?}", self.lines[event.site])
@@ -356,7 +372,7 @@ fn is_possible(problem: &Problem, rows: &[Linear], event: &Event, run: &Run) -> 
             constant: -equation.constant,
         });
     }
-    search(&all, ranges, &mut 200_000)
+    search(&all, ranges, &mut 3_000)
 }
 
 fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> bool {
