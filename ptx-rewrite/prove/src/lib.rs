@@ -22,6 +22,7 @@ mod machine;
 mod operations;
 mod phases;
 pub mod problem;
+mod show;
 mod ssa;
 mod summary;
 mod translate;

@@ -356,3 +356,22 @@ fn reasons_name_lines() {
     };
     assert!(text.contains("PTX line"), "{text}");
 }
+
+#[test]
+fn a_summary_can_be_read() {
+    let body = "mov.u32 %r3, 0;
+        more: mad.lo.s32 %r8, %r3, %s, %t; mul.wide.u32 %d1, %r8, 4; add.s64 %d2, %to, %d1;
+        setp.lt.s32 %p2, %r8, %n; @%p2 st.global.u32 [%d2], %t;
+        add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 5; @%p1 bra more;";
+    let machine = Machine::new(&kernel(body));
+    let lines = machine.summary.describe();
+    assert_eq!(
+        lines[0],
+        "loop k0 at PTX line 11, goes on while (0 + 1*k0) + 1 < 5"
+    );
+    assert_eq!(
+        lines[1],
+        "PTX line 12 (PTX line 12): store of 4 bytes, global, at (parameter+0 + ((((0 + 1*k0) * ntid.x) + tid.x) * 4)), \
+         where ((((0 + 1*k0) * ntid.x) + tid.x) < parameter+16), in loop k0"
+    );
+}

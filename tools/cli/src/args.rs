@@ -267,6 +267,12 @@ pub(crate) struct RewriteArgs {
 pub(crate) struct InspectArgs {
     /// The file
     pub(crate) file: PathBuf,
+    /// Show each access's address, conditions and loops, from which launches are proved free of races
+    #[arg(long)]
+    pub(crate) summary: bool,
+    /// Only this kernel
+    #[arg(long, value_name = "NAME", requires = "summary")]
+    pub(crate) kernel: Option<String>,
 }
 
 /// `doctor`

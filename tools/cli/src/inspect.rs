@@ -29,12 +29,12 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
     if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
         let fatbin = Fatbin::read(&bytes).map_err(|error| bad(path, &error))?;
         console::out(format_args!("{}: fat binary", path.display()));
-        show_fatbin(&fatbin, 1);
+        show_fatbin(args, &fatbin, 1);
         return Ok(0);
     }
     match elf::scan(&bytes) {
         Ok(found) if found.machine == elf::EM_CUDA => {
-            show_cubin(path, &bytes);
+            show_cubin(args, &bytes);
         }
         Ok(found) => {
             let runtime = match found.runtime {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
                     Ok(fatbin) if fatbin.entries.is_empty() => {}
                     Ok(fatbin) => {
                         number += 1;
-                        show_fatbin(fatbin, number);
+                        show_fatbin(args, fatbin, number);
                     }
                     Err(error) => {
                         console::out(format_args!("  a fat binary cannot be read: {error}"))
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
         Err(ElfError::NotElf) => {
             let (text, _) = crate::kernel::read(path)?;
             console::out(format_args!("{}: PTX", path.display()));
-            show_ptx(&text);
+            show_ptx(args, &text);
         }
         Err(error) => return Err(bad(path, &error)),
     }
@@ -84,12 +84,12 @@ fn bad(path: &Path, error: &dyn std::fmt::Display) -> Stop {
     Stop::new(BAD_INPUT, format!("{}: {error}", path.display()))
 }
 
-fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
+fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) {
     let images: Vec<String> = fatbin.entries.iter().map(image).collect();
     console::out(format_args!("  module {number}: {}", images.join(", ")));
     if let Some(entry) = fatbin.best_ptx(SM) {
         match entry.text() {
-            Ok(text) => show_ptx(&text),
+            Ok(text) => show_ptx(args, &text),
             Err(error) => console::out(format_args!("    its PTX cannot be read: {error}")),
         }
         return;
@@ -99,7 +99,7 @@ fn show_fatbin(fatbin: &Fatbin<'_>, number: usize) {
     let mut code = fatbin.best_elf(SM).into_iter().chain(cubins());
     if let Some(text) = code.find_map(|entry| elf::embedded_ptx(&entry.bytes().ok()?)) {
         console::out(format_args!("    the PTX that machine code carries:"));
-        show_ptx(&text);
+        show_ptx(args, &text);
         return;
     }
     let mut names: Vec<String> = Vec::new();
@@ -142,13 +142,14 @@ fn image(entry: &Entry<'_>) -> String {
 }
 
 /// A cubin with line information carries its PTX, which is what runs.
-fn show_cubin(path: &Path, cubin: &[u8]) {
+fn show_cubin(args: &InspectArgs, cubin: &[u8]) {
+    let path = &args.file;
     if let Some(text) = elf::embedded_ptx(cubin) {
         console::out(format_args!(
             "{}: cubin, with the PTX that it was compiled from",
             path.display()
         ));
-        show_ptx(&text);
+        show_ptx(args, &text);
         return;
     }
     console::out(format_args!("{}: cubin", path.display()));
@@ -161,7 +162,7 @@ fn show_cubin(path: &Path, cubin: &[u8]) {
     }
 }
 
-fn show_ptx(text: &str) {
+fn show_ptx(args: &InspectArgs, text: &str) {
     let (module, diagnostics) = ptx::parse(text);
     for diagnostic in diagnostics.iter().take(10) {
         let (line, column) = module.line_column(diagnostic.span.start);
@@ -169,6 +170,10 @@ fn show_ptx(text: &str) {
             "    PTX {line}:{column}: {}",
             diagnostic.message
         ));
+    }
+    if args.summary {
+        summaries(args, &module);
+        return;
     }
     let rewritten = rewrite::rewrite(
         &module,
@@ -218,6 +223,26 @@ fn show_ptx(text: &str) {
     console::out(format_args!("{table}"));
     for (name, why) in &rewritten.unchecked_functions {
         console::out(format_args!("    {} is left alone: {why}", demangle(name)));
+    }
+}
+
+/// What is known of each kernel before a launch, from which the launch's arguments prove that accesses cannot race.
+fn summaries(args: &InspectArgs, module: &ptx::ast::Module) {
+    let wanted = |name: &str| {
+        let kernel = args.kernel.as_deref();
+        kernel.is_none_or(|kernel| kernel == name || demangle(name).starts_with(kernel))
+    };
+    let kernels = module.functions().filter(|function| function.entry);
+    let mut found = false;
+    for kernel in kernels.filter(|kernel| wanted(&kernel.name)) {
+        found = true;
+        console::out(format_args!("  {}", demangle(&kernel.name)));
+        for line in prove::Summary::new(module, kernel).describe() {
+            console::out(format_args!("    {line}"));
+        }
+    }
+    if !found {
+        console::out(format_args!("    no such kernel"));
     }
 }
 

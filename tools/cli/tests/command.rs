@@ -580,6 +580,10 @@ fn files_are_inspected() {
     let file = place.kernel(PLAIN);
     let shown = place.run(&["inspect", &file]);
     assert!(shown.stdout.contains("count"), "{}", shown.stdout);
+    let summary = place.run(&["inspect", "--summary", "--kernel", "count", &file]);
+    summary.ends(0, &["PTX line", "bytes, global, at"]);
+    let none = place.run(&["inspect", "--summary", "--kernel", "nothing", &file]);
+    none.ends(0, &["no such kernel"]);
     let program = place.run(&["inspect", env!("CARGO_BIN_EXE_cudarun-check")]);
     assert!(program.ends(0, &[]).stdout.contains("no device code"));
     let garbage = place.file("garbage", "\u{7f}ELF and nothing else");
