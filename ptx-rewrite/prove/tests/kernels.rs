@@ -367,11 +367,11 @@ fn a_summary_can_be_read() {
     let lines = machine.summary.describe();
     assert_eq!(
         lines[0],
-        "loop k0 at PTX line 11, goes on while (0 + 1*k0) + 1 < 5"
+        "loop k0 at PTX line 13, goes on while (0 + 1*k0) + 1 < 5"
     );
     assert_eq!(
         lines[1],
-        "PTX line 12 (PTX line 12): store of 4 bytes, global, at (parameter+0 + ((((0 + 1*k0) * ntid.x) + tid.x) * 4)), \
+        "PTX line 14 (PTX line 14): store of 4 bytes, global, at (parameter+0 + ((((0 + 1*k0) * ntid.x) + tid.x) * 4)), \
          where ((((0 + 1*k0) * ntid.x) + tid.x) < parameter+16), in loop k0"
     );
 }

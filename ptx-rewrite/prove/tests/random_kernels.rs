@@ -10,7 +10,7 @@ use std::fmt::Write;
 use machine::{Machine, Run};
 
 /// Kernels in a plain run.
-const KERNELS: u64 = 300;
+const KERNELS: u64 = 3_000;
 
 /// Bytes of a buffer.
 const BYTES: u64 = 4096;
