@@ -1,5 +1,7 @@
 //! What kind of race it is, and what would order the two accesses.
 
+use events::Scope;
+
 use crate::causes;
 use crate::log::{self, Cause, Gap, Level, Space, Why};
 use crate::model::Access;
@@ -168,22 +170,22 @@ fn lacking(cause: &Cause) -> String {
         Cause::NarrowRelease { by, scope } => format!(
             "the second thread has observed a release by {}, but that release is of {} scope",
             block(by),
-            words::scope(scope)
+            words::scope(*scope)
         ),
         Cause::NarrowAcquire { by, scope } => format!(
             "the second thread has observed a release by {}, but has acquired at {} scope only",
             block(by),
-            words::scope(scope)
+            words::scope(*scope)
         ),
         Cause::NarrowArrival { by, scope } => format!(
             "the second thread has waited for an mbarrier at which {} arrived, but that arrival is a release of {} scope",
             block(by),
-            words::scope(scope)
+            words::scope(*scope)
         ),
         Cause::NarrowWait { by, scope } => format!(
             "the second thread has waited for an mbarrier at which {} arrived, but has acquired at {} scope only",
             block(by),
-            words::scope(scope)
+            words::scope(*scope)
         ),
         Cause::NoAcquire { by } => format!(
             "the second thread has observed a release by {}, but has not acquired",
@@ -330,7 +332,7 @@ fn help(
 /// Advice for strong accesses whose scopes do not include each other's thread.
 fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::Cause>) {
     let mut narrow: Vec<&Access> = accesses.iter().collect();
-    narrow.retain(|access| matches!(access.scope.as_deref(), Some("cta" | "cluster")));
+    narrow.retain(|access| matches!(access.scope, Some(Scope::Cta | Scope::Cluster)));
     narrow.sort_by_key(|access| {
         let at = access.shown().map(|frame| (&frame.file, frame.line));
         (at, access.ptx.line)

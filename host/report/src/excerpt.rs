@@ -137,10 +137,7 @@ fn labels(race: &Race) -> [String; 2] {
         };
         let how = match access.sem.as_str() {
             "weak" => String::new(),
-            sem => format!(
-                " ({sem}, {} scope)",
-                access.scope.as_deref().map_or("unknown", scope)
-            ),
+            sem => format!(" ({sem}, {} scope)", access.scope.map_or("unknown", scope)),
         };
         let bytes = match access.width {
             // A fetch through a texture, whose size its instruction does not say.

@@ -1,6 +1,8 @@
 //! Locks: what is wrong with one that both sides held, and what to say of sides that held none or
 //! different ones.
 
+use events::Scope;
+
 use crate::build;
 use crate::log::{self, Level, Space};
 use crate::model::{Access, HeldLock};
@@ -30,11 +32,11 @@ pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock 
         }
         .to_owned(),
         address: build::address(held.address, held.allocation.as_ref()),
-        scope: held.scope.clone(),
+        scope: held.scope,
         taken: place(held.taken),
-        entry: held.entry.clone(),
+        entry: held.entry,
         released: held.released.map(place),
-        exit: held.exit.clone(),
+        exit: held.exit,
     }
 }
 
@@ -47,15 +49,15 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
         Some((before, now))
     })?;
     let given_back = before.released.as_ref()?;
-    let narrow = |scope: &str| race.level == Level::Grid && scope == "cta";
+    let narrow = |scope: Scope| race.level == Level::Grid && scope == Scope::Cta;
     for side in [before, now] {
-        if narrow(&side.scope) {
+        if narrow(side.scope) {
             return Some(Fault {
                 rule: "CR005",
                 what: format!(
                     "both threads hold the lock taken at {}, but by an atomic of {} scope",
                     side.taken,
-                    words::scope(&side.scope)
+                    words::scope(side.scope)
                 ),
                 help: "take and release the lock by atomics of device scope: `atomicCAS` in place of `atomicCAS_block`, `thread_scope_device` in place of `thread_scope_block`".to_owned(),
                 narrow: Some(side.taken.clone()),
@@ -69,12 +71,12 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let leave = |released: &String| format!("before the lock is released at {released}");
     // Whoever leaves first and enters next: in this run, and in one that has them the other way around.
     let this = [
-        (&now.entry, Some(enter(now))),
-        (&before.exit, Some(leave(given_back))),
+        (now.entry, Some(enter(now))),
+        (before.exit, Some(leave(given_back))),
     ];
     let other = [
-        (&before.entry, Some(enter(before))),
-        (&now.exit, now.released.as_ref().map(leave)),
+        (before.entry, Some(enter(before))),
+        (now.exit, now.released.as_ref().map(leave)),
     ];
     let places = match race.why {
         log::Why::Luck => Vec::from(other),
@@ -160,15 +162,15 @@ pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
 mod tests {
     use super::*;
 
-    fn lock(address: u64, entry: Option<&str>, exit: Option<&str>) -> HeldLock {
+    fn lock(address: u64, entry: Option<Scope>, exit: Option<Scope>) -> HeldLock {
         HeldLock {
             space: "global".into(),
             address: build::address(address, None),
-            scope: "gpu".into(),
+            scope: Scope::Gpu,
             taken: "x.cu:3".into(),
-            entry: entry.map(Into::into),
+            entry,
             released: Some("x.cu:9".into()),
-            exit: exit.map(Into::into),
+            exit,
         }
     }
 
@@ -182,32 +184,35 @@ mod tests {
     #[test]
     fn a_fault_names_the_fences_that_are_missing() {
         let race = log::Race::default();
-        let of = |first: Option<&str>, second: Option<&str>| {
+        let of = |first: Option<Scope>, second: Option<Scope>| {
             let both = [
-                vec![lock(64, Some("gpu"), first)],
+                vec![lock(64, Some(Scope::Gpu), first)],
                 vec![lock(64, second, None)],
             ];
             let [first, second] = both;
             fault(&race, &sides(first, second)).map(|fault| (fault.rule, fault.what))
         };
-        assert_eq!(of(Some("gpu"), Some("gpu")), None);
-        let (rule, what) = of(None, Some("gpu")).unwrap();
+        assert_eq!(of(Some(Scope::Gpu), Some(Scope::Gpu)), None);
+        let (rule, what) = of(None, Some(Scope::Gpu)).unwrap();
         assert!(
             rule == "CR006" && what.contains("before the lock is released at x.cu:9"),
             "{what}"
         );
-        let (rule, what) = of(Some("gpu"), None).unwrap();
+        let (rule, what) = of(Some(Scope::Gpu), None).unwrap();
         assert!(
             rule == "CR006" && what.contains("after the lock is taken at x.cu:3"),
             "{what}"
         );
-        let (rule, what) = of(Some("cta"), Some("gpu")).unwrap();
+        let (rule, what) = of(Some(Scope::Cta), Some(Scope::Gpu)).unwrap();
         assert!(rule == "CR005" && what.contains("of block scope"), "{what}");
         let narrow = HeldLock {
-            scope: "cta".into(),
-            ..lock(64, Some("gpu"), Some("gpu"))
+            scope: Scope::Cta,
+            ..lock(64, Some(Scope::Gpu), Some(Scope::Gpu))
         };
-        let both = sides(vec![lock(64, Some("gpu"), Some("gpu"))], vec![narrow]);
+        let both = sides(
+            vec![lock(64, Some(Scope::Gpu), Some(Scope::Gpu))],
+            vec![narrow],
+        );
         let of_block = fault(&race, &both).unwrap();
         assert!(
             of_block.rule == "CR005" && of_block.what.contains("by an atomic of block scope"),

@@ -8,12 +8,13 @@ mod repair;
 mod stray;
 mod stuck;
 
+pub use events::{Gap, Misuse, Scope};
 use serde::{Deserialize, Serialize};
 
 pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
-pub use repair::{Cause, Counted, Gap, Outside, Point, Repair, Update, Word};
+pub use repair::{Cause, Counted, Outside, Point, Repair, Update, Word};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 
@@ -132,7 +133,7 @@ pub struct Site {
     /// `weak`, `relaxed`, `acquire`, …
     pub sem: String,
     /// Scope of a strong access.
-    pub scope: Option<String>,
+    pub scope: Option<Scope>,
     /// Source lines, innermost inlined function first.
     pub frames: Vec<Frame>,
 }
@@ -530,37 +531,11 @@ pub struct Lock {
     /// Site that gave it back, if that came before the race.
     pub released: Option<u32>,
     /// Scope of what took it.
-    pub scope: String,
+    pub scope: Scope,
     /// Scope of the acquire behind taking it, if there was one.
-    pub entry: Option<String>,
+    pub entry: Option<Scope>,
     /// Scope of the release before giving it back, if there was one.
-    pub exit: Option<String>,
-}
-
-/// How a barrier or a warp operation is misused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Misuse {
-    /// Lanes of one warp wait by different instructions.
-    Divergent,
-    /// Threads come with different thread counts.
-    Counts,
-    /// A thread count is no multiple of the warp's size.
-    PartOfWarp,
-    /// A thread comes again before the barrier completes.
-    Again,
-    /// Threads have exited without having come to a barrier of their whole CTA.
-    Exited,
-    /// Threads have passed by a barrier of their whole CTA, gone on behind it and exited.
-    Skipped,
-    /// A lane takes part that the mask of members leaves out.
-    NotMember,
-    /// A lane arrives at an mbarrier more often than its phase still expects.
-    Excess,
-    /// A lane operates on memory that is no mbarrier.
-    NotMbarrier,
-    /// A thread accesses shared memory of a block of its cluster that may have exited.
-    Departed,
+    pub exit: Option<Scope>,
 }
 
 /// Which threads conflicted.

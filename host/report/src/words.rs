@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use events::Scope;
+
 /// Appends to a text.
 pub(crate) fn put_in(text: &mut String, more: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
@@ -56,12 +58,12 @@ pub fn number(value: u64) -> String {
 }
 
 /// The scope in CUDA's words.
-pub(crate) fn scope(ptx: &str) -> &str {
-    match ptx {
-        "cta" => "block",
-        "gpu" => "device",
-        "sys" => "system",
-        other => other,
+pub(crate) fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Cta => "block",
+        Scope::Cluster => "cluster",
+        Scope::Gpu => "device",
+        Scope::Sys => "system",
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Conflict {
 
 impl Audit {
     /// Adds what the cells say, before the next launch wipes it.
-    pub(crate) fn fill(
+    pub fn fill(
         &mut self,
         checker: &mut Checker,
         device: &dyn Device,

@@ -25,7 +25,7 @@ use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 
 pub use self::launch::{Begun, Busy, Extent, Outcome};
-pub(crate) use self::nested::Ancestor;
+pub use self::nested::Ancestor;
 
 /// Number of a module in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,7 +120,7 @@ impl Checker {
     }
 
     /// The next module that is loaded, with its checks.
-    pub(crate) fn code(&self, text: &str) -> Code {
+    pub fn code(&self, text: &str) -> Code {
         Code::new(text, &self.options, self.next_site)
     }
 
@@ -135,7 +135,7 @@ impl Checker {
 
     /// Takes a module that has been made ready, and gives it back as it is to be loaded: with sites of its own where
     /// other modules have taken those that it was prepared with.
-    pub(crate) fn take(&mut self, code: Arc<Code>, origin: &str) -> (ModuleKey, Arc<Code>) {
+    pub fn take(&mut self, code: Arc<Code>, origin: &str) -> (ModuleKey, Arc<Code>) {
         let key = ModuleKey(self.modules.len() as u32 + 1);
         let wanted = self
             .options
@@ -220,12 +220,12 @@ impl Checker {
     }
 
     /// What memory of the device belongs to.
-    pub(crate) fn allocation(&self, address: u64) -> Option<log::Allocation> {
+    pub fn allocation(&self, address: u64) -> Option<log::Allocation> {
         self.allocations.find(address).cloned()
     }
 
     /// The memory of the device that is nearest to an address in none.
-    pub(crate) fn nearest(&self, address: u64) -> Option<log::Allocation> {
+    pub fn nearest(&self, address: u64) -> Option<log::Allocation> {
         self.allocations.nearest(address).cloned()
     }
 
@@ -274,7 +274,7 @@ impl Checker {
     }
 
     /// Writes down what a launch found, also when it failed.
-    pub(crate) fn end(
+    pub fn end(
         &mut self,
         device: &dyn Device,
         begun: Begun,
@@ -477,7 +477,7 @@ impl Checker {
     }
 
     /// Pairs of accesses that have raced in the launches that have ended.
-    pub(crate) fn races(&self) -> u64 {
+    pub fn races(&self) -> u64 {
         self.races.len() as u64
     }
 
@@ -494,7 +494,7 @@ pub(crate) fn is_shared(record: &Record) -> bool {
 }
 
 /// Indices from linear numbers, x fastest.
-pub(crate) fn thread(launch: &log::Launch, cta: u32, thread: u32) -> Thread {
+pub fn thread(launch: &log::Launch, cta: u32, thread: u32) -> Thread {
     let split = |n: u32, dims: [u32; 3]| {
         let (x, y) = (dims[0].max(1), dims[1].max(1));
         [n % x, n / x % y, n / x / y]

@@ -106,8 +106,13 @@ impl Code {
         self.with_checks
     }
 
+    /// Whether it has other text than the program's own.
+    pub fn is_rewritten(&self) -> bool {
+        self.rewritten
+    }
+
     /// The program's own text.
-    pub(crate) fn original(&self) -> String {
+    pub fn original(&self) -> String {
         match self.rewritten {
             true => rewrite::erase(&self.text),
             false => self.text.clone(),

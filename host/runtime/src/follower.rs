@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use events::{Bytes, Executing};
 use ptx::ast::Space;
 use shadow::hb::{Access, Kind, LANES, Scope};
 use shadow::streams::{Footprint, Touch};
-use simt::{Bytes, Executing};
 
 use crate::instructions::Instructions;
 use crate::streams::{At, Touched};

@@ -4,8 +4,8 @@
 //! the simulated device, and what instructions are taken to mean) has its say in this, and a second
 //! opinion can be compared with it, one by one.
 
+use events::Executing;
 use shadow::hb::{Access, Completion, FenceKind, Order, Place, Scope, Waited};
-use simt::Executing;
 
 /// Something that lanes of a warp have done, in the order of the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]

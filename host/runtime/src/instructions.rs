@@ -38,7 +38,7 @@ pub(crate) struct Meaning {
     pub(crate) fences_inits: bool,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
-    /// An `atom.exch` or `atom.cas` that [`simt::Observer::exchanged`] tells more of.
+    /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] tells more of.
     pub(crate) swaps: bool,
     /// Bytes of a lane's line, for matrix loads and stores; else 0.
     pub(crate) line: u32,
@@ -198,16 +198,6 @@ fn waited(instruction: &Instruction) -> Waited {
     }
 }
 
-/// A scope in the engine's terms.
-pub(crate) fn scope(scope: isa::Scope) -> Scope {
-    match scope {
-        isa::Scope::Cta => Scope::Cta,
-        isa::Scope::Cluster => Scope::Cluster,
-        isa::Scope::Gpu => Scope::Gpu,
-        isa::Scope::Sys => Scope::Sys,
-    }
-}
-
 /// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
 /// atomic whoever makes them; that memory is one is written like any data. That it is none any more is
 /// not: libraries invalidate when all have waited, which they need not know of one another, and who
@@ -254,7 +244,7 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         _ => return None,
     };
     let told = !op.is_plain() && op.kind != MemoryKind::AsyncStore;
-    let within = scope(op.scope);
+    let within = op.scope;
     let order = match op.sem {
         Semantics::Weak if op.nc => Order::ReadOnly,
         Semantics::Weak => Order::Weak,

@@ -33,7 +33,7 @@ impl Overtaken {
 
 /// What the oracle has to say about a launch.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub struct Judged {
     pub(crate) instructions: Arc<Instructions>,
     /// Pairs of sites that raced.
     pub(crate) found: Vec<Found>,

@@ -1,8 +1,8 @@
 //! One checked launch: shadow memory, race records, happens-before.
 //!
 //! [`Checker`] rewrites modules, arms launches and writes what they found to a log;
-//! [`sim::CheckedSim`] is the simulated device with a checker in front; a [`session::Session`] checks what
-//! a program launches on a real driver.
+//! a [`session::Session`] checks what a program launches on a real driver. The simulated device with a checker in front is
+//! the crate `simulated`; this one knows no simulator.
 
 pub mod allocations;
 pub mod audit;
@@ -28,16 +28,16 @@ mod replay;
 pub mod session;
 pub mod shadow_memory;
 mod sides;
-pub mod sim;
-mod strays;
 pub mod streams;
-mod stuck;
 mod told;
 mod values;
 mod watch;
 
 use report::log;
 
-pub use checker::{Begun, Checker, Extent, ModuleKey, Outcome, Prepared};
+pub use checker::{Ancestor, Begun, Checker, Extent, ModuleKey, Outcome, Prepared, thread};
 pub use code::{Code, FIRST_SITE};
+pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};
+pub use reference::Reference;
+pub use watch::Watch;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Cause, Held, Luck, Place, Scope};
+use shadow::hb::{Cause, Held, Luck, Place};
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
@@ -96,18 +96,8 @@ pub(crate) fn held(held: &Held, named: &HashMap<u32, u32>, allocations: &Allocat
         allocation,
         taken: site(held.taken),
         released: held.released.map(site),
-        scope: name(held.scope).to_owned(),
-        entry: held.entry.map(|scope| name(scope).to_owned()),
-        exit: held.exit.map(|scope| name(scope).to_owned()),
-    }
-}
-
-/// A scope as PTX spells it.
-pub(crate) fn name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Cta => "cta",
-        Scope::Cluster => "cluster",
-        Scope::Gpu => "gpu",
-        Scope::Sys => "sys",
+        scope: held.scope,
+        entry: held.entry,
+        exit: held.exit,
     }
 }

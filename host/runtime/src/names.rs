@@ -96,19 +96,9 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
             _ => "strong",
         }
         .to_owned(),
-        scope: op.is_strong().then(|| scope(op.scope)),
+        scope: op.is_strong().then_some(op.scope),
         ..log::Site::default()
     }
-}
-
-fn scope(scope: Scope) -> String {
-    match scope {
-        Scope::Cta => "cta",
-        Scope::Cluster => "cluster",
-        Scope::Gpu => "gpu",
-        Scope::Sys => "sys",
-    }
-    .to_owned()
 }
 
 /// What an operation on an mbarrier does to the memory where that lies.
@@ -127,7 +117,7 @@ pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Sit
             false => sem,
         }
         .to_owned(),
-        scope: (op != "store").then(|| scope(within)),
+        scope: (op != "store").then_some(within),
         ..log::Site::default()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use events::Misuse;
 use ptx::isa::MbarrierOp;
-use simt::Misuse;
 
 /// Where an mbarrier is: whose shared memory, and the offset there.
 pub(crate) type At = (u64, u64);

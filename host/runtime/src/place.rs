@@ -1,7 +1,6 @@
 //! Where in the program's own PTX, and in its source, something happened in the rewritten text.
 
 use ptx::ast::Module;
-use simt::LaunchError;
 
 use crate::log::Frame;
 
@@ -42,38 +41,6 @@ pub(crate) fn frames(module: &Module, line: u32) -> Vec<Frame> {
     Vec::new()
 }
 
-/// Puts `map` of every PTX line of an error in its place, and gives the first one of them.
-pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Option<u32> {
-    let lines: Vec<&mut u32> = match error {
-        LaunchError::IllegalAddress { at, .. }
-        | LaunchError::Misaligned { at, .. }
-        | LaunchError::InvalidProgramCounter { at, .. }
-        | LaunchError::InvalidTexture { at, .. }
-        | LaunchError::InvalidSurface { at, .. }
-        | LaunchError::OutsideSurface { at, .. }
-        | LaunchError::StackOverflow { at }
-        | LaunchError::Trap { at }
-        | LaunchError::Assert { at, .. } => vec![&mut at.line],
-        LaunchError::Deadlock { waiting, .. } => {
-            waiting.iter_mut().map(|group| &mut group.at.line).collect()
-        }
-        LaunchError::Timeout { running, .. } => running.iter_mut().map(|at| &mut at.line).collect(),
-        LaunchError::Unsupported { line, .. } => vec![line],
-        LaunchError::Interrupted { .. }
-        | LaunchError::UnknownModule
-        | LaunchError::UnknownKernel(_)
-        | LaunchError::InvalidConfiguration(_)
-        | LaunchError::OutOfResources(_)
-        | LaunchError::CooperativeTooLarge(_) => Vec::new(),
-    };
-    let mut first = None;
-    for line in lines.into_iter().filter(|line| **line != 0) {
-        *line = map(*line);
-        first.get_or_insert(*line);
-    }
-    first
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,16 +54,5 @@ mod tests {
         assert_eq!(original, [1, 2, 2, 2, 2, 2, 3, 4]);
         assert_eq!(original_line("a\nb\n", 2), 2);
         assert_eq!(original_line("", 1), 1);
-    }
-
-    #[test]
-    fn a_launch_error_speaks_of_the_original() {
-        let mut error = LaunchError::Unsupported {
-            kernel: "k".into(),
-            what: "tcgen05.ld".into(),
-            line: 40,
-        };
-        assert_eq!(translate(&mut error, |line| line / 10), Some(4));
-        assert!(error.to_string().contains("line 4"), "{error}");
     }
 }

@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use driver::{interrupts, terminal};
-use simt::Progress;
 
 use crate::options::Show;
 use report::names::demangle;
@@ -86,12 +85,12 @@ pub(crate) fn found() {
     FOUND.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Shows how far the launch is; false once a signal wants the process to end. For
-/// [`simt::Limits::go_on`], of whoever holds the signals.
-pub fn go_on(progress: Progress) -> bool {
+/// Shows that so many of the launch's CTAs have ended; false once a signal wants the process to end that it
+/// [holds](interrupts::hold).
+pub fn go_on(done: u64, ctas: u64) -> bool {
     if is_enabled() && is_due() {
         let found = FOUND.load(Ordering::Relaxed);
-        draw(Some(progress), found);
+        draw(Some((done, ctas)), found);
     }
     interrupts::caught().is_none()
 }
@@ -136,10 +135,10 @@ fn is_due() -> bool {
     next != 0 && now >= next && mine(()).is_ok()
 }
 
-fn draw(progress: Option<Progress>, found: u64) {
+fn draw(progress: Option<(u64, u64)>, found: u64) {
     let mut line = line();
     let far = match progress {
-        Some(Progress { done, ctas }) => {
+        Some((done, ctas)) => {
             format!(": {} of {}", number(done), counted(ctas, "block"))
         }
         None => String::new(),

@@ -10,13 +10,13 @@ mod swaps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use events::{AccessKind, Bytes, Exchange, Executing, Observer};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
     Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched, Luck,
     Order, Place, Rule, Shape, Strong, Thread, Warp,
 };
-use simt::{AccessKind, Bytes, Exchange, Executing, Observer};
 
 use self::departed::Departures;
 use crate::follower::Follower;
@@ -30,11 +30,10 @@ use crate::options::Model;
 use crate::pairs::{Class, Open, Pairs};
 use crate::sides::{self, Sides, at, in_shared};
 use crate::streams::At;
-use crate::told;
 use crate::values::Values;
 
 /// Judges one launch.
-pub(crate) struct Reference {
+pub struct Reference {
     instructions: Arc<Instructions>,
     shape: Shape,
     model: Option<Model>,
@@ -96,7 +95,7 @@ impl Reference {
     }
 
     /// Keeps what the launch does at its place among the work of all streams, if others may care.
-    pub(crate) fn at_place(mut self, at: &At) -> Self {
+    pub fn at_place(mut self, at: &At) -> Self {
         self.follower = Follower::at_place(at, &self.instructions);
         self
     }
@@ -122,7 +121,8 @@ impl Reference {
         self
     }
 
-    pub(crate) fn finish(mut self) -> Judged {
+    /// What it has found.
+    pub fn finish(mut self) -> Judged {
         for found in self
             .strong
             .take()
@@ -544,12 +544,12 @@ impl Observer for Reference {
         self.launched.push(known);
     }
 
-    fn misuse(&mut self, who: Executing, misuse: simt::Misuse, offset: u32) {
+    fn misuse(&mut self, who: Executing, misuse: events::Misuse, offset: u32) {
         let site = |offset| self.instructions.at(offset).map(|meaning| meaning.site);
         let Some(here) = site(who.offset) else {
             return;
         };
-        let key = (told::kind(misuse), site(offset).unwrap_or(here), here);
+        let key = (misuse, site(offset).unwrap_or(here), here);
         let me = warp(who).lane(who.lanes.trailing_zeros());
         self.misuses.entry(key).or_insert((me, 0)).1 += 1;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use events::{Bytes, Executing, Observer, SHARED_STEP};
 use ptx::ast::Space;
 use shadow::hb::{LANES, Shape, Warp};
 use shadow::layout::{
@@ -10,7 +11,6 @@ use shadow::layout::{
     ENTRY_MBARRIER, ENTRY_MBARRIER_OVER, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED,
     ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT,
 };
-use simt::{Bytes, Executing, Observer, SHARED_STEP};
 
 use crate::phases::Mbarriers;
 use crate::reference::Reference;

@@ -1,8 +1,8 @@
 //! What the two sides of a race have read and written, in the element that they share.
 
+use events::SHARED_STEP;
 use ptx::ast::Space;
 use shadow::hb::{Access, Kind, LANES, Order, Place, Race, Rule, Shape, Side, Written};
-use simt::SHARED_STEP;
 
 use crate::instructions::Instructions;
 use crate::log::Value;

@@ -69,7 +69,7 @@ impl At {
 
     /// The place of a request that a grid at this place makes: the `request`th of the process, which has its
     /// turn among those of the grid, in a stream that a person calls `stream`.
-    pub(crate) fn of_request(&self, request: u64, turn: Turn, tail: bool, stream: String) -> Self {
+    pub fn of_request(&self, request: u64, turn: Turn, tail: bool, stream: String) -> Self {
         let step = Step {
             request,
             turn,

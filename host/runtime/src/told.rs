@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Gap, LANES, Place, Rule, Thread};
+use shadow::hb::{LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
@@ -50,7 +50,7 @@ pub(crate) fn race(
         },
         space,
         why: why(found.class, race.rule),
-        cause: cause.map(|cause| missing(cause, indices)),
+        cause: cause.map(|cause| cause.map(indices)),
         flag: flag.map(|flag| {
             let (space, address) = at(flag.place);
             log::Word {
@@ -98,52 +98,6 @@ pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
         (Class::Race, Rule::ReadOnly) => log::Why::ReadOnly,
         (Class::Race, Rule::Asynchronous) => log::Why::Asynchronous,
         (Class::Race, Rule::Proxy) => log::Why::Proxy,
-    }
-}
-
-/// A cause in the log's terms.
-fn missing(cause: Cause, indices: impl Fn(Thread) -> log::Thread) -> log::Cause {
-    let name = |scope| locking::name(scope).to_owned();
-    match cause {
-        Cause::NarrowRelease { by, scope } => log::Cause::NarrowRelease {
-            by: indices(by),
-            scope: name(scope),
-        },
-        Cause::NarrowAcquire { by, scope } => log::Cause::NarrowAcquire {
-            by: indices(by),
-            scope: name(scope),
-        },
-        Cause::NarrowArrival { by, scope } => log::Cause::NarrowArrival {
-            by: indices(by),
-            scope: name(scope),
-        },
-        Cause::NarrowWait { by, scope } => log::Cause::NarrowWait {
-            by: indices(by),
-            scope: name(scope),
-        },
-        Cause::NoAcquire { by } => log::Cause::NoAcquire { by: indices(by) },
-        Cause::NoRelease => log::Cause::NoRelease,
-        Cause::Version(gap) => log::Cause::Version(match gap {
-            Gap::FirstWrite => log::Gap::FirstWrite,
-            Gap::SecondWrite => log::Gap::SecondWrite,
-            Gap::FirstLook => log::Gap::FirstLook,
-            Gap::SecondLook => log::Gap::SecondLook,
-        }),
-    }
-}
-
-/// A kind of misuse in the log's terms.
-pub(crate) fn kind(misuse: simt::Misuse) -> Misuse {
-    match misuse {
-        simt::Misuse::Divergent => Misuse::Divergent,
-        simt::Misuse::Counts => Misuse::Counts,
-        simt::Misuse::PartOfWarp => Misuse::PartOfWarp,
-        simt::Misuse::Again => Misuse::Again,
-        simt::Misuse::Exited => Misuse::Exited,
-        simt::Misuse::Skipped => Misuse::Skipped,
-        simt::Misuse::NotMember => Misuse::NotMember,
-        simt::Misuse::Excess => Misuse::Excess,
-        simt::Misuse::NotMbarrier => Misuse::NotMbarrier,
     }
 }
 

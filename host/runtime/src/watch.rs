@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use events::{AccessKind, Bytes, Executing, Observer};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
-use simt::{AccessKind, Bytes, Executing, Observer};
 
 use crate::follower::Follower;
 use crate::instructions::Instructions;
@@ -13,7 +13,7 @@ use crate::judged::Judged;
 use crate::streams::At;
 
 /// Follows a launch.
-pub(crate) struct Watch {
+pub struct Watch {
     instructions: Arc<Instructions>,
     follower: Follower,
 }
@@ -28,7 +28,8 @@ impl Watch {
         })
     }
 
-    pub(crate) fn finish(self) -> Judged {
+    /// What the launch has touched; no race was looked for.
+    pub fn finish(self) -> Judged {
         Judged::nothing(self.instructions, self.follower.finish())
     }
 }

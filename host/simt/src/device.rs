@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use driver::DeviceError;
+use events::Observer;
 use ptx::ast::Module;
 
 use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
@@ -11,7 +12,6 @@ use crate::error::{LaunchError, LoadError};
 use crate::exec::{self, Crew, Setup};
 use crate::memory::Memory;
 use crate::module::{Image, Loaded};
-use crate::observer::Observer;
 use crate::texture::Textures;
 
 /// Identity of a loaded module.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use events::AccessKind;
 use ptx::ast::Space;
 
 use crate::error::Place;
-use crate::observer::AccessKind;
 
 /// Accesses of one instruction to one space that lay outside.
 #[derive(Clone, Debug, PartialEq, Eq)]

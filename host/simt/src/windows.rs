@@ -2,15 +2,12 @@
 //!
 //! Shared and local windows are relative to whoever uses them: every CTA sees its own shared
 //! memory at the window's start, every thread its own local memory. The shared memory of the other
-//! CTAs of a cluster follows in steps of [`SHARED_STEP`], own first, then by rank.
+//! CTAs of a cluster follows in steps of [`events::SHARED_STEP`], own first, then by rank.
 
 use ptx::ast::Space;
 
 /// Shared memory.
 pub(crate) const SHARED: u64 = 0x1000_0000_0000;
-/// Distance in bytes between the shared memories of the CTAs of a cluster: to a CTA, its own lies at
-/// 0, and that of rank `r` at `1 + r` times this.
-pub const SHARED_STEP: u64 = 1 << 24;
 /// Local memory.
 pub(crate) const LOCAL: u64 = 0x1100_0000_0000;
 /// Kernel parameters.

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{kernel, load, run};
+use events::{AccessKind, Exchange, Executing, Observer};
 use ptx::ast::Space;
-use simt::{AccessKind, Device, DeviceConfig, Exchange, Executing, Launch, Observer};
+use simt::{Device, DeviceConfig, Launch};
 
 #[test]
 fn module_variables_and_their_initialisers() {

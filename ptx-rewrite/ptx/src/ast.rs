@@ -5,6 +5,7 @@
 //! The text itself is kept whole in [`Module::text`]: printing a module gives back what was parsed.
 //! Names follow the PTX ISA 9.0 manual.
 
+pub use events::Space;
 use smol_str::SmolStr;
 
 /// A half-open byte range of the module's text.
@@ -251,31 +252,6 @@ pub enum Init {
         /// Mask of the `mask(symbol)` form.
         mask: Option<u64>,
     },
-}
-
-/// State spaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Space {
-    /// `.reg`
-    Reg,
-    /// `.sreg`
-    Sreg,
-    /// `.const`
-    Const,
-    /// `.global`
-    Global,
-    /// `.local`
-    Local,
-    /// `.param`
-    Param,
-    /// `.shared` and `.shared::cta`
-    Shared,
-    /// `.shared::cluster`
-    SharedCluster,
-    /// `.tex`
-    Tex,
-    /// No state space given: a generic address.
-    Generic,
 }
 
 /// Fundamental types.

@@ -1,6 +1,6 @@
-//! What the fundamental types and state spaces are called and how large they are.
+//! What the fundamental types are called and how large they are.
 
-use crate::ast::{Space, Type};
+use crate::ast::Type;
 
 /// Every type with its suffix, size in bytes and class. The one place they are listed.
 const TYPES: &[(Type, &str, u32, Class)] = &[
@@ -95,40 +95,6 @@ impl Type {
     }
 }
 
-impl Space {
-    /// The space a suffix without its dot names.
-    pub fn from_suffix(suffix: &str) -> Option<Self> {
-        Some(match suffix {
-            "reg" => Self::Reg,
-            "sreg" => Self::Sreg,
-            "const" => Self::Const,
-            "global" => Self::Global,
-            "local" => Self::Local,
-            "param" | "param::entry" | "param::func" => Self::Param,
-            "shared" | "shared::cta" => Self::Shared,
-            "shared::cluster" => Self::SharedCluster,
-            "tex" => Self::Tex,
-            _ => return None,
-        })
-    }
-
-    /// Its suffix without the dot; empty for a generic address.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Self::Reg => "reg",
-            Self::Sreg => "sreg",
-            Self::Const => "const",
-            Self::Global => "global",
-            Self::Local => "local",
-            Self::Param => "param",
-            Self::Shared => "shared",
-            Self::SharedCluster => "shared::cluster",
-            Self::Tex => "tex",
-            Self::Generic => "",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,22 +106,5 @@ mod tests {
             assert_eq!(Type::from_suffix(suffix), Some(ty));
             assert_eq!(ty.suffix(), suffix);
         }
-    }
-
-    #[test]
-    fn spaces_go_there_and_back() {
-        for suffix in [
-            "reg",
-            "const",
-            "global",
-            "local",
-            "param",
-            "shared",
-            "shared::cluster",
-        ] {
-            assert_eq!(Space::from_suffix(suffix).map(Space::suffix), Some(suffix));
-        }
-        assert_eq!(Space::from_suffix("shared::cta"), Some(Space::Shared));
-        assert_eq!(Space::from_suffix("u32"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Barriers: of a CTA, of a warp, and of a cluster.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
@@ -8,7 +9,7 @@ use super::clock::{Sparse, Time, Times};
 use super::cta::Cta;
 use super::lanes::Lanes;
 use super::mbarrier::Published;
-use super::place::{Scope, Thread, Warp};
+use super::place::{Thread, Warp};
 use super::{Engine, each};
 
 /// Who has arrived at a barrier of a CTA.

@@ -1,54 +1,11 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
 use super::history::WORD;
-use super::place::{Scope, Thread};
-use super::versions::Gap;
+use super::place::Thread;
 use super::{Engine, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The later thread has observed a release that came after the earlier access, but the scope of
-    /// the release leaves it out.
-    NarrowRelease {
-        /// Who released.
-        by: Thread,
-        /// In which scope.
-        scope: Scope,
-    },
-    /// It has observed such a release, and its acquire is of a scope that leaves the releasing
-    /// thread out.
-    NarrowAcquire {
-        /// Who released.
-        by: Thread,
-        /// The acquire's scope.
-        scope: Scope,
-    },
-    /// The later thread has waited for an mbarrier at which somebody arrived after the earlier access, but
-    /// the scope of that release leaves it out.
-    NarrowArrival {
-        /// Who arrived.
-        by: Thread,
-        /// In which scope that was a release.
-        scope: Scope,
-    },
-    /// It has waited for such an mbarrier, and acquired in a scope that leaves the arriving thread out.
-    NarrowWait {
-        /// Who arrived.
-        by: Thread,
-        /// The acquire's scope.
-        scope: Scope,
-    },
-    /// It has observed such a release, and has not acquired.
-    NoAcquire {
-        /// Who released.
-        by: Thread,
-    },
-    /// It has observed a later strong write of the earlier thread, which released nothing.
-    NoRelease,
-    /// Both are under one version, around which a fence is missing.
-    Version(Gap),
-}
+pub type Cause = events::Cause<Thread>;
 
 /// A word by which one thread has told another one to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

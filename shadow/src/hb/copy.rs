@@ -8,6 +8,7 @@
 //! by that barrier.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
@@ -15,7 +16,7 @@ use super::access::Weak;
 use super::clock::{Sparse, Time};
 use super::history::{LINE, WORD};
 use super::mbarrier::MBARRIER;
-use super::place::{Id, Scope, Thread, Warp};
+use super::place::{Id, Thread, Warp};
 use super::row::Run;
 use super::{Access, Engine, Kind, Order, Place, Race, all, barrier};
 

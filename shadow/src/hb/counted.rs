@@ -7,10 +7,12 @@
 //!
 //! [`FenceOrder`]: super::FenceOrder
 
+use events::Scope;
+
 use super::clock::Time;
 use super::fence::acquire;
 use super::lanes::View;
-use super::place::{Scope, Warp};
+use super::place::Warp;
 use super::release::Pending;
 use super::{Engine, each};
 

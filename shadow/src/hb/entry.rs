@@ -1,9 +1,11 @@
 //! Accesses as single words remember them, and what decides whether two race.
 
+use events::Scope;
+
 use super::clock::{Time, Times};
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Scope, Shape, Thread, Warp};
+use super::place::{Id, Shape, Thread, Warp};
 
 /// How strong an access is; see PTX ISA, "Strong and Weak Operations".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,11 @@
 //! Fences, and what acquires learn.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use super::clock::Sparse;
 use super::lanes::{Lanes, View};
-use super::place::{Id, Scope, Shape, Thread, Warp};
+use super::place::{Id, Shape, Thread, Warp};
 use super::release::{Fence, Pending, Releases};
 use super::{Engine, each};
 

@@ -13,11 +13,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::Place;
-use super::place::{Scope, Shape, Thread};
+use super::place::{Shape, Thread};
 use super::section::{Held, Hold, Touched, Used};
 use super::turns::{Past, Touch, Turn};
 

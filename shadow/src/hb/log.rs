@@ -3,12 +3,13 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
 use super::each;
-use super::place::{Id, Scope, Shape, Thread};
+use super::place::{Id, Shape, Thread};
 
 /// Sums that a log keeps.
 const SUMS: usize = 32;

@@ -13,13 +13,14 @@
 //! lock is released; its room is that of the first.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::clock::Sparse;
 use super::history::WORD;
 use super::locks::{Locks, Step, Swap, Writing};
-use super::place::{Scope, Thread, Warp};
+use super::place::{Thread, Warp};
 use super::section::Held;
 use super::turns::{Touch, Turn};
 use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};

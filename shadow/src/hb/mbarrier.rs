@@ -6,12 +6,13 @@
 //! becomes one is a write as any other.
 
 use alloc::sync::Arc;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::access::Weak;
 use super::clock::{Sparse, Time};
-use super::place::{Id, Scope, Thread, Warp};
+use super::place::{Id, Thread, Warp};
 use super::row::Run;
 use super::waits::{Arrived, Phase};
 use super::{Access, Engine, Order, Place, Race, Shape, View, all, barrier};

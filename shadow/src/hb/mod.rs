@@ -59,6 +59,7 @@ pub use clock::Time;
 pub use copy::{Completion, Issue, Waited};
 use cta::Cta;
 pub use entry::{Rule, Strength};
+pub use events::{Gap, Scope};
 pub use fence::FenceKind;
 use history::History;
 pub use lanes::Format;
@@ -70,12 +71,12 @@ pub use made::Made;
 use mbarrier::{Inits, Phases};
 use memory::Memory;
 use observed::Observed;
-pub use place::{LANES, Scope, Shape, Thread, Warp};
+pub use place::{LANES, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
-pub use versions::{Gap, Look, SwapTold};
+pub use versions::{Look, SwapTold};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,7 @@
 //! Who does something, and how the threads of a launch are arranged.
 
+use events::Scope;
+
 use super::copy::MAKERS;
 
 /// Threads of a warp.
@@ -66,19 +68,6 @@ impl Id {
     pub(crate) fn lane_of(self, lanes: u32) -> Thread {
         self.warp().lane(lanes.trailing_zeros())
     }
-}
-
-/// The threads an operation can order: PTX ISA, "Scope".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// The thread's CTA.
-    Cta,
-    /// The thread's cluster.
-    Cluster,
-    /// The thread's GPU.
-    Gpu,
-    /// Every thread of every GPU and the host.
-    Sys,
 }
 
 /// The size of a launch.

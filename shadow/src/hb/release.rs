@@ -8,12 +8,13 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::clock::{Time, Times};
 use super::log::{Log, LogId, Mark, Release};
-use super::place::{Id, Scope, Shape, Thread};
+use super::place::{Id, Shape, Thread};
 
 /// A release fence and what it published.
 #[derive(Clone, Debug, PartialEq, Eq)]

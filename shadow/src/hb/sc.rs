@@ -10,10 +10,12 @@
 //!
 //! Those clocks are a copy of the engine's, made at the first `fence.sc` or at the first such atomic.
 
+use events::Scope;
+
 use super::entry::Rule;
 use super::history::WORD;
 use super::memory::Memory;
-use super::place::{Id, Scope, Thread, Warp};
+use super::place::{Id, Thread, Warp};
 use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
 
 /// The causality order with that of `fence.sc`s and of atomics that count.

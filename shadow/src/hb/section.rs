@@ -1,11 +1,12 @@
 //! Critical sections: how a lock is held, what is accessed under it, and who has done so before.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::Place;
-use super::place::{Scope, Thread};
+use super::place::Thread;
 use super::turns::{Sections, Touch, Turn};
 
 /// A lock that a thread held when it accessed memory.

@@ -17,6 +17,7 @@
 //! Of a scalar, [`MOST`] groups of readers and as many of writers are remembered.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -24,7 +25,7 @@ use super::guarded::{Conflicts, Guarded};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, LANES, Scope, Shape, Thread, Warp};
+use super::place::{Id, LANES, Shape, Thread, Warp};
 use super::section::Held;
 use super::versions::{Look, Versions};
 use super::{

@@ -8,12 +8,13 @@
 //! a thread does then may depend on what it has read.
 
 use alloc::vec::Vec;
+use events::Scope;
 
 use super::clock::Time;
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Scope, Shape, Thread};
+use super::place::{Shape, Thread};
 use super::section::Held;
 use super::{Place, Race, Rule, Side};
 

@@ -17,10 +17,11 @@
 //! writer's; the last [`MOST`] words that it has written are remembered.
 
 use alloc::vec::Vec;
+use events::{Gap, Scope};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::place::{Scope, Shape, Thread};
+use super::place::{Shape, Thread};
 use super::{Access, Kind, Order};
 
 /// Versions that a thread may be reading or writing under at once.
@@ -50,19 +51,6 @@ pub enum SwapTold {
     Later,
     /// Never.
     Never,
-}
-
-/// A fence around data under a version that is not there, or whose scope leaves the other side out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gap {
-    /// The writer's, behind its first write of the version.
-    FirstWrite,
-    /// The writer's, in front of its second write.
-    SecondWrite,
-    /// The reader's, behind its first look.
-    FirstLook,
-    /// The reader's, in front of its second look.
-    SecondLook,
 }
 
 /// What versions say of two accesses.

@@ -5,11 +5,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time};
-use super::place::{Scope, Shape, Thread};
+use super::place::{Shape, Thread};
 use super::{Cause, each};
 
 /// An arrival, and what it has published to its scope.

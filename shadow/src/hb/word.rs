@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use events::Scope;
 
 use super::Enough;
 use super::clock::Time;
 use super::crowd::List;
 use super::entry::{Class, Entry, Rule, Strength, Who};
 use super::observed::{Observed, Seen};
-use super::place::{Id, Scope, Shape, Thread};
+use super::place::{Id, Shape, Thread};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
 /// race is decided by: a report wants to name them.

@@ -11,10 +11,10 @@ use driver::Device as _;
 use report::log::Writer;
 use report::source::Sources;
 use report::{self, Context, Report};
-use runtime::sim::{CheckedSim, Ready};
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
+use simulated::{CheckedSim, Ready};
 
 use crate::args::{self, Arg, Texels};
 use crate::events;

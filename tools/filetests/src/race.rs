@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
-use runtime::sim::Ready;
 use runtime::{Mode, Model};
+use simulated::Ready;
 
 use crate::args::{self, Arg};
 use crate::exec;

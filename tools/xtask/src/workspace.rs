@@ -24,6 +24,8 @@ pub struct Workspace {
 pub struct Package {
     /// Its name in its manifest.
     pub name: String,
+    /// Its manifest.
+    pub manifest_path: PathBuf,
     /// What it depends on, other workspaces' crates included.
     pub dependencies: Vec<Dependency>,
 }

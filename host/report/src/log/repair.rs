@@ -75,61 +75,8 @@ pub struct Outside {
     pub frames: Vec<Frame>,
 }
 
-/// What would have ordered two accesses, had it been right; see `shadow::hb::Cause`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Cause {
-    /// A release whose scope leaves the other side out.
-    NarrowRelease {
-        /// Who released.
-        by: Thread,
-        /// In which scope.
-        scope: String,
-    },
-    /// An acquire whose scope leaves the releasing thread out.
-    NarrowAcquire {
-        /// Who released.
-        by: Thread,
-        /// The acquire's scope.
-        scope: String,
-    },
-    /// An arrival at an mbarrier whose scope leaves the other side out.
-    NarrowArrival {
-        /// Who arrived.
-        by: Thread,
-        /// In which scope that was a release.
-        scope: String,
-    },
-    /// A wait for an mbarrier whose acquire is of a scope that leaves the arriving thread out.
-    NarrowWait {
-        /// Who arrived.
-        by: Thread,
-        /// The acquire's scope.
-        scope: String,
-    },
-    /// A release that was observed without an acquire.
-    NoAcquire {
-        /// Who released.
-        by: Thread,
-    },
-    /// A flag that was observed, and written without a release.
-    NoRelease,
-    /// Both sides are under one version, around which a fence is missing.
-    Version(Gap),
-}
-
-/// Which fence around a version is missing; see `shadow::hb::Gap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Gap {
-    /// The writer's, behind its first write of the version.
-    FirstWrite,
-    /// The writer's, in front of its second write.
-    SecondWrite,
-    /// The reader's, behind its first look.
-    FirstLook,
-    /// The reader's, in front of its second look.
-    SecondLook,
-}
+/// What would have ordered two accesses, had it been right.
+pub type Cause = events::Cause<Thread>;
 
 /// A word of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The sides of a race: what they access, where they stand, and what they hold.
 
+use events::Scope;
 use serde::{Serialize, Serializer};
 
 use super::Address;
@@ -19,7 +20,7 @@ pub struct Access {
     /// PTX semantics: `weak`, `relaxed`, `volatile` and so on.
     pub sem: String,
     /// Scope, when it is not weak.
-    pub scope: Option<String>,
+    pub scope: Option<Scope>,
     /// `threadIdx`, when known.
     pub thread: Option<[u32; 3]>,
     /// `blockIdx`, when known.
@@ -44,15 +45,15 @@ pub struct HeldLock {
     /// Where it is.
     pub address: Address,
     /// Scope of what took it.
-    pub scope: String,
+    pub scope: Scope,
     /// What took it, as `file:line`.
     pub taken: String,
     /// Scope of the acquire behind taking it, if there is one.
-    pub entry: Option<String>,
+    pub entry: Option<Scope>,
     /// What gave it back, as `file:line`, if that came before the race.
     pub released: Option<String>,
     /// Scope of the release before giving it back, if there is one.
-    pub exit: Option<String>,
+    pub exit: Option<Scope>,
 }
 
 impl Access {

@@ -20,12 +20,7 @@ use crate::watch::Watch;
 
 impl Checker {
     /// The happens-before oracle that listens to a launch, if it is judged in that way.
-    pub(crate) fn reference(
-        &self,
-        key: ModuleKey,
-        begun: &Begun,
-        extent: Extent,
-    ) -> Option<Reference> {
+    pub fn reference(&self, key: ModuleKey, begun: &Begun, extent: Extent) -> Option<Reference> {
         let reference = self.oracle(key, extent).filter(|_| begun.is_listened())?;
         let proved = begun.proved.as_ref();
         Some(match proved.filter(|_| self.options.prove == Prove::On) {
@@ -35,14 +30,14 @@ impl Checker {
     }
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
-    pub(crate) fn watch(&self, key: ModuleKey, begun: &Begun) -> Option<Watch> {
+    pub fn watch(&self, key: ModuleKey, begun: &Begun) -> Option<Watch> {
         let at = begun.at.as_ref().filter(|_| begun.is_proved())?;
         let module = self.modules.get(&key.0)?;
         Watch::new(module.code.instructions(), at)
     }
 
     /// An oracle for a launch of this size.
-    pub(crate) fn oracle(&self, key: ModuleKey, extent: Extent) -> Option<Reference> {
+    pub fn oracle(&self, key: ModuleKey, extent: Extent) -> Option<Reference> {
         let module = self.modules.get(&key.0)?;
         let instructions = Arc::clone(module.code.instructions());
         let (shape, model) = (shape(extent), self.options.model);
@@ -51,7 +46,7 @@ impl Checker {
 
     /// The oracle that has read the journal of a launch, if that has kept one; for an audit it
     /// keeps every race.
-    pub(crate) fn journal(
+    pub fn journal(
         &mut self,
         device: &dyn Device,
         begun: &Begun,

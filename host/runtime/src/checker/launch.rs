@@ -114,12 +114,22 @@ pub struct Busy;
 
 impl Begun {
     /// The launch's number in the process, from 1.
-    pub(crate) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.launch.launch
     }
 
+    /// Its place among the work of all streams.
+    pub fn set_place(&mut self, at: Option<At>) {
+        self.at = at;
+    }
+
+    /// The place that it was given.
+    pub fn at(&self) -> Option<&At> {
+        self.at.as_ref()
+    }
+
     /// A kernel has launched it.
-    pub(crate) fn set_launcher(&mut self, by: Option<log::Launcher>) {
+    pub fn set_launcher(&mut self, by: Option<log::Launcher>) {
         self.launch.launched_by = by;
     }
 
@@ -134,7 +144,7 @@ impl Begun {
     }
 
     /// Whether happens-before listens to it.
-    pub(crate) fn is_listened(&self) -> bool {
+    pub fn is_listened(&self) -> bool {
         self.launch.judge == log::Judge::HappensBefore
     }
 
@@ -312,7 +322,7 @@ impl Checker {
 
     /// Whether the CTAs of a kernel may run in any order, and at once, checks and all: what those tell
     /// each other they tell in any order, but for a journal.
-    pub(crate) fn is_order_free(&self, key: ModuleKey, kernel: &str) -> bool {
+    pub fn is_order_free(&self, key: ModuleKey, kernel: &str) -> bool {
         let module = self.modules.get(&key.0);
         let known = module.and_then(|module| module.kernels.get(kernel));
         known.is_some_and(|info| info.order_free && !info.journaled)

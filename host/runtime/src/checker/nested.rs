@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use shadow::hb::{Access, Engine, Kind, LANES, Launched, Order, Scope};
 use shadow::streams::{Kind as StreamKind, Meeting, Stream, Touch};
-use simt::{Request, Requests};
 
 use super::{Begun, Checker, ModuleKey};
 use crate::follower::THREADS_LOG2;
@@ -18,7 +17,7 @@ use crate::names;
 use crate::streams::{At, Maker, Piece};
 
 /// A grid whose requests are being run.
-pub(crate) struct Ancestor {
+pub struct Ancestor {
     piece: Piece,
     /// It was checked.
     checked: bool,
@@ -30,12 +29,12 @@ pub(crate) struct Ancestor {
 
 impl Ancestor {
     /// The grid's place among all work.
-    pub(crate) fn at(&self) -> &At {
+    pub fn at(&self) -> &At {
         &self.piece.at
     }
 
     /// The grid as a launcher of others, by an instruction of this source.
-    pub(crate) fn launcher(&self, frames: Vec<log::Frame>) -> log::Launcher {
+    pub fn launcher(&self, frames: Vec<log::Frame>) -> log::Launcher {
         match &self.piece.maker {
             Maker::Launch(launch, _) => log::Launcher {
                 kernel: launch.kernel.clone(),
@@ -46,33 +45,18 @@ impl Ancestor {
         }
     }
 
-    /// What a person calls a stream of the grid that a thread of a CTA has given work.
-    pub(crate) fn stream(&self, request: &Request) -> String {
-        let Maker::Launch(launch, _) = &self.piece.maker else {
-            return String::new();
-        };
-        let cta = u32::try_from(request.cta).unwrap_or(u32::MAX);
-        let [x, y, z] = super::thread(launch, cta, 0).block;
-        match request.stream {
-            0 => format!(
-                "the default stream of block ({x},{y},{z}) of launch #{}",
-                launch.launch
-            ),
-            Requests::THREAD => format!("the stream of a thread of launch #{}", launch.launch),
-            Requests::TAIL => format!("cudaStreamTailLaunch of launch #{}", launch.launch),
-            Requests::FORGET => format!("cudaStreamFireAndForget of launch #{}", launch.launch),
-            handle => format!(
-                "device stream #{} of launch #{}",
-                handle >> 8,
-                launch.launch
-            ),
+    /// The launch of the grid.
+    pub fn launch(&self) -> Option<&log::Launch> {
+        match &self.piece.maker {
+            Maker::Launch(launch, _) => Some(launch),
+            Maker::Call => None,
         }
     }
 }
 
 impl Checker {
     /// A launch that has ended and left requests, at its place among all work.
-    pub(crate) fn ancestor(&self, begun: &Begun, at: At, judged: Option<&mut Judged>) -> Ancestor {
+    pub fn ancestor(&self, begun: &Begun, at: At, judged: Option<&mut Judged>) -> Ancestor {
         let mut instructions = None;
         let mut launcher = None;
         if let Some(judged) = judged {
@@ -89,7 +73,7 @@ impl Checker {
     }
 
     /// A place for a launch that nobody has given one.
-    pub(crate) fn place(&mut self) -> At {
+    pub fn place(&mut self) -> At {
         let alone = Stream {
             id: u64::MAX,
             context: u64::MAX,
@@ -101,12 +85,12 @@ impl Checker {
     }
 
     /// The requests of a grid are run next.
-    pub(crate) fn descend(&mut self, ancestor: Ancestor) {
+    pub fn descend(&mut self, ancestor: Ancestor) {
         self.ancestors.push(ancestor);
     }
 
     /// One of the requests is run next; none when it is behind the whole grid. Its number in the process.
-    pub(crate) fn runs_request(&mut self, request: Option<usize>) -> u64 {
+    pub fn runs_request(&mut self, request: Option<usize>) -> u64 {
         if let Some(last) = self.ancestors.last_mut() {
             last.request = request;
         }
@@ -115,7 +99,7 @@ impl Checker {
     }
 
     /// All requests of the last such grid have been run.
-    pub(crate) fn ascend(&mut self) {
+    pub fn ascend(&mut self) {
         if let Some(gone) = self.ancestors.pop()
             && self.ancestors.is_empty()
         {
@@ -125,7 +109,7 @@ impl Checker {
 
     /// The source of the instruction at a byte offset of a module's loaded text, innermost inlined function first,
     /// without the device runtime's own.
-    pub(crate) fn caller(&mut self, key: ModuleKey, offset: u32) -> Vec<log::Frame> {
+    pub fn caller(&mut self, key: ModuleKey, offset: u32) -> Vec<log::Frame> {
         if let Some(known) = self.callers.get(&(key.0, offset)) {
             return known.clone();
         }

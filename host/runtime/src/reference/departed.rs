@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use events::Executing;
 use shadow::hb::{Engine, Place, Shape, Thread, Time, Warp};
-use simt::Executing;
 
 use super::{Reference, each, warp};
 use crate::log::Misuse;

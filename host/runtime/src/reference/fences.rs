@@ -1,12 +1,11 @@
 //! Fences and atomics that count, and what their order decides.
 
+use events::Executing;
 use ptx::isa::{FenceSemantics, SyncOp};
 use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
-use simt::Executing;
 
 use super::{Reference, warp};
 use crate::heard::Told;
-use crate::instructions::scope;
 use crate::pairs::Class;
 
 /// The class of a race that the engine has just found.
@@ -71,7 +70,7 @@ impl Reference {
             FenceSemantics::Acquire => FenceKind::Acquire,
             FenceSemantics::Release => FenceKind::Release,
         };
-        let (lanes, scope) = ((warp(who), who.lanes), scope(within));
+        let (lanes, scope) = ((warp(who), who.lanes), within);
         self.hear(who, || Told::Fence { kind, scope });
         let kind = self.order.fence(&self.engine, lanes, kind, scope);
         self.engine.fence(warp(who), who.lanes, kind, scope);

@@ -1,7 +1,7 @@
 //! Keeps what the engine is told and all that it finds, for comparisons.
 
+use events::Executing;
 use shadow::hb::{LANES, Place, Thread};
-use simt::Executing;
 
 use super::Reference;
 use crate::audit::Conflict;
@@ -11,7 +11,7 @@ use crate::told;
 
 impl Reference {
     /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
-    pub(crate) fn keep_all(mut self) -> Self {
+    pub fn keep_all(mut self) -> Self {
         self.pairs.every = Some(Vec::new());
         self.heard = Some(Vec::new());
         self
@@ -42,7 +42,7 @@ impl Reference {
     }
 
     /// What the engine was told since [`Self::keep_all`].
-    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+    pub fn heard(&mut self) -> Vec<Heard> {
         self.heard.take().unwrap_or_default()
     }
 

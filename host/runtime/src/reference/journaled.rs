@@ -1,9 +1,9 @@
 //! What a journal tells that an observer of the device does not: times, and accesses of before.
 
+use events::{AccessKind, Executing, Observer};
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, SyncOp};
 use shadow::hb::{Access, Engine, LANES, Place, Time};
-use simt::{AccessKind, Executing, Observer};
 
 use super::{Reference, warp};
 use crate::pairs::is_shared;

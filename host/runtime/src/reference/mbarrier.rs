@@ -1,12 +1,11 @@
 //! What operations on mbarriers order, and what they do to the memory where these lie.
 
+use events::Executing;
 use ptx::isa::{MbarrierOp, SyncOp};
 use shadow::hb::{Engine, Order, Place, Scope, Thread};
-use simt::Executing;
 
 use super::{Reference, fences, warp};
 use crate::heard::Told;
-use crate::instructions::scope;
 
 /// An operation of one lane.
 struct Operation {
@@ -49,13 +48,13 @@ impl Reference {
                 me: warp(who).lane(who.lanes.trailing_zeros()),
                 at: self.shared(who, address),
                 relaxed,
-                scope: scope(within),
+                scope: within,
             }),
             _ => None,
         }
     }
 
-    /// A lane operates on an mbarrier; see [`simt::Observer::mbarrier`].
+    /// A lane operates on an mbarrier; see [`events::Observer::mbarrier`].
     pub(super) fn operates(&mut self, who: Executing, address: u64, over: bool) {
         self.stamp();
         let Some(of) = self.operation(who, address) else {

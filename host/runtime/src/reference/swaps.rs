@@ -1,8 +1,8 @@
 //! Atomics that swap: what they did tells locks, and when versions were written.
 
+use events::{Exchange, Executing, Observer};
 use ptx::ast::Space;
 use shadow::hb::{Access, Look, Swap, SwapTold, Use};
-use simt::{Exchange, Executing, Observer};
 
 use super::{Reference, each, warp};
 use crate::instructions::Meaning;

@@ -8,12 +8,12 @@ use driver::sys::CUresult;
 use ptx::ast::Item;
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;
-use runtime::sim::CheckedSim;
 use runtime::streams::{At, Streams};
 use runtime::{Checker, options, progress, streams};
 use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
 };
+use simulated::CheckedSim;
 
 use crate::image::is_ptx;
 use crate::{calls, order, refuse, state};
@@ -150,7 +150,7 @@ impl Engine {
         let result = match at {
             None => self.device.launch(module, kernel, &launch),
             Some(at) => {
-                launch.limits.go_on = Some(progress::go_on);
+                launch.limits.go_on = Some(simulated::go_on);
                 launch.limits.others_wait = Some(state::others_wait);
                 let _held = interrupts::hold();
                 let result = self.device.launch_at(at, module, kernel, &launch);

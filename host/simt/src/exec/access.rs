@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use events::{AccessKind, Observer};
 use ptx::ast::Space;
 
 use super::address::{Group, Pattern, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
@@ -18,8 +19,6 @@ use super::sharing;
 use super::warp::{Split, Warp};
 use crate::code::Access;
 use crate::lanes::{ALL, Lanes, WARP, splat};
-use crate::observer::{AccessKind, Observer};
-use crate::windows;
 
 /// A word of memory, atomic or not.
 trait Word {
@@ -168,7 +167,7 @@ impl<O: Observer> Machine<'_, O> {
         at: &Lanes,
         bytes: u32,
     ) -> Option<Inside<'_, Cell<u32>>> {
-        let size = u64::from(self.shared_bytes).min(windows::SHARED_STEP);
+        let size = u64::from(self.shared_bytes).min(events::SHARED_STEP);
         if group.space != Space::Shared || !group.lies_in(at, bytes, (0, size)) {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use events::Observer;
 use ptx::ast::Space;
 
 use super::cta::CtaId;
@@ -10,7 +11,6 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Place};
 use crate::lanes::{ALL, Lanes, WARP};
-use crate::observer::Observer;
 use crate::windows;
 
 /// The lanes of a mask, lowest first.
@@ -292,8 +292,8 @@ impl<O: Observer> Machine<'_, O> {
 /// Slot and offset of bytes at an address in shared memory, of which a CTA has `size`.
 #[inline(always)]
 fn shared_in(size: u32, cta: &CtaId, address: u64, bytes: u32) -> Option<(usize, u64)> {
-    let offset = address & (windows::SHARED_STEP - 1);
-    let rank = address / windows::SHARED_STEP;
+    let offset = address & (events::SHARED_STEP - 1);
+    let rank = address / events::SHARED_STEP;
     let ctas: u32 = cta.cluster.iter().product();
     if offset + u64::from(bytes) > u64::from(size) || rank > u64::from(ctas) {
         return None;

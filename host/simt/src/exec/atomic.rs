@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use events::{AccessKind, Exchange, Executing, Observer};
 use ptx::ast::Space;
 
 use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
@@ -13,7 +14,6 @@ use super::sharing::set;
 use super::warp::{Split, Warp};
 use crate::code::{Atomic, HalfOp, Rmw};
 use crate::lanes::{Lanes, WARP, splat};
-use crate::observer::{AccessKind, Exchange, Executing, Observer};
 use crate::values::approx::{flush, one_nan};
 use crate::values::mods::{Arith, arith, extreme};
 use crate::values::soft::{BF16, F16};

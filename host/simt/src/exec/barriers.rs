@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::observer::Misuse;
+use events::Misuse;
 
 /// Barriers of a CTA.
 pub(crate) const COUNT: usize = 16;

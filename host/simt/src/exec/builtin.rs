@@ -1,5 +1,7 @@
 //! Functions that the device brings along: `vprintf`, `malloc`, `free`, `__assertfail`.
 
+use events::Observer;
+
 use super::address::{illegal, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
@@ -10,7 +12,6 @@ use super::warp::{Split, Warp};
 use crate::code::{Call, Callee};
 use crate::lanes::WARP;
 use crate::memory::Window;
-use crate::observer::Observer;
 use crate::windows;
 
 /// Longest string a device may print or assert with.

@@ -1,5 +1,7 @@
 //! Calls, returns and indexed branches.
 
+use events::Observer;
+
 use super::address::{deposit, fetch, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
@@ -7,7 +9,6 @@ use super::machine::Machine;
 use super::warp::{Frame, Split, Warp};
 use crate::code::{Argument, Call, Callee, Formal, Kind};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::Observer;
 
 impl<O: Observer> Machine<'_, O> {
     /// Executes a call for all lanes of a split. Lanes that call another function through the

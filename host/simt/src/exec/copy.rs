@@ -4,6 +4,7 @@
 //! changes, since it is a relaxed operation of gpu scope there; to shared memory it is told as a
 //! copy, so that two of them at once look like a race.
 
+use events::SHARED_STEP;
 use ptx::ast::Space;
 
 use super::address::{Group, each_aligned, lanes};
@@ -14,8 +15,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{AsyncStore, Copy};
 use crate::lanes::WARP;
-use crate::observer::{AccessKind, Bytes, Observer};
-use crate::windows::SHARED_STEP;
+use events::{AccessKind, Bytes, Observer};
 
 /// Largest bulk copy, in bytes; shared memory is smaller.
 const MAX_BYTES: u64 = 1 << 24;

@@ -1,5 +1,7 @@
 //! A launch that is stuck: who waits where, and for what.
 
+use events::{Observer, Unobserved};
+
 use super::cta::Cta;
 use super::fault;
 use super::grid::{Grid, Outcome};
@@ -11,7 +13,6 @@ use super::warp::State;
 use crate::code::Kind;
 use crate::error::{Absent, LaunchError, On, Waiting};
 use crate::memory::Window;
-use crate::observer::{Observer, Unobserved};
 
 /// Waiting groups that a deadlock names.
 pub(crate) const MAX_WAITING: usize = 4096;

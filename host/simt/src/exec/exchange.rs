@@ -7,13 +7,14 @@
 //! Where the masks differ, which the PTX ISA leaves undefined, lanes go on when they are together,
 //! or when everybody they name, and those name, waits.
 
+use events::{Misuse, Observer};
+
 use super::address::lanes;
 use super::cta::CtaId;
 use super::machine::Machine;
 use super::warp::{Split, State, Warp};
 use crate::code::{Exchange, ExchangeKind, Kind};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::{Misuse, Observer};
 
 /// What the lanes bring along.
 struct Inputs {

@@ -1,5 +1,7 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
+use events::Observer;
+
 use super::cta::{Cta, CtaId};
 use super::deadlock::Watch;
 use super::machine::{ClusterBarrier, Machine, Over, Setup};
@@ -13,7 +15,6 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
 use crate::error::LaunchError;
 use crate::memory::Memory;
-use crate::observer::Observer;
 
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;

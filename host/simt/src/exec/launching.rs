@@ -4,6 +4,8 @@
 //! What is asked for waits in [`Requests`]. The results are errors of the runtime, which each thread has
 //! its last one of.
 
+use events::Observer;
+
 use super::address::illegal;
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
@@ -13,7 +15,6 @@ use crate::code::{Argument, Call};
 use crate::config::Launch;
 use crate::device_call::DeviceCall;
 use crate::lanes::WARP;
-use crate::observer::Observer;
 use crate::requests::{Child, Request, Requests, Wanted};
 use crate::{validate, windows};
 

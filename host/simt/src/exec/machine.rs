@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use events::{Executing, Observer};
 use ptx::ast::{Module, Space};
 
 use super::cta::CtaId;
@@ -11,7 +12,6 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress};
 use crate::memory::Window;
 use crate::module::Loaded;
-use crate::observer::{Executing, Observer};
 use crate::texture::Textures;
 
 /// Bytes of shared memory that belong to the system; cooperative groups use them.

@@ -4,6 +4,7 @@
 //! accesses the elements it holds. The rows of `ldmatrix` and `stmatrix` are accessed by the lanes
 //! that give their addresses.
 
+use events::{AccessKind, Observer};
 use ptx::ast::Space;
 
 use super::address::{each_aligned, lanes, scattered_sectors};
@@ -13,7 +14,6 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
 use crate::matrix::{Layout, Matrix, MatrixKind, Part};
-use crate::observer::{AccessKind, Observer};
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn matrix(

@@ -4,6 +4,7 @@
 //! expected in a phase (20), bytes outstanding (21, two's complement), a mark of an object (2),
 //! phase (1). Counts that a program drives out of their range wrap.
 
+use events::{Executing, Misuse, Observer};
 use ptx::ast::Space;
 
 use super::address::lanes;
@@ -13,7 +14,6 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Mbarrier, MbarrierKind};
 use crate::lanes::WARP;
-use crate::observer::{Executing, Misuse, Observer};
 
 const COUNT: u64 = (1 << 20) - 1;
 const BYTES: u64 = (1 << 21) - 1;

@@ -3,6 +3,7 @@
 //! An observer is told of accesses that are made, so what lies outside is found before. Where nobody observes, it is
 //! found when the access is made.
 
+use events::SHARED_STEP;
 use ptx::ast::Space;
 
 use super::address::{Group, Pattern, lanes, local_at};
@@ -11,9 +12,8 @@ use super::fault::{self, Fault};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::{AccessKind, Observer};
 use crate::strays::Stray;
-use crate::windows::SHARED_STEP;
+use events::{AccessKind, Observer};
 
 /// Bytes that lanes of a split access.
 pub(super) struct Reach<'a> {

@@ -6,10 +6,11 @@
 //! reached from the barrier. An early return in a loop that has a barrier is taken for skipping if it does something
 //! of its own right before.
 
+use events::{Misuse, Observer};
+
 use super::barriers::Barriers;
 use super::machine::Machine;
 use crate::code::{Kind, Program};
-use crate::observer::{Misuse, Observer};
 
 impl<O: Observer> Machine<'_, O> {
     /// How a barrier, to which threads came by the op `at`, is misused by those that have exited.

@@ -1,5 +1,6 @@
 //! Special registers, and questions about addresses.
 
+use events::Observer;
 use ptx::ast::Space;
 
 use super::address::lanes;
@@ -8,7 +9,6 @@ use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};
 use crate::code::Special;
 use crate::lanes::{WARP, put, splat};
-use crate::observer::Observer;
 use crate::windows;
 
 impl<O: Observer> Machine<'_, O> {
@@ -103,7 +103,7 @@ impl<O: Observer> Machine<'_, O> {
             let constant = constants.iter().any(held);
             let is = match (windows::space(at[lane]), space) {
                 // The window starts with the CTA's own memory.
-                (Space::Shared, Space::Shared) => at[lane] - windows::SHARED < windows::SHARED_STEP,
+                (Space::Shared, Space::Shared) => at[lane] - windows::SHARED < events::SHARED_STEP,
                 (Space::Shared, Space::SharedCluster) => true,
                 // Constants lie in device memory, but an address of one is not global: the code that
                 // ptxas makes compares it with their bounds.
@@ -129,11 +129,9 @@ impl<O: Observer> Machine<'_, O> {
         let rank = warp.read(&split.frame, rank, consts);
         for lane in 0..WARP {
             let base = if generic { windows::SHARED } else { 0 };
-            let offset = at[lane].wrapping_sub(base) & (windows::SHARED_STEP - 1);
+            let offset = at[lane].wrapping_sub(base) & (events::SHARED_STEP - 1);
             // Lanes that take no part may hold anything.
-            let step = rank[lane]
-                .wrapping_add(1)
-                .wrapping_mul(windows::SHARED_STEP);
+            let step = rank[lane].wrapping_add(1).wrapping_mul(events::SHARED_STEP);
             at[lane] = (base + offset).wrapping_add(step);
         }
         warp.rows(&split.frame, consts).put(d, exec, &at);
@@ -152,7 +150,7 @@ impl<O: Observer> Machine<'_, O> {
         let base = if generic { windows::SHARED } else { 0 };
         let at = warp.read(&split.frame, address, consts);
         let ranks = at.map(
-            |at| match at.wrapping_sub(base) as u32 / windows::SHARED_STEP as u32 {
+            |at| match at.wrapping_sub(base) as u32 / events::SHARED_STEP as u32 {
                 0 => u64::from(cta.rank),
                 rank => u64::from(rank - 1),
             },

@@ -4,12 +4,13 @@
 //! largest of their sizes counts. Lanes that have allocated differently stay apart until the function
 //! returns, or the stack is as it was.
 
+use events::Observer;
+
 use super::address::lanes;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::WARP;
-use crate::observer::Observer;
 
 impl<O: Observer> Machine<'_, O> {
     pub(crate) fn allocate(

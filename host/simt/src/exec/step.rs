@@ -6,6 +6,8 @@
 //! patience, sooner when it spins ([`super::spin`]); then the others get a turn, so that a lock
 //! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp.
 
+use events::{Executing, Misuse, Observer};
+
 use super::address::lanes;
 use super::barriers::{Arrival, Barriers};
 use super::contest::{Contest, PATIENCE};
@@ -17,7 +19,6 @@ use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
 use crate::error::LaunchError;
-use crate::observer::{Executing, Misuse, Observer};
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;

@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
+use events::Observer;
+
 use super::address::{Group, Pattern, fetch, lanes, sectors};
 use super::fault::Fault;
 use super::machine::Machine;
@@ -11,7 +13,6 @@ use super::sharing::Locks;
 use super::warp::{Split, Warp};
 use crate::code::Access;
 use crate::lanes::Lanes;
-use crate::observer::Observer;
 
 /// Most bytes of each lane of which those of a row lie in two neighbourhoods at most.
 const NEAR: u32 = 16;

@@ -1,5 +1,6 @@
 //! Loads and stores through surface objects, lane by lane.
 
+use events::{AccessKind, Observer};
 use ptx::ast::Space;
 
 use super::address::{each_aligned, lanes};
@@ -9,7 +10,6 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{self, Beyond};
 use crate::lanes::WARP;
-use crate::observer::{AccessKind, Observer};
 use crate::texture::Surface;
 
 impl<O: Observer> Machine<'_, O> {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use events::{AccessKind, Executing, Observer};
 use ptx::ast::Space;
 
 use super::address::{fetch, lanes};
@@ -11,7 +12,6 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code;
 use crate::lanes::{Lanes, WARP};
-use crate::observer::{AccessKind, Executing, Observer};
 use crate::texture::{Coordinate, Fetch, Texture, gather, sample, unfold, value};
 
 impl<O: Observer> Machine<'_, O> {

@@ -9,6 +9,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use events::Unobserved;
+
 use super::crew::Crew;
 use super::deadlock::{MAX_WAITING, Rounds};
 use super::grid::{self, Grid};
@@ -20,7 +22,6 @@ use crate::code::Order;
 use crate::config::{LaunchStats, Schedule};
 use crate::error::LaunchError;
 use crate::memory::Memory;
-use crate::observer::Unobserved;
 
 /// How early one thread alone would come to something: CTAs run to their ends one after the other,
 /// but have shares of time, which are counted in rounds.

@@ -3,6 +3,8 @@
 //! Source: PTX ISA 9.0, "Data Movement and Conversion Instructions" and "Memory Consistency Model".
 //! `.volatile` is `.relaxed.sys`; `atom` and `red` without qualifiers are `.relaxed.gpu`.
 
+use events::Scope;
+
 use crate::ast::{Instruction, Operand, Space, Type};
 
 /// What an instruction does to memory.
@@ -117,19 +119,6 @@ pub enum Semantics {
     Mmio,
 }
 
-/// The threads an operation can order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// The thread's CTA.
-    Cta,
-    /// The thread's cluster.
-    Cluster,
-    /// The thread's GPU.
-    Gpu,
-    /// Every thread of every GPU and the host.
-    Sys,
-}
-
 /// What an atomic operation computes.
 #[allow(missing_docs, reason = "each is the suffix of the same name")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,20 +135,10 @@ pub enum AtomicOp {
     Max,
 }
 
-impl Scope {
-    /// The scope an instruction names, if any.
-    pub fn of(instruction: &Instruction) -> Option<Self> {
-        instruction
-            .suffixes
-            .iter()
-            .find_map(|suffix| match suffix.as_str() {
-                "cta" => Some(Self::Cta),
-                "cluster" => Some(Self::Cluster),
-                "gpu" | "gl" => Some(Self::Gpu),
-                "sys" => Some(Self::Sys),
-                _ => None,
-            })
-    }
+/// The scope an instruction names, if any.
+pub(super) fn scope(instruction: &Instruction) -> Option<Scope> {
+    let mut suffixes = instruction.suffixes.iter();
+    suffixes.find_map(|suffix| Scope::from_suffix(suffix))
 }
 
 /// What an instruction does to memory; none if it does nothing there.
@@ -247,7 +226,7 @@ fn strength(instruction: &Instruction, kind: MemoryKind) -> (Semantics, Scope) {
         Some(sem @ (Semantics::Volatile | Semantics::Mmio)) => (sem, Scope::Sys),
         _ => (
             named.unwrap_or(Semantics::Relaxed),
-            Scope::of(instruction).unwrap_or(Scope::Gpu),
+            scope(instruction).unwrap_or(Scope::Gpu),
         ),
     }
 }

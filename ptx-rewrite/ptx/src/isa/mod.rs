@@ -16,9 +16,11 @@ mod roles;
 pub mod sync;
 mod table;
 
+pub use events::Scope;
+
 use crate::ast::{Instruction, Operand};
 
-pub use memory::{AtomicOp, MemoryKind, MemoryOp, Scope, Semantics, memory};
+pub use memory::{AtomicOp, MemoryKind, MemoryOp, Semantics, memory};
 pub use roles::{reads, register_reads, register_writes, writes};
 pub use sync::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp, sync};
 pub use table::OPCODES;

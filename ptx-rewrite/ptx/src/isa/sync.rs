@@ -4,7 +4,9 @@
 //! Consistency Model". `membar.{cta,gl,sys}` is `fence.sc` at scope cta, gpu, sys; before sm_70 it
 //! was weaker, which no module this crate is used on can tell.
 
-use super::memory::{Scope, Semantics, memory};
+use super::memory::{Semantics, memory, scope};
+use events::Scope;
+
 use crate::ast::{Instruction, Operand};
 
 /// What an instruction orders. Numbers are indices of operands.
@@ -115,7 +117,7 @@ pub fn sync(instruction: &Instruction) -> Option<SyncOp> {
     Some(match instruction.opcode.as_str() {
         "membar" if first != "proxy" => SyncOp::Fence {
             sem: FenceSemantics::Sc,
-            scope: Scope::of(instruction).unwrap_or(Scope::Sys),
+            scope: scope(instruction).unwrap_or(Scope::Sys),
             proxy: false,
         },
         "fence" | "membar" => fence(instruction),
@@ -234,7 +236,7 @@ fn fence(instruction: &Instruction) -> SyncOp {
         });
     SyncOp::Fence {
         sem: named.unwrap_or(FenceSemantics::AcqRel),
-        scope: Scope::of(instruction).unwrap_or(Scope::Sys),
+        scope: scope(instruction).unwrap_or(Scope::Sys),
         proxy: instruction
             .suffixes
             .iter()
@@ -282,6 +284,6 @@ fn mbarrier(instruction: &Instruction, first: &str) -> Option<SyncOp> {
             .position(in_brackets)
             .unwrap_or(0),
         relaxed: instruction.has("relaxed"),
-        scope: Scope::of(instruction).unwrap_or(Scope::Cta),
+        scope: scope(instruction).unwrap_or(Scope::Cta),
     })
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use report::log::{Event, Writer};
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};
+use simulated::CheckedSim;
 
 use crate::args::DoctorArgs;
 use crate::console;

@@ -9,9 +9,9 @@ use driver::interrupts;
 use ptx::ast::{Function, Item, Module, Statement};
 use report::log::{Event, Writer};
 use report::names::demangle;
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Options, progress};
 use simt::{Device, DeviceConfig, Launch, LaunchError, Sink};
+use simulated::CheckedSim;
 
 use crate::args::KernelArgs;
 use crate::exit::{BAD_INPUT, INTERNAL, Stop, USAGE};
@@ -129,7 +129,7 @@ impl<'a> Job<'a> {
             progress::erase();
             drop(std::io::stdout().write_all(text));
         });
-        launch.limits.go_on = Some(progress::go_on);
+        launch.limits.go_on = Some(simulated::go_on);
         let result = sim.launch(id, &self.kernel, &launch);
         for (number, at, values) in buffers {
             if show && self.flags.dump.contains(&number) {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::AddAssign;
 
 use anyhow::{Context, Result, bail, ensure};
+use events::AccessKind;
 use prove::{Argument, Proof, Summary};
-use simt::AccessKind;
 
 use super::make::{ENTRY, Kernel};
 use super::run::{Access, Run, Runner};

@@ -1,7 +1,8 @@
 //! What the threads of a launch do: every access, with the barriers that its CTA has passed.
 
 use anyhow::{Result, bail};
-use simt::{AccessKind, Device, DeviceConfig, Executing, Launch, Observer, Strays};
+use events::{AccessKind, Executing, Observer};
+use simt::{Device, DeviceConfig, Launch, Strays};
 
 use super::make::{ENTRY, Kernel};
 use crate::random::Random;

@@ -31,7 +31,7 @@ pub fn run(workspace: &Workspace) -> Result<bool> {
 /// Every problem, each one line that starts with the file it is in.
 pub fn check(workspace: &Workspace) -> Result<Vec<String>> {
     let tree = Tree::read(&workspace.root, &workspace.target)?;
-    let mut problems = arrows::check(workspace);
+    let mut problems = arrows::check(workspace, &tree);
     problems.extend(sources::check(&tree));
     problems.extend(papers::check(&tree));
     problems.extend(claims::check(&tree));

@@ -1,5 +1,6 @@
 //! What an op would do beyond the registers and the local memory of its lanes.
 
+use events::Unobserved;
 use ptx::ast::Space;
 
 use crate::code::{Access, Atomic, Callee, Kind, MbarrierKind, Op, Rmw, Special};
@@ -10,7 +11,6 @@ use crate::exec::fault::Fault;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
-use crate::observer::Unobserved;
 
 /// What an op would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

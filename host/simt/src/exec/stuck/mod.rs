@@ -13,12 +13,13 @@ mod walk;
 
 pub(crate) use effect::Look;
 
+use events::Unobserved;
+
 use super::barriers::Barriers;
 use super::cta::CtaId;
 use super::machine::{Machine, Setup};
 use super::warp::{Split, State, Warp};
 use crate::code::Kind;
-use crate::observer::Unobserved;
 use unknown::Unknown;
 use walk::{Walker, Why, is_same_warp, ready};
 

@@ -11,6 +11,8 @@
 
 use std::collections::HashMap;
 
+use events::Unobserved;
+
 use super::effect::{At, Effect, Look};
 use super::unknown::Unknown;
 use crate::exec::barriers::Barriers;
@@ -19,7 +21,6 @@ use crate::exec::machine::Machine;
 use crate::exec::step::{Ran, Stop};
 use crate::exec::warp::{Frame, Split, State, Warp};
 use crate::lanes::Lanes;
-use crate::observer::Unobserved;
 
 /// Why nothing is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use driver::Device as _;
 use ptx::ast::Module;
 use report::log::{self, Event, Writer};
 use runtime::audit::Audit;
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Model, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Limits, Schedule};
+use simulated::CheckedSim;
 
 use super::super::kernel::Kernel;
 use super::super::text::{ENTRY, Text};

@@ -1,5 +1,10 @@
 //! The simulated device with checks: what the shim, the command line and the file tests run on.
 
+mod errors;
+mod requests;
+mod strays;
+mod stuck;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,20 +15,13 @@ use simt::{
     Strays,
 };
 
-use crate::allocations::VARIABLE;
-use crate::audit::Audit;
-use crate::checker::{Ancestor, Checker, Extent, ModuleKey, Outcome};
-use crate::code::Code;
-use crate::log;
-use crate::options::Outside;
-use crate::place;
-use crate::progress;
-use crate::reference::Reference;
-use crate::streams::At;
-use crate::watch::Watch;
-use crate::{strays, stuck};
-
-mod requests;
+use report::log;
+use runtime::allocations::VARIABLE;
+use runtime::audit::Audit;
+use runtime::options::Outside;
+use runtime::progress;
+use runtime::streams::At;
+use runtime::{Ancestor, Checker, Code, Extent, ModuleKey, Outcome, Reference, Watch};
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -62,7 +60,7 @@ impl Ready {
 
     fn image(code: &Code) -> Arc<simt::Image> {
         let image = simt::Image::new(ptx::parse(code.text()).0);
-        Arc::new(match code.rewritten {
+        Arc::new(match code.is_rewritten() {
             true => image
                 .with_insertions(rewrite::edit::inserted(code.text()))
                 .standing_for(ptx::parse(&code.original()).0),
@@ -133,7 +131,7 @@ impl CheckedSim {
             false => Ready::image(&code),
         };
         let id = match self.device.load_image(&image) {
-            Err(error) if code.rewritten => {
+            Err(error) if code.is_rewritten() => {
                 let why = format!("its module does not load with checks: {error}");
                 let original = code.original();
                 checker.give_up(key, &original, &why);
@@ -277,7 +275,7 @@ impl CheckedSim {
         };
         let device = &mut Reserved(&mut self.device);
         let mut begun = checker.begin(device, key, kernel, extent, &launch.params);
-        begun.at = at;
+        begun.set_place(at);
         begun.set_launcher(by);
         progress::begin(kernel, begun.number(), checker.races());
         let mut launch = launch.clone();
@@ -300,7 +298,7 @@ impl CheckedSim {
             launch.params.extend(parameter.to_le_bytes());
         }
         let mut reference = checker.reference(key, &begun, extent);
-        if let Some(at) = &begun.at {
+        if let Some(at) = begun.at() {
             reference = reference.map(|reference| reference.at_place(at));
         }
         let keep_all = audit.is_some();
@@ -319,7 +317,7 @@ impl CheckedSim {
         };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
-            && let Some(line) = place::translate(error, |line| checker.original_line(key, line))
+            && let Some(line) = errors::translate(error, |line| checker.original_line(key, line))
         {
             error_frames = checker.source(key, line);
         }
@@ -360,7 +358,7 @@ impl CheckedSim {
             .map(Reference::finish)
             .or_else(|| watch.map(Watch::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
-            let at = begun.at.clone().unwrap_or_else(|| checker.place());
+            let at = begun.at().cloned().unwrap_or_else(|| checker.place());
             checker.ancestor(&begun, at, judged.as_mut())
         });
         checker.end(&self.device, begun, outcome, judged);
@@ -372,6 +370,12 @@ impl CheckedSim {
         let key = self.modules.get(&id)?.key?;
         self.checker.as_ref()?.hidden_parameter(key, kernel)
     }
+}
+
+/// Shows how far a launch is; false once a signal wants the process to end. For [`simt::Limits::go_on`], where this
+/// process holds the signals.
+pub fn go_on(far: simt::Progress) -> bool {
+    progress::go_on(far.done, far.ctas)
 }
 
 /// The device as the shadow memory sees it.

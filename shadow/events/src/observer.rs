@@ -1,6 +1,10 @@
-//! The seam for those who want to know what a launch does. The device has never heard of races.
+//! What the lanes of a launch do, event by event, and the interface of what listens to it.
 
-use ptx::ast::Space;
+use crate::{Misuse, Space};
+
+/// Distance in bytes between the shared memories of the CTAs of a cluster: to a CTA, its own lies at
+/// 0, and that of rank `r` at `1 + r` times this.
+pub const SHARED_STEP: u64 = 1 << 24;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,31 +52,6 @@ pub struct Exchange<'a> {
     pub new: &'a [u64; 32],
     /// What was there.
     pub old: &'a [u64; 32],
-}
-
-/// A use of a barrier or a warp operation that the PTX ISA leaves undefined, or that no program
-/// means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Misuse {
-    /// Lanes of one warp wait at one barrier by different instructions, all `.aligned`.
-    Divergent,
-    /// Threads arrive at one barrier with different thread counts.
-    Counts,
-    /// A thread count that is not a multiple of the warp's size.
-    PartOfWarp,
-    /// A thread arrives at a barrier again before that completes, or at its cluster's before it has
-    /// waited.
-    Again,
-    /// A barrier of the whole CTA completes although threads have exited without having come to it.
-    Exited,
-    /// The same, and they went on with what comes behind it.
-    Skipped,
-    /// A lane takes part in an operation whose mask of members leaves it out.
-    NotMember,
-    /// A lane arrives at an mbarrier more often than its phase still expects.
-    Excess,
-    /// A lane operates on memory that is no mbarrier: never initialised, or invalidated.
-    NotMbarrier,
 }
 
 /// Gets told what the lanes of a launch do, in the order in which they do it.

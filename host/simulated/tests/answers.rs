@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use report::log::Writer;
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options};
 use simt::{Device, DeviceConfig, KernelInfo};
+use simulated::CheckedSim;
 
 /// The texts of a folder under `tests`.
 fn texts(folder: &str) -> Vec<PathBuf> {

@@ -5,9 +5,9 @@
 use driver::Device as _;
 use report::log::{Event, Launch as Logged, Race, Writer};
 use runtime::audit::Audit;
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Options};
 use simt::{Device, DeviceConfig, Launch, ModuleId};
+use simulated::CheckedSim;
 
 /// The device and the module.
 pub(crate) struct Rig {

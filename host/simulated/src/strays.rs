@@ -1,10 +1,11 @@
 //! What is told of accesses outside of all memory that a launch went on after (`--oob continue`).
 
+use events::AccessKind;
 use ptx::ast::Space;
-use simt::{AccessKind, Strays};
+use simt::Strays;
 
-use crate::checker::{Checker, ModuleKey};
-use crate::log::Stray;
+use report::log::Stray;
+use runtime::{Checker, ModuleKey};
 
 /// What a launch has left, in the program's own terms.
 pub(crate) fn told(strays: &Strays, checker: &Checker, key: ModuleKey) -> Vec<Stray> {

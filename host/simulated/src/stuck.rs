@@ -2,8 +2,8 @@
 
 use simt::{Absent, LaunchError, On, Waiting};
 
-use crate::checker::{Checker, ModuleKey};
-use crate::log::{self, Stuck, Wait};
+use report::log::{self, Stuck, Wait};
+use runtime::{Checker, ModuleKey};
 
 /// Entries that are kept.
 const MOST: usize = 16;

@@ -12,9 +12,9 @@ use shadow::streams::{Kind, Order, Stream};
 use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wanted};
 
 use super::CheckedSim;
-use crate::checker::Ancestor;
-use crate::log::{self, Call};
-use crate::streams::{At, footprint};
+use report::log::{self, Call};
+use runtime::Ancestor;
+use runtime::streams::{At, footprint};
 
 /// The streams of a grid.
 #[derive(Default)]
@@ -48,6 +48,29 @@ impl Streams {
     }
 }
 
+/// What a person calls a stream that a thread of a CTA of a grid has given work.
+fn name(launcher: &Ancestor, request: &Request) -> String {
+    let Some(launch) = launcher.launch() else {
+        return String::new();
+    };
+    let cta = u32::try_from(request.cta).unwrap_or(u32::MAX);
+    let [x, y, z] = runtime::thread(launch, cta, 0).block;
+    match request.stream {
+        0 => format!(
+            "the default stream of block ({x},{y},{z}) of launch #{}",
+            launch.launch
+        ),
+        Requests::THREAD => format!("the stream of a thread of launch #{}", launch.launch),
+        Requests::TAIL => format!("cudaStreamTailLaunch of launch #{}", launch.launch),
+        Requests::FORGET => format!("cudaStreamFireAndForget of launch #{}", launch.launch),
+        handle => format!(
+            "device stream #{} of launch #{}",
+            handle >> 8,
+            launch.launch
+        ),
+    }
+}
+
 /// Where a request is run: its place among all work, and the instruction that made it.
 struct Asked {
     at: Option<At>,
@@ -66,7 +89,7 @@ impl CheckedSim {
         let mut streams = Streams::default();
         let key = self.modules.get(&id).and_then(|loaded| loaded.key);
         let known = launcher.as_ref().map(|launcher| {
-            let names: Vec<String> = asked.iter().map(|of| launcher.stream(of)).collect();
+            let names: Vec<String> = asked.iter().map(|of| name(launcher, of)).collect();
             (launcher.at().clone(), launcher.launcher(Vec::new()), names)
         });
         if let (Some(checker), Some(launcher)) = (&mut self.checker, launcher) {

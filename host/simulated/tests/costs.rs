@@ -1,9 +1,9 @@
 //! What the log says that checking costs: time to rewrite, and device memory.
 
 use report::log::{Event, Launch as Logged, Module, Writer};
-use runtime::sim::CheckedSim;
 use runtime::{Checker, Mode, Options, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};
+use simulated::CheckedSim;
 
 /// Bytes of global memory of the program.
 const BYTES: u64 = 4096;

@@ -1,0 +1,91 @@
+//! What would have ordered two accesses that race.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Scope;
+
+/// What would have ordered the accesses of a race, had it been right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Cause<T> {
+    /// The later thread has observed a release that came after the earlier access, but the scope of
+    /// the release leaves it out.
+    NarrowRelease {
+        /// Who released.
+        by: T,
+        /// In which scope.
+        scope: Scope,
+    },
+    /// It has observed such a release, and its acquire is of a scope that leaves the releasing
+    /// thread out.
+    NarrowAcquire {
+        /// Who released.
+        by: T,
+        /// The acquire's scope.
+        scope: Scope,
+    },
+    /// The later thread has waited for an mbarrier at which somebody arrived after the earlier access, but
+    /// the scope of that release leaves it out.
+    NarrowArrival {
+        /// Who arrived.
+        by: T,
+        /// In which scope that was a release.
+        scope: Scope,
+    },
+    /// It has waited for such an mbarrier, and acquired in a scope that leaves the arriving thread out.
+    NarrowWait {
+        /// Who arrived.
+        by: T,
+        /// The acquire's scope.
+        scope: Scope,
+    },
+    /// It has observed such a release, and has not acquired.
+    NoAcquire {
+        /// Who released.
+        by: T,
+    },
+    /// It has observed a later strong write of the earlier thread, which released nothing.
+    NoRelease,
+    /// Both are under one version, around which a fence is missing.
+    Version(Gap),
+}
+
+impl<T> Cause<T> {
+    /// The same with the thread in other words.
+    pub fn map<U>(self, thread: impl Fn(T) -> U) -> Cause<U> {
+        match self {
+            Self::NarrowRelease { by, scope } => Cause::NarrowRelease {
+                by: thread(by),
+                scope,
+            },
+            Self::NarrowAcquire { by, scope } => Cause::NarrowAcquire {
+                by: thread(by),
+                scope,
+            },
+            Self::NarrowArrival { by, scope } => Cause::NarrowArrival {
+                by: thread(by),
+                scope,
+            },
+            Self::NarrowWait { by, scope } => Cause::NarrowWait {
+                by: thread(by),
+                scope,
+            },
+            Self::NoAcquire { by } => Cause::NoAcquire { by: thread(by) },
+            Self::NoRelease => Cause::NoRelease,
+            Self::Version(gap) => Cause::Version(gap),
+        }
+    }
+}
+
+/// A fence around data under a version that is not there, or whose scope leaves the other side out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Gap {
+    /// The writer's, behind its first write of the version.
+    FirstWrite,
+    /// The writer's, in front of its second write.
+    SecondWrite,
+    /// The reader's, behind its first look.
+    FirstLook,
+    /// The reader's, in front of its second look.
+    SecondLook,
+}
