@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use events::{AccessKind, Executing, Observer};
 use prove::problem::{Effect, Kind, Linear, Problem, Space};
 use prove::{Launch, Posed, Proof, Summary};
-use simt::{AccessKind, Device, DeviceConfig, Executing, ModuleId, Observer, Strays};
+use simt::{Device, DeviceConfig, ModuleId, Strays};
 
 /// Most accesses of a launch that are held against the forms.
 const DESCRIBED: usize = 1_000;
