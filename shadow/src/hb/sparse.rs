@@ -64,9 +64,25 @@ impl Parts {
 
 impl Cta {
     fn part(&self, part: Part) -> Time {
+        self.found(part).unwrap_or(0)
+    }
+
+    fn found(&self, part: Part) -> Option<Time> {
         let parts = self.parts.as_slice();
+        let first = parts.first()?.0;
+        if part < first {
+            return None;
+        }
+        // Where all lanes of the warps in between are known one by one, as where all wait for all.
+        let (warps, lanes) = ((part >> 6) - (first >> 6), (part & 63) as i64 - (first & 63) as i64);
+        let guess = usize::try_from(32 * i64::from(warps) + lanes).ok();
+        if let Some(&(of, time)) = guess.and_then(|guess| parts.get(guess))
+            && of == part
+        {
+            return Some(time);
+        }
         let found = parts.binary_search_by_key(&part, |&(of, _)| of);
-        found.map_or(0, |at| parts[at].1)
+        found.ok().map(|at| parts[at].1)
     }
 
     /// The time up to which all lanes of a warp are known.
@@ -76,8 +92,11 @@ impl Cta {
 
     /// What is known of a part, be it by way of a larger one.
     fn get(&self, part: Part) -> Time {
-        let warp = self.warp(part >> 6);
-        warp.max(self.part(part))
+        // No part says what a larger one says already.
+        match self.found(part) {
+            Some(time) => time,
+            None => self.warp(part >> 6),
+        }
     }
 
     fn knows(&self, other: &Self) -> bool {
@@ -444,6 +463,10 @@ impl Sparse {
         let Some(times) = self.of(of.cta) else {
             return lanes;
         };
+        if lanes.is_power_of_two() {
+            let known = times.get(single(of.warp, lanes.trailing_zeros()));
+            return if known >= time { 0 } else { lanes };
+        }
         if times.warp(of.warp) >= time {
             return 0;
         }
