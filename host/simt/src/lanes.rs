@@ -107,11 +107,20 @@ impl Rows<'_> {
     }
 }
 
+/// The lane of a mask that has one.
+#[inline(always)]
+pub(crate) fn only(mask: u32) -> Option<usize> {
+    mask.is_power_of_two()
+        .then(|| mask.trailing_zeros() as usize % WARP)
+}
+
 /// Writes the lanes of `mask`.
 #[inline(always)]
 pub(crate) fn put(row: &mut Lanes, mask: u32, value: &Lanes) {
     if mask == ALL {
         *row = *value;
+    } else if let Some(lane) = only(mask) {
+        row[lane] = value[lane];
     } else {
         for lane in 0..WARP {
             row[lane] = if mask >> lane & 1 == 1 {
@@ -128,6 +137,8 @@ pub(crate) fn put(row: &mut Lanes, mask: u32, value: &Lanes) {
 pub(crate) fn splat(row: &mut Lanes, mask: u32, value: u64) {
     if mask == ALL {
         row.fill(value);
+    } else if let Some(lane) = only(mask) {
+        row[lane] = value;
     } else {
         for (lane, old) in row.iter_mut().enumerate() {
             *old = if mask >> lane & 1 == 1 { value } else { *old };
@@ -240,6 +251,11 @@ macro_rules! maps {
             #[inline(always)]
             fn call(self) {
                 let Self { rows, args, mask, f, .. } = self;
+                if let Some(lane) = only(mask) {
+                    let value = f($($ty::from_bits(rows.src(args.$source)[lane])),+);
+                    rows.regs[args.d as usize][lane] = value.into_bits();
+                    return;
+                }
                 for part in 0..WARP / PART {
                     // Read before anything is written, so the written row may be one of the read ones.
                     $(let $source = rows.part(args.$source, part);)+
@@ -263,9 +279,18 @@ maps! {
     map3 Map3: a T, b U, c V;
 }
 
-/// One bit per lane of what `f` says.
+/// One bit per lane of what `f` says, at least of those in the mask.
 #[inline(always)]
-pub(crate) fn test2<T: Value>(rows: &Rows<'_>, args: &Args, f: impl Fn(T, T) -> bool) -> u32 {
+pub(crate) fn test2<T: Value>(
+    rows: &Rows<'_>,
+    args: &Args,
+    mask: u32,
+    f: impl Fn(T, T) -> bool,
+) -> u32 {
+    if let Some(lane) = only(mask) {
+        let (a, b) = (rows.src(args.a)[lane], rows.src(args.b)[lane]);
+        return u32::from(f(T::from_bits(a), T::from_bits(b))) << lane;
+    }
     let of = PhantomData::<T>;
     pulp::Arch::new().dispatch(Test2 { rows, args, f, of })
 }

@@ -29,7 +29,7 @@ fn store(rows: &mut Rows<'_>, args: &Args, mask: u32, test: u32) {
 macro_rules! comparison {
     (|$a:ident, $b:ident: $t:ty| $test:expr) => {{
         fn run(rows: &mut Rows<'_>, args: &Args, mask: u32) {
-            let test = test2::<$t>(rows, args, |$a, $b| $test);
+            let test = test2::<$t>(rows, args, mask, |$a, $b| $test);
             store(rows, args, mask, test);
         }
         run as AluFn

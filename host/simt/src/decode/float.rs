@@ -264,7 +264,7 @@ fn test(cx: &mut Decoder<'_, '_>, i: &Instruction, wide: bool) -> Result<()> {
     macro_rules! class {
         ($t:ty, |$x:ident| $e:expr) => {{
             fn run(rows: &mut Rows<'_>, args: &Args, mask: u32) {
-                let value = test2::<$t>(rows, args, |$x, _| $e);
+                let value = test2::<$t>(rows, args, mask, |$x, _| $e);
                 rows.put_pred(args.d, mask, value);
             }
             run as AluFn

@@ -18,7 +18,7 @@ use super::outside::Reach;
 use super::sharing;
 use super::warp::{Split, Warp};
 use crate::code::Access;
-use crate::lanes::{ALL, Lanes, WARP, splat};
+use crate::lanes::{ALL, Lanes, WARP, only, splat};
 
 /// A word of memory, atomic or not.
 trait Word {
@@ -259,7 +259,8 @@ impl<O: Observer> Machine<'_, O> {
         {
             return self.load_strong(locks, (warp, split), access, group, at);
         }
-        let write = if mask == warp.live { ALL } else { mask };
+        let all = mask == warp.live && only(mask).is_none();
+        let write = if all { ALL } else { mask };
         if let Some(inside) = self.own_shared(cta, group, at, bytes) {
             inside.load(at, group, access, &mut warp.regs[first..], write);
             return Ok(());

@@ -10,7 +10,7 @@ use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Place};
-use crate::lanes::{ALL, Lanes, WARP};
+use crate::lanes::{ALL, Lanes, WARP, only};
 use crate::windows;
 
 /// The lanes of a mask, lowest first.
@@ -112,6 +112,10 @@ impl pulp::NullaryFnOnce for Survey<'_> {
         } = self;
         let first = u64::from(mask.trailing_zeros() & 31);
         let low = base[first as usize].wrapping_add(offset) & keep;
+        if only(mask).is_some() {
+            out.fill(low);
+            return Pattern::Same;
+        }
         let zero = low.wrapping_sub(first << log2);
         let (mut same, mut row) = (0, 0);
         if mask == ALL {

@@ -18,6 +18,7 @@ use super::random::Random;
 use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
+use crate::lanes::only;
 use crate::error::LaunchError;
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
@@ -246,6 +247,7 @@ impl<O: Observer> Machine<'_, O> {
                 self.stats.warp_instructions += 1;
                 self.stats.thread_instructions += match exec {
                     u32::MAX => 32,
+                    one if only(one).is_some() => 1,
                     some => u64::from(some.count_ones()),
                 };
             }
@@ -256,7 +258,8 @@ impl<O: Observer> Machine<'_, O> {
             match &op.kind {
                 Kind::Alu(f, args) => {
                     // Lanes that no longer exist, or never did, may be overwritten.
-                    let mask = if exec == warp.live { u32::MAX } else { exec };
+                    let all = exec == warp.live && only(exec).is_none();
+                    let mask = if all { u32::MAX } else { exec };
                     f(&mut warp.rows(&split.frame, &program.consts), args, mask);
                 }
                 Kind::Load(access) if access.strong => {
