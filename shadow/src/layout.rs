@@ -261,14 +261,28 @@ pub const JOURNAL_FORCED: u32 = 2;
 pub const JOURNAL_READ_ONLY: u32 = 4;
 /// It cannot be made twice.
 pub const JOURNAL_ONCE: u32 = 8;
-/// It writes what it makes of what it reads. This flag and the next stand behind the number of bytes.
+/// Where two bits say how large the pieces of memory are that have a lock each: 4 bytes, 8 or 16. All
+/// accesses of a launch say the same. They and the flags below stand behind the number of bytes.
+pub const JOURNAL_PIECE_SHIFT: u32 = 28;
+/// It writes what it makes of what it reads.
 pub const JOURNAL_UPDATES: u32 = 1 << 30;
 /// It is an update of at most 8 bytes of global memory that gives back what it read, and releases
 /// nothing itself.
 pub const JOURNAL_LOOKS: u32 = 1 << 31;
 
 /// Bytes of a thread's state in its local memory.
-pub const JOURNAL_STATE: u64 = 80;
+pub const JOURNAL_STATE: u64 = 344;
+
+/// When an update with [`JOURNAL_LOOKS`] changes nothing: when its operand is 0.
+pub const IDLE_IF_ZERO: u32 = 0;
+/// When its operand, which it compares, is not what memory holds.
+pub const IDLE_IF_OTHER: u32 = 1;
+/// When all bits of its operand are set in memory.
+pub const IDLE_IF_SET: u32 = 2;
+/// When no bits are set in memory but those of its operand.
+pub const IDLE_IF_CLEAR: u32 = 3;
+/// When its operand is what memory holds.
+pub const IDLE_IF_SAME: u32 = 4;
 
 /// Kinds of a [`JournalEntry`]: a lane has accessed memory.
 pub const ENTRY_ACCESS: u32 = 1;
@@ -334,10 +348,12 @@ pub struct Lock {
     pub asked: u64,
     /// Turns that are over.
     pub done: u64,
-    /// Writes that were made, but for atomics that have changed nothing and were told of before.
-    pub writes: u64,
-    /// Those among them that were no atomics.
-    pub stores: u64,
+    /// Writes that were made, but for atomics that have changed nothing and publish nothing new. From
+    /// bit 32 on, those among them that were no atomics.
+    pub counts: u64,
+    /// Address of the last strong access to global memory, and its bytes from bit 56 on: the cells say
+    /// that it is strong.
+    pub entered: u64,
 }
 }
 

@@ -4,7 +4,6 @@
 // The clean variant orders by flags and fences, which the device alone cannot decide.
 //@ expect(clean): no-race
 //@ expect(racy): race
-//@ not-as-on-gpu: its journal takes minutes on the simulated device
 #include "app.h"
 
 const int depth = 7, seeds = 8, slots = seeds << depth;

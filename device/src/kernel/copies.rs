@@ -61,7 +61,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
         }
         touch(launch, state, &access);
         let number = append(launch, state, ENTRY_MBARRIER, own_lane(), (address, what, count));
-        told(launch, state, number);
+        told(state, number);
         1
     }
 }

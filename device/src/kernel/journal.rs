@@ -9,7 +9,7 @@
 //! the first one is made. A weak store that was under way just then is told as overtaken.
 //!
 //! A thread's state lies in its local memory: its identity, whose barrier epoch counts its entries;
-//! the number of its last entry; and what it polls, if it does ([`crate::turns`]).
+//! the number of its last entry; and what it polls, if it does ([`crate::looks`]).
 //!
 //! A launch block without a journal is one of a launch that is not checked.
 
@@ -22,19 +22,26 @@ use crate::shifts;
 /// Offsets in a thread's state, of which [`JOURNAL_STATE`] is the size.
 pub const ME: u64 = 0;
 const LAST: u64 = 8;
-/// The load or atomic that the last entry told, if it told one: address, site, and the lock's counts.
-pub const POLLED: u64 = 16;
-pub const POLLED_WHAT: u64 = 24;
-pub const POLLED_WRITES: u64 = 32;
 /// The thread's turn at the lock that it waits for, or has; 0 if there is none.
-pub const TURN: u64 = 40;
-pub const POLLED_STORES: u64 = 48;
-/// How often it has been made since and found nothing new.
-pub const POLLS: u64 = 56;
-/// What memory held before an atomic that has been polled with.
-pub const FOUND: u64 = 64;
-/// The lanes that execute a `fence.sc` together.
-pub const FENCED: u64 = 72;
+pub const TURN: u64 = 16;
+/// How often the thread has looked at memory since its last entry, and found nothing new.
+pub const POLLS: u64 = 24;
+/// What memory held before an atomic.
+pub const FOUND: u64 = 32;
+/// The lanes that have a turn together, as those that execute a `fence.sc` do.
+pub const TOGETHER: u64 = 40;
+/// The turns asked for when a load went ahead.
+pub const SEEN: u64 = 48;
+/// One more than the entries that may have published something.
+pub const ORDERED: u64 = 56;
+/// How often in a row the lock was taken when the thread wanted to look.
+pub const TRIES: u64 = 64;
+/// CTA and warp, as entries have them.
+const WHO: u64 = 72;
+/// The bits that count its entries in its identity.
+const EPOCH: u64 = 80;
+/// What it has looked at ([`crate::looks`]).
+pub const PLACES: u64 = 88;
 
 /// What [`touch`] finds: the access has to be told.
 pub const TELL: u32 = 1;
@@ -60,10 +67,10 @@ impl Access {
     }
 
     pub fn bytes(&self) -> u32 {
-        (self.word & (JOURNAL_UPDATES - 1)) >> ACCESS_BYTES_SHIFT
+        (self.word & ((1 << JOURNAL_PIECE_SHIFT) - 1)) >> ACCESS_BYTES_SHIFT
     }
 
-    fn granule_log2(&self) -> u32 {
+    pub fn granule_log2(&self) -> u32 {
         self.word >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK
     }
 }
@@ -71,10 +78,18 @@ impl Access {
 /// Prepares the state of a thread at the kernel's entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, state: u64) {
-    store_local(state + ME, unsafe { crate::enter(launch) });
+    let me = unsafe { crate::enter(launch) };
+    store_local(state + ME, me);
+    store_local(state + WHO, unsafe { who(me, launch) });
+    let shifts = unsafe { shifts(launch) };
+    store_local(state + EPOCH, up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta));
     store_local(state + LAST, 0);
-    store_local(state + POLLED_WHAT, 0);
     store_local(state + TURN, 0);
+    store_local(state + POLLS, 0);
+    store_local(state + TRIES, 0);
+    store_local(state + TOGETHER, 0);
+    store_local(state + ORDERED, 1);
+    crate::looks::forget(state);
 }
 
 /// A weak access that takes no turn, before it is made.
@@ -89,7 +104,7 @@ pub unsafe extern "C" fn __cudarun_journal_access(
     let access = Access { address, what, word, copies: false };
     unsafe {
         if (*launch).journal != 0 && touch(launch, state, &access) & TELL != 0 {
-            tell(launch, state, &access);
+            tell_access(launch, state, &access);
         }
     }
 }
@@ -120,7 +135,7 @@ pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u3
             number = append(launch, state, kind, lanes, what);
         }
         // Nobody goes on before the entry has its number.
-        told(launch, state, of_lane(lanes, first(lanes), number));
+        told(state, of_lane(lanes, first(lanes), number));
     }
 }
 
@@ -133,6 +148,14 @@ pub fn is_shared(word: u32) -> bool {
     word & ACCESS_SHARED != 0
 }
 
+/// Tells an access by one thread that publishes nothing.
+pub unsafe fn tell_access(launch: *const LaunchBlock, state: u64, access: &Access) {
+    unsafe {
+        let number = append_access(launch, state, access, ENTRY_ACCESS);
+        goes_on(state, number);
+    }
+}
+
 /// Tells an access by one thread.
 pub unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
     unsafe { tell_as(launch, state, access, ENTRY_ACCESS) }
@@ -141,22 +164,37 @@ pub unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
 /// Tells of an access by one thread in an entry of some kind.
 pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     unsafe {
-        let mut kind = kind;
-        if is_shared(access.word) {
-            kind = kind | ENTRY_SHARED;
-        }
-        let bytes = if access.copies { access.bytes() } else { 0 };
-        let number = append(launch, state, kind, own_lane(), (access.address, access.what, bytes));
-        told(launch, state, number);
+        let number = append_access(launch, state, access, kind);
+        told(state, number);
     }
 }
 
+unsafe fn append_access(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) -> u32 {
+    let kind = of_space(kind, access.word);
+    let bytes = if access.copies { access.bytes() } else { 0 };
+    unsafe { append(launch, state, kind, own_lane(), (access.address, access.what, bytes)) }
+}
+
+/// The kind of an entry about an access.
+pub fn of_space(kind: u32, word: u32) -> u32 {
+    if is_shared(word) { kind | ENTRY_SHARED } else { kind }
+}
+
+/// The thread goes on to its next place in the journal, and may have published something.
+pub fn told(state: u64, number: u32) {
+    store_local(state + ORDERED, load_local(state + ORDERED) + 1);
+    goes_on(state, number)
+}
+
 /// The thread goes on to its next place in the journal.
-pub unsafe fn told(launch: *const LaunchBlock, state: u64, number: u32) {
+pub fn goes_on(state: u64, number: u32) {
     let me = load_local(state + ME);
-    store_local(state + ME, rule::pass_barrier(me, &unsafe { shifts(launch) }));
+    let epoch = load_local(state + EPOCH);
+    // As `rule::pass_barrier`: a saturated count stays.
+    if me & epoch != epoch {
+        store_local(state + ME, me + (epoch & (0 - epoch)));
+    }
     store_local(state + LAST, number as u64);
-    store_local(state + POLLED_WHAT, 0);
 }
 
 /// Adds an entry about lanes of this warp; gives its number, from 1.
@@ -168,9 +206,26 @@ pub unsafe fn append(
     what: (u64, u32, u32),
 ) -> u32 {
     unsafe {
-        let me = load_local(state + ME);
-        write(launch, who(me, launch), kind, lanes, what)
+        let number = reserve(launch);
+        put(launch, state, number, kind, lanes, what)
     }
+}
+
+/// The place of an entry, which is void until it is put there.
+pub unsafe fn reserve(launch: *const LaunchBlock) -> u64 {
+    unsafe { fetch_add(&raw mut (*((*launch).journal as *mut Journal)).count, 1) }
+}
+
+/// Puts an entry about lanes of this warp there; gives its number, from 1.
+pub unsafe fn put(
+    launch: *const LaunchBlock,
+    state: u64,
+    number: u64,
+    kind: u32,
+    lanes: u32,
+    what: (u64, u32, u32),
+) -> u32 {
+    unsafe { write(launch, number, load_local(state + WHO), kind, lanes, what) }
 }
 
 /// CTA and warp of an identity without tag.
@@ -181,6 +236,7 @@ unsafe fn who(me: u64, launch: *const LaunchBlock) -> u64 {
 /// Adds an entry: address, instruction and time of what somebody has done.
 unsafe fn write(
     launch: *const LaunchBlock,
+    number: u64,
     who: u64,
     kind: u32,
     lanes: u32,
@@ -188,7 +244,6 @@ unsafe fn write(
 ) -> u32 {
     unsafe {
         let journal = (*launch).journal as *mut Journal;
-        let number = fetch_add(&raw mut (*journal).count, 1);
         if number < (*journal).capacity {
             let at = (*journal).entries + (number << 5u32);
             store_relaxed(at, what.0);
@@ -262,7 +317,9 @@ impl Granule {
         unsafe {
             let cells = (*launch).index_mask;
             let me = load_local(state + ME);
-            let index = (granule & cells) + rule::slot(me, &shifts(launch), (*launch).slot_mask, cells);
+            let slots = (*launch).slot_mask;
+            let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts(launch), slots, cells) };
+            let index = (granule & cells) + slot;
             Granule {
                 tag: up(granule >> (*launch).index_bits, (*launch).tag_shift),
                 cell_at: (*launch).cells + (index << 3u32),
@@ -389,12 +446,9 @@ unsafe fn earlier(
         return;
     }
     unsafe {
-        let mut kind = ENTRY_EARLIER;
-        if is_shared(access.word) {
-            kind = kind | ENTRY_SHARED;
-        }
+        let kind = of_space(ENTRY_EARLIER, access.word);
         let lanes = 1u32 << (owner & LANE_MASK) as u32;
         let what = ((witness & !READ_ONLY) >> 32u32) as u32;
-        write(launch, by, kind, lanes, (address, what, witness as u32));
+        write(launch, reserve(launch), by, kind, lanes, (address, what, witness as u32));
     }
 }

@@ -41,6 +41,7 @@ mod memory;
 mod cluster;
 mod copies;
 mod journal;
+mod looks;
 mod record;
 mod turns;
 mod witness;

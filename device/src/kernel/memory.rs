@@ -115,6 +115,11 @@ pub fn publish_cell(at: u64, value: u64) {
     unsafe { asm!("st.release.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
 }
 
+/// Orders what the thread has done before what it does from here on.
+pub fn fence() {
+    unsafe { asm!("fence.acq_rel.gpu;") };
+}
+
 pub fn compare_and_swap(at: u64, old: u64, new: u64) -> u64 {
     let seen: u64;
     unsafe {
@@ -177,11 +182,10 @@ pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
 pub fn load_program(at: u64, bytes: u32) -> u64 {
     let narrow: u32;
     unsafe {
-        if bytes == 8 {
-            return load_relaxed(at);
-        }
         if bytes == 4 {
             asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+        } else if bytes == 8 {
+            return load_relaxed(at);
         } else if bytes == 2 {
             asm!("ld.relaxed.gpu.global.u16 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
         } else {

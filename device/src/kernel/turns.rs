@@ -1,29 +1,36 @@
 //! Turns: strong accesses to a location, and `fence.sc`s, are made and told one after the other.
 //!
-//! A thread that polls, by a load or an atomic that changes nothing, tells it once per value and
-//! sleeps between two looks, the longer the more of them have found nothing new.
+//! Accesses that change nothing need less ([`crate::looks`]). A thread that looks and finds nothing new
+//! sleeps, the longer the more often it has done so.
 
 use crate::journal::*;
 use crate::layout::*;
+use crate::looks;
+use crate::looks::Look;
 use crate::memory::*;
 use crate::rule;
 use crate::shifts;
-
-/// log2 of the bytes that one lock is for. Accesses that overlap lie in one such piece, but for large
-/// weak stores.
-const PIECE_LOG2: u32 = 4;
 
 /// log2 of the nanoseconds that a turn takes at least.
 const SLEEP_LOG2: u32 = 7;
 /// Longest sleep in nanoseconds.
 const SLEEP_MOST: u64 = 1 << 13;
 
+/// What a store adds to a lock's counts, and what an atomic adds.
+const STORE: u64 = 1 << 32 | 1;
+const ATOMIC: u64 = 1;
+
+/// log2 of the bytes that one lock is for. Accesses that overlap lie in one such piece, but for large
+/// weak stores.
+fn piece_log2(access: &Access) -> u32 {
+    2 + (access.word >> JOURNAL_PIECE_SHIFT & 3)
+}
+
 /// Before a strong access or a weak store is made: 1 when it is this thread's turn at the lock of the
 /// location.
 ///
-/// Turns are in the order of asking, so that nobody who polls keeps others away. Who polls what has
-/// not been written since by a load may go ahead without the lock, and so may a weak store to what has
-/// no strong accesses.
+/// Turns are in the order of asking, so that no thread keeps others away. A load may go ahead without
+/// the lock while no other thread has it, and so may a weak store to what has no strong accesses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_lock(
     launch: *const LaunchBlock,
@@ -40,17 +47,22 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
         let mut turn = load_local(state + TURN);
         if turn == 0 && !access.is(JOURNAL_FORCED) {
             let found = touch(launch, state, &access);
-            if found & STRONG == 0 || access.bytes() > 1 << PIECE_LOG2 {
+            if found & STRONG == 0 || access.bytes() > 1 << piece_log2(&access) {
                 if found & TELL != 0 {
-                    tell(launch, state, &access);
+                    tell_access(launch, state, &access);
                 }
                 return 1;
             }
         }
         let lock = lock(launch, state, &access);
         if turn == 0 {
-            if access.is(JOURNAL_FORCED) && polls(lock, state, &access) {
-                return 1;
+            if access.is(JOURNAL_FORCED) && !access.is(JOURNAL_ONCE | JOURNAL_WRITES) && !looks::gives_up(state) {
+                let (free, asked) = looks::begin(lock, state);
+                if free {
+                    enter_strong(launch, state, &access, lock);
+                    store_local(state + SEEN, asked);
+                }
+                return free as u32;
             }
             turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
             store_local(state + TURN, turn);
@@ -61,10 +73,11 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
             return 0;
         }
         if access.is(JOURNAL_FORCED) {
-            touch(launch, state, &access);
+            enter_strong(launch, state, &access, lock);
         }
-        // Made before, so that the place is known to be there.
-        if access.is(JOURNAL_LOOKS) && is_repeated(state, &access) {
+        // Whoever sees what is written next sees that the lock is taken.
+        fence();
+        if access.is(JOURNAL_LOOKS) {
             store_local(state + FOUND, load_program(address, access.bytes()));
         }
         1
@@ -96,70 +109,76 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         }
         let lock = lock(launch, state, &access);
         if turn == 0 {
-            if polls(lock, state, &access) {
-                rest(state);
-                return 0;
-            }
-            // From now on it is no poll.
-            store_local(state + POLLED_WHAT, 0);
-            return 1;
+            return !looks::end(launch, state, &access, (lock, load_local(state + SEEN))) as u32;
         }
         store_local(state + TURN, 0);
-        let writes = &raw const (*lock).writes as u64;
-        let stores = &raw const (*lock).stores as u64;
-        let repeated = is_repeated(state, &access);
-        let known = repeated && load_local(state + POLLED_WRITES) == load_relaxed(writes);
-        let mut looks = !access.is(JOURNAL_WRITES);
-        if access.is(JOURNAL_WRITES) {
-            // What it adds for those who observe it, the one before has added, unless a store has made
-            // an end of that.
-            let told = repeated && load_local(state + POLLED_STORES) == load_relaxed(stores);
-            looks = access.is(JOURNAL_LOOKS)
-                && told
-                && load_program(address, access.bytes()) == load_local(state + FOUND);
-            if !looks {
-                store_relaxed(writes, load_relaxed(writes) + 1);
+        let looks = access.is(JOURNAL_LOOKS) | !access.is(JOURNAL_WRITES);
+        let counts_at = &raw mut (*lock).counts;
+        if !looks {
+            add(counts_at as u64, if access.is(JOURNAL_UPDATES) { ATOMIC } else { STORE });
+            if access.is(JOURNAL_FORCED) {
+                tell(launch, state, &access);
+            } else {
+                tell_access(launch, state, &access);
             }
-            if !access.is(JOURNAL_UPDATES) {
-                store_relaxed(stores, load_relaxed(stores) + 1);
-            }
+            give_back(state, lock, turn);
+            return 0;
         }
-        if known && looks {
-            publish_cell(&raw const (*lock).done as u64, turn);
+        let look = Look::of(state, &access);
+        let mut counts = load_relaxed(counts_at as u64);
+        let same = !access.is(JOURNAL_WRITES)
+            || load_program(address, access.bytes()) == load_local(state + FOUND)
+                && look.adds_nothing(state, counts);
+        if same && look.is_known(counts) {
+            give_back(state, lock, turn);
+            store_local(state + TRIES, 0);
             rest(state);
             return 0;
         }
-        tell(launch, state, &access);
-        if !access.is(JOURNAL_WRITES) || access.is(JOURNAL_LOOKS) {
-            store_local(state + POLLED, address);
-            store_local(state + POLLED_WHAT, what as u64);
-            store_local(state + POLLED_WRITES, load_relaxed(writes));
-            store_local(state + POLLED_STORES, load_relaxed(stores));
-            store_local(state + POLLS, 0);
+        // Several lanes may have this turn: what the others add is new to this one.
+        if !same && fetch_add(counts_at, ATOMIC as u32) == counts {
+            counts = counts + ATOMIC;
         }
-        publish_cell(&raw const (*lock).done as u64, turn);
+        tell_access(launch, state, &access);
+        look.remember(state, &access, counts);
+        give_back(state, lock, turn);
         0
     }
 }
 
-/// The thread's last entry told the same load or atomic.
-fn is_repeated(state: u64, access: &Access) -> bool {
-    load_local(state + POLLED_WHAT) == access.what as u64 && load_local(state + POLLED) == access.address
+/// Ends a turn, when all lanes that have it together are here.
+unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
+    let lanes = load_local(state + TOGETHER) as u32;
+    if lanes != 0 {
+        store_local(state + TOGETHER, 0);
+        of_lane(lanes, first(lanes), 0);
+        if lanes & lanes_below() != 0 {
+            return;
+        }
+    }
+    publish_cell(unsafe { &raw const (*lock).done as u64 }, turn);
 }
 
-/// It is a load, has been told of the same value, and nobody who may write has the lock.
-unsafe fn polls(lock: *const Lock, state: u64, access: &Access) -> bool {
+/// Makes sure that the cells say that an access is strong. Where each granule of global memory has a cell of
+/// its own, they do since the last such access, which the lock knows.
+pub unsafe fn enter_strong(launch: *const LaunchBlock, state: u64, access: &Access, lock: *const Lock) {
     unsafe {
-        let done = load_cell(&raw const (*lock).done as u64);
-        !access.is(JOURNAL_ONCE | JOURNAL_WRITES)
-            && load_cell(&raw const (*lock).asked as u64) == done
-            && is_repeated(state, access)
-            && load_local(state + POLLED_WRITES) == load_relaxed(&raw const (*lock).writes as u64)
+        let granules = (*launch).window_bytes >> access.granule_log2();
+        if is_shared(access.word) | (granules > (*launch).index_mask + 1) {
+            touch(launch, state, access);
+            return;
+        }
+        let place = (access.bytes() as u64) << 56u32 | access.address;
+        let entered_at = &raw const (*lock).entered as u64;
+        if load_relaxed(entered_at) != place {
+            touch(launch, state, access);
+            publish_cell(entered_at, place);
+        }
     }
 }
 
-/// Leaves the time to others after a poll that has found nothing new.
-fn rest(state: u64) {
+/// Leaves the time to others after a look that has found nothing new.
+pub fn rest(state: u64) {
     let polls = load_local(state + POLLS);
     store_local(state + POLLS, polls + 1);
     let time = shl(1u64 << SLEEP_LOG2, polls as u32);
@@ -168,7 +187,7 @@ fn rest(state: u64) {
 
 /// Leaves the time to others: the longer, the more turns there are before this one. Whoever is next
 /// does not sleep.
-fn wait(done: u64, turn: u64) {
+pub fn wait(done: u64, turn: u64) {
     let before = turn - done - 2;
     let most = SLEEP_MOST >> SLEEP_LOG2;
     let turns = if before > most { most } else { before };
@@ -184,7 +203,7 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
             return;
         }
         let lanes = peers(0, 0, 0);
-        store_local(state + FENCED, lanes as u64);
+        store_local(state + TOGETHER, lanes as u64);
         if lanes & lanes_below() == 0 {
             let lock = fences(launch);
             let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
@@ -213,7 +232,9 @@ pub unsafe extern "C" fn __cudarun_journal_fenced(
         if (*launch).journal == 0 {
             return;
         }
-        event(launch, state, load_local(state + FENCED) as u32, kind, (about, what, 0));
+        let lanes = load_local(state + TOGETHER) as u32;
+        store_local(state + TOGETHER, 0);
+        event(launch, state, lanes, kind, (about, what, 0));
         let turn = load_local(state + TURN);
         if turn != 0 {
             store_local(state + TURN, 0);
@@ -231,7 +252,7 @@ unsafe fn fences(launch: *const LaunchBlock) -> *mut Lock {
 pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
     unsafe {
         let journal = (*launch).journal as *const Journal;
-        let mut place = access.address >> PIECE_LOG2;
+        let mut place = access.address >> piece_log2(access);
         if is_shared(access.word) {
             let cta = rule::cta(load_local(state + ME), &shifts(launch));
             place = place + ((cta & (*launch).slot_mask) << 32u32);

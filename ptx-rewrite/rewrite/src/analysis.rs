@@ -114,6 +114,9 @@ pub(crate) struct Plan {
     pub skips: BTreeMap<String, BTreeMap<usize, usize>>,
     /// One of these makes strong accesses.
     pub journals_strong: bool,
+    /// log2 of the bytes that have a lock in a journal: as many as an access has that takes turns, if it
+    /// can be.
+    pub piece_log2: u32,
     /// Device functions left alone, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
     /// Why the module is left alone, if it is.
@@ -229,8 +232,12 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
         let roots = fixed.keys().copied().chain(refused);
         let stateless = roots.flat_map(|name| graph.reachable(name)).collect();
         plan.journaled = journaled(&graph, &facts, &groups, &stateless);
-        let mut journaled = plan.journaled.iter();
-        plan.journals_strong = journaled.any(|name| facts.get(&**name).is_some_and(|f| f.strong));
+        let journaled = plan.journaled.iter();
+        let journaled: Vec<&Facts> = journaled.filter_map(|name| facts.get(&**name)).collect();
+        plan.journals_strong = journaled.iter().any(|facts| facts.strong);
+        let in_turns = journaled.iter().map(|f| f.strong_bytes.max(f.stored_bytes));
+        let most = in_turns.max().unwrap_or(0).clamp(4, 16);
+        plan.piece_log2 = most.next_power_of_two().trailing_zeros();
     }
     let through_pointer = |name: &str| {
         let calls = graph.calls(name);

@@ -44,6 +44,10 @@ pub(crate) struct Facts {
     pub special: Special,
     /// It makes strong accesses that can be checked.
     pub strong: bool,
+    /// Most bytes of one of them.
+    pub strong_bytes: u32,
+    /// Most bytes of a weak store.
+    pub stored_bytes: u32,
     /// Some of them are no atomics.
     pub stores_strongly: bool,
     /// It swaps values, as locks do: `atom.cas` or `atom.exch`.
@@ -194,6 +198,13 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.generic += u32::from(place == Place::Generic);
                 facts.strong |= op.is_strong();
+                let most = match op.is_strong() {
+                    true => &mut facts.strong_bytes,
+                    false => &mut facts.stored_bytes,
+                };
+                if op.is_strong() || op.is_write() {
+                    *most = op.bytes().max(*most);
+                }
                 let plain = matches!(op.kind, MemoryKind::Load | MemoryKind::Store);
                 facts.stores_strongly |= op.is_strong() && plain;
                 let swap = matches!(op.op, Some(AtomicOp::Cas | AtomicOp::Exch));

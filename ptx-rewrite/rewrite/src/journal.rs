@@ -9,12 +9,15 @@
 use device::LAUNCH_PARAM;
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
 use ptx::isa::matrix::Lines;
-use ptx::isa::{self, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp};
+use ptx::isa::{
+    self, AtomicOp, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp,
+};
 use shadow::layout::{
     ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
-    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JOURNAL_FORCED,
-    JOURNAL_LOOKS, JOURNAL_ONCE, JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES,
-    LaunchBlock,
+    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, IDLE_IF_CLEAR,
+    IDLE_IF_OTHER, IDLE_IF_SAME, IDLE_IF_SET, IDLE_IF_ZERO, JOURNAL_FORCED, JOURNAL_LOOKS,
+    JOURNAL_ONCE, JOURNAL_PIECE_SHIFT, JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES,
+    JOURNAL_WRITES, LaunchBlock,
 };
 
 use crate::access::{self, Checked, Place, unless};
@@ -62,7 +65,7 @@ pub(crate) fn rewrite(
     for (at, instruction) in body.instructions() {
         if let Checked::Yes { op, place, lines } = access::classify(&names, at, instruction) {
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
-            let turns = turns && lines.is_none();
+            let turns = (turns && lines.is_none()).then_some(plan.piece_log2);
             // What others may observe is told even so.
             let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
             let free = free.copied().map(Free::Bit);
@@ -93,7 +96,7 @@ pub(crate) fn rewrite(
 fn prologue(function: &Function) -> String {
     let mut text = format!(
         "\n.reg .pred %crc_global, %crc_guard, %crc_todo;\n.reg .b32 %crc_word, %crc_got;\n\
-         .reg .b64 %crc_launch, %crc_me, %crc_state, %crc_address, %crc_block;\n\
+         .reg .b64 %crc_launch, %crc_me, %crc_state, %crc_address, %crc_block, %crc_operand;\n\
          ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"
     );
     if function.entry {
@@ -107,15 +110,17 @@ fn prologue(function: &Function) -> String {
     text
 }
 
-/// Adds what an access needs; `turns` tells that it may have to wait for its turn.
+/// Adds what an access needs; where it may have to wait for its turn, with log2 of the bytes that have a
+/// lock.
 fn access(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
-    (op, place, (turns, free)): (&MemoryOp, Place, (bool, Option<Free>)),
+    (op, place, (piece_log2, free)): (&MemoryOp, Place, (Option<u32>, Option<Free>)),
     lines: Option<Lines>,
     granules: Granules,
     edits: &mut Edits,
 ) {
+    let turns = piece_log2.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
         false => format!("$crc_told_{at}"),
@@ -148,6 +153,7 @@ fn access(
     if matches!(op.kind, MemoryKind::Rmw | MemoryKind::Reduction) {
         word |= JOURNAL_UPDATES;
     }
+    word |= piece_log2.map_or(0, |log2| log2 - 2) << JOURNAL_PIECE_SHIFT;
     let releases = matches!(op.sem, Semantics::Release | Semantics::AcqRel);
     let looks = match op.kind == MemoryKind::Rmw && !releases && op.bytes() <= 8 {
         true => JOURNAL_LOOKS,
@@ -193,8 +199,12 @@ fn access(
         edits.insert(instruction.span.start, text);
         return;
     }
+    let look = match looks != 0 {
+        true => look((at, instruction), op, &arguments, &skip),
+        false => String::new(),
+    };
     text.push_str(&format!(
-        "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
+        "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{look}{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
          @%crc_global bra $crc_again_{at};\n{skip}:\n",
         call("journal_lock", Some(("b32", "%crc_got")), &arguments)
     ));
@@ -207,6 +217,51 @@ fn access(
             call("journal_made", Some(("b32", "%crc_got")), &arguments)
         ),
     );
+}
+
+/// In front of the turn of an atomic that may change nothing: takes a turn together with other lanes, or
+/// when it is to be had. Then it goes on at `skip`.
+fn look(
+    (at, instruction): (usize, &Instruction),
+    op: &MemoryOp,
+    arguments: &[Value<'_>; 5],
+    skip: &str,
+) -> String {
+    let operand = match instruction.operands.get(op.address + 1) {
+        Some(Operand::Int(value)) => value.to_string(),
+        Some(Operand::Name { name, .. }) => name.to_string(),
+        _ => return String::new(),
+    };
+    let (Some(idle), None) = (idle(op), instruction.operands.get(op.address + 3)) else {
+        return String::new();
+    };
+    let bits = 8 * op.bytes();
+    let widened = match bits {
+        32 => format!("mov.b32 %crc_got, {operand};\ncvt.u64.u32 %crc_operand, %crc_got;\n"),
+        _ => format!("mov.b64 %crc_operand, {operand};\n"),
+    };
+    let idle = idle.to_string();
+    let [block, state, address, what, word] = *arguments;
+    let more = [("b32", &*idle), ("b64", "%crc_operand")];
+    let arguments = [block, state, address, what, word, more[0], more[1]];
+    format!(
+        "{widened}{}setp.eq.u32 %crc_global, %crc_got, 0;\n@%crc_global bra $crc_again_{at};\n\
+         setp.eq.u32 %crc_global, %crc_got, 2;\n@%crc_global bra {skip};\n",
+        call("journal_look", Some(("b32", "%crc_got")), &arguments)
+    )
+}
+
+/// When an atomic changes nothing, if that can be told from its first operand.
+fn idle(op: &MemoryOp) -> Option<u32> {
+    let wide = matches!(op.bytes_per_element, 4 | 8) && op.vector == 1;
+    match op.op.filter(|_| wide && op.ty.is_integer())? {
+        AtomicOp::Add | AtomicOp::Xor => Some(IDLE_IF_ZERO),
+        AtomicOp::Cas => Some(IDLE_IF_OTHER),
+        AtomicOp::Or => Some(IDLE_IF_SET),
+        AtomicOp::And => Some(IDLE_IF_CLEAR),
+        AtomicOp::Exch => Some(IDLE_IF_SAME),
+        AtomicOp::Inc | AtomicOp::Dec | AtomicOp::Min | AtomicOp::Max => None,
+    }
 }
 
 /// True of a load that cannot be made twice: it has effects, or overwrites its own address.

@@ -74,7 +74,10 @@ impl Cta {
             return None;
         }
         // Where all lanes of the warps in between are known one by one, as where all wait for all.
-        let (warps, lanes) = ((part >> 6) - (first >> 6), (part & 63) as i64 - (first & 63) as i64);
+        let (warps, lanes) = (
+            (part >> 6) - (first >> 6),
+            (part & 63) as i64 - (first & 63) as i64,
+        );
         let guess = usize::try_from(32 * i64::from(warps) + lanes).ok();
         if let Some(&(of, time)) = guess.and_then(|guess| parts.get(guess))
             && of == part

@@ -18,8 +18,8 @@ use super::random::Random;
 use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
-use crate::lanes::only;
 use crate::error::LaunchError;
+use crate::lanes::only;
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;

@@ -1,0 +1,208 @@
+//! Looks: strong loads, and atomics that change nothing.
+//!
+//! A load is made without a turn while no other thread has one. Its entry must stand where it was made
+//! among the writes. The thread reserves the entry's place when it has loaded, and then asks whether the
+//! lock is as it was before: if so, no write has been made meanwhile, and all later ones come behind. If
+//! not, the place stays void, and the load is made again.
+//!
+//! Lanes whose atomics would change nothing take one turn together. They, and a compare-and-swap, do not
+//! ask for a turn while another thread has one, but look again, since that may have settled it.
+//!
+//! A thread that looks again and finds no write since writes no entry, unless it may have published
+//! something in between. It remembers the last looks of a few sites.
+
+use crate::journal::*;
+use crate::layout::*;
+use crate::memory::*;
+use crate::turns::{enter_strong, lock, rest, wait};
+
+/// log2 of the looks that are remembered, and of the bytes of each.
+const LOOKS_LOG2: u32 = 3;
+const LOOK_LOG2: u32 = 5;
+/// Offsets in one of them: its address; its site, with the count of what had been published then; and
+/// what the lock counted.
+const ADDRESS: u64 = 0;
+const SITE: u64 = 8;
+const COUNTS: u64 = 16;
+
+/// After so many times in a row that a lock was taken, a look asks for a turn like other accesses.
+const MOST_TRIES: u64 = 64;
+
+/// Forgets all looks.
+pub fn forget(state: u64) {
+    let mut look = state + PLACES;
+    let end = look + (1 << LOOKS_LOG2 + LOOK_LOG2);
+    while look < end {
+        store_local(look + SITE, 0);
+        look = look + (1 << LOOK_LOG2);
+    }
+}
+
+/// What a thread remembers of a look.
+pub struct Look {
+    at: u64,
+    site: u64,
+    /// What the lock counted then, or something that it does not count if the thread has not made this
+    /// look before, or may have published something since.
+    counts: u64,
+}
+
+impl Look {
+    pub fn of(state: u64, access: &Access) -> Look {
+        let hash = (access.what + (access.address >> 2u32) as u32) * 0x9e37_79b1 >> 32 - LOOKS_LOG2;
+        let at = state + PLACES + ((hash as u64) << LOOK_LOG2);
+        let site = load_local(state + ORDERED) << 32u32 | access.what as u64;
+        let repeated = (load_local(at + SITE) == site) & (load_local(at + ADDRESS) == access.address);
+        Look { at, site, counts: if repeated { load_local(at + COUNTS) } else { !0 } }
+    }
+
+    /// No write has been made since.
+    pub fn is_known(&self, counts: u64) -> bool {
+        self.counts == counts
+    }
+
+    /// An atomic that changes nothing publishes nothing: the thread has had nothing to publish, or has
+    /// done so with the same atomic, and no store has made an end of that.
+    pub fn adds_nothing(&self, state: u64, counts: u64) -> bool {
+        self.counts >> 32u32 == counts >> 32u32 || load_local(state + ORDERED) == 1
+    }
+
+    pub fn remember(&self, state: u64, access: &Access, counts: u64) {
+        store_local(self.at + ADDRESS, access.address);
+        store_local(self.at + SITE, self.site);
+        store_local(self.at + COUNTS, counts);
+        store_local(state + POLLS, 0);
+        store_local(state + TRIES, 0);
+    }
+}
+
+/// Whether a look may go ahead, because no thread has the lock, and the turns asked for. If not, the
+/// thread has waited a little.
+pub unsafe fn begin(lock: *const Lock, state: u64) -> (bool, u64) {
+    unsafe {
+        let done = load_cell(&raw const (*lock).done as u64);
+        let asked = load_cell(&raw const (*lock).asked as u64);
+        if asked == done {
+            return (true, asked);
+        }
+        has_tried(state);
+        wait(done, asked + 2);
+        (false, asked)
+    }
+}
+
+fn has_tried(state: u64) {
+    store_local(state + TRIES, load_local(state + TRIES) + 1);
+}
+
+/// True when looks have failed so often that one should ask for a turn.
+pub fn gives_up(state: u64) -> bool {
+    load_local(state + TRIES) > MOST_TRIES
+}
+
+/// Ends a load that was made while no thread had the lock: false if one had.
+pub unsafe fn end(
+    launch: *const LaunchBlock,
+    state: u64,
+    access: &Access,
+    (lock, asked): (*const Lock, u64),
+) -> bool {
+    unsafe {
+        let asked_at = &raw const (*lock).asked as u64;
+        let look = Look::of(state, access);
+        // Before the place is reserved: whatever is written later must be seen as new.
+        let counts = load_relaxed(&raw const (*lock).counts as u64);
+        fence();
+        if look.is_known(counts) {
+            let free = load_relaxed(asked_at) == asked;
+            if free {
+                store_local(state + TRIES, 0);
+                rest(state);
+            }
+            return free;
+        }
+        let number = reserve(launch);
+        fence();
+        if load_relaxed(asked_at) != asked {
+            has_tried(state);
+            return false;
+        }
+        let kind = of_space(ENTRY_ACCESS, access.word);
+        let number = put(launch, state, number, kind, own_lane(), (access.address, access.what, 0));
+        goes_on(state, number);
+        look.remember(state, access, counts);
+        true
+    }
+}
+
+/// Before an atomic of global memory that may change nothing, as `idle` says with its operand: 2 when the
+/// thread has its turn, 1 when it has to ask for one, 0 when it should look again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_look(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+    idle: u32,
+    operand: u64,
+) -> u32 {
+    let access = Access { address, what, word, copies: false };
+    unsafe {
+        // A generic address may be one of shared memory.
+        if (*launch).journal == 0 || !access.is(JOURNAL_LOOKS) {
+            return 1;
+        }
+        if load_local(state + TURN) != 0 || gives_up(state) {
+            return 1;
+        }
+        let lock = lock(launch, state, &access);
+        let compares = idle == IDLE_IF_OTHER;
+        let (free, asked) = begin(lock, state);
+        if !free {
+            return (!compares & !(idle == IDLE_IF_ZERO && operand == 0)) as u32;
+        }
+        enter_strong(launch, state, &access, lock);
+        let found = load_program(address, access.bytes());
+        let mut lanes = own_lane();
+        let is_idle = is_idle(idle, operand, found);
+        if is_idle {
+            lanes = peers(lock as u64, what as u64, asked);
+        }
+        let mut taken = 0;
+        if lanes & lanes_below() == 0 {
+            let seen = compare_and_swap(&raw mut (*lock).asked as u64, asked, asked + 1);
+            taken = (seen == asked) as u32;
+        }
+        if of_lane(lanes, first(lanes), taken) == 0 {
+            if !(is_idle | compares) {
+                return 1;
+            }
+            has_tried(state);
+            sleep(0);
+            return 0;
+        }
+        fence();
+        store_local(state + TURN, asked + 1);
+        store_local(state + TOGETHER, lanes as u64);
+        store_local(state + FOUND, found);
+        2
+    }
+}
+
+/// True of an atomic that changes nothing.
+fn is_idle(idle: u32, operand: u64, found: u64) -> bool {
+    if idle == IDLE_IF_ZERO {
+        return operand == 0;
+    }
+    if idle == IDLE_IF_OTHER {
+        return operand != found;
+    }
+    if idle == IDLE_IF_SET {
+        return operand & found == operand;
+    }
+    if idle == IDLE_IF_CLEAR {
+        return operand & found == found;
+    }
+    operand == found
+}
