@@ -18,6 +18,8 @@ pub struct Tally {
     pub kernels: u64,
     /// Kernels that did not run to their end.
     pub stopped: u64,
+    /// Kernels that access memory outside of the allocation of a pointer; those accesses are left out.
+    pub outside: u64,
     /// Kernels whose accesses do not conflict.
     pub free_kernels: u64,
     /// Those of them that are proved as a whole.
@@ -36,6 +38,7 @@ impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.kernels += other.kernels;
         self.stopped += other.stopped;
+        self.outside += other.outside;
         self.free_kernels += other.free_kernels;
         self.whole += other.whole;
         self.accesses += other.accesses;
@@ -52,10 +55,11 @@ impl fmt::Display for Tally {
         let [read_only, private, barriers, atomic] = self.arguments;
         write!(
             f,
-            "{} kernels ({} more did not end): {} without a conflict, {} of them proved as a whole; {} instructions \
+            "{} kernels ({} leave a buffer, {} more did not end): {} without a conflict, {} of them proved as a whole; {} instructions \
              that access memory: {} without a conflict, {} of them proved ({read_only} read-only, {private} private, \
              {barriers} by barriers, {atomic} atomic)",
             self.kernels,
+            self.outside,
             self.stopped,
             self.free_kernels,
             self.whole,
@@ -119,9 +123,14 @@ fn compare(kernel: &Kernel, summary: &Summary, proof: &Proof, run: &Run) -> Resu
         proof.accesses.len(),
         summary.accesses.len()
     );
-    let truths = truths(kernel, &run.accesses);
+    let pointers = pointers(&kernel.text);
+    let mut accesses = run.accesses.clone();
+    accesses.retain(|access| stays(kernel, run, &pointers, access));
+    let outside = accesses.len() < run.accesses.len();
+    let truths = truths(kernel, &accesses);
     let mut tally = Tally {
         kernels: 1,
+        outside: u64::from(outside),
         ..Tally::default()
     };
     let conflicts = truths.values().any(|truth| truth.conflict.is_some());
@@ -159,6 +168,32 @@ fn compare(kernel: &Kernel, summary: &Summary, proof: &Proof, run: &Run) -> Resu
         tally.arguments[*argument as usize] += 1;
     }
     Ok(tally)
+}
+
+/// By line of the text, the pointer from which its global address is computed.
+fn pointers(text: &str) -> Vec<Option<usize>> {
+    let sums = text.lines().filter_map(|line| {
+        let (sum, rest) = line.trim().strip_prefix("add.s64 ")?.split_once(", %rd")?;
+        let (pointer, _) = rest.split_once(',')?;
+        Some((sum, pointer.parse::<usize>().ok()? - 1))
+    });
+    let sums: BTreeMap<&str, usize> = sums.collect();
+    let pointer = |line: &str| {
+        let (_, address) = line.split_once('[')?;
+        let register = address.split(['+', ']']).next()?;
+        sums.get(register).copied()
+    };
+    text.lines().map(pointer).collect()
+}
+
+/// Whether an access stays in the allocation of its pointer. One that does not is an error of its own: proofs assume,
+/// as checks do, that an index which is not known leads nowhere else.
+fn stays(kernel: &Kernel, run: &Run, pointers: &[Option<usize>], access: &Access) -> bool {
+    let Some(pointer) = pointers[access.line as usize - 1] else {
+        return true;
+    };
+    let (first, bytes) = run.buffers[kernel.pointers[pointer].0];
+    access.address >= first && access.address + u64::from(access.bytes) <= first + bytes
 }
 
 /// By line, what is true of its accesses; every access against every other.
