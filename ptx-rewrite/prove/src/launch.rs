@@ -404,11 +404,34 @@ impl Plan {
                 }
             }
         }
+        self.hold_read_only_path(&mut results);
         let proved = results.iter().all(Result::is_ok);
         Proof {
             whole: proved && posed.barriers && posed.unwatched,
             footprint: posed.footprint,
             accesses: results,
+        }
+    }
+
+    /// Nothing orders a load through the read-only path with a write to its bytes, neither a barrier nor the program
+    /// order of one thread (PTX ISA, `ld.global.nc`). So no write of the launch may reach them; where one may, the
+    /// launch's writes are not proved either.
+    fn hold_read_only_path(&self, results: &mut [Result<Argument, Reason>]) {
+        let broken = |(site, result): (&Site, &Result<Argument, Reason>)| {
+            site.read_only_path && *result != Ok(Argument::ReadOnly)
+        };
+        if !self.sites.iter().zip(&*results).any(broken) {
+            return;
+        }
+        for (site, result) in self.sites.iter().zip(results) {
+            let writes = site.place != Place::Shared && site.effect(false) != Effect::Load;
+            if result.is_ok() && (writes || broken((site, result))) {
+                let text = "a load through the read-only path may read what the launch writes";
+                *result = Err(Reason {
+                    text: text.to_owned(),
+                    against: None,
+                });
+            }
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Site {
     /// The threads that its atomicity includes.
     pub(crate) scope: Scope,
     pub(crate) bytes: u32,
+    /// It loads through the read-only path (`ld.global.nc`, `ldu`).
+    pub(crate) read_only_path: bool,
     pub(crate) address: Option<NodeId>,
     pub(crate) guard: Option<Condition>,
     pub(crate) block: usize,
@@ -269,6 +271,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
             kind: op.kind,
             scope: op.scope,
             bytes: op.bytes(),
+            read_only_path: op.nc,
             address,
             guard,
             block,

@@ -275,6 +275,25 @@ fn loops_that_end_in_odd_ways() {
 }
 
 #[test]
+fn nothing_orders_the_read_only_path() {
+    // Each thread's own word, first behind a barrier, then before it, then without one; and words nobody writes.
+    let own = "mul.wide.s32 %at, %i, 4; add.s64 %d1, %to, %at;";
+    for body in [
+        format!("{own} st.global.u32 [%d1], %i; bar.sync 0; ld.global.nc.u32 %r1, [%d1];"),
+        format!("{own} ld.global.nc.u32 %r1, [%d1]; bar.sync 0; st.global.u32 [%d1], %i;"),
+        format!("{own} st.global.u32 [%d1], %i; ldu.global.u32 %r1, [%d1];"),
+    ] {
+        let (results, whole) = proof(&body, Run::new(2, 32), 256, (0, 0));
+        assert!(results.iter().all(Result::is_err), "{body}: {results:?}");
+        assert!(!whole);
+    }
+    let other = format!(
+        "{own} add.s64 %d2, %from, %at; ld.global.nc.u32 %r1, [%d2]; st.global.u32 [%d1], %r1;"
+    );
+    all_proved(&other, Run::new(2, 32), 256, (0, 0), &[ReadOnly, Private]);
+}
+
+#[test]
 fn an_index_from_memory() {
     let body = "mul.wide.s32 %d1, %i, 4; add.s64 %d2, %from, %d1; ld.global.s32 %r1, [%d2];
         mul.wide.s32 %d3, %r1, 4; add.s64 %d4, %from, %d3; ld.global.u32 %r2, [%d4];
