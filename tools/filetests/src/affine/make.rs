@@ -317,7 +317,7 @@ impl Maker {
                 ),
                 3 => self.give(
                     "mad.lo.s32",
-                    &format!("{}, {}, {a}", with.register, number * 8),
+                    &format!("{}, {}, {a}", with.register, number.wrapping_mul(8)),
                     false,
                 ),
                 _ => Value {
