@@ -76,8 +76,7 @@ fn stencil_in_tiles(bencher: Bencher) {
     launch.load(form(&to, corner + 2 * BUFFER), &path, &[]);
     launch.store(form(&to, corner), &inner, &[]);
     let tile = |offset: i64| form(&[(TY, 64), (TX, 4)], offset.into());
-    let mut before = Vec::new();
-    before.push(launch.store_shared(tile(0), &path, &[]));
+    let before = launch.store_shared(tile(0), &path, &[]);
     launch.store_shared(tile(1024), &path, &[]);
     let mut reads = Vec::new();
     for offset in [0, 64, -64, 4, -4, 1024] {
@@ -87,12 +86,12 @@ fn stencil_in_tiles(bencher: Bencher) {
     let copy_from = launch.load_shared(tile(2048), &step, &[0]);
     let copy_to = launch.store_shared(tile(0), &step, &[0]);
     for &read in &reads {
-        launch.meet(before[0], read, &[]);
+        launch.meet(before, read, &[]);
         launch.meet(4, read, &[]);
         launch.meet(read, next, &[]);
         launch.meet(read, copy_to, &[]);
     }
-    launch.meet(before[0], copy_to, &[]);
+    launch.meet(before, copy_to, &[]);
     launch.meet(next, copy_from, &[vec![(0, 0)]]);
     launch.meet(next, next, &[vec![(0, 0)]]);
     launch.meet(copy_to, copy_to, &[vec![(0, 0)]]);
