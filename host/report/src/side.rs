@@ -53,7 +53,7 @@ pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
         width: site.bytes,
         atomic: site.op == "atomic",
         sem: site.sem.clone(),
-        scope: site.scope.clone(),
+        scope: site.scope,
         thread: None,
         block: None,
         value: None,

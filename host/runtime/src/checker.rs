@@ -319,7 +319,7 @@ impl Checker {
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = judged.is_some() || begun.journaled;
-        let mut races = Vec::new();
+        let (mut races, mut refuted) = (Vec::new(), Vec::new());
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let race = self.race(&launch, &begun, record, *count);
             let mut lines = [0; 2];
@@ -327,6 +327,8 @@ impl Checker {
                 let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
                 lines = [race.previous_site, race.site].map(line);
             }
+            let proved = begun.proved.as_deref().filter(|_| race.decided);
+            refuted.extend(proved.and_then(|of| of.refuted(lines)));
             let (level, space) = (race.level, race.space);
             races.push((
                 race,
@@ -336,6 +338,9 @@ impl Checker {
                     space,
                 },
             ));
+        }
+        for text in refuted {
+            self.missed(format!("internal error: in {}, {text}", launch.kernel));
         }
         let pairs: Vec<Pair> = races.iter().map(|(_, pair)| *pair).collect();
         let module = self.modules.get(&launch.module).filter(|_| self.advises);

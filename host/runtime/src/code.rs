@@ -54,9 +54,12 @@ impl Code {
             format!("{line}:{column}: {}", diagnostic.message)
         });
         let config = options.rewriting(first_site);
-        let mut rewriting = rewrite::rewrite(&module, &config);
         // Happens-before decides then, so checks in the kernels would be of no use.
         let bare = options.listens();
+        let proofs = (options.prove != Prove::Off).then(|| Proofs::new(&module));
+        let mut rewriting = rewrite::rewrite_provable(&module, &config, &|kernel| {
+            proofs.as_ref().filter(|_| !bare)?.accesses(&module, kernel)
+        });
         let rewritten = std::mem::take(&mut rewriting.text);
         let loaded = match bare {
             true => text.to_owned(),
@@ -72,7 +75,7 @@ impl Code {
             seconds: started.elapsed().as_secs_f64(),
             rewriting,
             config: Some(config),
-            proofs: (options.prove != Prove::Off).then(|| Proofs::new(&module)),
+            proofs,
             module: OnceLock::from(Arc::new(module)),
             ..Self::unchecked("")
         }
@@ -123,12 +126,15 @@ impl Code {
     pub(crate) fn instructions(&self) -> &Arc<Instructions> {
         self.instructions.get_or_init(|| {
             let shifts = self.shifts();
-            Arc::new(Instructions::new(self.module(), |at| shifts.rewritten(at)))
+            let loaded = |at| shifts.rewritten(at);
+            Arc::new(Instructions::new(self.module(), loaded, |at| {
+                shifts.copied(at)
+            }))
         })
     }
 
     /// The program's own text, parsed.
-    pub(crate) fn module(&self) -> &Arc<ptx::ast::Module> {
+    pub fn module(&self) -> &Arc<ptx::ast::Module> {
         self.module
             .get_or_init(|| Arc::new(ptx::parse(&self.original()).0))
     }

@@ -60,8 +60,13 @@ pub(crate) struct Meaning {
 
 impl Instructions {
     /// Reads the original module. `loaded` turns a byte offset in its text into one in the text that
-    /// was loaded.
-    pub(crate) fn new(module: &Module, loaded: impl Fn(u32) -> u32) -> Self {
+    /// was loaded; where that has an instruction twice, `copied` gives the offset of the second one.
+    pub(crate) fn new(
+        module: &Module,
+        loaded: impl Fn(u32) -> u32,
+        copied: impl Fn(u32) -> Option<u32>,
+    ) -> Self {
+        let mut copies = Vec::new();
         let mut all = Self::default();
         for function in module.functions() {
             let Some(body) = &function.body else {
@@ -144,6 +149,7 @@ impl Instructions {
                     found: None,
                 };
                 let offset = loaded(instruction.span.start);
+                copies.extend(copied(instruction.span.start).map(|copy| (offset, copy)));
                 if let Some(count) = counts.found.get(&statement) {
                     behind.push((offset, *count));
                 }
@@ -153,6 +159,11 @@ impl Instructions {
                 if let Some(meaning) = all.by_offset.get_mut(&offset) {
                     meaning.found = numbers.get(&count).copied();
                 }
+            }
+        }
+        for (offset, copy) in copies {
+            if let Some(meaning) = all.at(offset) {
+                all.by_offset.insert(copy, meaning);
             }
         }
         all

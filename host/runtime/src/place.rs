@@ -12,6 +12,11 @@ pub(crate) fn original_line(rewritten: &str, line: u32) -> u32 {
     let skipped = (line as usize).saturating_sub(1);
     let lines = rewritten.split_inclusive('\n').take(skipped);
     let mut at: usize = lines.map(str::len).sum();
+    if let Some((original, lines)) = rewrite::edit::copied_lines(rewritten, at) {
+        let own = rewrite::erase(rewritten);
+        let before = own[..original as usize].matches('\n').count();
+        return (before + lines) as u32 + 1;
+    }
     if let Some(open) = rewritten[..at].rfind(rewrite::edit::OPEN)
         && let Some(length) = rewritten[open..].find(rewrite::edit::CLOSE)
         && open + length >= at
@@ -54,5 +59,8 @@ mod tests {
         assert_eq!(original, [1, 2, 2, 2, 2, 2, 3, 4]);
         assert_eq!(original_line("a\nb\n", 2), 2);
         assert_eq!(original_line("", 1), 1);
+        let text = "a\nb\nc\n/*+crc*/\n/*=crc 2*/b\nc\n/*-crc*/d\n";
+        let original: Vec<u32> = (1..=7).map(|line| original_line(text, line)).collect();
+        assert_eq!(original, [1, 2, 3, 4, 4, 3, 4]);
     }
 }

@@ -1,6 +1,6 @@
 //! What the arguments of launches prove: the summaries of a module's kernels, and the proofs of launches alike.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use prove::{Argument, Launch, Proof, Summary};
@@ -36,11 +36,18 @@ pub(crate) struct Proved {
     pub(crate) proof: Proof,
     /// By access: the byte offset and the line of its instruction in the program's own text.
     places: Vec<(u32, u32)>,
+    /// The statements of the accesses that are proved.
+    statements: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
 }
 
 impl Proved {
+    /// Whether the access at a statement of the kernel is proved.
+    pub(crate) fn holds(&self, statement: usize) -> bool {
+        self.statements.contains(&statement)
+    }
+
     /// The byte offsets of the instructions whose accesses are proved, in the program's own text.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = u32> {
         let all = self.places.iter().zip(&self.proof.accesses);
@@ -85,6 +92,18 @@ impl Proofs {
         }
     }
 
+    /// The accesses of a kernel that launches may prove, by statement. None if nothing can be proved of any.
+    pub(crate) fn accesses(&self, module: &Module, kernel: &str) -> Option<Vec<usize>> {
+        let summary = &self.kernel(module, kernel)?.summary;
+        let statements = summary.accesses.iter().map(|access| access.statement);
+        summary.refused.is_none().then(|| statements.collect())
+    }
+
+    fn kernel(&self, module: &Module, kernel: &str) -> Option<&Kernel> {
+        let known = self.kernels.get(kernel)?;
+        Some(known.get_or_init(|| Kernel::new(module, kernel)))
+    }
+
     /// What the arguments of a launch prove. None if the kernel is not in the module.
     pub(crate) fn of(
         &self,
@@ -93,10 +112,7 @@ impl Proofs {
         (extent, parameters): (Extent, &[u8]),
         allocations: &Allocations,
     ) -> Option<Arc<Proved>> {
-        let known = self
-            .kernels
-            .get(kernel)?
-            .get_or_init(|| Kernel::new(module, kernel));
+        let known = self.kernel(module, kernel)?;
         let mut proofs = known.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(of, _): &(Signature, Arc<Proved>)| of.holds(extent, parameters, allocations);
         if let Some(at) = proofs.iter().position(same) {
@@ -163,6 +179,9 @@ impl Kernel {
             variables,
         };
         let counts = self.counts(&proof);
+        let all = self.summary.accesses.iter().zip(&proof.accesses);
+        let statements = all.filter(|(_, result)| result.is_ok());
+        let statements = statements.map(|(access, _)| access.statement).collect();
         let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
         let places = self.offsets.iter().copied().zip(lines).collect();
         (
@@ -170,6 +189,7 @@ impl Kernel {
             Proved {
                 proof,
                 places,
+                statements,
                 counts,
             },
         )

@@ -56,6 +56,8 @@ pub struct Kernel {
 pub struct Ticket {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
+    /// It is to run the program's own code, which has no hidden parameter; see [`Begun::runs_own`].
+    pub own: bool,
     /// Number of its flight.
     flight: Option<u64>,
 }
@@ -165,6 +167,7 @@ impl Session {
         }
         Ticket {
             parameter: begun.as_ref().and_then(|begun| begun.parameter),
+            own: begun.as_ref().is_some_and(Begun::runs_own),
             flight: begun.and_then(|begun| self.ask(context, stream, vec![(kernel, begun)])),
         }
     }
@@ -340,6 +343,7 @@ impl Session {
         };
         Ticket {
             parameter: None,
+            own: false,
             flight,
         }
     }
@@ -523,7 +527,11 @@ impl Session {
         let Some(gpu) = self.gpus.get(&ended.context) else {
             return;
         };
+        let checks = |of: &Flight| of.launches.iter().any(|(_, begun)| begun.is_on_device());
         for other in &mut self.flights {
+            if !checks(ended) || !checks(other) {
+                continue;
+            }
             if other.context != ended.context || other.stream == ended.stream {
                 continue;
             }

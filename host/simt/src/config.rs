@@ -74,6 +74,8 @@ pub struct Launch {
     /// Goes on after loads, stores, atomics and copies outside of all memory, and leaves them here: what they read is
     /// zero, and what they write goes nowhere. None ends the launch at the first one.
     pub strays: Option<Strays>,
+    /// What errors call the kernel, if it stands for one of another name.
+    pub called: Option<String>,
 }
 
 impl Launch {
@@ -93,6 +95,7 @@ impl Launch {
             threads: Threads::default(),
             requests: Requests::default(),
             strays: None,
+            called: None,
         }
     }
 }

@@ -184,7 +184,7 @@ impl Device {
             textures: &self.textures,
             module: loaded.module(),
             loaded,
-            kernel,
+            kernel: launch.called.as_deref().unwrap_or(kernel),
             program: &program,
             launch,
             cluster,

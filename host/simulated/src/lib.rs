@@ -53,9 +53,9 @@ impl Ready {
         }
     }
 
-    /// What the device loads, checks included.
+    /// The program's own text, parsed.
     pub fn module(&self) -> &ptx::ast::Module {
-        self.image.module()
+        self.code.module()
     }
 
     fn image(code: &Code) -> Arc<simt::Image> {
@@ -293,7 +293,9 @@ impl CheckedSim {
         if checker.options().sim_threads > 1 {
             launch.threads.most = checker.options().sim_threads;
         }
-        if let (Some(offset), Some(parameter)) = (hidden, begun.parameter) {
+        let own = begun.runs_own().then(|| rewrite::own::name(kernel));
+        launch.called = own.as_ref().map(|_| kernel.to_owned());
+        if let (Some(offset), Some(parameter), None) = (hidden, begun.parameter, &own) {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());
         }
@@ -310,10 +312,11 @@ impl CheckedSim {
             Some(_) => None,
             None => checker.watch(key, &begun),
         };
+        let code = own.as_deref().unwrap_or(kernel);
         let mut result = match (&mut reference, &mut watch) {
-            (Some(reference), _) => self.device.launch_observed(id, kernel, &launch, reference),
-            (None, Some(watch)) => self.device.launch_observed(id, kernel, &launch, watch),
-            (None, None) => self.device.launch(id, kernel, &launch),
+            (Some(reference), _) => self.device.launch_observed(id, code, &launch, reference),
+            (None, Some(watch)) => self.device.launch_observed(id, code, &launch, watch),
+            (None, None) => self.device.launch(id, code, &launch),
         };
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result

@@ -2,7 +2,7 @@
 
 mod common;
 
-use runtime::{Mode, Options, ShadowSize};
+use runtime::{Mode, Options, Prove, ShadowSize};
 
 use crate::common::{launch, load};
 
@@ -29,6 +29,7 @@ const TABLE: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .gl
 /// warp-instructions it takes.
 fn run(from: (usize, u64), to: (usize, u64)) -> (usize, u64) {
     let options = Options {
+        prove: Prove::Off,
         mode: Mode::Fast,
         shadow: ShadowSize::Bytes(1 << 20),
         ..Options::default()
@@ -65,6 +66,7 @@ fn loads_of_what_is_written_are_checked() {
 /// as well. The second parameter is memory of its own, or the table's address.
 fn run_table(number: u32, write: &str, also_is_table: bool) -> (usize, u64) {
     let options = Options {
+        prove: Prove::Off,
         mode: Mode::Fast,
         shadow: ShadowSize::Bytes(1 << 20),
         ..Options::default()

@@ -111,22 +111,37 @@ pub fn copied_lines(text: &str, at: usize) -> Option<(u32, usize)> {
 pub struct Shifts {
     /// Offset in the original, and the bytes that are inserted in front of it and before.
     pieces: Vec<(u32, u32)>,
+    /// The bytes of the original that have a copy, and the end of the copy.
+    copies: Vec<(Range<u32>, u32)>,
 }
 
 impl Shifts {
     /// Reads a text that [`rewrite`](crate::rewrite) has made, or an original one.
     pub fn new(rewritten: &str) -> Self {
         let (mut pieces, mut at, mut inserted) = (Vec::new(), 0, 0);
+        let mut copies = Vec::new();
         while let Some(open) = rewritten[at..].find(OPEN) {
             let open = at + open;
             let close = rewritten[open..].find(CLOSE);
             let end = close.map_or(rewritten.len(), |close| open + close + CLOSE.len());
             let original = (open - inserted) as u32;
+            let closed = close.map_or(rewritten.len(), |close| open + close);
+            if let Some((_, from)) = copy(&rewritten[open..closed]) {
+                copies.push((from..original, closed as u32));
+            }
             inserted += end - open;
             pieces.push((original, inserted as u32));
             at = end;
         }
-        Self { pieces }
+        Self { pieces, copies }
+    }
+
+    /// The offset in the rewritten text of the copy of a byte of the original, if that is in the body of a kernel that
+    /// has one.
+    pub fn copied(&self, original: u32) -> Option<u32> {
+        let mut copies = self.copies.iter();
+        let (of, end) = copies.find(|(of, _)| of.contains(&original))?;
+        Some(end - (of.end - original))
     }
 
     /// The offset in the rewritten text of a byte of the original.
@@ -165,9 +180,9 @@ mod tests {
     #[test]
     fn a_copy_is_the_programs_own() {
         let mut edits = Edits::default();
-        edits.insert(8, format!("\n{}b\nc\n", copied(2)));
+        edits.insert(6, format!("\n{}b\nc\n", copied(2)));
         let text = edits.apply("a\nb\nc\nd\n");
-        assert_eq!(text, "a\nb\nc\nd\n/*+crc*/\n/*=crc 2*/b\nc\n/*-crc*/");
+        assert_eq!(text, "a\nb\nc\n/*+crc*/\n/*=crc 2*/b\nc\n/*-crc*/d\n");
         assert_eq!(erase(&text), "a\nb\nc\nd\n");
         let ours = inserted(&text);
         let ours: Vec<&str> = ours
@@ -175,6 +190,12 @@ mod tests {
             .map(|r| &text[r.start as usize..r.end as usize])
             .collect();
         assert_eq!(ours, ["/*+crc*/\n/*=crc 2*/", "/*-crc*/"]);
+        let shifts = Shifts::new(&text);
+        let copied = |at| shifts.copied(at).map(|at| &text[at as usize..][..1]);
+        assert_eq!(
+            [copied(1), copied(2), copied(4), copied(6)],
+            [None, Some("b"), Some("c"), None]
+        );
         let of = |what: &str| copied_lines(&text, text.rfind(what).unwrap());
         assert_eq!(
             [of("b"), of("c\n"), of("/*-crc"), of("d")],

@@ -543,7 +543,7 @@ fn launches_that_fail_say_where_in_the_file() {
     // A loop that asks who is together is not proved to have no end.
     let busy = "again: activemask.b32 %old; bra again;";
     let forever = place.count(busy, &["--timeout", "0.3", "--schedules", "9"]);
-    let said = ["ran out of time", "1 launch checked, 1 launch failed"];
+    let said = ["ran out of time", "1 launch checked", "1 launch failed"];
     forever.ends(124, &said);
 }
 
@@ -581,9 +581,12 @@ fn files_are_inspected() {
     let shown = place.run(&["inspect", &file]);
     assert!(shown.stdout.contains("count"), "{}", shown.stdout);
     let summary = place.run(&["inspect", "--summary", "--kernel", "count", &file]);
-    summary.ends(0, &["PTX line", "bytes, global, at"]);
+    let shown = &summary.ends(0, &[]).stdout;
+    for part in ["PTX line", "bytes, global, at"] {
+        assert!(shown.contains(part), "{shown}");
+    }
     let none = place.run(&["inspect", "--summary", "--kernel", "nothing", &file]);
-    none.ends(0, &["no such kernel"]);
+    assert!(none.ends(0, &[]).stdout.contains("no such kernel"));
     let program = place.run(&["inspect", env!("CARGO_BIN_EXE_cudarun-check")]);
     assert!(program.ends(0, &[]).stdout.contains("no device code"));
     let garbage = place.file("garbage", "\u{7f}ELF and nothing else");

@@ -28,6 +28,8 @@ pub(crate) fn outcome(
             .collect(),
         misuses: misuses.map(|(race, kind)| (kind, race.lines)).collect(),
         ordered: ordered(events),
+        proved: events.iter().any(is_proved),
+        refuted: refuted(events),
         unchecked: kernels.iter().find_map(|kernel| unchecked(events, kernel)),
         by_barriers: kernels.iter().all(|kernel| {
             known(events, kernel).is_some_and(|known| known.release_sites.is_empty())
@@ -51,6 +53,24 @@ fn ordered(events: &[Event]) -> u64 {
         _ => 0,
     });
     launches.sum()
+}
+
+/// Whether something is proved of a launch.
+fn is_proved(event: &Event) -> bool {
+    let Event::Launch(launch) = event else {
+        return false;
+    };
+    let proof = launch.proof.as_ref();
+    proof.is_some_and(|of| of.whole || of.read_only + of.private + of.barriers + of.atomic > 0)
+}
+
+/// What is wrong with proofs.
+fn refuted(events: &[Event]) -> Vec<String> {
+    let all = events.iter().filter_map(|event| match event {
+        Event::Missed { text } if text.starts_with("internal error") => Some(text.clone()),
+        _ => None,
+    });
+    all.collect()
 }
 
 /// What of a kernel the checks leave out.

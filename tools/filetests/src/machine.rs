@@ -11,7 +11,7 @@ use driver::Device as _;
 use report::log::Writer;
 use report::source::Sources;
 use report::{self, Context, Report};
-use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, ShadowSize};
+use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, Prove, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
 use simulated::{CheckedSim, Ready};
@@ -87,6 +87,10 @@ pub struct Outcome {
     pub misuses: BTreeSet<(String, (u32, u32))>,
     /// Conflicts that the fence rule of `fast` mode has taken for ordered.
     pub ordered: u64,
+    /// Some access is proved to have no races.
+    pub proved: bool,
+    /// Races that a proof has excluded.
+    pub refuted: Vec<String>,
     /// Accesses that were not checked, if there are any.
     pub unchecked: Option<String>,
     /// Nothing but barriers can order its threads, so that its races do not depend on the schedule.
@@ -131,6 +135,8 @@ pub struct Checks {
     pub mode: Mode,
     /// As on a GPU: nobody listens.
     pub as_gpu: bool,
+    /// What becomes of accesses that are proved.
+    pub prove: Prove,
 }
 
 impl Checks {
@@ -139,6 +145,7 @@ impl Checks {
         Self {
             mode,
             as_gpu: false,
+            prove: Prove::On,
         }
     }
 }
@@ -148,6 +155,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
     Options {
         mode: checks.mode,
         as_gpu: checks.as_gpu,
+        prove: checks.prove,
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

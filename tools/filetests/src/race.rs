@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
-use runtime::{Mode, Model};
+use runtime::{Mode, Model, Prove};
 use simulated::Ready;
 
 use crate::args::{self, Arg};
@@ -59,8 +59,8 @@ pub const ORACLES: [Oracle; 3] = [
     Oracle {
         name: "as-gpu",
         checks: Checks {
-            mode: Mode::Precise,
             as_gpu: true,
+            ..Checks::by(Mode::Precise)
         },
     },
     Oracle {
@@ -131,8 +131,19 @@ pub(crate) fn expectation(text: &str) -> Result<Verdict> {
 /// Runs one case through every oracle.
 pub fn run(case: &Case) -> Result<()> {
     for oracle in ORACLES {
-        let verdict = verdict(case, oracle).with_context(|| oracle.name)?;
+        let (verdict, proved) = judge(case, oracle).with_context(|| oracle.name)?;
         agree(case, oracle, verdict)?;
+        // What is proved must not matter.
+        for prove in [Prove::Off, Prove::Audit].into_iter().filter(|_| proved) {
+            let checks = Checks {
+                prove,
+                ..oracle.checks
+            };
+            let oracle = Oracle { checks, ..oracle };
+            let what = || format!("{}, with proofs: {prove:?}", oracle.name);
+            let (verdict, _) = judge(case, oracle).with_context(what)?;
+            agree(case, oracle, verdict).with_context(what)?;
+        }
     }
     help(case)
 }
@@ -205,6 +216,11 @@ fn agree(case: &Case, oracle: Oracle, verdict: Verdict) -> Result<()> {
 /// When it reports a pair that is not marked, misses a label in all schedules, or a schedule of a
 /// racy case shows no race at all.
 pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
+    judge(case, oracle).map(|(verdict, _)| verdict)
+}
+
+/// The same, and whether a proof has spared an access its check.
+fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
     let truth = expected(case)?;
     let labels = labels(case)?;
     let racy = labels.keys().any(|(class, _)| *class == Class::Race);
@@ -215,7 +231,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     let wrong = case.get(&format!("expect({})", oracle.name)).is_some();
     let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
-    let mut ever_hidden = false;
+    let (mut ever_hidden, mut proved) = (false, false);
     let ready = machine::ready(&case.text, Some(oracle.checks));
     for schedule in oracle.schedules() {
         let outcome = once(case, &ready, oracle.checks, schedule)?;
@@ -226,8 +242,14 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
             exec::contents(case, &outcome).with_context(|| schedule.to_string())?;
         }
         misuses(case, oracle, &outcome).with_context(|| schedule.to_string())?;
+        ensure!(
+            outcome.refuted.is_empty(),
+            "{schedule}: {:?}",
+            outcome.refuted
+        );
+        proved |= outcome.proved;
         if outcome.unchecked.is_some() {
-            return Ok(Verdict::NotChecked);
+            return Ok((Verdict::NotChecked, proved));
         }
         for race in &outcome.races {
             let is_race = race.class == Class::Race;
@@ -266,7 +288,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
     values(&labels, &same, !oracle.is_lenient())?;
     // Which schedules hide a race changes with every change of the checks.
     if wrong && ever_hidden {
-        return Ok(Verdict::NoRace);
+        return Ok((Verdict::NoRace, proved));
     }
     // What is not decided may well be another of several pairs.
     let lenient = wrong || oracle.is_lenient();
@@ -280,7 +302,7 @@ pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
         "never reported under {} seeds: {missing:?}",
         oracle.seeds()
     );
-    Ok(verdict)
+    Ok((verdict, proved))
 }
 
 fn once(case: &Case, ready: &Ready, checks: Checks, schedule: Schedule) -> Result<Outcome> {

@@ -31,7 +31,8 @@ impl Checker {
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
     pub fn watch(&self, key: ModuleKey, begun: &Begun) -> Option<Watch> {
-        let at = begun.at.as_ref().filter(|_| begun.is_proved())?;
+        let proved = begun.is_proved() && self.listens();
+        let at = begun.at.as_ref().filter(|_| proved)?;
         let module = self.modules.get(&key.0)?;
         Watch::new(module.code.instructions(), at)
     }

@@ -105,6 +105,8 @@ pub struct Begun {
     by_cells: bool,
     /// What the launch's arguments prove.
     pub(super) proved: Option<Arc<Proved>>,
+    /// It runs the program's own code of its kernel, not that with checks.
+    own: bool,
     pub(super) started: Instant,
 }
 
@@ -138,14 +140,25 @@ impl Begun {
         self.launch.checked
     }
 
-    /// Others ran beside the launch and used the same cells.
+    /// Whether the device checks it, with cells or a journal.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Others ran beside the launch and used the same cells, if it uses any.
     pub fn overlaps(&mut self) {
-        self.launch.counters.overlapped = true;
+        self.launch.counters.overlapped = self.is_on_device();
     }
 
     /// Whether happens-before listens to it.
     pub fn is_listened(&self) -> bool {
         self.launch.judge == log::Judge::HappensBefore
+    }
+
+    /// Whether it runs the program's own code of its kernel, under the [name](rewrite::own::name) that this has beside
+    /// the code with checks, and so without the hidden parameter.
+    pub fn runs_own(&self) -> bool {
+        self.own
     }
 
     /// Whether its arguments prove that it has no races.
@@ -215,6 +228,7 @@ impl Checker {
                 if let Some(place) = kept {
                     self.shadow(device).disarm(device, place);
                 }
+                begun.own = kept.is_none() && self.has_own(key, kernel);
                 begun.launch.why_not = Some(why);
             }
         }
@@ -236,6 +250,7 @@ impl Checker {
         let mut begun = self.begun(key, kernel, extent);
         self.tell_begun(&begun);
         begun.launch.why_not = Some(why.to_owned());
+        begun.own = self.has_own(key, kernel);
         if self.hidden_parameter(key, kernel).is_some() {
             begun.parameter = self.idle(device);
         }
@@ -328,6 +343,19 @@ impl Checker {
         known.is_some_and(|info| info.order_free && !info.journaled)
     }
 
+    /// The name under which the program's own code of a kernel has been loaded beside that with checks, if it has.
+    pub fn own_name(&self, key: ModuleKey, kernel: &str) -> Option<String> {
+        let module = self.modules.get(&key.0);
+        let module = module.filter(|module| module.code.rewritten);
+        let info = module.and_then(|module| module.kernels.get(kernel));
+        let info = info.filter(|info| info.own && info.instrumented);
+        info.map(|info| rewrite::own::name(&info.name))
+    }
+
+    fn has_own(&self, key: ModuleKey, kernel: &str) -> bool {
+        self.own_name(key, kernel).is_some()
+    }
+
     /// What the arguments of a launch prove, if anything is to be proved.
     fn prove(&self, key: ModuleKey, kernel: &str, launch: (Extent, &[u8])) -> Option<Arc<Proved>> {
         let code = &self.modules.get(&key.0)?.code;
@@ -354,6 +382,7 @@ impl Checker {
             fence_rule: false,
             by_cells: false,
             proved: None,
+            own: false,
             started: Instant::now(),
         }
     }
@@ -391,6 +420,18 @@ impl Checker {
         if !info.instrumented {
             return Err(info.why_not.clone().unwrap_or_default().into());
         }
+        let proves = self.options.prove == Prove::On;
+        if selected {
+            begun.proved = self.prove(key, kernel, (extent, parameters));
+        }
+        let proved = begun.proved.as_deref();
+        let whole = proved.is_some_and(|of| of.proof.whole) && proves;
+        // The node of a graph has been made with the checked code, whatever its launches prove.
+        if whole && info.own && kept.is_none() {
+            begun.launch.judge = log::Judge::Proof;
+            begun.own = true;
+            return Ok(());
+        }
         begun.release_capable = info.release_capable;
         begun.journaled = info.journaled;
         let beyond = info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
@@ -426,6 +467,10 @@ impl Checker {
         });
         let pointers = info.pointers.as_ref();
         let unwritten = pointers.map_or(0, |of| self.allocations.unwritten(of, parameters));
+        let unwritten = match info.own {
+            true => spared(info, proved.filter(|_| proves), unwritten),
+            false => unwritten,
+        };
         let armed = if selected {
             let window = self.allocations.window(parameters);
             let order = match () {
@@ -463,4 +508,17 @@ impl Checker {
             }
         }
     }
+}
+
+/// The bits of a launch for the [groups](rewrite::KernelInfo::groups) of accesses that need no check: all of a group are
+/// proved, or load what is never written, by their sets in `unwritten`.
+fn spared(info: &rewrite::KernelInfo, proved: Option<&Proved>, unwritten: u64) -> u64 {
+    let free = |access: &rewrite::proved::Grouped| {
+        let set = access.unwritten;
+        set.is_some_and(|set| unwritten >> set & 1 != 0)
+            || proved.is_some_and(|of| of.holds(access.statement))
+    };
+    let groups = info.groups.iter().enumerate();
+    let free = groups.filter(|(_, group)| group.iter().all(free));
+    free.fold(0, |bits, (n, _)| bits | 1 << n)
 }

@@ -36,6 +36,8 @@ pub(crate) struct Watch {
     pub(crate) modules: HashMap<u64, Module>,
     /// Functions and kernels, by handle.
     pub(crate) functions: HashMap<u64, Function>,
+    /// The program's own code beside kernels with checks, by the handles of these.
+    pub(crate) owns: HashMap<u64, u64>,
     /// Attributes of functions that a launch asks for, by function and context.
     pub(crate) attributes: HashMap<(u64, u64), [u32; 4]>,
     /// What is set for launches in steps, by function.
@@ -198,6 +200,7 @@ fn start() -> Option<Mutex<Watch>> {
         session: Session::new(Checker::new(options, log)),
         modules: HashMap::new(),
         functions: HashMap::new(),
+        owns: HashMap::new(),
         attributes: HashMap::new(),
         steps: HashMap::new(),
         primary: HashMap::new(),
@@ -393,6 +396,7 @@ impl Watch {
     /// is gone, and what is not known has them now.
     pub(crate) fn learn(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
         self.functions.remove(&handle);
+        self.owns.remove(&handle);
         let Some(found) = self.modules.get(&module) else {
             return;
         };
@@ -422,6 +426,7 @@ impl Watch {
     /// Remembers the function that a context has of a kernel, under a handle that the driver has given.
     pub(crate) fn learn_function(&mut self, handle: u64, kernel: u64) {
         self.functions.remove(&handle);
+        self.owns.remove(&handle);
         let Some(found) = self.functions.get(&kernel).cloned() else {
             return;
         };

@@ -4,11 +4,12 @@
 mod common;
 
 use common::program::Program;
-use runtime::{Mode, Options};
+use runtime::{Mode, Options, Prove};
 
 /// What a run has printed, how many races each launch has, and how many warp-instructions it took.
 fn run(program: &Program, form: &str, wheres: &[&str], mode: Mode) -> (Vec<usize>, Vec<u64>) {
     let options = Options {
+        prove: Prove::Off,
         mode,
         ..Options::default()
     };

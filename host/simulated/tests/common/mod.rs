@@ -6,7 +6,7 @@ use driver::Device as _;
 use report::log::{Event, Launch as Logged, Race, Writer};
 use runtime::audit::Audit;
 use runtime::{Checker, Options};
-use simt::{Device, DeviceConfig, Launch, ModuleId};
+use simt::{Device, DeviceConfig, Launch, LaunchError, ModuleId};
 use simulated::CheckedSim;
 
 /// The device and the module.
@@ -52,6 +52,11 @@ impl Rig {
         words
             .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
             .collect()
+    }
+
+    /// Launches the kernel, which may fail.
+    pub(crate) fn try_launch(&mut self, launch: &Launch) -> Result<(), LaunchError> {
+        self.sim.launch(self.module, "k", launch).map(drop)
     }
 
     /// Launches the kernel.

@@ -60,6 +60,8 @@ struct Loaded {
     function: Function,
     /// The module's number, when it is checked.
     key: Option<ModuleKey>,
+    /// The program's own code, where that has been loaded beside the checks.
+    own: Option<Function>,
     /// Offset of the hidden parameter in bytes, if there is one.
     hidden: Option<u32>,
     kernel: String,
@@ -179,6 +181,7 @@ impl Machine {
                 function,
                 key: None,
                 hidden: None,
+                own: None,
                 kernel,
                 variables: Vec::new(),
             });
@@ -202,10 +205,13 @@ impl Machine {
                 variables.push(address);
             }
         }
+        let own = checker.own_name(prepared.key, &kernel);
         let function = self.function(&module, &kernel)?;
+        let own = own.map(|own| self.function(&module, &own)).transpose()?;
         Ok(Loaded {
             module,
             function,
+            own,
             key: Some(prepared.key),
             hidden,
             kernel,
@@ -250,14 +256,18 @@ impl Machine {
             parameters: params.clone(),
         };
         let ticket = session.begin(self.client.context(), 0, kernel, false);
-        if let Some(offset) = loaded.hidden {
+        let function = match (ticket.own, loaded.own) {
+            (false, _) => loaded.function,
+            (true, own) => own.context("the program's own code has no name")?,
+        };
+        if let Some(offset) = loaded.hidden.filter(|_| !ticket.own) {
             let parameter = ticket
                 .parameter
                 .context("no memory for the launch's state")?;
             params.resize(offset as usize, 0);
             params.extend(parameter.to_le_bytes());
         }
-        let asked = self.client.launch(loaded.function, &shape, &params);
+        let asked = self.client.launch(function, &shape, &params);
         session.launched(ticket, asked.err());
         let ended = asked.and_then(|()| self.client.finish());
         ensure!(

@@ -49,8 +49,8 @@ impl Way {
         match self {
             Self::AsWritten => None,
             Self::Precise => Some(Checks {
-                mode: Mode::Precise,
                 as_gpu: true,
+                ..Checks::by(Mode::Precise)
             }),
             Self::Fast => Some(Checks::by(Mode::Fast)),
         }

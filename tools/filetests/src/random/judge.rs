@@ -42,8 +42,8 @@ pub use second::{Recorded, record};
 
 /// Precise mode as on a GPU.
 const AS_GPU: Checks = Checks {
-    mode: Mode::Precise,
     as_gpu: true,
+    ..Checks::by(Mode::Precise)
 };
 
 /// What is wrong.

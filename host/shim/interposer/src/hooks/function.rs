@@ -16,6 +16,7 @@ fn forget(real: &'static Api, handle: u64) {
         let gone = watch.modules.remove(&handle);
         watch.functions.retain(|_, of| of.module != handle);
         let functions = &watch.functions;
+        watch.owns.retain(|of, _| functions.contains_key(of));
         watch.steps.retain(|of, _| functions.contains_key(of));
         watch
             .attributes
@@ -102,6 +103,93 @@ fn learn_all(real: &'static Api, handle: u64) {
     }
 }
 
+/// Handles of the program's own code beside the kernels of a module or library: these are none of the program's.
+fn beside(real: &'static Api, handle: u64) -> Vec<u64> {
+    let names = with_begun(|watch| {
+        let module = watch.modules.get(&handle)?;
+        let checker = watch.session.checker();
+        let names = module.kernels.keys();
+        let names = names.filter_map(|name| checker.own_name(module.key, name));
+        Some((module.library, names.collect::<Vec<String>>()))
+    });
+    let Some((library, names)) = names.flatten() else {
+        return Vec::new();
+    };
+    let found = names.iter().map(|name| find(real, handle, library, name));
+    found.flatten().collect()
+}
+
+/// Counts functions without those that are none of the program's.
+///
+/// # Safety
+/// After success `count` points to a number.
+unsafe fn counted(
+    real: &'static Api,
+    handle: u64,
+    count: *mut c_uint,
+    result: CUresult,
+) -> CUresult {
+    if result == CUresult::SUCCESS {
+        let beside = beside(real, handle).len() as c_uint;
+        // SAFETY: by the contract.
+        unsafe { *count = (*count).saturating_sub(beside) };
+    }
+    result
+}
+
+/// Gives the handles of functions without those that are none of the program's: up to `room` of them in `out`. `count`
+/// asks the driver how many there are, and `all` for all of them.
+///
+/// # Safety
+/// `out` has room for so many handles, if it is not null.
+unsafe fn enumerated<T>(
+    real: &'static Api,
+    handle: u64,
+    (out, room): (*mut *mut T, c_uint),
+    count: impl FnOnce(*mut c_uint) -> CUresult,
+    all: impl FnOnce(*mut *mut T, c_uint) -> CUresult,
+) -> CUresult {
+    let beside = beside(real, handle);
+    let mut there = 0;
+    if beside.is_empty() || out.is_null() || count(&mut there) != CUresult::SUCCESS {
+        return all(out, room);
+    }
+    let mut found = vec![std::ptr::null_mut::<T>(); there as usize];
+    let result = all(found.as_mut_ptr(), there);
+    if result == CUresult::SUCCESS {
+        let own = |of: &*mut T| beside.contains(&(of.expose_provenance() as u64));
+        found.retain(|of| !of.is_null() && !own(of));
+        found.truncate(room as usize);
+        // SAFETY: by the contract; there are no more of them than there is room.
+        unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), out, found.len()) };
+    }
+    result
+}
+
+pub(crate) unsafe fn cuModuleGetFunctionCount(
+    real: &'static Api,
+    count: *mut c_uint,
+    module: CUmodule,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        let result = real.cuModuleGetFunctionCount(count, module);
+        counted(real, module.expose_provenance() as u64, count, result)
+    }
+}
+
+pub(crate) unsafe fn cuLibraryGetKernelCount(
+    real: &'static Api,
+    count: *mut c_uint,
+    library: CUlibrary,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe {
+        let result = real.cuLibraryGetKernelCount(count, library);
+        counted(real, library.expose_provenance() as u64, count, result)
+    }
+}
+
 pub(crate) unsafe fn cuModuleEnumerateFunctions(
     real: &'static Api,
     functions: *mut CUfunction,
@@ -109,7 +197,12 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
     module: CUmodule,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let result = unsafe { real.cuModuleEnumerateFunctions(functions, num_functions, module) };
+    let result = unsafe {
+        let handle = module.expose_provenance() as u64;
+        let count = |count| real.cuModuleGetFunctionCount(count, module);
+        let all = |out, room| real.cuModuleEnumerateFunctions(out, room, module);
+        enumerated(real, handle, (functions, num_functions), count, all)
+    };
     learn_all(real, module.expose_provenance() as u64);
     result
 }
@@ -121,7 +214,12 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
     library: CUlibrary,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let result = unsafe { real.cuLibraryEnumerateKernels(kernels, num_kernels, library) };
+    let result = unsafe {
+        let handle = library.expose_provenance() as u64;
+        let count = |count| real.cuLibraryGetKernelCount(count, library);
+        let all = |out, room| real.cuLibraryEnumerateKernels(out, room, library);
+        enumerated(real, handle, (kernels, num_kernels), count, all)
+    };
     learn_all(real, library.expose_provenance() as u64);
     result
 }
@@ -187,6 +285,30 @@ pub(crate) unsafe fn cuKernelGetFunction(
 }
 
 impl Watch {
+    /// The handle of the program's own code beside a function or kernel with checks, if there is any.
+    pub(super) fn own(&mut self, real: &'static Api, handle: u64) -> Option<u64> {
+        if let Some(&own) = self.owns.get(&handle) {
+            return Some(own);
+        }
+        let of = self.functions.get(&handle)?;
+        let name = self.session.checker().own_name(of.key, &of.name)?;
+        let library = self.modules.get(&of.module)?.library;
+        let found = find(real, of.module, library, &name)?;
+        let own = match library && !of.kernel {
+            false => found,
+            true => {
+                let mut function = std::ptr::null_mut();
+                let kernel = std::ptr::with_exposed_provenance_mut(found as usize);
+                // SAFETY: the handle is that of a live kernel, and there is room for the result.
+                let result = unsafe { real.cuKernelGetFunction(&mut function, kernel) };
+                result.result().ok()?;
+                function.expose_provenance() as u64
+            }
+        };
+        self.owns.insert(handle, own);
+        Some(own)
+    }
+
     /// Finds out whether a function of which the driver has told is that of a kernel that is known.
     pub(super) fn adopt(&mut self, real: &'static Api, function: u64) {
         if self.functions.contains_key(&function) {
@@ -219,6 +341,54 @@ impl Watch {
     }
 }
 
+/// Sets for the program's own code what has been set for a kernel with checks, if that has worked.
+fn also<T>(
+    real: &'static Api,
+    result: CUresult,
+    handle: *mut T,
+    set: impl FnOnce(*mut T) -> CUresult,
+) -> CUresult {
+    let handle = handle.expose_provenance() as u64;
+    match result {
+        CUresult::SUCCESS => match with_begun(|watch| watch.own(real, handle)).flatten() {
+            Some(own) => set(std::ptr::with_exposed_provenance_mut(own as usize)),
+            None => result,
+        },
+        error => error,
+    }
+}
+
+pub(crate) unsafe fn cuFuncSetCacheConfig(
+    real: &'static Api,
+    func: CUfunction,
+    config: CUfunc_cache,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let set = |func| unsafe { real.cuFuncSetCacheConfig(func, config) };
+    also(real, set(func), func, set)
+}
+
+pub(crate) unsafe fn cuFuncSetSharedMemConfig(
+    real: &'static Api,
+    func: CUfunction,
+    config: CUsharedconfig,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let set = |func| unsafe { real.cuFuncSetSharedMemConfig(func, config) };
+    also(real, set(func), func, set)
+}
+
+pub(crate) unsafe fn cuKernelSetCacheConfig(
+    real: &'static Api,
+    kernel: CUkernel,
+    config: CUfunc_cache,
+    dev: CUdevice,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let set = |kernel| unsafe { real.cuKernelSetCacheConfig(kernel, config, dev) };
+    also(real, set(kernel), kernel, set)
+}
+
 /// Forgets attributes that a call sets, of all functions: a kernel is known by more than one handle.
 fn set(result: CUresult, attribute: CUfunction_attribute) -> CUresult {
     if super::launch::ATTRIBUTES.contains(&attribute) {
@@ -234,10 +404,8 @@ pub(crate) unsafe fn cuFuncSetAttribute(
     value: c_int,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    set(
-        unsafe { real.cuFuncSetAttribute(func, attrib, value) },
-        attrib,
-    )
+    let on = |func| unsafe { real.cuFuncSetAttribute(func, attrib, value) };
+    set(also(real, on(func), func, on), attrib)
 }
 
 pub(crate) unsafe fn cuKernelSetAttribute(
@@ -248,10 +416,8 @@ pub(crate) unsafe fn cuKernelSetAttribute(
     dev: CUdevice,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    set(
-        unsafe { real.cuKernelSetAttribute(attrib, val, kernel, dev) },
-        attrib,
-    )
+    let on = |kernel| unsafe { real.cuKernelSetAttribute(attrib, val, kernel, dev) };
+    set(also(real, on(kernel), kernel, on), attrib)
 }
 
 /// The hidden parameter is none of the program's.

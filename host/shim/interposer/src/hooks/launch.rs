@@ -252,8 +252,8 @@ const TOO_LARGE: [CUresult; 2] = [
 
 /// What is to be done about a launch.
 enum Plan {
-    /// It runs between two events.
-    Launch(Function, Ticket),
+    /// It runs between two events: the program's own code, if the ticket says so and that has been found.
+    Launch(Function, Ticket, Option<u64>),
     /// It becomes part of a graph.
     Node(Function, Option<u64>),
 }
@@ -281,8 +281,9 @@ pub(super) unsafe fn launch(
     asked: &Asked,
     stream: CUstream,
     given: Given,
-    go: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> CUresult,
+    go: impl FnOnce(CUfunction, *mut *mut c_void, *mut *mut c_void) -> CUresult,
 ) -> CUresult {
+    let named = std::ptr::with_exposed_provenance_mut(asked.function as usize);
     let stream = number(real, stream);
     let (params, extra) = given;
     let mut here = None;
@@ -305,7 +306,11 @@ pub(super) unsafe fn launch(
             None => {
                 let ticket = watch.session.begin(context, stream, kernel, asked.early);
                 watch.wake();
-                Plan::Launch(function, ticket)
+                let own = match ticket.own {
+                    true => watch.own(real, asked.function),
+                    false => None,
+                };
+                Plan::Launch(function, ticket, own)
             }
         })
     });
@@ -313,26 +318,35 @@ pub(super) unsafe fn launch(
         Some(plan) => plan,
         // The driver would take for the hidden parameter what lies behind the program's.
         None if is_hidden(asked.function) => return nowhere(real),
-        None => return go(params, extra),
+        None => return go(named, params, extra),
     };
-    let (function, parameter, ticket) = match plan {
-        Plan::Node(function, parameter) => (function, parameter, None),
-        Plan::Launch(function, ticket) => (function, ticket.parameter, Some(ticket)),
+    let (function, parameter, ticket, own) = match plan {
+        Plan::Node(function, parameter) => (function, parameter, None, None),
+        Plan::Launch(function, ticket, own) => (function, ticket.parameter, Some(ticket), own),
     };
+    let runs_own = ticket.as_ref().is_some_and(|ticket| ticket.own);
     let result = match (function.hidden, parameter) {
+        _ if runs_own => match own {
+            Some(own) => go(
+                std::ptr::with_exposed_provenance_mut(own as usize),
+                params,
+                extra,
+            ),
+            None => CUresult::NOT_FOUND,
+        },
         // SAFETY: by the contract.
         (Some(_), Some(hidden)) => match unsafe { Params::new(&function, hidden, params, extra) } {
             Ok(mut with) => {
                 let (params, extra) = with.arguments();
-                go(params, extra)
+                go(named, params, extra)
             }
             Err(code) => code,
         },
         // The device has no memory left, not even for a launch that is not checked.
         (Some(_), None) => CUresult::OUT_OF_MEMORY,
-        (None, _) => go(params, extra),
+        (None, _) => go(named, params, extra),
     };
-    if function.hidden.is_some() && TOO_LARGE.contains(&result) {
+    if function.hidden.is_some() && !runs_own && TOO_LARGE.contains(&result) {
         with_begun(|watch| {
             let text = format!(
                 "the driver refuses a launch of {}: {result}; with checks a kernel takes more registers, and fewer blocks of it fit a multiprocessor",
@@ -384,7 +398,7 @@ pub(crate) unsafe fn cuLaunchKernel(
             &asked,
             stream,
             (kernel_params, extra),
-            |params, extra| {
+            |func, params, extra| {
                 let shared = shared_mem_bytes;
                 real.cuLaunchKernel(func, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
             },
@@ -419,7 +433,7 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
     let given = (kernel_params, std::ptr::null_mut());
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
-        launch(real, &asked, stream, given, |params, _| {
+        launch(real, &asked, stream, given, |func, params, _| {
             let shared = shared_mem_bytes;
             real.cuLaunchCooperativeKernel(func, gx, gy, gz, bx, by, bz, shared, stream, params)
         })
@@ -468,9 +482,13 @@ pub(crate) unsafe fn cuLaunchKernelEx(
     // SAFETY: as above.
     unsafe {
         let given = (kernel_params, extra);
-        launch(real, &asked, (*config).stream, given, |params, extra| {
-            real.cuLaunchKernelEx(config, func, params, extra)
-        })
+        launch(
+            real,
+            &asked,
+            (*config).stream,
+            given,
+            |func, params, extra| real.cuLaunchKernelEx(config, func, params, extra),
+        )
     }
 }
 
@@ -537,9 +555,9 @@ unsafe fn on_devices(
     let given = (one.kernel_params, std::ptr::null_mut());
     // SAFETY: by the contract.
     let result = unsafe {
-        launch(real, &asked, one.stream, given, |params, _| {
+        launch(real, &asked, one.stream, given, |function, params, _| {
             leave();
-            list[index].kernel_params = params;
+            (list[index].function, list[index].kernel_params) = (function, params);
             on_devices(real, list, index + 1, go)
         })
     };

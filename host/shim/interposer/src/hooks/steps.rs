@@ -134,13 +134,15 @@ unsafe fn launch_set(
     let given = (std::ptr::null_mut(), block.extra());
     // SAFETY: by the contract; the block lives until the launch has been asked for.
     unsafe {
-        launch(real, &asked, stream, given, |params, extra| {
+        launch(real, &asked, stream, given, |function, params, extra| {
             // Without a hidden parameter the driver knows all that it needs.
-            if (params, extra) == given {
+            if (params, extra) == given && function == func {
                 return own();
             }
             let shared = steps.shared;
-            real.cuLaunchKernel(func, gx, gy, 1, bx, by, bz, shared, stream, params, extra)
+            real.cuLaunchKernel(
+                function, gx, gy, 1, bx, by, bz, shared, stream, params, extra,
+            )
         })
     }
 }

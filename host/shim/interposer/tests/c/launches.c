@@ -33,7 +33,7 @@ CUresult cuMemGetAllocationGranularity(size_t *, const Prop *, int),
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuCtxAttach(H *, unsigned), cuCtxDetach(H), cuCtxSynchronize(void), cuCtxSetCurrent(H), cuModuleLoadData(H *, const void *),
     cuModuleLoadDataEx(H *, const void *, unsigned, int *, void **), cuModuleLoad(H *, const char *),
-    cuModuleGetFunction(H *, H, const char *), cuModuleEnumerateFunctions(H *, unsigned, H),
+    cuModuleGetFunction(H *, H, const char *), cuModuleEnumerateFunctions(H *, unsigned, H), cuModuleGetFunctionCount(unsigned *, H),
     cuFuncGetName(const char **, H), cuModuleUnload(H),
     cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryGetKernel(H *, H, const char *), cuKernelGetFunction(H *, H), cuLibraryUnload(H),
@@ -222,6 +222,9 @@ int main(int argc, char **argv) {
         if (is("enumerate")) {
             H all[2];
             const char *name;
+            unsigned count;
+            CHECK(cuModuleGetFunctionCount(&count, module));
+            MUST(count == 2);
             CHECK(cuModuleEnumerateFunctions(all, 2, module));
             for (int i = 0; i < 2; i++) {
                 CHECK(cuFuncGetName(&name, all[i]));

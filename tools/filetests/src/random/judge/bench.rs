@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use driver::Device as _;
 use ptx::ast::Module;
 use report::log::{self, Event, Writer};
 use runtime::audit::Audit;
-use runtime::{Checker, Model, Options, ShadowSize};
+use runtime::{Checker, Model, Options, Prove, ShadowSize};
 use simt::{Device, DeviceConfig, Limits, Schedule};
 use simulated::CheckedSim;
 
@@ -74,6 +74,8 @@ impl Bench {
         let options = Options {
             mode: checks.mode,
             as_gpu: checks.as_gpu,
+            // Everything is checked, and what is proved must hold.
+            prove: Prove::Audit,
             model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
@@ -148,6 +150,7 @@ impl Bench {
                 Event::Sites { sites, .. } => {
                     lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
                 }
+                Event::Missed { text } => bail!("{text}"),
                 Event::Race(race) if number >= before => match race.why {
                     log::Why::Misuse(log::Misuse::Excess | log::Misuse::NotMbarrier) => {
                         misused.push((**race).clone());

@@ -1,0 +1,121 @@
+//! A launch that is proved to have no races runs the program's own code, and others their checks.
+
+mod common;
+
+use report::log::Judge;
+use runtime::{Mode, Options, Prove, ShadowSize};
+
+use crate::common::{launch, load};
+
+/// Every thread adds its neighbour's word, at a distance in words that is a parameter, to its own.
+const TEXT: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 to, .param .u64 far) { .reg .b64 %to, %at, %far; .reg .b32 %t, %c, %n, %v, %w;\n\
+    ld.param.u64 %to, [to]; cvta.to.global.u64 %to, %to; ld.param.u64 %far, [far]; shl.b64 %far, %far, 2;\n\
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.s32 %t, %c, %n, %t;\n\
+    mul.wide.s32 %at, %t, 4; add.s64 %to, %to, %at; ld.global.u32 %v, [%to]; add.s64 %at, %to, %far;\n\
+    ld.global.u32 %w, [%at]; add.u32 %v, %v, %w; st.global.u32 [%to], %v;\n\
+    END ret; }";
+
+struct Ran {
+    races: usize,
+    judge: Judge,
+    instructions: u64,
+    error: Option<String>,
+    words: Vec<u32>,
+}
+
+fn run(text: &str, options: &Options, far: u64) -> Ran {
+    let options = Options {
+        shadow: ShadowSize::Bytes(1 << 20),
+        ..options.clone()
+    };
+    let mut rig = load(text, options);
+    let to = rig.memory(&(0..512).collect::<Vec<u32>>());
+    let result = rig.try_launch(&launch(4, 64, &[to, far]));
+    let launch = rig.launches().pop().unwrap();
+    Ran {
+        races: rig.races().len(),
+        judge: launch.judge,
+        instructions: launch.warp_instructions,
+        error: result.err().map(|error| error.to_string()),
+        words: rig.words(to, 512),
+    }
+}
+
+fn modes() -> [Options; 2] {
+    let fast = Options {
+        mode: Mode::Fast,
+        ..Options::default()
+    };
+    let as_gpu = Options {
+        as_gpu: true,
+        ..Options::default()
+    };
+    [fast, as_gpu]
+}
+
+#[test]
+fn a_launch_that_is_proved_runs_the_programs_own_code() {
+    let text = TEXT.replace("END", "");
+    let unchecked = Options {
+        check: false,
+        ..Options::default()
+    };
+    for far in [0, 256] {
+        let alone = run(&text, &unchecked, far);
+        for mode in modes() {
+            let ran = run(&text, &mode, far);
+            assert_eq!((ran.races, ran.judge), (0, Judge::Proof), "{far} {mode:?}");
+            assert_eq!(ran.instructions, alone.instructions);
+            assert_eq!(ran.words, alone.words);
+            for prove in [Prove::Off, Prove::Audit] {
+                let ran = run(
+                    &text,
+                    &Options {
+                        prove,
+                        ..mode.clone()
+                    },
+                    far,
+                );
+                assert_eq!((ran.races, ran.judge), (0, Judge::Cells));
+                assert!(ran.instructions > alone.instructions + 100);
+                assert_eq!(ran.words, alone.words);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_launch_with_a_race_runs_its_checks() {
+    let text = TEXT.replace("END", "");
+    for mode in modes() {
+        let [on, off, audit] = [Prove::On, Prove::Off, Prove::Audit].map(|prove| {
+            let options = Options {
+                prove,
+                ..mode.clone()
+            };
+            let ran = run(&text, &options, 1);
+            assert_eq!(ran.judge, Judge::Cells, "{options:?}");
+            ran.races
+        });
+        assert!(on > 0, "{mode:?}");
+        assert_eq!([on, on], [off, audit], "{mode:?}");
+    }
+}
+
+#[test]
+fn what_fails_in_the_programs_own_code_is_told_by_its_own_lines() {
+    let text = TEXT.replace("END", "trap;");
+    for mode in modes() {
+        let ran = run(&text, &mode, 256);
+        let error = ran.error.unwrap();
+        assert_eq!(ran.judge, Judge::Proof, "{error}");
+        let line = text
+            .lines()
+            .position(|line| line.contains("trap;"))
+            .unwrap()
+            + 1;
+        assert!(error.contains(&format!("line {line},")), "{error}");
+        assert!(!error.contains("__cudarun"), "{error}");
+    }
+}
