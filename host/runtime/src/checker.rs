@@ -46,6 +46,8 @@ struct Module {
     kernels: HashMap<String, rewrite::KernelInfo>,
     /// Sites in the log of the accesses that the oracle has named.
     named: HashMap<u32, u32>,
+    /// Kernels whose own code the driver does not give.
+    without_own: HashSet<String>,
 }
 
 /// Checks the launches of one device.
@@ -154,6 +156,7 @@ impl Checker {
             kernels: kernels.map(|k| (k.name.clone(), k.clone())).collect(),
             code: Arc::clone(&code),
             named: HashMap::new(),
+            without_own: HashSet::new(),
         };
         self.modules.insert(key.0, module);
         (key, code)

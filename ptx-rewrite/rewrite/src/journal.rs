@@ -1,9 +1,10 @@
 //! Functions that keep a journal, for kernels whose order the cells do not follow.
 //!
-//! Weak accesses are told in front, if they have to be told at all. Strong ones are made under the
-//! lock of their location, so that the journal has them in the location's order, and so are weak
-//! stores to what has strong accesses: lanes try in turn, and the access stands inside that loop, so
-//! that no lane waits for another that it keeps from going on. Fences, barriers and exits are told in front, what waits at a barrier also behind it.
+//! The entry of a weak access stands in front of the access; proved accesses and others that cannot race have none.
+//! Strong accesses, and weak stores to locations that have strong accesses, are made under the lock of
+//! their location, so that the journal has them in the location's order. The lanes of a warp try for
+//! the lock in a loop that contains the access, so no lane waits for a lane that it blocks.
+//! Fences, barriers and exits have their entry in front; a wait at a barrier has a second one behind.
 //! `fence.sc` has a lock of its own.
 
 use device::LAUNCH_PARAM;

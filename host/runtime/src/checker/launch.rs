@@ -352,8 +352,18 @@ impl Checker {
         info.map(|info| rewrite::own::name(&info.name))
     }
 
-    fn has_own(&self, key: ModuleKey, kernel: &str) -> bool {
-        self.own_name(key, kernel).is_some()
+    /// The driver does not give the program's own code of a kernel: its launches run the code with checks.
+    pub fn lacks_own(&mut self, key: ModuleKey, kernel: &str) {
+        if let Some(module) = self.modules.get_mut(&key.0) {
+            module.without_own.insert(kernel.to_owned());
+        }
+    }
+
+    /// Whether launches of a kernel can run the program's own code.
+    pub fn has_own(&self, key: ModuleKey, kernel: &str) -> bool {
+        let module = self.modules.get(&key.0);
+        let given = module.is_some_and(|module| !module.without_own.contains(kernel));
+        given && self.own_name(key, kernel).is_some()
     }
 
     /// What the arguments of a launch prove, if anything is to be proved.
@@ -427,7 +437,7 @@ impl Checker {
         let proved = begun.proved.as_deref();
         let whole = proved.is_some_and(|of| of.proof.whole) && proves;
         // The node of a graph has been made with the checked code, whatever its launches prove.
-        if whole && info.own && kept.is_none() {
+        if whole && kept.is_none() && self.has_own(key, kernel) {
             begun.launch.judge = log::Judge::Proof;
             begun.own = true;
             return Ok(());

@@ -44,6 +44,10 @@ int main(void) {
     CHECK(cuMemsetD32_v2(word, 0, 1));
     CHECK(cuLaunchKernel(count, 4000, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
     CHECK(cuMemcpyDtoH_v2(&sum, word, 4));
+    /* A new thread has its name after it has begun to run. */
+    struct timespec short_while = {0, 10000000};
+    for (int n = 0; n < 1000 && threads() < 2; n++)
+        nanosleep(&short_while, NULL);
     printf("threads %d, sum %u\n", threads(), sum);
     fflush(stdout);
 

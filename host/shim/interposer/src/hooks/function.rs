@@ -291,22 +291,29 @@ impl Watch {
             return Some(own);
         }
         let of = self.functions.get(&handle)?;
-        let name = self.session.checker().own_name(of.key, &of.name)?;
+        let checker = self.session.checker();
+        if !checker.has_own(of.key, &of.name) {
+            return None;
+        }
+        let name = checker.own_name(of.key, &of.name)?;
         let library = self.modules.get(&of.module)?.library;
-        let found = find(real, of.module, library, &name)?;
+        let found = find(real, of.module, library, &name);
         let own = match library && !of.kernel {
             false => found,
-            true => {
+            true => found.and_then(|found| {
                 let mut function = std::ptr::null_mut();
                 let kernel = std::ptr::with_exposed_provenance_mut(found as usize);
                 // SAFETY: the handle is that of a live kernel, and there is room for the result.
                 let result = unsafe { real.cuKernelGetFunction(&mut function, kernel) };
-                result.result().ok()?;
-                function.expose_provenance() as u64
-            }
+                let given = result == CUresult::SUCCESS;
+                given.then(|| function.expose_provenance() as u64)
+            }),
         };
-        self.owns.insert(handle, own);
-        Some(own)
+        match own {
+            Some(own) => _ = self.owns.insert(handle, own),
+            None => checker.lacks_own(of.key, &of.name),
+        }
+        own
     }
 
     /// Finds out whether a function of which the driver has told is that of a kernel that is known.

@@ -304,12 +304,10 @@ pub(super) unsafe fn launch(
                 Plan::Node(function, parameter)
             }
             None => {
+                // Asked for first: without it, the launch runs the code with checks.
+                let own = watch.own(real, asked.function);
                 let ticket = watch.session.begin(context, stream, kernel, asked.early);
                 watch.wake();
-                let own = match ticket.own {
-                    true => watch.own(real, asked.function),
-                    false => None,
-                };
                 Plan::Launch(function, ticket, own)
             }
         })
