@@ -4,7 +4,7 @@ pub mod table;
 
 use std::path::Path;
 
-use driver::elf;
+use image::elf;
 use report::log::Writer;
 use rewrite::stats::{self, Stats};
 use runtime::{Checker, Mode, Options};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use driver::interrupts;
+use os::interrupts;
 
 /// How long judging goes on behind a signal or a deadline.
 const REST: Duration = Duration::from_millis(300);

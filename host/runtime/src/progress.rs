@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::{interrupts, terminal};
+use os::{interrupts, terminal};
 
 use crate::options::Show;
 use report::names::demangle;

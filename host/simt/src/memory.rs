@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::DeviceError;
-use driver::mem::Mapping;
+use os::mem::Mapping;
 
 /// First address of the device's own memory.
 pub const ARENA: u64 = 0x2000_0000_0000;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{kernel, load};
-use driver::mem::Mapping;
+use os::mem::Mapping;
 use simt::{Launch, LaunchError, Limits, On, Schedule, Threads, Waiting};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,8 +3,6 @@
 //! The device's functions and the pasted fast path are left out of the expectation: they are
 //! `device`'s, and change without any change here.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -52,9 +50,7 @@ fn each_pass_inserts_what_is_expected() {
 
 #[test]
 fn inputs_and_outputs_assemble() {
-    let Some(assembler) = common::tool("ptxas") else {
-        return common::skipped();
-    };
+    let assembler = toolkit::require("ptxas").unwrap();
     for input in inputs() {
         let text = fs::read_to_string(&input).unwrap();
         let (module, _) = ptx::parse(&text);

@@ -1,8 +1,6 @@
 //! Programs as nvcc compiles them, optimised and not: what the rewriter makes of them parses,
 //! comes apart again, and assembles.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -16,11 +14,8 @@ const VARIANTS: [(&str, &[&str]); 4] = [
 ];
 
 /// Runs a program through all variants and gives the last, optimised one to look at.
-fn program(name: &str) -> Option<Rewritten> {
-    let (Some(nvcc), Some(ptxas)) = (common::tool("nvcc"), common::tool("ptxas")) else {
-        common::skipped();
-        return None;
-    };
+fn program(name: &str) -> Rewritten {
+    let [nvcc, ptxas] = ["nvcc", "ptxas"].map(|tool| toolkit::require(tool).unwrap());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cuda/{name}.cu"));
     let folder = std::env::temp_dir().join(format!("rewrite-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -49,7 +44,7 @@ fn program(name: &str) -> Option<Rewritten> {
         last = Some(rewritten);
     }
     std::fs::remove_dir_all(folder).unwrap();
-    last
+    last.unwrap()
 }
 
 fn kernel<'a>(all: &'a Rewritten, name: &str) -> &'a rewrite::KernelInfo {
@@ -62,7 +57,7 @@ fn kernel<'a>(all: &'a Rewritten, name: &str) -> &'a rewrite::KernelInfo {
 
 #[test]
 fn calls() {
-    let Some(all) = program("calls") else { return };
+    let all = program("calls");
     assert!(all.kernels.iter().all(|kernel| kernel.instrumented));
     // Its callee's address is taken elsewhere, so what that accesses is not checked here either.
     assert!(
@@ -79,9 +74,7 @@ fn calls() {
 
 #[test]
 fn inline_assembly() {
-    let Some(all) = program("inline_assembly") else {
-        return;
-    };
+    let all = program("inline_assembly");
     let forms = kernel(&all, "forms");
     assert_eq!(forms.granule_log2, 0);
     assert_eq!(forms.checked, forms.accesses);
@@ -95,9 +88,7 @@ fn inline_assembly() {
 
 #[test]
 fn cooperation() {
-    let Some(all) = program("cooperation") else {
-        return;
-    };
+    let all = program("cooperation");
     assert!(kernel(&all, "grid").grid_barriers && !kernel(&all, "grid").release_capable);
     assert!(kernel(&all, "atomics").release_capable);
     assert!(kernel(&all, "counts").barriers && kernel(&all, "counts").warp_barriers);
@@ -105,7 +96,7 @@ fn cooperation() {
 
 #[test]
 fn shapes() {
-    let Some(all) = program("shapes") else { return };
+    let all = program("shapes");
     let lines = |name: &str| kernel(&all, name).not_understood.len();
     assert!(lines("image") >= 2);
     assert_eq!(

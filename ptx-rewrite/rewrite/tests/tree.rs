@@ -67,14 +67,7 @@ fn made(module: &Module, config: &Config, provable: bool) -> Rewritten {
 
 #[test]
 fn the_assembler_takes_what_we_emit() {
-    let Some(assembler) = assembler() else {
-        // Printed rather than passed over in silence; CI installs the toolkit first.
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "no ptxas: run `cargo xtask toolkit`"
-        );
-        return;
-    };
+    let assembler = toolkit::require("ptxas").unwrap();
     let files = Mutex::new(with_journal());
     let next = || files.lock().unwrap().next();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -158,21 +151,4 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         }
     }
     found.sort();
-}
-
-/// The toolkit's assembler: from the environment, the cache, or the path.
-fn assembler() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("CUDARUN_CHECK_CUDA_BIN") {
-        return Some(Path::new(&folder).join("ptxas"));
-    }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let lib = cache.join("cudarun-check/cuda-13.0/lib");
-    let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
-    let cached = pythons.map(|p| p.path().join("site-packages/nvidia/cu13/bin/ptxas"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path)
-        .map(|folder| folder.join("ptxas"))
-        .collect::<Vec<_>>();
-    cached.chain(on_path).find(|candidate| candidate.is_file())
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus as Status};
 use std::time::{Duration, Instant};
 
-use driver::signals;
 use driver::sys::{DRIVER_VARIABLE, SIMULATED_VARIABLE};
+use os::signals;
 use report::model::ExitStatus;
 use runtime::Options;
 use runtime::options::{DIRECTORY_VARIABLE, OPTIONS_VARIABLE, SPARE_VARIABLE};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::DeviceChoice;
 use crate::console;
 use crate::exit::{NO_DEVICE, Stop};
-use crate::toolkit;
+use crate::nvidia;
 
 /// The subcommand that tries the driver in a process of its own.
 pub(crate) const PROBE: &str = "__probe-driver";
@@ -56,7 +56,7 @@ impl fmt::Display for Device {
 pub(crate) fn choose(choice: DeviceChoice) -> Result<Device, Stop> {
     match choice {
         DeviceChoice::Sim => Ok(Device::Simulated {
-            why: match toolkit::nvidia_driver() {
+            why: match nvidia::driver() {
                 Some(_) => None,
                 None => Some(LoadError::NotFound.to_string()),
             },

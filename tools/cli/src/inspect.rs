@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use driver::elf::{self, ElfError, Runtime};
-use driver::fatbin::{self, Entry, Fatbin, Kind};
+use image::elf::{self, ElfError, Runtime};
+use image::fatbin::{self, Entry, Fatbin, Kind};
 use report::names::demangle;
 use rewrite::Config;
 

@@ -17,12 +17,12 @@ mod explain;
 mod inspect;
 mod kernel;
 mod logs;
+mod nvidia;
 mod output;
 mod program;
 mod rewrite;
 mod run;
 mod stdin;
-mod toolkit;
 
 use std::process::ExitCode;
 

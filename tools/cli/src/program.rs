@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use driver::elf::{self, ElfError, Executable, Runtime};
-use driver::fatbin::Kind;
+use image::elf::{self, ElfError, Executable, Runtime};
+use image::fatbin::Kind;
 
 use crate::exit::{INCOMPLETE, NOT_EXECUTABLE, NOT_FOUND, Stop};
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::RewriteArgs;
 use crate::console;
 use crate::exit::{BAD_INPUT, INTERNAL, Stop};
-use crate::{kernel, toolkit};
+use crate::kernel;
 
 /// One checked access in the `--map` file.
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use driver::interrupts;
+use os::interrupts;
 use report::model::{ExitStatus, Outcome};
 use report::source::Sources;
 use report::{Context, Log, Report};

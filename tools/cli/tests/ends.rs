@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
 use common::{WAYS, Way, built, command};
-use driver::signals;
+use os::signals;
 use serde_json::Value;
 
 const INTERRUPT: i32 = 2;

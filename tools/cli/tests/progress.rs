@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 use common::{WAYS, Way, built};
-use driver::signals;
+use os::signals;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 

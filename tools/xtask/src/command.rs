@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -103,14 +103,7 @@ pub fn finish_within(command: &mut Command, limit: Duration) -> Result<Finished>
 pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(name))
-        .find(|path| is_executable(path))
-}
-
-/// Whether this is a file that may be executed.
-pub fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata()
-        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+        .find(|path| toolkit::is_executable(path))
 }
 
 /// The command as one would type it, for messages.

@@ -76,7 +76,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
 /// The assembler beside nvcc.
 pub fn ptxas(toolkit: &Toolkit) -> Result<PathBuf> {
     let place = toolkit.nvcc.with_file_name("ptxas");
-    match command::is_executable(&place) {
+    match ::toolkit::is_executable(&place) {
         true => Ok(place),
         false => bail!("no {}", place.display()),
     }

@@ -78,15 +78,11 @@ impl Toolkit {
     }
 }
 
-/// An nvcc that is already there: on PATH, under CUDA_HOME, or in the cache, in this order.
+/// An nvcc that is already there: one that somebody has installed, or the one in the cache.
 pub fn find() -> Option<Toolkit> {
-    let on_path = command::on_path("nvcc").map(|nvcc| (nvcc, "on PATH".to_owned()));
-    let home = std::env::var_os("CUDA_HOME").map(PathBuf::from);
-    let under_home = home.map(|home| (home.join("bin/nvcc"), "under CUDA_HOME".to_owned()));
-    on_path
+    ::toolkit::installed("nvcc")
         .into_iter()
-        .chain(under_home)
-        .find_map(|(nvcc, found)| usable(&nvcc, found))
+        .find_map(|candidate| usable(&candidate.path, candidate.found))
         .or_else(|| cached(&cache_folder()?))
 }
 
@@ -120,13 +116,9 @@ fn compiler() -> Result<Toolkit> {
     })
 }
 
-/// Where the fetched toolkit lives: `${XDG_CACHE_HOME:-~/.cache}/cudarun-check/cuda-13.0`.
+/// Where the fetched toolkit lives.
 fn cache_folder() -> Option<PathBuf> {
-    let base = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
-        Some(path) => PathBuf::from(path),
-        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
-    };
-    Some(base.join("cudarun-check").join(format!("cuda-{VERSION}")))
+    Some(::toolkit::cache()?.join(format!("cuda-{VERSION}")))
 }
 
 /// The toolkit in this folder, when it is complete and holds what we would fetch today.
@@ -161,12 +153,19 @@ pub fn parse_release(text: &str) -> Option<(u32, u32)> {
 }
 
 /// An nvcc of someone else's: new enough, and really there.
-fn usable(nvcc: &Path, found: String) -> Option<Toolkit> {
+fn usable(nvcc: &Path, found: &str) -> Option<Toolkit> {
+    if !::toolkit::is_executable(nvcc) {
+        return None;
+    }
     let (major, _) = release(nvcc).ok()?;
     // Links such as /usr/local/bin/nvcc must not hide where the toolkit is.
     let nvcc = nvcc.canonicalize().ok()?;
     let root = nvcc.parent()?.parent()?.to_path_buf();
-    (major >= OLDEST_RELEASE).then_some(Toolkit { root, nvcc, found })
+    (major >= OLDEST_RELEASE).then_some(Toolkit {
+        root,
+        nvcc,
+        found: found.to_owned(),
+    })
 }
 
 /// Fetches into a folder beside `place` and renames it.
@@ -252,12 +251,10 @@ pub(crate) fn run_pip(pip: &mut Command) -> Result<()> {
     bail!("pip failed: {last}")
 }
 
-/// `…/nvidia/cu13` under a folder that looks like a virtual environment.
+/// The root of a toolkit among fetched wheels, if it has an nvcc.
 fn toolkit_root(place: &Path) -> Option<PathBuf> {
-    let pythons = std::fs::read_dir(place.join("lib")).ok()?;
-    pythons
-        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages/nvidia/cu13")))
-        .find(|root| command::is_executable(&root.join("bin/nvcc")))
+    let mut roots = ::toolkit::roots(place).into_iter();
+    roots.find(|root| ::toolkit::is_executable(&root.join("bin/nvcc")))
 }
 
 fn stamp_text() -> String {

@@ -68,7 +68,7 @@ impl Faults {
         let here = self.wanted.filter(|fault| fault.write == write);
         match here.map(|fault| fault.how) {
             Some(How::Abort) => std::process::abort(),
-            Some(How::Kill) => driver::signals::send(std::process::id(), KILL),
+            Some(How::Kill) => os::signals::send(std::process::id(), KILL),
             Some(How::Error(_)) | None => {}
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use driver::image::Refusal;
-use driver::interrupts;
+use driver::load::Refusal;
 use driver::sys::CUresult;
+use os::interrupts;
 use ptx::ast::Item;
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;

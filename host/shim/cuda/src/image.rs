@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-use driver::image::{self, Image as Found};
-pub(crate) use driver::image::{Refusal, Source};
+use driver::load::{self, Image as Found};
+pub(crate) use driver::load::{Refusal, Source};
 use driver::sys::CUresult;
 use ptx::ast::{Item, Span};
 use ptx::link::{SYSTEM_CALLS, Unit, defines_device_runtime, in_one_line, is_device_runtime};
@@ -30,12 +30,12 @@ pub(crate) struct Image {
 
 /// Reads an image of unknown kind.
 pub(crate) fn read(image: Ptr<c_void>) -> Result<Vec<Source>, Refusal> {
-    sources(image::read(image, SM)?)
+    sources(load::read(image, SM)?)
 }
 
 /// Reads an image whose length is known, such as a file.
 pub(crate) fn read_bytes(bytes: &[u8], origin: &str) -> Result<Vec<Source>, Refusal> {
-    sources(image::read_bytes(bytes, origin, SM)?)
+    sources(load::read_bytes(bytes, origin, SM)?)
 }
 
 /// What of an image can be loaded.

@@ -6,9 +6,9 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use driver::mem::Mapping;
 use driver::sys::memory_flag as flag;
 use driver::sys::{CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUresult, CUstream_st};
+use os::mem::Mapping;
 
 use crate::Answer;
 use crate::missing::ignored;

@@ -4,7 +4,7 @@
 //! of another text 222, and say so in the log of errors as ptxas does. With `optimised 218:TEXT` only loads that do not
 //! ask for level 0 do so. See docs/adding-a-test.md.
 
-use driver::image::Refusal;
+use driver::load::Refusal;
 use driver::sys::CUresult;
 
 /// Names codes and texts.

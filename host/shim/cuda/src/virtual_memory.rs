@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use driver::mem::Mapping;
 use driver::sys::{
     CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemGenericAllocationHandle, CUmemLocation,
     CUresult,
 };
+use os::mem::Mapping;
 
 use crate::Answer;
 use crate::device::check;

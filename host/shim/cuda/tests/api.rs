@@ -8,8 +8,8 @@ mod common;
 
 use common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
-use driver::fatbin::MAGIC;
 use driver::sys::*;
+use image::fatbin::MAGIC;
 
 const PTX: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .global .align 4 .u32 word = 77;\n\

@@ -1,9 +1,7 @@
-//! Programs that nvcc made, on the simulated device; skipped, aloud, where no toolkit is found.
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+//! Programs that nvcc made, on the simulated device.
 #![allow(non_snake_case, reason = "entry points keep their C names")]
 
 use std::ffi::{CString, c_void};
-use std::path::PathBuf;
 use std::process::Command;
 use std::ptr::null_mut;
 
@@ -26,31 +24,13 @@ extern "C" __global__ void sum(const int* in, int n) {
 }
 "#;
 
-/// `nvcc` of the toolkit that `cargo xtask` caches, or of CUDA_HOME.
-fn nvcc() -> Option<PathBuf> {
-    let named = std::env::var_os("CUDA_HOME").map(|home| PathBuf::from(home).join("bin/nvcc"));
-    let cached = || {
-        let home = PathBuf::from(std::env::var_os("HOME")?);
-        let lib = home.join(".cache/cudarun-check/cuda-13.0/lib");
-        let python = std::fs::read_dir(lib).ok()?.flatten().next()?.path();
-        Some(python.join("site-packages/nvidia/cu13/bin/nvcc"))
-    };
-    named
-        .filter(|path| path.exists())
-        .or_else(cached)
-        .filter(|path| path.exists())
-}
-
 fn ok(result: CUresult) {
     assert_eq!(result, CUresult::SUCCESS);
 }
 
 #[test]
 fn a_fat_binary_of_nvcc_runs() {
-    let Some(nvcc) = nvcc() else {
-        eprintln!("skipped: no nvcc; run `cargo xtask cuda` or set CUDA_HOME");
-        return;
-    };
+    let nvcc = toolkit::require("nvcc").expect("nvcc");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let source = folder.path().join("program.cu");
     std::fs::write(&source, PROGRAM).expect("a writable folder");

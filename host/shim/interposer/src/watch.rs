@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use driver::gpu::Gpu;
-use driver::image::Source;
-use driver::interrupts::{self, Held};
+use driver::load::Source;
 use driver::steps::Steps;
 use driver::sys::{Api, CUcontext, CUresult, limit};
+use os::interrupts::{self, Held};
 use report::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, ModuleKey, options, progress};

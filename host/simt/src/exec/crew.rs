@@ -6,7 +6,7 @@
 use std::sync::mpsc;
 use std::{process, thread};
 
-use driver::signals;
+use os::signals;
 use rayon_core::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 
 /// The threads of a device, if it has had use for any.

@@ -11,7 +11,7 @@ use simulated::CheckedSim;
 use crate::args::DoctorArgs;
 use crate::console;
 use crate::exit::{INTERNAL, Stop};
-use crate::{app, device, toolkit};
+use crate::{app, device, nvidia};
 
 /// A racy and a clean kernel.
 const SELF_TEST: &str = include_str!("racy.ptx");
@@ -120,7 +120,7 @@ fn driver() -> String {
             found.name
         ),
         Err(why) => {
-            let loaded = toolkit::nvidia_driver()
+            let loaded = nvidia::driver()
                 .map(|version| format!(" (version {version} is loaded into the kernel)"));
             format!(
                 "{why}{}; programs run on the simulated device",

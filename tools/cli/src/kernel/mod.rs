@@ -5,7 +5,7 @@ pub(crate) mod spec;
 use std::io::Write;
 use std::path::Path;
 
-use driver::interrupts;
+use os::interrupts;
 use ptx::ast::{Function, Item, Module, Statement};
 use report::log::{Event, Writer};
 use report::names::demangle;

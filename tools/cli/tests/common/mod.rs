@@ -21,7 +21,7 @@ pub(crate) fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
         // The signals of the tests are to arrive.
-        driver::signals::reset();
+        os::signals::reset();
         let place = Place::new();
         let library = place.simulated();
         place.audit();

@@ -52,7 +52,9 @@ pub fn run(settings: &Settings) -> Result<bool> {
 fn sanitizer(builder: &Builder) -> Option<PathBuf> {
     let places = ["bin", "compute-sanitizer"];
     let under = places.map(|place| builder.toolkit.root.join(place).join("compute-sanitizer"));
-    let found = under.into_iter().find(|path| command::is_executable(path));
+    let found = under
+        .into_iter()
+        .find(|path| ::toolkit::is_executable(path));
     command::on_path("compute-sanitizer").or(found)
 }
 

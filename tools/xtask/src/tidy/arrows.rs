@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Tree;
-use crate::workspace::{Package, Workspace};
+use crate::workspace::{Dependency, Package, Workspace};
 
 const TABLE: &str = "ARCHITECTURE.md";
 /// How the table begins.
@@ -36,7 +36,38 @@ pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<String> {
         table.map_or(Vec::new(), |file| file.lines().filter_map(row).collect());
     let crates = workspace.packages.iter();
     let crates: Vec<Crate<'_>> = crates.map(|of| used(of, &workspace.root)).collect();
-    compare(&rows, &crates)
+    let mut problems = compare(&rows, &crates);
+    for (package, of) in workspace.packages.iter().zip(&crates) {
+        problems.extend(unused(package, &of.folder, tree));
+    }
+    problems
+}
+
+/// Dependencies that no Rust file of the crate names. Libraries of `host/shim` are loaded, and need no name.
+fn unused(package: &Package, folder: &str, tree: &Tree) -> Vec<String> {
+    let inside = format!("{folder}/");
+    let files = tree.with_extension("rs");
+    let texts: Vec<&str> = files
+        .filter(|file| file.path.starts_with(&inside))
+        .map(|file| file.text.as_str())
+        .collect();
+    let names = |name: &str| {
+        let name = name.replace('-', "_");
+        let paths = [format!("{name}::"), format!("extern crate {name}")];
+        let is_path = |text: &str, path: &str| {
+            let mut found = text.match_indices(path);
+            found.any(|(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+        };
+        let mut texts = texts.iter();
+        texts.any(|text| paths.iter().any(|path| is_path(text, path)))
+    };
+    let named = package
+        .dependencies
+        .iter()
+        .filter(|of| !of.name.starts_with("shim-"));
+    let unused = named.filter(|of| !names(&of.name));
+    let problem = |of: &Dependency| format!("{folder}/Cargo.toml: {} is not used", of.name);
+    unused.map(problem).collect()
 }
 
 fn row((line, text): (usize, &str)) -> Option<Row<'_>> {

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
-use driver::image::{self, Image, Source};
+use driver::load::{self, Image, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 
@@ -25,7 +25,7 @@ fn remember(real: &Api, link: u64, kind: CUjitInputType, name: String, bytes: Op
             origin: name.clone(),
             outdone: None,
         }),
-        (FATBINARY, Some(bytes)) => match image::read_bytes(&bytes, &name, architecture(real)) {
+        (FATBINARY, Some(bytes)) => match load::read_bytes(&bytes, &name, architecture(real)) {
             Ok(Image::Text(source) | Image::Module(source)) => Some(source),
             _ => None,
         },
@@ -115,7 +115,7 @@ pub(crate) unsafe fn cuLinkComplete(
     let result = unsafe { real.cuLinkComplete(state, cubin_out, size_out) };
     if result == CUresult::SUCCESS {
         // SAFETY: the driver has written the address of an image.
-        let contents = unsafe { image::contents(Ptr::new(*cubin_out)) };
+        let contents = unsafe { load::contents(Ptr::new(*cubin_out)) };
         with_begun(|watch| {
             let link = watch.links.get(&(state.expose_provenance() as u64));
             if let (Some(link), Some(contents)) = (link, contents) {

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use driver::gpu;
-use driver::image::{self, Image, Refusal, Source};
+use driver::load::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::ast::{Function, Space};
@@ -461,13 +461,13 @@ pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) 
     // SAFETY: by the contract.
     let image = unsafe { Ptr::new(image) };
     let contents = match has_linked()? {
-        true => image::contents(image),
+        true => load::contents(image),
         false => None,
     };
     let found = of_link(contents.as_deref());
     let found = found.unwrap_or_else(|| {
-        let runs_on = |sm| image::runs_on(image, sm);
-        read(real, library, |sm| image::read(image, sm), runs_on)
+        let runs_on = |sm| load::runs_on(image, sm);
+        read(real, library, |sm| load::read(image, sm), runs_on)
     });
     check(found, library)
 }
@@ -482,10 +482,10 @@ pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> 
     // Read it only where somebody asks.
     let linked = has_linked()?;
     let bytes = std::fs::read(&name).ok()?;
-    let found = of_link(image::contents_of(&bytes).filter(|_| linked));
+    let found = of_link(load::contents_of(&bytes).filter(|_| linked));
     let found = found.unwrap_or_else(|| {
-        let find = |sm| image::read_bytes(&bytes, &name, sm);
-        read(real, library, find, |sm| image::bytes_run_on(&bytes, sm))
+        let find = |sm| load::read_bytes(&bytes, &name, sm);
+        read(real, library, find, |sm| load::bytes_run_on(&bytes, sm))
     });
     check(found, library)
 }

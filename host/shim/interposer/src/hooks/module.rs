@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
-use driver::image;
+use driver::load;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
@@ -52,7 +52,7 @@ unsafe fn load_module(
 /// It is what a load takes.
 unsafe fn copy(image: *const c_void) -> Option<Vec<u8>> {
     // SAFETY: by the contract.
-    image::copy(unsafe { Ptr::new(image) })
+    load::copy(unsafe { Ptr::new(image) })
 }
 
 /// The image in a file.

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use driver::{interrupts, signals};
+use os::{interrupts, signals};
 
 /// Says what the process is to do.
 const ROLE: &str = "CUDARUN_CHECK_TEST_ROLE";

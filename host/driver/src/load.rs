@@ -3,8 +3,9 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use crate::elf;
-use crate::fatbin::{self, Fatbin, Wrapper};
+use image::elf;
+use image::fatbin::{self, Fatbin, Wrapper};
+
 use crate::pointer::Ptr;
 use crate::sys::CUresult;
 

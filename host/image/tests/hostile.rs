@@ -4,53 +4,16 @@
 //! One test alone in its program, because what is allocated is counted for the whole process.
 //! `FUZZ_ROUNDS` says how many damaged files to read, 20000 without it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use driver::elf;
-use driver::fatbin::{self, MAGIC, Wrapper, flag};
-
-/// Counts what is allocated.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use fastrand::Rng;
+use image::elf;
+use image::fatbin::{self, MAGIC, Wrapper, flag};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
 
 /// Most bytes that a reader may hold at once for files as small as these: the largest window of the
 /// zstd decoder, and what it has unpacked so far.
 const MOST: usize = 192 << 20;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % limit.max(1) as u64) as usize
-    }
-}
 
 fn put(bytes: &mut [u8], at: usize, value: u64, width: usize) {
     if let Some(field) = bytes.get_mut(at..at + width) {
@@ -173,7 +136,7 @@ fn read(bytes: &[u8]) -> bool {
     readable
 }
 
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+fn damage(bytes: &mut Vec<u8>, random: &mut Rng) {
     const VALUES: [u64; 9] = [
         0,
         1,
@@ -185,20 +148,20 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
         1 << 63,
         u64::MAX,
     ];
-    for _ in 0..1 + random.below(4) {
-        let at = random.below(bytes.len());
+    for _ in 0..1 + random.usize(..4) {
+        let at = random.usize(..bytes.len());
         let aligned = at & !3;
-        match random.below(8) {
-            0..3 => bytes[at] = random.below(256) as u8,
-            3 => bytes[at] ^= 1 << random.below(8),
+        match random.usize(..8) {
+            0..3 => bytes[at] = random.usize(..256) as u8,
+            3 => bytes[at] ^= 1 << random.usize(..8),
             4 | 5 => {
-                let value = VALUES[random.below(VALUES.len())];
-                put(bytes, aligned, value, [2, 4, 8][random.below(3)]);
+                let value = VALUES[random.usize(..VALUES.len())];
+                put(bytes, aligned, value, [2, 4, 8][random.usize(..3)]);
             }
             6 => {
-                let end = bytes.len().min(at + 1 + random.below(64));
+                let end = bytes.len().min(at + 1 + random.usize(..64));
                 let piece = bytes[at..end].to_vec();
-                let to = random.below(bytes.len());
+                let to = random.usize(..bytes.len());
                 bytes.splice(to..to, piece);
             }
             _ => bytes.truncate(at.max(1)),
@@ -208,10 +171,10 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
 
 /// The most that was held at once while `work` ran.
 fn peak(work: impl FnOnce()) -> usize {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
     work();
-    PEAK.load(Ordering::Relaxed) - before
+    MEMORY.peak_usage() - before
 }
 
 #[test]
@@ -232,7 +195,7 @@ fn damaged_files_are_read_without_panic_and_within_memory() {
     }
     let rounds = std::env::var("FUZZ_ROUNDS").ok();
     let rounds = rounds.and_then(|rounds| rounds.parse().ok());
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     let mut readable = [0; 2];
     for round in 0..rounds.unwrap_or(20000) {
         let mut bytes = if round % 2 == 0 {

@@ -1,6 +1,6 @@
 //! The fat binary reader on bytes made here: every packing, and garbage.
 
-use driver::fatbin::{Fatbin, FatbinError, Kind, MAGIC, Packing, Wrapper, flag, header, scan};
+use image::fatbin::{Fatbin, FatbinError, Kind, MAGIC, Packing, Wrapper, flag, header, scan};
 use proptest::prelude::*;
 
 /// An image as a test describes it.

@@ -1,11 +1,10 @@
-//! The readers on what nvcc really makes; skipped, aloud, where no toolkit is found.
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+//! The readers on what nvcc really makes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use driver::elf::{self, ElfError, Runtime};
-use driver::fatbin::{Kind, Packing};
+use image::elf::{self, ElfError, Runtime};
+use image::fatbin::{Kind, Packing};
 
 const PROGRAM: &str = r#"
 __device__ int counter = 3;
@@ -19,21 +18,6 @@ int main() {
     return cudaDeviceSynchronize();
 }
 "#;
-
-/// `nvcc` of the toolkit that `cargo xtask` caches, or of CUDA_HOME.
-fn nvcc() -> Option<PathBuf> {
-    let named = std::env::var_os("CUDA_HOME").map(|home| PathBuf::from(home).join("bin/nvcc"));
-    let cached = || {
-        let home = PathBuf::from(std::env::var_os("HOME")?);
-        let lib = home.join(".cache/cudarun-check/cuda-13.0/lib");
-        let python = std::fs::read_dir(lib).ok()?.flatten().next()?.path();
-        Some(python.join("site-packages/nvidia/cu13/bin/nvcc"))
-    };
-    named
-        .filter(|path| path.exists())
-        .or_else(cached)
-        .filter(|path| path.exists())
-}
 
 fn compile(nvcc: &Path, folder: &Path, name: &str, options: &[&str]) -> Vec<u8> {
     let source = folder.join("program.cu");
@@ -63,10 +47,7 @@ fn compile(nvcc: &Path, folder: &Path, name: &str, options: &[&str]) -> Vec<u8> 
 
 #[test]
 fn what_nvcc_embeds_is_found() {
-    let Some(nvcc) = nvcc() else {
-        eprintln!("skipped: no nvcc; run `cargo xtask cuda` or set CUDA_HOME");
-        return;
-    };
+    let nvcc = toolkit::require("nvcc").unwrap_or_else(|why| panic!("{why}"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let both = "-gencode=arch=compute_90,code=[sm_90,compute_90]";
     let modes: [(&str, &[&str], Packing, Runtime); 3] = [

@@ -1,0 +1,11 @@
+//! What the operating system gives: memory mappings, signals and the terminal.
+//!
+//! * [`mem`]: host mappings that a simulated device may share with the program.
+//! * [`interrupts`]: signals that end a process which has something to write down first.
+//! * [`signals`]: of a process that waits for another one.
+//! * [`terminal`]: standard error, if it is one.
+
+pub mod interrupts;
+pub mod mem;
+pub mod signals;
+pub mod terminal;
