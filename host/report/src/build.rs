@@ -172,6 +172,7 @@ impl<'a> Builder<'a> {
                 | Event::Assumed(_)
                 | Event::Unordered { .. }
                 | Event::Missed { .. }
+                | Event::ToolError { .. }
                 | Event::Note { .. } => {}
             }
         }
@@ -196,6 +197,12 @@ impl<'a> Builder<'a> {
                     let missed = &mut self.report.coverage.missed;
                     if !missed.contains(text) {
                         missed.push(text.clone());
+                    }
+                }
+                Event::ToolError { text } => {
+                    let errors = &mut self.report.tool.errors;
+                    if !errors.contains(text) {
+                        errors.push(text.clone());
                     }
                 }
                 Event::Note { text } => {
@@ -448,6 +455,7 @@ impl<'a> Builder<'a> {
         let ended_well = context.exit.code == Some(0);
         let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
         summary.outcome = match () {
+            () if !report.tool.errors.is_empty() => Outcome::ToolError,
             () if counting > 0 || deadlock || strayed => Outcome::Races,
             () if !ended_well => Outcome::AppFailed,
             () if !incomplete.is_empty() => Outcome::Incomplete,

@@ -57,6 +57,13 @@ pub(crate) fn summary(report: &Report) -> String {
     if report.run.interrupted {
         text.push_str("; the run was interrupted");
     }
+    if !report.tool.errors.is_empty() {
+        let errors = counted(report.tool.errors.len() as u64, "error");
+        put_in(
+            &mut text,
+            format_args!("; {errors} of cudarun-check itself"),
+        );
+    }
     if numbers.outcome == Outcome::Incomplete {
         let why = report.coverage.incomplete_because.join("; ");
         put_in(&mut text, format_args!("; incomplete: {why}"));
@@ -110,6 +117,12 @@ pub(crate) fn coverage(report: &Report) -> String {
     if proved > 0 {
         let last = parts.len() - 1;
         parts[last] += &format!(", {} by proof", number(proved));
+    }
+    let out_of_steps: u64 = kernels.iter().map(|of| of.proofs.out_of_steps).sum();
+    if out_of_steps > 0 {
+        let last = parts.len() - 1;
+        let launches = counted(out_of_steps, "launch");
+        parts[last] += &format!(", {launches} whose proof ran out of steps");
     }
     let mut reasons: Vec<String> = Vec::new();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
@@ -218,6 +231,7 @@ pub(crate) fn coverage(report: &Report) -> String {
     {
         *part += &format!(" ({})", listed(&unsupported));
     }
+    parts.extend(coverage.executed.and_then(|executed| executed.said()));
     parts.push(format!(
         "{} dropped",
         counted(coverage.records.dropped, "record")

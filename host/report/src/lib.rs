@@ -13,6 +13,7 @@ mod coverage;
 mod entries;
 pub mod escape;
 mod excerpt;
+pub mod executed;
 mod failure;
 mod fingerprint;
 mod host_threads;

@@ -11,6 +11,8 @@ mod stuck;
 pub use events::{Gap, Misuse, Scope};
 use serde::{Deserialize, Serialize};
 
+use crate::executed::Executed;
+
 pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
@@ -64,6 +66,11 @@ pub enum Event {
     /// Something of the run could not be checked, or was not kept.
     Missed {
         /// What, and why: one line, no final period.
+        text: String,
+    },
+    /// The tool has caught itself in an error: nothing that it says of the run can be relied on.
+    ToolError {
+        /// What is wrong: one line, no final period.
         text: String,
     },
     /// Something the user should know.
@@ -196,6 +203,9 @@ pub struct Launch {
     /// What its arguments prove, where that was tried.
     #[serde(default)]
     pub proof: Option<Box<Proof>>,
+    /// The accesses of its threads, where the device counts them.
+    #[serde(default)]
+    pub executed: Option<Executed>,
     /// What the cells counted.
     pub counters: Counters,
     /// What happens-before on the host needed, where it judged the launch.
@@ -271,6 +281,9 @@ pub struct Proof {
     pub atomic: u64,
     /// Not proved.
     pub unproved: u64,
+    /// The steps that a proof may take ran out before all accesses were decided.
+    #[serde(default)]
+    pub out_of_steps: bool,
     /// What is in the way of those.
     pub reasons: Vec<Unproved>,
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
 pub use self::related::Related;
+pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
 pub use crate::known::SuppressedBy;
 pub use crate::stray::Stray;
@@ -14,7 +15,7 @@ pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.11";
+pub const SCHEMA_VERSION: &str = "1.12";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -56,6 +57,8 @@ pub struct Tool {
     pub schedules: u32,
     /// One word of memory of so many was checked.
     pub sample: u32,
+    /// Errors of the tool itself that it has found in this run, such as a race that a proof excludes.
+    pub errors: Vec<String>,
 }
 
 /// What was run.
@@ -110,6 +113,8 @@ pub enum Outcome {
     Incomplete,
     /// The program failed.
     AppFailed,
+    /// The tool has caught itself in an error ([`Tool::errors`]).
+    ToolError,
 }
 
 /// The result in numbers.
@@ -160,6 +165,8 @@ pub struct Coverage {
     pub incomplete_because: Vec<String>,
     /// Race records.
     pub records: Records,
+    /// The accesses of all threads; none where the device does not count them.
+    pub executed: Option<Executed>,
     /// What the cells could not keep.
     pub cells: Cells,
     /// What happens-before on the host was asked.
@@ -219,6 +226,8 @@ pub struct Kernel {
     pub judged_by: crate::judges::Judges,
     /// What their arguments prove.
     pub proofs: crate::proofs::Proofs,
+    /// The accesses of their threads; none where the device does not count them.
+    pub executed: Option<Executed>,
     /// Those that ran unchecked.
     pub skipped: u64,
     /// Why they did.

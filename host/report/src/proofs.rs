@@ -25,6 +25,8 @@ pub struct Proofs {
     pub atomic: u64,
     /// Not proved.
     pub unproved: u64,
+    /// Launches whose proofs ran out of the steps that one may take.
+    pub out_of_steps: u64,
     /// What is in the way of a proof, once for each line in the program's PTX.
     pub reasons: Vec<Reason>,
 }
@@ -47,6 +49,7 @@ impl Proofs {
         self.barriers += proof.barriers;
         self.atomic += proof.atomic;
         self.unproved += proof.unproved;
+        self.out_of_steps += u64::from(proof.out_of_steps);
         for of in &proof.reasons {
             let known = self
                 .reasons

@@ -71,6 +71,14 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
             format_args!("warning: the process ended in launch {which}; {found}"),
         );
     }
+    for what in &report.tool.errors {
+        put(
+            &mut text,
+            format_args!(
+                "internal error of cudarun-check: {what}; please report it, unless the program accesses memory outside of its allocations"
+            ),
+        );
+    }
     for what in &report.coverage.missed {
         put(&mut text, format_args!("warning: {what}"));
     }

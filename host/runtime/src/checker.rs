@@ -319,6 +319,21 @@ impl Checker {
             }
         }
         launch.proof = begun.proved.as_ref().map(|of| Box::new(of.counts.clone()));
+        launch.executed = outcome.executed.map(|counts| {
+            let listens = self.listens();
+            let checked = launch.checked;
+            let accesses = self
+                .modules
+                .get(&launch.module)
+                .map(|of| of.code.accesses());
+            let proved = begun.proved.as_deref();
+            let executed = accesses.map(|of| {
+                of.executed(&counts, proved, |has_check| {
+                    checked && (listens || has_check)
+                })
+            });
+            executed.unwrap_or_default()
+        });
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = judged.is_some() || begun.journaled;
@@ -343,7 +358,7 @@ impl Checker {
             ));
         }
         for text in refuted {
-            self.missed(format!("internal error: in {}, {text}", launch.kernel));
+            self.tool_error(&launch, &text);
         }
         let pairs: Vec<Pair> = races.iter().map(|(_, pair)| *pair).collect();
         let module = self.modules.get(&launch.module).filter(|_| self.advises);
@@ -410,6 +425,12 @@ impl Checker {
     /// Writes that something of the run is not checked.
     pub fn missed(&mut self, text: impl Into<String>) {
         self.write(Event::Missed { text: text.into() });
+    }
+
+    /// Writes that a launch has shown an error of the tool.
+    fn tool_error(&mut self, launch: &log::Launch, text: &str) {
+        let text = format!("launch #{} of {}: {text}", launch.launch, launch.kernel);
+        self.write(Event::ToolError { text });
     }
 
     /// The shadow in the memory of a device.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use crate::executed::Accesses;
 use crate::instructions::Instructions;
 use crate::options::{Options, Prove};
 use crate::proofs::Proofs;
@@ -38,6 +39,7 @@ pub struct Code {
     instructions: OnceLock<Arc<Instructions>>,
     /// What is known of its kernels for proofs; none where nothing is proved.
     proofs: Option<Proofs>,
+    accesses: OnceLock<Accesses>,
     repairs: Mutex<Option<Repairs>>,
 }
 
@@ -95,6 +97,7 @@ impl Code {
             module: OnceLock::new(),
             instructions: OnceLock::new(),
             proofs: None,
+            accesses: OnceLock::new(),
             repairs: Mutex::default(),
         }
     }
@@ -137,6 +140,14 @@ impl Code {
     pub fn module(&self) -> &Arc<ptx::ast::Module> {
         self.module
             .get_or_init(|| Arc::new(ptx::parse(&self.original()).0))
+    }
+
+    /// Its accesses to memory that threads share.
+    pub(crate) fn accesses(&self) -> &Accesses {
+        self.accesses.get_or_init(|| {
+            let sites = &self.rewriting.sites;
+            Accesses::new(self.module(), &self.shifts(), sites)
+        })
     }
 
     /// What is known of its kernels for proofs; none where nothing is proved.

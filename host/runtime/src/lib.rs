@@ -8,6 +8,7 @@ pub mod allocations;
 pub mod audit;
 pub mod checker;
 mod code;
+mod executed;
 mod follower;
 mod grid;
 pub mod heard;

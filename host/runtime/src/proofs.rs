@@ -34,7 +34,7 @@ pub(crate) struct Proofs {
 pub(crate) struct Proved {
     /// The proof.
     pub(crate) proof: Proof,
-    /// By access: the byte offset and the line of its instruction in the program's own text.
+    /// By access, in text order: the byte offset and the line of its instruction in the program's own text.
     places: Vec<(u32, u32)>,
     /// The statements of the accesses that are proved.
     statements: BTreeSet<usize>,
@@ -55,8 +55,16 @@ impl Proved {
             .map(|((offset, _), _)| *offset)
     }
 
+    /// What proves the access at a byte offset of the program's own text, if anything does.
+    pub(crate) fn argument(&self, offset: u32) -> Option<Argument> {
+        let at = self.places.binary_search_by_key(&offset, |(of, _)| *of);
+        self.proof.accesses.get(at.ok()?)?.as_ref().ok().copied()
+    }
+
     /// What is wrong with the proof if two accesses race, by their lines in the program's own PTX.
-    pub(crate) fn refuted(&self, lines: [u32; 2]) -> Option<String> {
+    pub(crate) fn refuted(&self, mut lines: [u32; 2]) -> Option<String> {
+        // Whichever came first.
+        lines.sort_unstable();
         let argument = |line| {
             let mut all = self.places.iter().zip(&self.proof.accesses);
             let (_, result) = all.find(|((_, of), _)| *of == line)?;
@@ -199,6 +207,7 @@ impl Kernel {
     fn counts(&self, proof: &Proof) -> log::Proof {
         let mut counts = log::Proof {
             whole: proof.whole,
+            out_of_steps: proof.out_of_steps,
             ..log::Proof::default()
         };
         for (access, result) in self.summary.accesses.iter().zip(&proof.accesses) {

@@ -9,6 +9,7 @@ pub use ptx::ParamLayout;
 
 use crate::requests::Requests;
 use crate::strays::Strays;
+use crate::tallies::Tallies;
 
 /// The simulated device's size.
 #[derive(Clone, Debug)]
@@ -74,6 +75,8 @@ pub struct Launch {
     /// Goes on after loads, stores, atomics and copies outside of all memory, and leaves them here: what they read is
     /// zero, and what they write goes nowhere. None ends the launch at the first one.
     pub strays: Option<Strays>,
+    /// Where it leaves how often its instructions have accessed memory, if somebody wants to know.
+    pub tallies: Option<Tallies>,
     /// What errors call the kernel, if it stands for one of another name.
     pub called: Option<String>,
 }
@@ -95,6 +98,7 @@ impl Launch {
             threads: Threads::default(),
             requests: Requests::default(),
             strays: None,
+            tallies: None,
             called: None,
         }
     }

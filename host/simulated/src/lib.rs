@@ -12,7 +12,7 @@ use std::time::Duration;
 use driver::DeviceError;
 use simt::{
     Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Requests, Schedule,
-    Strays,
+    Strays, Tallies,
 };
 
 use report::log;
@@ -289,6 +289,10 @@ impl CheckedSim {
         if checker.options().outside == Outside::Continue {
             launch.strays = Some(Strays::default());
         }
+        let tallies = Tallies::default();
+        if checker.options().check {
+            launch.tallies = Some(tallies.clone());
+        }
         launch.threads.unordered = checker.is_order_free(key, kernel);
         if checker.options().sim_threads > 1 {
             launch.threads.most = checker.options().sim_threads;
@@ -337,6 +341,7 @@ impl CheckedSim {
             thread_instructions: stats.thread_instructions,
             sectors: stats.global_sectors,
             device_fences: stats.device_fences,
+            executed: launch.tallies.take().map(|_| tallies.take()),
             error: result.as_ref().err().map(ToString::to_string),
             unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
             deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),

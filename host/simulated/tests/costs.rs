@@ -1,7 +1,7 @@
 //! What the log says that checking costs: time to rewrite, and device memory.
 
 use report::log::{Event, Launch as Logged, Module, Writer};
-use runtime::{Checker, Mode, Options, ShadowSize};
+use runtime::{Checker, Mode, Options, Prove, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};
 use simulated::CheckedSim;
 
@@ -44,6 +44,8 @@ fn fast() -> Options {
     Options {
         mode: Mode::Fast,
         shadow: ShadowSize::Bytes(1 << 20),
+        // A launch that is proved needs none of it.
+        prove: Prove::Off,
         ..Options::default()
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::{Rig, launch, load};
 use report::log::Launch as Logged;
 use runtime::audit::Conflict;
-use runtime::{Mode, Options};
+use runtime::{Mode, Options, Prove};
 use simt::{Launch, Schedule};
 
 const THREADS: u32 = 64;
@@ -54,6 +54,8 @@ fn journaled(text: &str, options: Options) -> Rig {
     let options = Options {
         mode: Mode::Precise,
         as_gpu: true,
+        // What is proved is not told either.
+        prove: Prove::Off,
         ..options
     };
     load(text, options)

@@ -406,7 +406,9 @@ impl Plan {
         }
         self.hold_read_only_path(&mut results);
         let proved = results.iter().all(Result::is_ok);
+        let mut failed = decision.accesses.iter().filter_map(|of| of.as_ref().err());
         Proof {
+            out_of_steps: failed.any(|conflict| conflict.why == Why::Steps),
             whole: proved && posed.barriers && posed.unwatched,
             footprint: posed.footprint,
             accesses: results,

@@ -76,6 +76,8 @@ pub struct Proof {
     pub accesses: Vec<Result<Argument, Reason>>,
     /// No two threads of the launch race, and none misuses a barrier: the launch needs no check at all.
     pub whole: bool,
+    /// The steps that a proof may take ran out before all accesses were decided.
+    pub out_of_steps: bool,
     /// The bytes of global memory that the accesses can touch, each access at least once. None if that is not known.
     pub footprint: Option<Vec<Footprint>>,
 }

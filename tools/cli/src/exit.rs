@@ -48,9 +48,10 @@ pub(crate) fn of(exit: ExitStatus) -> u8 {
 
 /// The code of a whole run.
 ///
-/// Races win over the program's own failure, and that over a lack of coverage.
+/// An error of the tool wins over races, these over the program's own failure, and that over a lack of coverage.
 pub(crate) fn of_run(outcome: Outcome, exit: ExitStatus, races: u8, timed_out: bool) -> u8 {
     match outcome {
+        Outcome::ToolError => INTERNAL,
         Outcome::Races => races,
         _ if timed_out => TIMEOUT,
         Outcome::AppFailed => of(exit),
@@ -71,11 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn races_win_then_the_program_then_coverage() {
+    fn errors_of_the_tool_win_then_races_then_the_program_then_coverage() {
         let killed = ExitStatus {
             code: None,
             signal: Some(9),
         };
+        assert_eq!(of_run(Outcome::ToolError, exited(7), 66, true), INTERNAL);
         assert_eq!(of_run(Outcome::Races, exited(7), 66, false), 66);
         assert_eq!(of_run(Outcome::Races, killed, 0, true), 0);
         assert_eq!(of_run(Outcome::AppFailed, exited(7), 66, false), 7);

@@ -67,7 +67,7 @@ fn is_proved(event: &Event) -> bool {
 /// What is wrong with proofs.
 fn refuted(events: &[Event]) -> Vec<String> {
     let all = events.iter().filter_map(|event| match event {
-        Event::Missed { text } if text.starts_with("internal error") => Some(text.clone()),
+        Event::ToolError { text } => Some(text.clone()),
         _ => None,
     });
     all.collect()

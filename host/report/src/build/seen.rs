@@ -1,6 +1,7 @@
 //! What was seen, and how far it was checked: modules, launches and their ends.
 
 use super::{Builder, Log, Said};
+use crate::executed::Executed;
 use crate::log::{self, Event};
 use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
 use crate::names::demangle;
@@ -106,6 +107,7 @@ impl Builder<'_> {
         if let Some(proof) = &launch.proof {
             kernel.proofs.add(proof);
         }
+        Executed::add(&mut kernel.executed, launch.executed);
         if !launch.checked {
             kernel.skipped += 1;
             let why = launch.why_not.clone().unwrap_or_default();
@@ -114,6 +116,7 @@ impl Builder<'_> {
             }
         }
         let coverage = &mut self.report.coverage;
+        Executed::add(&mut coverage.executed, launch.executed);
         coverage.launches.total += 1;
         // What the device could not run was not checked either.
         let ran = !launch.unsupported && !launch.interrupted && !launch.invalid;

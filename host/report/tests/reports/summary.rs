@@ -94,6 +94,25 @@ fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
 }
 
 #[test]
+fn an_error_of_the_tool_comes_before_all_else() {
+    let (_folder, sources) = sources();
+    let error = Event::ToolError {
+        text: "launch #1 of k: lines 2 and 3 race".into(),
+    };
+    let log = log(None, vec![race(1, 1, 2, 1), error.clone(), error]);
+    let report = Report::build(&[log], &context(), &sources);
+    assert_eq!(report.summary.outcome, Outcome::ToolError);
+    let text = render(&report, &sources);
+    for part in [
+        "internal error of cudarun-check: launch #1 of k: lines 2 and 3 race; please report it",
+        "1 race (1 error); 1 error of cudarun-check itself\n",
+    ] {
+        assert!(text.contains(part), "{part}\nis missing in\n{text}");
+    }
+    assert_valid(&report);
+}
+
+#[test]
 fn a_print_limit_hides_races_but_counts_them() {
     let (_folder, sources) = sources();
     let races = vec![race(1, 1, 2, 1), race(1, 2, 2, 1), race(1, 2, 3, 1)];

@@ -115,7 +115,15 @@ impl Checker {
                 [found.race.earlier.site, found.race.later.site].map(|site| judged.line(site));
             proved.and_then(|of| of.refuted(lines))
         });
-        let refuted: Vec<String> = refuted.collect();
+        let misused = judged.misuses.keys().filter(|_| {
+            // A proof of a whole launch says that of barriers too.
+            proved.is_some_and(|of| of.proof.whole)
+        });
+        let misused = misused.map(|&(kind, earlier, later)| {
+            let [earlier, later] = [earlier, later].map(|site| judged.line(site));
+            format!("PTX lines {earlier} and {later} misuse a barrier ({kind:?}), but the launch is proved as a whole")
+        });
+        let refuted: Vec<String> = refuted.chain(misused).collect();
         let pairs = judged.found.iter().zip(&races).map(|(found, race)| {
             let sides = [found.race.earlier.site, found.race.later.site];
             Pair {
@@ -142,7 +150,7 @@ impl Checker {
             self.write(Event::Race(Box::new(race)));
         }
         for text in refuted {
-            self.missed(format!("internal error: in {}, {text}", launch.kernel));
+            self.tool_error(launch, &text);
         }
     }
 

@@ -60,6 +60,9 @@ pub struct Outcome {
     pub sectors: u64,
     /// Fences, acquires and releases of gpu or sys scope.
     pub device_fences: u64,
+    /// How often its threads have executed the instructions that access memory, by their byte offset in the loaded
+    /// text, where the device tells.
+    pub executed: Option<Vec<(u32, u64)>>,
     /// How it failed.
     pub error: Option<String>,
     /// It has never begun, so it has left nothing.

@@ -13,6 +13,7 @@ use super::warp::State;
 use crate::code::Kind;
 use crate::error::{Absent, LaunchError, On, Waiting};
 use crate::memory::Window;
+use crate::tallies::Tally;
 
 /// Waiting groups that a deadlock names.
 pub(crate) const MAX_WAITING: usize = 4096;
@@ -152,6 +153,7 @@ impl<O: Observer> Grid<'_, O> {
             started: real.started,
             progress: real.progress,
             over: real.over,
+            tally: Tally::default(),
         };
         let cta = &self.ctas[slot];
         let warps = cta.warps.len();
@@ -170,9 +172,9 @@ impl<O: Observer> Grid<'_, O> {
                 }
             }
         }
-        let Machine {
-            shared, clusters, ..
-        } = machine;
+        let shared = std::mem::take(&mut machine.shared);
+        let clusters = std::mem::take(&mut machine.clusters);
+        drop(machine);
         (self.machine.shared, self.machine.clusters) = (shared, clusters);
         found
     }

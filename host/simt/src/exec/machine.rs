@@ -12,6 +12,7 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress};
 use crate::memory::Window;
 use crate::module::Loaded;
+use crate::tallies::Tally;
 use crate::texture::Textures;
 
 /// Bytes of shared memory that belong to the system; cooperative groups use them.
@@ -55,6 +56,7 @@ pub(crate) struct Machine<'a, O> {
     /// What [`Limits::go_on`](crate::Limits::go_on) is told.
     pub(crate) progress: Progress,
     pub(super) over: Option<Over>,
+    pub(super) tally: Tally<'a>,
 }
 
 /// Whose wish it is that a launch does not go on.
@@ -113,6 +115,7 @@ impl<'a, O: Observer> Machine<'a, O> {
             started: Instant::now(),
             progress: Progress::default(),
             over: None,
+            tally: Tally::new(setup.launch.tallies.as_ref(), &setup.program.offsets),
         }
     }
 

@@ -263,6 +263,7 @@ impl<O: Observer> Machine<'_, O> {
                     f(&mut warp.rows(&split.frame, &program.consts), args, mask);
                 }
                 Kind::Load(access) if access.strong => {
+                    self.tally.add(split.pc, exec);
                     self.stats.device_fences += u64::from(op.fences);
                     let at = warp.digest(split, access.address.base, &program.consts, exec);
                     self.load(cta, warp, split, access, exec)?;
@@ -270,8 +271,12 @@ impl<O: Observer> Machine<'_, O> {
                         charge(fuel, spent);
                     }
                 }
-                Kind::Load(access) => self.load(cta, warp, split, access, exec)?,
+                Kind::Load(access) => {
+                    self.tally.add(split.pc, exec);
+                    self.load(cta, warp, split, access, exec)?;
+                }
                 Kind::Store(access) => {
+                    self.tally.add(split.pc, exec);
                     self.stats.device_fences += u64::from(op.fences);
                     self.store(cta, warp, split, access, exec)?;
                 }
@@ -307,6 +312,7 @@ impl<O: Observer> Machine<'_, O> {
                         .splat(*d, exec, value);
                 }
                 Kind::Atomic(atomic) => {
+                    self.tally.add(split.pc, exec);
                     self.stats.device_fences += u64::from(op.fences);
                     let at = warp.digest(split, atomic.address.base, &program.consts, exec);
                     self.atomic(cta, warp, split, atomic, exec)?;
@@ -315,11 +321,26 @@ impl<O: Observer> Machine<'_, O> {
                         charge(fuel, spent);
                     }
                 }
-                Kind::Copy(copy) => self.copy(cta, warp, split, copy, exec)?,
-                Kind::AsyncStore(store) => self.async_store(cta, warp, split, store, exec)?,
-                Kind::Texture(texture) => self.texture(cta, warp, split, texture, exec)?,
-                Kind::Surface(surface) => self.surface(cta, warp, split, surface, exec)?,
-                Kind::Matrix(matrix) => self.matrix(cta, warp, split, matrix, exec)?,
+                Kind::Copy(copy) => {
+                    self.tally.add(split.pc, exec);
+                    self.copy(cta, warp, split, copy, exec)?;
+                }
+                Kind::AsyncStore(store) => {
+                    self.tally.add(split.pc, exec);
+                    self.async_store(cta, warp, split, store, exec)?;
+                }
+                Kind::Texture(texture) => {
+                    self.tally.add(split.pc, exec);
+                    self.texture(cta, warp, split, texture, exec)?;
+                }
+                Kind::Surface(surface) => {
+                    self.tally.add(split.pc, exec);
+                    self.surface(cta, warp, split, surface, exec)?;
+                }
+                Kind::Matrix(matrix) => {
+                    self.tally.add(split.pc, exec);
+                    self.matrix(cta, warp, split, matrix, exec)?;
+                }
                 Kind::Mbarrier(mbarrier) => {
                     self.mbarrier(cta, warp, split, mbarrier, exec)?;
                     let result = match mbarrier.kind {

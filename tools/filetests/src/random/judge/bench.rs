@@ -150,7 +150,7 @@ impl Bench {
                 Event::Sites { sites, .. } => {
                     lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
                 }
-                Event::Missed { text } => bail!("{text}"),
+                Event::Missed { text } | Event::ToolError { text } => bail!("{text}"),
                 Event::Race(race) if number >= before => match race.why {
                     log::Why::Misuse(log::Misuse::Excess | log::Misuse::NotMbarrier) => {
                         misused.push((**race).clone());
