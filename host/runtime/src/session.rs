@@ -97,6 +97,8 @@ pub struct Node {
     pub path: Vec<u64>,
     /// A launch of the graph runs it.
     pub enabled: bool,
+    /// It runs the program's own code, because its arguments have proved that it has no races.
+    pub own: bool,
 }
 
 /// Everything that is checked in this process.
@@ -318,6 +320,12 @@ impl Session {
         self.next
     }
 
+    /// Whether the node of a graph can run the program's own code because its arguments prove that it has no races.
+    pub fn is_provable(&self, kernel: &Kernel) -> bool {
+        let launch = (kernel.extent, kernel.parameters.as_slice());
+        self.checker.is_provable(kernel.key, &kernel.name, launch)
+    }
+
     /// Arms the nodes of an executable graph that is to be launched into a stream.
     pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
         self.prepare(context, stream);
@@ -326,12 +334,14 @@ impl Session {
         let nodes = nodes.filter(|of| of.context == context && of.enabled);
         let nodes: Vec<Node> = nodes.cloned().collect();
         if let Some(gpu) = self.gpus.get(&context) {
-            self.checker.expect(gpu, nodes.len());
+            let checked = nodes.iter().filter(|node| !node.own).count();
+            self.checker.expect(gpu, checked);
         }
         let mut launches = Vec::new();
         for node in nodes {
             let place = |parameter| self.places.get(&(context, parameter)).copied();
             let begun = match node.parameter.map(place) {
+                _ if node.own => self.begin_own(context, &node.kernel),
                 Some(None) => self.skip(context, &node.kernel, NO_PLACE),
                 place => self.arm(context, &node.kernel, place.flatten()),
             };
@@ -461,6 +471,13 @@ impl Session {
                 Some(checker.skip_kept(gpu, key, name, kernel.extent, (place, why)))
             }
         }
+    }
+
+    fn begin_own(&mut self, context: u64, kernel: &Kernel) -> Option<Begun> {
+        let gpu = self.gpus.get_mut(&context)?;
+        let launch = (kernel.extent, kernel.parameters.as_slice());
+        let checker = &mut self.checker;
+        Some(checker.begin_own(gpu, kernel.key, &kernel.name, launch))
     }
 
     fn skip(&mut self, context: u64, kernel: &Kernel, why: &str) -> Option<Begun> {

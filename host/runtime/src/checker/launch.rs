@@ -20,6 +20,10 @@ const SYSTEM_SHARED: u32 = 1024;
 /// Bytes between static and dynamic shared memory, at most.
 const MOST_ALIGNMENT: u32 = 1024;
 
+/// Why the node of a graph is not checked whose launch has been proved.
+const NO_LONGER_PROVED: &str =
+    "its memory was freed or allocated anew after its graph was made executable";
+
 /// The size of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
@@ -374,6 +378,50 @@ impl Checker {
         let code = &self.modules.get(&key.0)?.code;
         let proofs = code.proofs()?;
         proofs.of(code.module(), kernel, launch, &self.allocations)
+    }
+
+    /// Whether a launch can run the program's own code because its arguments prove that it has no races.
+    pub fn is_provable(&self, key: ModuleKey, kernel: &str, launch: (Extent, &[u8])) -> bool {
+        let options = &self.options;
+        options.check
+            && options.prove == Prove::On
+            && !self.listens()
+            && names::selected(&options.kernels, kernel)
+            && self.has_own(key, kernel)
+            && self.proves_whole(key, kernel, launch).is_some()
+    }
+
+    /// What the arguments of a launch prove, if that is that it has no races.
+    fn proves_whole(
+        &self,
+        key: ModuleKey,
+        kernel: &str,
+        launch: (Extent, &[u8]),
+    ) -> Option<Arc<Proved>> {
+        let proved = self.prove(key, kernel, launch);
+        proved.filter(|proved| proved.proof.whole)
+    }
+
+    /// A launch of the node of a graph that runs the program's own code, because its arguments have proved that it has
+    /// no races. If the memory that they point to is another one by now, it is not checked.
+    pub fn begin_own(
+        &mut self,
+        device: &mut dyn Device,
+        key: ModuleKey,
+        kernel: &str,
+        (extent, parameters): (Extent, &[u8]),
+    ) -> Begun {
+        self.start(device);
+        let mut begun = self.begun(key, kernel, extent);
+        begun.own = true;
+        begun.proved = self.proves_whole(key, kernel, (extent, parameters));
+        match begun.proved {
+            Some(_) => (begun.launch.checked, begun.launch.judge) = (true, log::Judge::Proof),
+            None => begun.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
+        }
+        self.tell_begun(&begun);
+        begun.started = Instant::now();
+        begun
     }
 
     fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {

@@ -34,10 +34,13 @@ unsafe fn instantiate(
     };
     let nodes = with_begun(|watch| watch.nodes_of(real, graph, places, &[], &mut Vec::new()));
     let result = go();
-    if let (CUresult::SUCCESS, Some(nodes)) = (result, nodes) {
+    if let (CUresult::SUCCESS, Some(mut nodes)) = (result, nodes) {
         // SAFETY: by the contract.
         let exec = unsafe { *exec }.expose_provenance() as u64;
-        with_begun(|watch| watch.session.change_exec(exec, |all| *all = nodes));
+        with_begun(|watch| {
+            watch.make_own(real, exec, &mut nodes);
+            watch.session.change_exec(exec, |all| *all = nodes);
+        });
     }
     result
 }
@@ -107,10 +110,13 @@ pub(crate) unsafe fn cuGraphInstantiateWithParams(
 /// order in which they were added; where this does not fit, none is known by its node any more.
 fn replace(old: &mut [&mut Node], new: Vec<Node>) -> Option<Vec<Node>> {
     if old.len() != new.len() {
-        return Some(new);
+        let checked = new.into_iter().map(|node| Node { own: false, ..node });
+        return Some(checked.collect());
     }
     for (old, new) in old.iter_mut().zip(new) {
         (old.context, old.kernel, old.parameter) = (new.context, new.kernel, new.parameter);
+        // It may be that the graph of which it was made is gone, and its nodes with it.
+        old.own = false;
     }
     None
 }
@@ -174,6 +180,48 @@ fn is(node: &Node, handle: u64) -> bool {
     node.path.last() == Some(&handle)
 }
 
+/// Lets a kernel in an executable graph run the program's own code, if what it is set to proves that it has no races.
+/// It keeps its place.
+fn set_own(
+    real: &'static Api,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    params: &CUDA_KERNEL_NODE_PARAMS,
+) -> bool {
+    let number = node.expose_provenance() as u64;
+    let asked = nodes::asked(params, nodes::cluster(real, number));
+    let given = nodes::given(real, number, params);
+    let found = with_begun(|watch| {
+        // SAFETY: what the program gives is what the driver takes.
+        let (context, function, kernel) = unsafe { watch.kernel(real, &asked, given) }?;
+        let all = watch.session.exec(exec.expose_provenance() as u64);
+        all.iter().find(|of| is(of, number))?;
+        function.hidden?;
+        let own = match nodes::may_be_own(&asked, given) {
+            true => watch.own_of(real, asked.function, &kernel),
+            false => None,
+        };
+        Some((own?, context, kernel))
+    });
+    let Some((own, context, kernel)) = found.flatten() else {
+        return false;
+    };
+    let with = nodes::launching(*params, own, (params.kernel_params, params.extra));
+    // SAFETY: as above.
+    let result = unsafe { real.cuGraphExecKernelNodeSetParams(exec, node, &with) };
+    if result == CUresult::SUCCESS {
+        with_begun(|watch| {
+            let exec = exec.expose_provenance() as u64;
+            watch.session.change_exec(exec, |nodes| {
+                if let Some(of) = known(nodes, number) {
+                    (of.context, of.kernel, of.own) = (context, kernel, true);
+                }
+            });
+        });
+    }
+    result == CUresult::SUCCESS
+}
+
 /// Sets the parameters of a kernel in an executable graph: it keeps its place.
 ///
 /// # Safety
@@ -186,6 +234,11 @@ unsafe fn set_kernel<T>(
     set: impl FnOnce(&mut dyn FnMut(&mut Watch, u64) -> Option<u64>, T) -> CUresult,
     given: T,
 ) -> CUresult {
+    if let Some(params) = &params
+        && set_own(real, exec, node, params)
+    {
+        return CUresult::SUCCESS;
+    }
     let exec = exec.expose_provenance() as u64;
     let node = node.expose_provenance() as u64;
     let mut chosen = None;
@@ -211,13 +264,17 @@ unsafe fn set_kernel<T>(
                     return nodes.retain(|of| !is(of, node));
                 };
                 match known(nodes, node) {
-                    Some(of) => (of.context, of.kernel, of.parameter) = (context, kernel, chosen),
+                    Some(of) => {
+                        (of.context, of.kernel, of.parameter) = (context, kernel, chosen);
+                        of.own = false;
+                    }
                     None => nodes.push(Node {
                         context,
                         kernel,
                         parameter: chosen,
                         path: vec![node],
                         enabled: true,
+                        own: false,
                     }),
                 }
             });

@@ -98,7 +98,7 @@ pub(super) const UNKNOWN: Given = (std::ptr::null_mut(), std::ptr::null_mut());
 ///
 /// # Safety
 /// `params` and `extra` are what a launch of the function takes.
-unsafe fn values(function: &Function, (params, extra): Given) -> Vec<u8> {
+pub(super) unsafe fn values(function: &Function, (params, extra): Given) -> Vec<u8> {
     // SAFETY: by the contract.
     let (params, extra) = unsafe { (Ptr::new(params), Ptr::new(extra)) };
     if params.is_null() && !extra.is_null() {

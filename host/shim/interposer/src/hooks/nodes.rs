@@ -5,10 +5,11 @@
 //! which place is its own, and no history has to be followed.
 
 use driver::pointer::Ptr;
+use driver::steps::Block;
 use driver::sys::*;
-use runtime::session::Node;
+use runtime::session::{Kernel, Node};
 
-use super::launch::{Asked, Given, Params, UNKNOWN};
+use super::launch::{Asked, Given, Params, UNKNOWN, values};
 use crate::watch::{Function, Watch};
 
 /// What becomes of the hidden parameters of a graph's nodes.
@@ -107,7 +108,7 @@ impl Watch {
         path: Vec<u64>,
         taken: &mut Vec<u64>,
     ) -> Option<Node> {
-        let params = params(real, node)?;
+        let params = self.params_with_checks(real, node)?;
         let asked = asked(&params, cluster(real, node));
         let given = given(real, node, &params);
         self.adopt(real, asked.function);
@@ -129,7 +130,9 @@ impl Watch {
             }
             taken.extend(parameter);
         }
+        let may = places == Places::Own && parameter.is_some() && may_be_own(&asked, given);
         Some(Node {
+            own: may && self.own_of(real, asked.function, &kernel).is_some(),
             context,
             kernel,
             parameter,
@@ -137,6 +140,89 @@ impl Watch {
             enabled: true,
         })
     }
+
+    /// The parameters of a kernel's node, after it has got its checks back: the launch of an executable graph that runs
+    /// the program's own code may have been captured.
+    fn params_with_checks(
+        &mut self,
+        real: &'static Api,
+        node: u64,
+    ) -> Option<CUDA_KERNEL_NODE_PARAMS> {
+        let found = params(real, node)?;
+        let named = asked(&found, [0; 3]).function;
+        let mut owns = self.owns.iter();
+        let Some((&checked, _)) = owns.find(|&(_, own)| *own == named) else {
+            return Some(found);
+        };
+        let function = self.functions.get(&checked)?.clone();
+        let context = self.context().or(function.context)?;
+        let place = self.session.idle(context)?;
+        let given = (found.kernel_params, found.extra);
+        let with_checks = launching(found, checked, given);
+        match set(real, node, &function, with_checks, place) {
+            true => params(real, node),
+            false => Some(found),
+        }
+    }
+
+    /// The program's own code that a node can launch in place of a function with checks, because its arguments prove
+    /// that it has no races.
+    pub(super) fn own_of(
+        &mut self,
+        real: &'static Api,
+        function: u64,
+        kernel: &Kernel,
+    ) -> Option<u64> {
+        match self.session.is_provable(kernel) {
+            true => self.own(real, function),
+            false => None,
+        }
+    }
+
+    /// Lets the kernels of a new executable graph that are [proved](Self::own_of) run the program's own code. The graph
+    /// itself keeps their checks: what the driver has told the program of its nodes stays where it is.
+    pub(super) fn make_own(&mut self, real: &'static Api, exec: u64, nodes: &mut [Node]) {
+        for node in nodes.iter_mut().filter(|node| node.own) {
+            node.own = match node.path[..] {
+                [of] => self.exec_own(real, exec, of).is_some(),
+                // In a child graph.
+                _ => false,
+            };
+        }
+    }
+
+    fn exec_own(&mut self, real: &'static Api, exec: u64, node: u64) -> Option<()> {
+        let params = params(real, node)?;
+        let named = asked(&params, [0; 3]).function;
+        let own = self.own(real, named)?;
+        let function = self.functions.get(&named)?;
+        let given = (params.kernel_params, params.extra);
+        // SAFETY: the driver has told of its own copies.
+        let mut block = Block::new(unsafe { values(function, given) });
+        let given = match params.kernel_params.is_null() {
+            // The own code does not look at the hidden one behind its parameters.
+            false => given,
+            true => (std::ptr::null_mut(), block.extra()),
+        };
+        let own = launching(params, own, given);
+        // SAFETY: the graph and what has been made of it live, and the driver copies the parameters.
+        let set = unsafe { real.cuGraphExecKernelNodeSetParams(handle(exec), handle(node), &own) };
+        set.result().ok()
+    }
+}
+
+/// The parameters of a node that launches another function, or kernel of a library, with other arguments.
+pub(super) fn launching(
+    mut params: CUDA_KERNEL_NODE_PARAMS,
+    function: u64,
+    (each, all): Given,
+) -> CUDA_KERNEL_NODE_PARAMS {
+    match params.func.is_null() {
+        true => params.kern = handle(function),
+        false => params.func = handle(function),
+    }
+    (params.kernel_params, params.extra) = (each, all);
+    params
 }
 
 /// Gives a node another hidden parameter.
@@ -216,6 +302,12 @@ pub(super) fn given(real: &Api, node: u64, params: &CUDA_KERNEL_NODE_PARAMS) -> 
         // A driver that does not know the attribute has no such nodes.
         _ => (params.kernel_params, params.extra),
     }
+}
+
+/// Whether a node may run the program's own code at all: its parameters are known, and nothing that belongs to the
+/// function with checks has been asked for.
+pub(super) fn may_be_own(asked: &Asked, given: Given) -> bool {
+    given != UNKNOWN && asked.cluster == [0; 3]
 }
 
 fn handle<T>(number: u64) -> *mut T {

@@ -111,6 +111,8 @@ static void graphs(int count, char **wheres) {
             CHECK(cuGraphKernelNodeSetParams_v2(node, &given));
             CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
         }
+        if (i && is("freed"))
+            CHECK(cuMemFree_v2(other));
         CHECK(cuGraphLaunch(exec, stream));
         CHECK(cuStreamSynchronize(stream));
     }
@@ -135,7 +137,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemsetD32_v2(one, 7, WORDS));
     CHECK(cuMemsetD32_v2(other, 8, WORDS));
     CHECK(cuStreamCreate(&stream, 0));
-    if (is("capture") || is("exec-set") || is("update") || is("node-set"))
+    if (is("capture") || is("exec-set") || is("update") || is("node-set") || is("freed"))
         graphs(argc - 2, argv + 2);
     else
         for (int i = 2; i < argc; i++) {
