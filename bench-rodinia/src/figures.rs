@@ -1,9 +1,12 @@
 //! What is known of a program after its runs.
 
-use serde::{Deserialize, Serialize};
+use report::model::Stats;
+use serde::Serialize;
 
 use crate::latency::Latencies;
-use crate::measured::Device;
+
+/// What the report calls the simulated device.
+const SIMULATED: &str = "sim";
 
 /// What is known of one program.
 #[derive(Debug, Serialize)]
@@ -22,8 +25,8 @@ pub(crate) struct Checked {
     #[serde(flatten)]
     pub(crate) side: Side,
     /// Races that the tool calls errors, and those that it warns of.
-    pub(crate) races: u64,
-    pub(crate) warnings: u64,
+    pub(crate) races: usize,
+    pub(crate) warnings: usize,
     /// Of one run's launches, those that were checked.
     pub(crate) launches_checked: u64,
     /// Median of the time that all modules took to be parsed and rewritten.
@@ -39,8 +42,8 @@ pub(crate) struct Side {
     pub(crate) runs: usize,
     /// Version of the tool.
     pub(crate) version: String,
-    /// Whose clock launches are timed by.
-    pub(crate) device: Device,
+    /// Whose clock launches are timed by: `sim`, or `gpu`.
+    pub(crate) device: String,
     /// Median of the whole process, with start and report.
     pub(crate) wall_seconds: f64,
     /// Median of the time inside launches; none without launches.
@@ -69,7 +72,7 @@ impl Row {
 }
 
 /// What the simulated device counted, over all launches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) warp_instructions: u64,
     pub(crate) thread_instructions: u64,
@@ -112,10 +115,26 @@ pub(crate) fn named_ratio(row: &Row, name: &str) -> Option<f64> {
     of(row)
 }
 
+impl From<&Stats> for Counts {
+    fn from(stats: &Stats) -> Self {
+        Self {
+            warp_instructions: stats.warp_instructions,
+            thread_instructions: stats.thread_instructions,
+            global_sectors: stats.global_sectors,
+            device_fences: stats.device_fences,
+        }
+    }
+}
+
+/// Whether a device of the report is the simulated one.
+pub(crate) fn is_simulated(device: &str) -> bool {
+    device == SIMULATED
+}
+
 /// Whether no launch was timed by a GPU.
 pub(crate) fn simulated(rows: &[Row]) -> bool {
     let mut sides = rows.iter().flat_map(Row::sides).flatten();
-    sides.all(|side| side.device == Device::Sim)
+    sides.all(|side| is_simulated(&side.device))
 }
 
 /// The geometric mean of those that are known, and how many those are.
@@ -149,7 +168,7 @@ pub(crate) mod tests {
         let side = |kernel_seconds, warp_instructions| Side {
             runs: 3,
             version: "1".to_owned(),
-            device: Device::Sim,
+            device: SIMULATED.to_owned(),
             wall_seconds: 1.0,
             kernel_seconds: Some(kernel_seconds),
             counts: Some(Counts {

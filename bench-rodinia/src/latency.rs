@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
+use report::model::Latency;
 use serde::Serialize;
-
-use crate::measured;
 
 /// Of all launches, and of each kernel's.
 #[derive(Debug, Clone, Serialize)]
@@ -30,9 +29,7 @@ pub(crate) struct Quantiles {
 }
 
 /// Joins the reports of several runs; none without launches.
-pub(crate) fn merge<'a>(
-    reports: impl Iterator<Item = &'a measured::Latency>,
-) -> Result<Option<Latencies>> {
+pub(crate) fn merge<'a>(reports: impl Iterator<Item = &'a Latency>) -> Result<Option<Latencies>> {
     let mut all = empty()?;
     let mut kernels: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
     for latency in reports {
@@ -80,14 +77,15 @@ fn quantiles(histogram: &Histogram<u64>) -> Quantiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use report::model::Bin;
 
     #[test]
     fn runs_are_joined_by_kernel() {
-        let latency = |kernel: &str, bins: &[(u64, u64)]| measured::Latency {
+        let latency = |kernel: &str, bins: &[(u64, u64)]| Latency {
             kernel: kernel.to_owned(),
             bins: bins
                 .iter()
-                .map(|&(nanoseconds, launches)| measured::Bin {
+                .map(|&(nanoseconds, launches)| Bin {
                     nanoseconds,
                     launches,
                 })

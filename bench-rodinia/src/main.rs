@@ -16,7 +16,6 @@ mod figures;
 mod latency;
 mod manifest;
 mod measure;
-mod measured;
 mod plot;
 mod table;
 

@@ -8,12 +8,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use report::Report;
 use wait4::{ResUse, Wait4};
 
-use crate::figures::{Checked, Row, Side, median};
+use crate::figures::{Checked, Counts, Row, Side, is_simulated, median};
 use crate::latency;
 use crate::manifest::Program;
-use crate::measured::{Device, Report};
 
 /// How everything is measured.
 #[derive(Debug)]
@@ -130,10 +130,11 @@ impl Way {
         }
         let first = &self.runs.first().context("there was no time left")?.report;
         let stats = || self.runs.iter().map(|run| &run.report.stats);
-        let counts = (first.tool.device == Device::Sim).then_some(first.stats.counts);
+        let simulated = is_simulated(&first.tool.device);
+        let counts = simulated.then(|| Counts::from(&first.stats));
         if let Some(counts) = counts {
             ensure!(
-                stats().all(|stats| stats.counts == counts),
+                stats().all(|stats| Counts::from(stats) == counts),
                 "two runs did not execute the same number of instructions, or touch as many sectors"
             );
         }
@@ -144,7 +145,7 @@ impl Way {
         Ok(Side {
             runs: self.runs.len(),
             version: first.tool.version.clone(),
-            device: first.tool.device,
+            device: first.tool.device.clone(),
             wall_seconds: wall_seconds.context("no run")?,
             kernel_seconds: kernel_seconds.filter(|_| latencies.is_some()),
             counts,
@@ -207,7 +208,7 @@ fn run(settings: &Settings, program: &Program, check: &str) -> Result<Option<Run
     if text.is_empty() {
         bail!("the tool ended with {}\n{}", used.status, tail(&mut said)?);
     }
-    let report: Report = serde_json::from_str(&text).context("the report is not as expected")?;
+    let report = Report::from_json(&text).context("the report is not as expected")?;
     let exit = &report.run.exit;
     match (exit.signal, exit.code) {
         (None, Some(code)) if code == program.exit => {}

@@ -1,12 +1,13 @@
 //! Work that only threads of the host order.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::words::number;
 
 /// Pieces of work that touch the same memory, and that are ordered only if one thread of the host, which has waited for the
 /// first, told another one, which has then given the second: that is not seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostThreads {
     /// Such pairs.
     pub pairs: u64,

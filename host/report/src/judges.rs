@@ -1,11 +1,12 @@
 //! What has judged the launches of a kernel.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::log::Judge;
 
 /// Launches by what decided which of their accesses race.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Judges {
     /// Happens-before, which listened to the simulated device.
     pub happens_before: u64,

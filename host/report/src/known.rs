@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Access, Level, Race, Report};
 use crate::source::Sources;
@@ -32,7 +32,8 @@ pub(crate) struct Suppression {
 }
 
 /// An entry of a list of races that do not count.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SuppressedBy {
     /// The list: `shipped` with the tool.
     pub source: String,

@@ -52,4 +52,21 @@ impl Report {
         // Strings, numbers and lists always serialise.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
+
+    /// Reads what [`Report::to_json`] has written, also by an older version of the same major version: it lacks
+    /// fields, which are then as by default.
+    ///
+    /// # Errors
+    /// When the text is no report, or one of another major version.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let report: Self = serde_json::from_str(text)?;
+        let major = |version: &str| version.split('.').next().map(str::to_owned);
+        let (found, known) = (&report.schema_version, model::SCHEMA_VERSION);
+        match major(found) == major(known) {
+            true => Ok(report),
+            false => Err(serde::de::Error::custom(format!(
+                "a report of schema version \"{found}\", and {known} is read"
+            ))),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 mod access;
 mod related;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
 pub use self::related::Related;
@@ -18,7 +18,8 @@ pub use crate::unjudged::Unjudged;
 pub const SCHEMA_VERSION: &str = "1.12";
 
 /// All that is known after a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: String,
@@ -43,7 +44,8 @@ pub struct Report {
 }
 
 /// What made the report.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tool {
     /// `cudarun-check`.
     pub name: String,
@@ -62,7 +64,8 @@ pub struct Tool {
 }
 
 /// What was run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Run {
     /// The command line.
     pub argv: Vec<String>,
@@ -83,7 +86,8 @@ pub struct Run {
 }
 
 /// How a process ended: by a code or by a signal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ExitStatus {
     /// Exit code.
     pub code: Option<i32>,
@@ -92,7 +96,8 @@ pub struct ExitStatus {
 }
 
 /// A device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DeviceName {
     /// Its number.
     pub index: u32,
@@ -101,7 +106,7 @@ pub struct DeviceName {
 }
 
 /// How a run came out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Races of at least the level that counts.
@@ -118,7 +123,8 @@ pub enum Outcome {
 }
 
 /// The result in numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Summary {
     /// Reported pairs of places, whatever is wrong there.
     pub races: usize,
@@ -137,7 +143,8 @@ pub struct Summary {
 }
 
 /// What was checked and what was not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Coverage {
     /// Every kernel seen, by name.
     pub kernels: Vec<Kernel>,
@@ -174,7 +181,8 @@ pub struct Coverage {
 }
 
 /// What happens-before on the host was asked, over all launches, and the formats of its clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Clocks {
     /// Launches it judged, or the shared memory of.
     pub launches: u64,
@@ -200,7 +208,8 @@ pub struct Clocks {
 }
 
 /// A kernel and how far it was checked.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Kernel {
     /// Demangled.
     pub name: String,
@@ -235,7 +244,8 @@ pub struct Kernel {
 }
 
 /// Static counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Accesses {
     /// To global or generic memory.
     pub total: u64,
@@ -246,7 +256,8 @@ pub struct Accesses {
 }
 
 /// A function that runs as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct UncheckedFunction {
     /// Demangled.
     pub name: String,
@@ -255,7 +266,8 @@ pub struct UncheckedFunction {
 }
 
 /// Launches by fate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Launches {
     /// All.
     pub total: u64,
@@ -268,7 +280,8 @@ pub struct Launches {
 }
 
 /// A launch that had not ended when its process did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Incomplete {
     /// Its kernel, demangled.
     pub kernel: String,
@@ -285,7 +298,8 @@ pub struct Incomplete {
 }
 
 /// What a process could not write to its log: races, launches or notes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LostEvents {
     /// The process, where its log says so.
     pub pid: Option<u32>,
@@ -296,7 +310,8 @@ pub struct LostEvents {
 }
 
 /// Race records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Records {
     /// Conflicts that the device saw.
     pub conflicts: u64,
@@ -307,7 +322,8 @@ pub struct Records {
 }
 
 /// What the cells could not keep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cells {
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
@@ -327,7 +343,7 @@ pub struct Cells {
 }
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// A race.
@@ -338,7 +354,8 @@ pub enum Level {
 }
 
 /// A race: one pair of places, however often it was seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Race {
     /// Short name, from the fingerprint.
     pub id: String,
@@ -388,7 +405,8 @@ pub struct Race {
 }
 
 /// A piece of work of a stream, or of a graph launched into it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Work {
     /// `first` or `second`.
     pub role: String,
@@ -401,7 +419,8 @@ pub struct Work {
 }
 
 /// The launch of the first witness.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct KernelLaunch {
     /// Demangled.
     pub name: String,
@@ -419,7 +438,8 @@ pub struct KernelLaunch {
 }
 
 /// Where a race was.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Address {
     /// Hexadecimal.
     pub value: String,
@@ -428,7 +448,8 @@ pub struct Address {
 }
 
 /// Memory that the program asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Allocation {
     /// Ordinal in the process.
     pub id: u64,
@@ -443,7 +464,8 @@ pub struct Allocation {
 }
 
 /// A launch that failed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Failure {
     /// Demangled.
     pub kernel: String,
@@ -466,7 +488,8 @@ pub struct Failure {
 }
 
 /// What the device counted, over all launches.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Stats {
     /// Instructions issued for a warp.
     pub warp_instructions: u64,
@@ -491,7 +514,8 @@ pub struct Stats {
 }
 
 /// How long the launches of a kernel took.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
     /// Demangled.
     pub kernel: String,
@@ -500,7 +524,8 @@ pub struct Latency {
 }
 
 /// Launches that took about the same time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bin {
     /// The longest time that falls into it, at most 0.1 % longer than the shortest.
     pub nanoseconds: u64,

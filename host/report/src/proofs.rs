@@ -1,6 +1,6 @@
 //! What the arguments of a kernel's launches prove.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::log;
 
@@ -9,7 +9,8 @@ const REASONS: usize = 32;
 
 /// A kernel's accesses by what the arguments of its launches prove, summed over the launches for which a proof was
 /// tried; an instruction counts once in each launch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Proofs {
     /// Launches for which a proof was tried.
     pub launches: u64,
@@ -32,7 +33,8 @@ pub struct Proofs {
 }
 
 /// What is in the way of a proof.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Reason {
     /// The access's line in the program's own PTX.
     pub ptx_line: u32,

@@ -1,6 +1,6 @@
 //! Accesses outside of all memory, in the report.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::build::address;
 use crate::log;
@@ -11,7 +11,8 @@ use crate::source::Sources;
 use crate::words::{counted, put_in};
 
 /// Accesses of one instruction outside of all memory, after which the launch went on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Stray {
     /// Demangled.
     pub kernel: String,

@@ -1,6 +1,6 @@
 //! A launch that is stuck, in the report: who waits for what, who does not, and what repairs it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::build::address;
 use crate::excerpt;
@@ -11,7 +11,8 @@ use crate::source::Sources;
 use crate::words::{counted, number, put_in};
 
 /// Who waits for what, and who does not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Stuck {
     /// One for each place and reason, the first 16.
     pub waits: Vec<Wait>,
@@ -30,7 +31,8 @@ pub struct Stuck {
 }
 
 /// Threads that wait at one place for one thing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Wait {
     /// `barrier`, `cluster-barrier`, `grid-barrier`, `warp`, `memory`, `mbarrier` or `loop`.
     pub kind: String,

@@ -1,12 +1,13 @@
 //! Launches in which unordered strong conflicts (CR011) and order by luck (CR012) were not judged.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::log;
 use crate::words::counted;
 
 /// Launches with something that nobody has judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Unjudged {
     /// Those of which nothing of the kind was judged.
     pub everything: u64,

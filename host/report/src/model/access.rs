@@ -1,13 +1,14 @@
 //! The sides of a race: what they access, where they stand, and what they hold.
 
 use events::Scope;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::Address;
 use crate::side;
 
 /// One side of a race.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Access {
     /// `first` or `second`, in the order of this run.
     pub role: String,
@@ -38,7 +39,8 @@ pub struct Access {
 }
 
 /// A lock that a thread held when it accessed memory. Locks are inferred.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HeldLock {
     /// `global` or `shared`.
     pub space: String,
@@ -70,25 +72,43 @@ impl Access {
 }
 
 /// What an access found in memory, and what it left there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Value {
     /// PTX type.
     #[serde(rename = "type")]
     pub ty: String,
     /// What a read or an atomic has read; its bits in hexadecimal.
-    #[serde(serialize_with = "hexadecimal")]
+    #[serde(with = "hexadecimal")]
     pub old: Option<u64>,
     /// What a write or an atomic has written.
-    #[serde(serialize_with = "hexadecimal")]
+    #[serde(with = "hexadecimal")]
     pub new: Option<u64>,
 }
 
-fn hexadecimal<S: Serializer>(bits: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
-    bits.map(|bits| format!("{bits:#x}")).serialize(to)
+/// Bits as text: `0x2a`.
+mod hexadecimal {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bits: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        bits.map(|bits| format!("{bits:#x}")).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<u64>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(from)? else {
+            return Ok(None);
+        };
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16)
+            .map(Some)
+            .map_err(D::Error::custom)
+    }
 }
 
 /// A place in PTX.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PtxPlace {
     /// Where the module came from.
     pub module: String,
@@ -99,7 +119,8 @@ pub struct PtxPlace {
 }
 
 /// A place in a source file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FrameAt {
     /// Path as the compiler saw it.
     pub file: String,

@@ -1,11 +1,12 @@
 //! What an entry stands for besides itself.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Access, Level};
 
 /// Another pair of accesses with the cause of an entry.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Related {
     /// As an entry's.
     pub id: String,

@@ -148,4 +148,5 @@ pub(crate) fn assert_valid(report: &Report) {
         .map(|error| format!("{}: {error}", error.instance_path))
         .collect();
     assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(&Report::from_json(&report.to_json()).unwrap(), report);
 }

@@ -191,3 +191,16 @@ fn warps_are_counted_by_the_formats_of_their_clocks() {
     assert_eq!(formats, [16, 1, 3, 4]);
     assert_valid(&report);
 }
+
+#[test]
+fn reports_of_the_same_major_version_are_read() {
+    let read = |text: &str| Report::from_json(text).map_err(|error| error.to_string());
+    let old = read(r#"{"schema_version": "1.0", "summary": {"races": 3}}"#).unwrap();
+    assert_eq!((old.summary.races, old.races.len()), (3, 0));
+    assert!(
+        read(r#"{"schema_version": "0.9"}"#)
+            .unwrap_err()
+            .contains("\"0.9\"")
+    );
+    assert!(read("{}").is_err() && read("[]").is_err() && read("").is_err());
+}

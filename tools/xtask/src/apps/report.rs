@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use report::model::{Access, Level, Report};
 
 use super::header::{self, Pair, Place};
 
@@ -17,33 +17,6 @@ pub struct Races {
     pub possible: BTreeSet<Pair>,
 }
 
-#[derive(Deserialize)]
-struct Report {
-    races: Vec<Race>,
-}
-
-#[derive(Deserialize)]
-struct Race {
-    level: String,
-    /// Set for a race that is known and does not count.
-    suppressed_by: Option<serde::de::IgnoredAny>,
-    accesses: Vec<Access>,
-    /// Other pairs of accesses that have the same cause.
-    #[serde(default)]
-    related: Vec<Race>,
-}
-
-#[derive(Deserialize)]
-struct Access {
-    frames: Vec<Frame>,
-}
-
-#[derive(Deserialize)]
-struct Frame {
-    file: String,
-    line: u32,
-}
-
 /// Reads a report file about a program made of `sources`.
 pub fn read(path: &Path, sources: &[String]) -> Result<Races> {
     let text =
@@ -52,25 +25,26 @@ pub fn read(path: &Path, sources: &[String]) -> Result<Races> {
 }
 
 fn parse(text: &str, sources: &[String]) -> Result<Races> {
-    let report: Report = serde_json::from_str(text).context("not a report of cudarun-check")?;
+    let report = Report::from_json(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
-    let counted = |race: &Race| race.suppressed_by.is_none();
-    let entries = report.races.iter().filter(|race| counted(race));
-    for race in entries.flat_map(|race| std::iter::once(race).chain(&race.related)) {
-        let mut places: Vec<Place> = race
-            .accesses
-            .iter()
-            .map(|access| place(access, sources))
-            .collect();
-        places.sort();
-        let [first, second] = <[Place; 2]>::try_from(places)
-            .map_err(|places| anyhow::anyhow!("a race with {} accesses", places.len()))?;
-        let kind = if race.level == "error" {
-            &mut races.certain
-        } else {
-            &mut races.possible
+    let mut add = |level, accesses: &[Access; 2]| {
+        let [mut first, mut second] = accesses.each_ref().map(|access| place(access, sources));
+        if second < first {
+            std::mem::swap(&mut first, &mut second);
+        }
+        let kind = match level {
+            Level::Error => &mut races.certain,
+            Level::Warning => &mut races.possible,
         };
         kind.insert((first, second));
+    };
+    let counted = report.races.iter();
+    for race in counted.filter(|race| race.suppressed_by.is_none()) {
+        add(race.level, &race.accesses);
+        // Other pairs of accesses that have the same cause.
+        for other in &race.related {
+            add(other.level, &other.accesses);
+        }
     }
     Ok(races)
 }
@@ -96,16 +70,37 @@ fn place(access: &Access, sources: &[String]) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use report::model::{FrameAt, Race, SCHEMA_VERSION};
 
     #[test]
     fn the_innermost_frames_of_the_program_make_an_unordered_pair() {
-        let text = r#"{"races": [{"level": "error", "accesses": [
-            {"frames": [{"file": "/a/b/x.cu", "line": 9}, {"file": "y.h", "line": 1}]},
-            {"frames": [{"file": "y.h", "line": 3}, {"file": "x.cu", "line": 7}]}]}]}"#;
+        let access = |frames: &[(&str, u32)]| Access {
+            frames: frames
+                .iter()
+                .map(|&(file, line)| FrameAt {
+                    file: file.to_owned(),
+                    line,
+                    ..FrameAt::default()
+                })
+                .collect(),
+            ..Access::default()
+        };
+        let race = Race {
+            accesses: [
+                access(&[("/a/b/x.cu", 9), ("y.h", 1)]),
+                access(&[("y.h", 3), ("x.cu", 7)]),
+            ],
+            ..Race::default()
+        };
+        let report = Report {
+            schema_version: SCHEMA_VERSION.to_owned(),
+            races: vec![race],
+            ..Report::default()
+        };
         let sources = ["x.cu".to_owned()];
         let pair = (("x.cu".to_owned(), 7), ("x.cu".to_owned(), 9));
         assert_eq!(
-            parse(text, &sources).unwrap().certain,
+            parse(&report.to_json(), &sources).unwrap().certain,
             BTreeSet::from([pair])
         );
         assert!(parse("{}", &sources).is_err());

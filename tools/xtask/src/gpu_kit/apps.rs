@@ -338,7 +338,7 @@ mod tests {
         // Writes a report without races, where it is told how much of a GPU's memory it may have.
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
              case $* in *slow*) sleep 6 ;; esac\n\
-             case $* in *'--device gpu --shadow-mem '*) echo '{\"races\": []}' >\"$report\" ;; esac\n";
+             case $* in *'--device gpu --shadow-mem '*) echo '{\"schema_version\": \"1.0\"}' >\"$report\" ;; esac\n";
         let kit = Kit::of(NVCC, tool, &["tests/apps/quick.cu", "tests/apps/slow.cu"]);
         let settings = kit.settings();
         for program in programs(&settings, "tests/apps").unwrap() {
