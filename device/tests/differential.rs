@@ -16,7 +16,7 @@ use shadow::layout::{
 };
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
-use simt::{Device, DeviceConfig, Launch};
+use simt::{Device, DeviceConfig, Launch, Random};
 
 /// Cases per kind of access and choice of widths.
 const CASES: usize = 16 * 1024;
@@ -230,34 +230,22 @@ checked:
 /// those of the grid are counted.
 type Results = [u64; 5];
 
-/// A small fixed sequence (xorshift64*, Vigna 2016).
-struct Random(u64);
+/// A boundary value of a field of `bits` bits: 0, 1 or its maximum.
+fn edge(random: &mut Random, bits: u32) -> u64 {
+    let max = if bits == 0 { 0 } else { !0 >> (64 - bits) };
+    random.pick(&[0, 1.min(max), max])
+}
 
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-
-    /// A boundary value of a field of `bits` bits: 0, 1 or its maximum.
-    fn edge(&mut self, bits: u32) -> u64 {
-        let max = if bits == 0 { 0 } else { !0 >> (64 - bits) };
-        [0, 1.min(max), max][self.below(3) as usize]
-    }
-
-    fn identity(&mut self, widths: &Widths) -> Identity {
-        Identity {
-            generation: [1, 255][self.below(2) as usize],
-            grid_epoch: self.edge(widths.grid),
-            tag: self.edge(widths.tag),
-            cta: self.edge(widths.cta),
-            barrier_epoch: self.edge(widths.barrier),
-            warp_epoch: self.edge(widths.warp),
-            warp: self.edge(5) as u32,
-            lane: self.edge(5) as u32,
-        }
+fn identity(random: &mut Random, widths: &Widths) -> Identity {
+    Identity {
+        generation: random.pick(&[1, 255]),
+        grid_epoch: edge(random, widths.grid),
+        tag: edge(random, widths.tag),
+        cta: edge(random, widths.cta),
+        barrier_epoch: edge(random, widths.barrier),
+        warp_epoch: edge(random, widths.warp),
+        warp: edge(random, 5) as u32,
+        lane: edge(random, 5) as u32,
     }
 }
 
@@ -346,7 +334,7 @@ fn the_rule_of_shared_memory_in_rust_equals_that_in_ptx() {
 
 /// Gives how many accesses the fast path settled.
 fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) -> u32 {
-    let mut random = Random(u64::from(kind) + 1);
+    let mut random = Random::new(u64::from(kind) + 1);
     let mut device = Device::new(DeviceConfig {
         memory: 1 << 28,
         ..DeviceConfig::default()
@@ -370,14 +358,14 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
     let (mut before, mut mine, mut at, mut launches) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for i in 0..n {
-        let mut me = random.identity(widths);
+        let mut me = identity(&mut random, widths);
         // Shared memory has only the CTA.
         me.tag *= u64::from(!shared);
         // The tag comes from the address: granules of 4 bytes, one cell.
         at.push(me.tag * 4);
         mine.push(Identity { tag: 0, ..me }.pack(widths));
         // Mostly the same thread in most fields, or nearly every cell would be of another CTA.
-        let other = random.identity(widths);
+        let other = identity(&mut random, widths);
         let mut owner = me;
         for field in 0..8 {
             if random.below(4) == 0 {
@@ -394,7 +382,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             }
         }
         // Classes and multi bits: everything below the generation but warp, lane and the busy bit.
-        let mut state = random.below(1 << 22) & !(31 << 9) & !31;
+        let mut state = u64::from(random.below(1 << 22)) & !(31 << 9) & !31;
         // The fast path knows four states of a cell, and loads share what only loads have touched.
         match (random.below(10), shared) {
             (0, _) => state = rule::classes(kind),

@@ -2,6 +2,7 @@
 //! pseudo-random ones. The sequence is fixed, so a failure repeats.
 
 use anyhow::{Result, bail};
+use simt::Random;
 
 use crate::header::bits;
 
@@ -9,24 +10,6 @@ use crate::header::bits;
 const RANDOM: usize = 256;
 /// Corner combinations are thinned to at most about this many.
 const CORNERS: usize = 1024;
-
-/// A small fixed-sequence generator (xorshift64*, Vigna 2016).
-pub struct Random(u64);
-
-impl Random {
-    /// Starts the sequence of `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// The next 64 bits.
-    pub fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-}
 
 /// Rows of operand bits for the `operands` of a header: type names, `T!0` for a non-zero value,
 /// `shift` for a shift amount, `bit` for 0 or 1.
@@ -67,11 +50,11 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// A random value of the operand's width, or now and then a corner.
 fn draw(operand: &str, column: &[u64], random: &mut Random) -> u64 {
-    let value = random.draw();
+    let value = random.number();
     let corner = column[(value >> 32) as usize % column.len()];
     match bits(operand.trim_end_matches("!0")) {
         Some(width) if value & 7 != 0 => {
-            let value = random.draw() & mask(width);
+            let value = random.number() & mask(width);
             if value == 0 { corner } else { value }
         }
         _ => corner,

@@ -6,7 +6,6 @@ use super::cta::{Cta, CtaId};
 use super::deadlock::Watch;
 use super::machine::{ClusterBarrier, Machine, Over, Setup};
 use super::queue::Queue;
-use super::random::Random;
 use super::sharing::Held;
 use super::step::Ran;
 use super::threads::{Failed, Rank};
@@ -15,6 +14,7 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
 use crate::error::LaunchError;
 use crate::memory::Memory;
+use crate::random::Random;
 
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;
@@ -341,12 +341,12 @@ impl<'a, O: Observer> Grid<'a, O> {
             let Some(random) = &mut self.random else {
                 break;
             };
-            let slot = random.below(self.ctas.len());
+            let slot = random.index(self.ctas.len());
             if !self.ctas[slot].active {
                 continue;
             }
-            let warp = random.below(self.ctas[slot].warps.len());
-            let quantum = 1 + random.next() % (1 << random.below(RANDOM_QUANTUM_LOG2 + 1));
+            let warp = random.index(self.ctas[slot].warps.len());
+            let quantum = 1 + random.number() % (1 << random.index(RANDOM_QUANTUM_LOG2 + 1));
             ops += self.turn(slot, warp, quantum)?;
         }
         if ops > 0 {

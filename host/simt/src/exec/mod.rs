@@ -21,7 +21,6 @@ mod mbarrier;
 mod outside;
 mod printf;
 mod queue;
-mod random;
 mod sharing;
 mod skipped;
 mod special;

@@ -14,12 +14,12 @@ use super::contest::{Contest, PATIENCE};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
 use super::machine::Machine;
-use super::random::Random;
 use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
 use crate::error::LaunchError;
 use crate::lanes::only;
+use crate::random::Random;
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;
@@ -137,8 +137,8 @@ impl<O: Observer> Machine<'_, O> {
         };
         let count = candidates().count();
         let drawn = random.as_mut().filter(|_| count > 1).and_then(|random| {
-            let lucky = random.below(8) == 0;
-            lucky.then(|| random.below(count))
+            let lucky = random.index(8) == 0;
+            lucky.then(|| random.index(count))
         });
         let chosen = match drawn {
             Some(drawn) => candidates().nth(drawn),

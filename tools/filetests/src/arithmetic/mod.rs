@@ -13,8 +13,8 @@ use std::fmt::Write;
 use anyhow::{Context, Result, ensure};
 use simt::{Device, DeviceConfig, Launch};
 
-use crate::inputs::Random;
 use crate::reference::{self, Part, carry, width};
+use simt::Random;
 
 /// An operand.
 #[derive(Clone, Debug, PartialEq, Eq)]

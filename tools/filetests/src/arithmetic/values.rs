@@ -1,7 +1,9 @@
 //! Operands: corners of the types, random bits, and such that results are near a corner.
 
 use super::{Form, Source, keep};
-use crate::inputs::{Random, corners};
+use simt::Random;
+
+use crate::inputs::corners;
 use crate::reference::width;
 
 /// The operands of a form.
@@ -10,7 +12,7 @@ pub(super) fn row(form: &Form, random: &mut Random) -> Vec<u64> {
     for source in &form.sources {
         let value = match row.last() {
             // Near the operand before it, so that differences cancel and comparisons are close.
-            Some(&last) if width(source.ty).is_some() && random.draw().is_multiple_of(4) => {
+            Some(&last) if width(source.ty).is_some() && random.number().is_multiple_of(4) => {
                 near(source, last, random)
             }
             _ => draw(source, random),
@@ -19,7 +21,7 @@ pub(super) fn row(form: &Form, random: &mut Random) -> Vec<u64> {
     }
     if let [a, b, _] = row[..]
         && let Some(product) = product(form, a, b)
-        && random.draw().is_multiple_of(4)
+        && random.number().is_multiple_of(4)
     {
         row[2] = near(&form.sources[2], product, random);
     }
@@ -40,7 +42,7 @@ fn product(form: &Form, a: u64, b: u64) -> Option<u64> {
 
 /// The same bits, but for a few of the lowest and the highest one.
 fn near(source: &Source, value: u64, random: &mut Random) -> u64 {
-    let by = random.draw();
+    let by = random.number();
     let top = 1 << (width(source.ty).unwrap_or(1) - 1);
     let value = match by >> 8 & 3 {
         0 => value,
@@ -62,11 +64,11 @@ fn draw(source: &Source, random: &mut Random) -> u64 {
     let bits = width(ty).unwrap_or(1);
     let value = match ty {
         // Often near a width.
-        "shift" if random.draw().is_multiple_of(4) => return random.draw() & keep(32),
-        "shift" => return corner("shift", 0, random.draw()),
-        "pred" => return random.draw() & 1,
-        "lane" => return random.draw() & 31,
-        "offset" => return (random.draw() % 73).wrapping_sub(36) & keep(32),
+        "shift" if random.number().is_multiple_of(4) => return random.number() & keep(32),
+        "shift" => return corner("shift", 0, random.number()),
+        "pred" => return random.number() & 1,
+        "lane" => return random.number() & 31,
+        "offset" => return (random.number() % 73).wrapping_sub(36) & keep(32),
         "f16x2" | "bf16x2" | "u16x2" | "s16x2" | "e4m3x2" | "e5m2x2" => {
             let part = &ty[..ty.len() - 2];
             let half = bits / 2;
@@ -74,7 +76,7 @@ fn draw(source: &Source, random: &mut Random) -> u64 {
         }
         ty => scalar(ty, random),
     };
-    let above = random.draw() & !keep(bits);
+    let above = random.number() & !keep(bits);
     (value | above) & keep(source.register)
 }
 
@@ -98,8 +100,8 @@ fn corner(ty: &str, other: u64, pick: u64) -> u64 {
 
 fn scalar(ty: &str, random: &mut Random) -> u64 {
     let bits = width(ty).unwrap_or(1);
-    let raw = random.draw() & keep(bits);
-    let pick = random.draw();
+    let raw = random.number() & keep(bits);
+    let pick = random.number();
     let value = match (pick % 8, layout(ty)) {
         (0..=1, _) => corner(ty, raw, pick),
         (2, _) => raw,
