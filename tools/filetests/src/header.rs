@@ -32,6 +32,7 @@ const KEYS: &[&str] = &[
     "revisions",
     "shared",
     "then",
+    "warns(as-gpu)",
     "where",
 ];
 

@@ -4,8 +4,8 @@
 //! of a racy case must report a race or that only luck has ordered it, and all runs together every
 //! label.
 //! Warnings, `strong` and `luck`, must be marked in the same way, and are no races.
-//! `expect` is the truth by the memory model. An oracle that gives another verdict fails, unless the
-//! file states the wrong verdict, and why.
+//! `expect` is the truth by the memory model. An oracle that gives another verdict, or none, fails, unless the
+//! file states that one, and why ([`claimed`], [`warns`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -120,32 +120,131 @@ impl fmt::Display for Verdict {
     }
 }
 
-pub(crate) fn expectation(text: &str) -> Result<Verdict> {
-    match text {
-        "race" => Ok(Verdict::Race),
-        "no-race" => Ok(Verdict::NoRace),
-        other => bail!("unknown expectation `{other}`: race or no-race"),
+/// Which of the warnings that a case is marked with are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Warned {
+    /// None, under any schedule.
+    Silent,
+    /// Some, or under some schedules.
+    Some,
+    /// Some under every schedule, and all under one or another.
+    All,
+}
+
+impl fmt::Display for Warned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Silent => "silent",
+            Self::Some => "some",
+            Self::All => "all",
+        })
     }
 }
 
-/// Runs one case through every oracle.
-pub fn run(case: &Case) -> Result<()> {
-    for oracle in ORACLES {
-        let (verdict, proved) = judge(case, oracle).with_context(|| oracle.name)?;
-        agree(case, oracle, verdict)?;
-        // What is proved must not matter.
-        for prove in [Prove::Off, Prove::Audit].into_iter().filter(|_| proved) {
-            let checks = Checks {
-                prove,
-                ..oracle.checks
-            };
-            let oracle = Oracle { checks, ..oracle };
-            let what = || format!("{}, with proofs: {prove:?}", oracle.name);
-            let (verdict, _) = judge(case, oracle).with_context(what)?;
-            agree(case, oracle, verdict).with_context(what)?;
-        }
+/// What a header line says before its comma; the reason behind it must not be empty.
+fn with_reason<'a>(case: &'a Case, key: &str) -> Result<Option<&'a str>> {
+    let Some(line) = case.get(key) else {
+        return Ok(None);
+    };
+    let (stated, reason) = line.split_once(',').unwrap_or((line, ""));
+    ensure!(!reason.trim().is_empty(), "`{key}` gives no reason");
+    Ok(Some(stated.trim()))
+}
+
+/// What a file states of an oracle that does not give the truth.
+pub(crate) fn stated(case: &Case, oracle: &str) -> Result<Option<Verdict>> {
+    let key = format!("expect({oracle})");
+    let Some(text) = with_reason(case, &key)? else {
+        return Ok(None);
+    };
+    let truth = expected(case)?;
+    let all = [
+        Verdict::Race,
+        Verdict::NoRace,
+        Verdict::Undecided,
+        Verdict::NotChecked,
+    ];
+    let verdict = all.into_iter().find(|verdict| verdict.to_string() == text);
+    let verdict = verdict.with_context(|| format!("`{key}`: unknown verdict `{text}`"))?;
+    ensure!(verdict != truth, "`{key}` states the truth: take it out");
+    let open = matches!(verdict, Verdict::Undecided | Verdict::NotChecked);
+    ensure!(
+        !open || oracle != "precise",
+        "`{key}`: it decides everything"
+    );
+    Ok(Some(verdict))
+}
+
+/// True of a verdict that is stated and wrong, and not just open.
+pub(crate) fn is_wrong(stated: Option<Verdict>) -> bool {
+    matches!(stated, Some(Verdict::Race | Verdict::NoRace))
+}
+
+/// The verdict that an oracle gives: the truth, or what the file states.
+///
+/// # Errors
+/// When the header makes no sense.
+pub fn claimed(case: &Case, oracle: Oracle) -> Result<Verdict> {
+    match stated(case, oracle.name)? {
+        Some(verdict) => Ok(verdict),
+        None => expected(case),
     }
+}
+
+/// Which warnings an oracle gives, for a case that has no race, and is checked, and is marked with some: `precise`
+/// gives all, `fast` none, and `as-gpu` all or what the file states.
+///
+/// # Errors
+/// When the header makes no sense.
+pub fn warns(case: &Case, oracle: Oracle) -> Result<Option<Warned>> {
+    let key = format!("warns({})", oracle.name);
+    let stated = match with_reason(case, &key)? {
+        None => None,
+        Some("silent") => Some(Warned::Silent),
+        Some("some") => Some(Warned::Some),
+        Some(other) => bail!("`{key}`: `{other}` is neither `silent` nor `some`"),
+    };
+    let quiet = labels(case)?.is_empty() || expected(case)? == Verdict::Race;
+    if quiet || claimed(case, oracle)? == Verdict::NotChecked {
+        ensure!(stated.is_none(), "`{key}`: there is nothing to warn of");
+        return Ok(None);
+    }
+    let all = match oracle.checks.mode {
+        Mode::Fast => Warned::Silent,
+        _ => Warned::All,
+    };
+    Ok(Some(stated.unwrap_or(all)))
+}
+
+/// Runs one case through every oracle.
+///
+/// # Errors
+/// What the oracles say that the file does not.
+pub fn run(case: &Case) -> Result<()> {
+    let wrong = ORACLES
+        .iter()
+        .filter_map(|&oracle| one(case, oracle).err().map(|error| format!("{error:#}")));
+    let wrong: Vec<String> = wrong.collect();
+    ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     help(case)
+}
+
+fn one(case: &Case, oracle: Oracle) -> Result<()> {
+    let judged = judge(case, oracle).with_context(|| oracle.name)?;
+    agree(case, oracle, judged)?;
+    // What is proved must not matter.
+    let proved = judged.proved;
+    for prove in [Prove::Off, Prove::Audit].into_iter().filter(|_| proved) {
+        let checks = Checks {
+            prove,
+            ..oracle.checks
+        };
+        let oracle = Oracle { checks, ..oracle };
+        let what = || format!("{}, with proofs: {prove:?}", oracle.name);
+        let judged = judge(case, oracle).with_context(what)?;
+        agree(case, oracle, judged).with_context(what)?;
+    }
+    Ok(())
 }
 
 /// Fails unless the reports of a case advise what its `help` lines say, and nothing else, in as many entries as
@@ -184,43 +283,46 @@ fn help(case: &Case) -> Result<()> {
 
 /// The truth of a case.
 pub fn expected(case: &Case) -> Result<Verdict> {
-    expectation(case.get("expect").context("a race test needs `expect`")?)
+    match case.get("expect").context("a race test needs `expect`")? {
+        "race" => Ok(Verdict::Race),
+        "no-race" => Ok(Verdict::NoRace),
+        other => bail!("unknown expectation `{other}`: race or no-race"),
+    }
 }
 
-/// Fails when a verdict is neither right nor stated.
-fn agree(case: &Case, oracle: Oracle, verdict: Verdict) -> Result<()> {
-    let truth = expected(case)?;
-    let (name, key) = (oracle.name, format!("expect({})", oracle.name));
-    if let Some(stated) = case.get(&key) {
-        let (stated, reason) = stated.split_once(',').unwrap_or((stated, ""));
-        ensure!(!reason.trim().is_empty(), "`{key}` gives no reason");
-        let stated = expectation(stated.trim())?;
-        ensure!(stated != truth, "`{key}` states the truth: take it out");
-        ensure!(
-            stated == verdict,
-            "{name} says {verdict}, where `{key}` states {stated}"
-        );
-        return Ok(());
-    }
-    let says_so = oracle.is_lenient() && verdict < Verdict::Race && verdict != Verdict::NoRace;
+/// What an oracle says of a case, over all schedules.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    verdict: Verdict,
+    /// Of the warnings that the case is marked with, if there is no race and some are.
+    warned: Option<Warned>,
+    /// A proof has spared an access its check.
+    proved: bool,
+}
+
+/// Fails when what an oracle says is neither right nor stated.
+fn agree(case: &Case, oracle: Oracle, judged: Judged) -> Result<()> {
+    let (name, verdict) = (oracle.name, judged.verdict);
+    let claimed = claimed(case, oracle)?;
     ensure!(
-        verdict == truth || says_so,
-        "{name} says {verdict}, expected {truth}"
+        verdict == claimed,
+        "{name} says {verdict}, expected {claimed}"
     );
+    if let (Some(given), Some(expected)) = (judged.warned, warns(case, oracle)?) {
+        ensure!(
+            given == expected,
+            "{name} gives these of the warnings: {given}; expected {expected}"
+        );
+    }
     Ok(())
 }
 
-/// What an oracle says of a case.
+/// Runs a case under all schedules of an oracle.
 ///
 /// # Errors
 /// When it reports a pair that is not marked, misses a label in all schedules, or a schedule of a
 /// racy case shows no race at all.
-pub fn verdict(case: &Case, oracle: Oracle) -> Result<Verdict> {
-    judge(case, oracle).map(|(verdict, _)| verdict)
-}
-
-/// The same, and whether a proof has spared an access its check.
-fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
+fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
     let truth = expected(case)?;
     let labels = labels(case)?;
     let racy = labels.keys().any(|(class, _)| *class == Class::Race);
@@ -228,10 +330,10 @@ fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
         racy == (truth == Verdict::Race),
         "`expect: {truth}` and the number of race marks disagree"
     );
-    let wrong = case.get(&format!("expect({})", oracle.name)).is_some();
+    let wrong = is_wrong(stated(case, oracle.name)?);
     let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
-    let (mut ever_hidden, mut proved) = (false, false);
+    let (mut ever_hidden, mut proved, mut quiet) = (false, false, false);
     let ready = machine::ready(&case.text, Some(oracle.checks));
     for schedule in oracle.schedules() {
         let outcome = once(case, &ready, oracle.checks, schedule)?;
@@ -249,7 +351,11 @@ fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
         );
         proved |= outcome.proved;
         if outcome.unchecked.is_some() {
-            return Ok((Verdict::NotChecked, proved));
+            return Ok(Judged {
+                verdict: Verdict::NotChecked,
+                warned: None,
+                proved,
+            });
         }
         for race in &outcome.races {
             let is_race = race.class == Class::Race;
@@ -283,13 +389,10 @@ fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
             "{schedule}: nothing was reported"
         );
         ever_hidden |= hidden;
+        quiet |= outcome.races.is_empty();
         ensure!(!silent, "{schedule}: no race was reported");
     }
     values(&labels, &same, !oracle.is_lenient())?;
-    // Which schedules hide a race changes with every change of the checks.
-    if wrong && ever_hidden {
-        return Ok((Verdict::NoRace, proved));
-    }
     // What is not decided may well be another of several pairs.
     let lenient = wrong || oracle.is_lenient();
     let missing: Vec<_> = labels
@@ -302,7 +405,20 @@ fn judge(case: &Case, oracle: Oracle) -> Result<(Verdict, bool)> {
         "never reported under {} seeds: {missing:?}",
         oracle.seeds()
     );
-    Ok((verdict, proved))
+    let warned = match (missing.is_empty() && !quiet, seen.is_empty()) {
+        (true, _) => Warned::All,
+        (false, true) => Warned::Silent,
+        (false, false) => Warned::Some,
+    };
+    Ok(Judged {
+        // Which schedules hide a race changes with every change of the checks.
+        verdict: match wrong && ever_hidden {
+            true => Verdict::NoRace,
+            false => verdict,
+        },
+        warned: (truth == Verdict::NoRace && !labels.is_empty()).then_some(warned),
+        proved,
+    })
 }
 
 fn once(case: &Case, ready: &Ready, checks: Checks, schedule: Schedule) -> Result<Outcome> {

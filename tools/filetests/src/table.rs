@@ -1,127 +1,160 @@
-//! The verdicts of every oracle over `tests/race`, counted.
+//! What every oracle says of the files of `tests/race`, counted from what the files state.
+//!
+//! The tests run each case and hold the statements (`race`), so nothing has to be run to count them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::header::{self, Case};
-use crate::race::{self, ORACLES, Verdict};
+use crate::files;
+use crate::header::{self, Case, Class};
+use crate::race::{self, ORACLES, Verdict, Warned};
 
-/// What became of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Column {
-    RightRace,
-    RightNoRace,
-    Undecided,
-    NotChecked,
-    Stated,
-    Failed,
+/// A revision of a file.
+struct Entry {
+    /// The folder below `tests/race`.
+    folder: String,
+    /// Name of the file.
+    file: String,
+    case: Case,
 }
 
-const COLUMNS: [(Column, &str); 6] = [
-    (Column::RightRace, "race, and there is one"),
-    (Column::RightNoRace, "no race, and there is none"),
-    (Column::Undecided, "undecided"),
-    (Column::NotChecked, "not checked"),
-    (Column::Stated, "wrong, as the file states"),
-    (Column::Failed, "wrong otherwise"),
-];
-
-type Counts = BTreeMap<(usize, String), BTreeMap<Column, u32>>;
-
-/// Runs every case of `files`, which lie below `root`, and gives a table in Markdown.
+/// The sections of docs/verdicts.md that are generated, by name.
 ///
 /// # Errors
 /// When a file cannot be read, or its header makes no sense.
-pub fn of(root: &Path, files: &[PathBuf]) -> Result<String> {
-    let mut cases = Vec::new();
-    for path in files {
+pub fn sections(root: &Path) -> Result<[(&'static str, String); 2]> {
+    let mut entries = Vec::new();
+    for path in files::below(root, "ptx")? {
         let inside = path.strip_prefix(root)?;
         let folder = inside.parent().unwrap_or(inside).display().to_string();
-        let text = std::fs::read_to_string(path)?;
+        let file = inside.with_extension("").display().to_string();
+        let text = std::fs::read_to_string(&path)?;
         let all = header::cases(&text).with_context(|| path.display().to_string())?;
-        cases.extend(all.into_iter().map(|case| (folder.clone(), case)));
+        entries.extend(all.into_iter().map(|case| Entry {
+            folder: folder.clone(),
+            file: file.clone(),
+            case,
+        }));
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts: Vec<Result<Counts>> = std::thread::scope(|scope| {
-        let share = |first: usize| cases.iter().skip(first).step_by(cores);
-        let threads: Vec<_> = (0..cores)
-            .map(|first| scope.spawn(move || count(share(first))))
-            .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Counts>>| {
-            let panicked = |_| Err(anyhow::anyhow!("a case panicked"));
-            thread.join().unwrap_or_else(panicked)
-        };
-        threads.into_iter().map(join).collect()
-    });
-    let mut counts = Counts::new();
-    for part in parts {
-        for (row, columns) in part? {
-            for (column, count) in columns {
-                *counts
-                    .entry(row.clone())
-                    .or_default()
-                    .entry(column)
-                    .or_default() += count;
+    Ok([
+        ("verdicts", verdicts(&entries)?),
+        ("warnings", warnings(&entries)?),
+    ])
+}
+
+/// A page with the sections put in between their markers.
+///
+/// # Errors
+/// When a marker is missing.
+pub fn put_in(page: &str, sections: &[(&'static str, String)]) -> Result<String> {
+    let mut page = page.to_owned();
+    for (name, text) in sections {
+        let (start, end) = (
+            format!("<!-- {name}: cargo xtask verdicts -->\n"),
+            format!("<!-- end of {name} -->"),
+        );
+        let missing = || format!("no section {name}");
+        let from = page.find(&start).with_context(missing)? + start.len();
+        let length = page[from..].find(&end).with_context(missing)?;
+        page.replace_range(from..from + length, text);
+    }
+    Ok(page)
+}
+
+/// What becomes of a case.
+const COLUMNS: [&str; 5] = [
+    "race, and there is one",
+    "no race, and there is none",
+    "undecided",
+    "not checked",
+    "wrong",
+];
+
+fn column(case: &Case, oracle: race::Oracle) -> Result<usize> {
+    let truth = race::expected(case)?;
+    Ok(match race::claimed(case, oracle)? {
+        Verdict::Undecided => 2,
+        Verdict::NotChecked => 3,
+        verdict if verdict != truth => 4,
+        Verdict::Race => 0,
+        Verdict::NoRace => 1,
+    })
+}
+
+fn verdicts(entries: &[Entry]) -> Result<String> {
+    let mut text = format!("| oracle | folder | cases | {} |\n", COLUMNS.join(" | "));
+    text.push_str(&format!(
+        "|---|---|---:|{}\n",
+        "---:|".repeat(COLUMNS.len())
+    ));
+    for oracle in ORACLES {
+        let mut rows: BTreeMap<&str, [u32; 5]> = BTreeMap::new();
+        let mut all = [0; 5];
+        for entry in entries {
+            let column = column(&entry.case, oracle)?;
+            rows.entry(&entry.folder).or_default()[column] += 1;
+            all[column] += 1;
+        }
+        for (folder, row) in rows.into_iter().chain([("**all**", all)]) {
+            let cases: u32 = row.iter().sum();
+            let cells = row.map(|count| count.to_string()).join(" | ");
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "| {} | {folder} | {cases} | {cells} |", oracle.name);
+        }
+    }
+    Ok(text)
+}
+
+/// Kinds of programs, by a word in the path of a file; the first that fits counts.
+const KINDS: [(&str, &str); 11] = [
+    ("cluster/", "barriers of a cluster"),
+    ("seqlock", "versions, lock-free stacks"),
+    ("stack", "versions, lock-free stacks"),
+    ("last_block", "last blocks, barriers of the grid"),
+    ("grid_barrier", "last blocks, barriers of the grid"),
+    ("spin_barrier", "last blocks, barriers of the grid"),
+    ("lock", "locks"),
+    ("luck", "locks"),
+    ("warp/", "masks of a warp"),
+    ("cta/", "barriers of a block"),
+    ("", "flags, fences and no order at all"),
+];
+
+fn warnings(entries: &[Entry]) -> Result<String> {
+    let mut text = String::from(
+        "| programs | warning | cases | `precise` | `as-gpu` | `as-gpu`, some | `as-gpu`, silent | not checked | `fast` |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    let mut rows: BTreeMap<(&str, &str), [u32; 7]> = BTreeMap::new();
+    for entry in entries {
+        let marks = &entry.case.marks;
+        let kind = KINDS.iter().find(|(word, _)| entry.file.contains(word));
+        let kind = kind.map_or("", |(_, kind)| kind);
+        for (class, rule) in [(Class::Strong, "CR011"), (Class::Luck, "CR012")] {
+            if !marks.iter().any(|mark| mark.class == class)
+                || race::expected(&entry.case)? == Verdict::Race
+            {
+                continue;
             }
+            let [precise, journal, fast] = ORACLES.map(|oracle| race::warns(&entry.case, oracle));
+            let row = rows.entry((kind, rule)).or_default();
+            row[0] += 1;
+            row[1] += u32::from(precise? == Some(Warned::All));
+            row[match journal? {
+                Some(Warned::All) => 2,
+                Some(Warned::Some) => 3,
+                Some(Warned::Silent) => 4,
+                None => 5,
+            }] += 1;
+            row[6] += u32::from(fast?.is_some_and(|warned| warned != Warned::Silent));
         }
     }
-    Ok(write(&counts))
-}
-
-fn count<'a>(cases: impl Iterator<Item = &'a (String, Case)>) -> Result<Counts> {
-    let mut counts = Counts::new();
-    for (folder, case) in cases {
-        for (number, oracle) in ORACLES.into_iter().enumerate() {
-            let truth = race::expected(case)?;
-            let stated = case.get(&format!("expect({})", oracle.name)).is_some();
-            let column = match race::verdict(case, oracle) {
-                Ok(_) if stated => Column::Stated,
-                Ok(Verdict::Undecided) => Column::Undecided,
-                Ok(Verdict::NotChecked) => Column::NotChecked,
-                Ok(Verdict::Race) if truth == Verdict::Race => Column::RightRace,
-                Ok(Verdict::NoRace) if truth == Verdict::NoRace => Column::RightNoRace,
-                _ => Column::Failed,
-            };
-            let row = counts.entry((number, folder.clone())).or_default();
-            *row.entry(column).or_default() += 1;
-        }
+    for ((kind, rule), row) in rows {
+        let cells = row.map(|count| count.to_string()).join(" | ");
+        let _ = writeln!(text, "| {kind} | {rule} | {cells} |");
     }
-    Ok(counts)
-}
-
-fn write(counts: &Counts) -> String {
-    let mut text = String::from("| oracle | folder | cases |");
-    COLUMNS.iter().for_each(|(_, title)| {
-        let _ = write!(text, " {title} |");
-    });
-    text.push_str("\n|---|---|---:|");
-    text.push_str(&"---:|".repeat(COLUMNS.len()));
-    text.push('\n');
-    for (number, oracle) in ORACLES.iter().enumerate() {
-        let rows = counts.iter().filter(|((of, _), _)| *of == number);
-        let folders: BTreeSet<_> = rows
-            .map(|((_, folder), row)| (folder.as_str(), row))
-            .collect();
-        let mut all: BTreeMap<Column, u32> = BTreeMap::new();
-        for (folder, row) in folders {
-            line(&mut text, oracle.name, folder, row);
-            for (column, count) in row {
-                *all.entry(*column).or_default() += count;
-            }
-        }
-        line(&mut text, oracle.name, "**all**", &all);
-    }
-    text
-}
-
-fn line(text: &mut String, oracle: &str, folder: &str, row: &BTreeMap<Column, u32>) {
-    let cases: u32 = row.values().sum();
-    let _ = write!(text, "| {oracle} | {folder} | {cases} |");
-    for (column, _) in COLUMNS {
-        let _ = write!(text, " {} |", row.get(&column).copied().unwrap_or(0));
-    }
-    text.push('\n');
+    Ok(text)
 }

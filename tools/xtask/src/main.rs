@@ -59,7 +59,7 @@ enum Command {
     Tidy,
     /// Hold the oracles against each other on random kernels.
     Fuzz(oracles::FuzzOptions),
-    /// Count what every oracle says of the files of tests/race.
+    /// Write the tables of docs/verdicts.md: what every oracle says of the files of tests/race.
     Verdicts,
     /// Write docs/instructions.md again: which instructions are executed, checked and tested.
     Instructions {

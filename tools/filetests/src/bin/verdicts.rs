@@ -1,16 +1,15 @@
-//! `cargo xtask verdicts`: what every oracle says of the files of `tests/race`, counted by folder.
+//! `cargo xtask verdicts`: writes the tables of docs/verdicts.md.
 
 #![allow(
-    clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command-line tool says what it does"
+    reason = "a command-line tool says what went wrong"
 )]
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use filetests::{files, table};
+use anyhow::{Context, Result};
+use filetests::table;
 
 fn main() -> ExitCode {
     match run() {
@@ -23,7 +22,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/race");
-    print!("{}", table::of(&root, &files::below(&root, "ptx")?)?);
-    Ok(())
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("docs/verdicts.md");
+    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let page = table::put_in(&page, &table::sections(&root.join("tests/race"))?)?;
+    std::fs::write(&path, page).with_context(|| path.display().to_string())
 }

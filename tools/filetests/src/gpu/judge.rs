@@ -134,11 +134,9 @@ fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)
     let stated = match way {
         Way::AsWritten => None,
         // What a file states of `precise` is of the simulated device; here the journal decides.
-        Way::Precise => case.get("expect(as-gpu)"),
-        Way::Fast => case.get("expect(fast)"),
+        Way::Precise => race::stated(case, "as-gpu")?,
+        Way::Fast => race::stated(case, "fast")?,
     };
-    let word = stated.map(|text| text.split(',').next().unwrap_or_default().trim());
-    let stated = word.map(race::expectation).transpose()?;
     if let Some(what) = &outcome.unchecked {
         return said(Finding::NotChecked, what);
     }
@@ -147,7 +145,7 @@ fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)
         let is_race = race.class == Class::Race;
         let known = labels.contains_key(&(race.class, race.lines));
         ensure!(
-            known || (is_race && !race.decided) || stated.is_some(),
+            known || (is_race && !race.decided) || race::is_wrong(stated),
             "false alarm: {:?} in lines {:?}",
             race.class,
             race.lines

@@ -1,0 +1,24 @@
+//! The tables of docs/verdicts.md are what the files of `tests/race` state, which their own tests hold.
+
+use std::path::Path;
+
+use filetests::table;
+
+#[test]
+fn the_tables_are_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/verdicts.md")).unwrap();
+    let sections = table::sections(&root.join("tests/race")).unwrap();
+    let current = table::put_in(&page, &sections).unwrap();
+    let differs = page.lines().zip(current.lines()).find(|(a, b)| a != b);
+    assert!(page == current, "run `cargo xtask verdicts`: {differs:?}");
+}
+
+#[test]
+fn a_page_without_a_section_is_refused() {
+    let section = [("verdicts", "text\n".to_owned())];
+    assert!(table::put_in("no markers", &section).is_err());
+    let page = "a\n<!-- verdicts: cargo xtask verdicts -->\nold\n<!-- end of verdicts -->\nb\n";
+    let put = table::put_in(page, &section).unwrap();
+    assert_eq!(put, page.replace("old", "text"));
+}
