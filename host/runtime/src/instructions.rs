@@ -76,11 +76,15 @@ impl Instructions {
             let signals = ptx::signals(module, function);
             let counts = ptx::counts(module, function);
             let versions = ptx::versions(module, function);
+            let narrow = ptx::narrow(module, function);
             all.looks |= !versions.opens.is_empty();
             let mut numbers = HashMap::new();
             let mut behind = Vec::new();
             for (statement, instruction) in body.instructions() {
-                let memory = isa::memory(instruction);
+                let mut memory = isa::memory(instruction);
+                if let (Some(op), Some(narrow)) = (&mut memory, narrow.get(&statement)) {
+                    op.bytes_per_element = narrow.bytes;
+                }
                 let sync = isa::sync(instruction);
                 // Shuffles, votes and the like can be misused.
                 let exchange = instruction.has("sync");

@@ -202,6 +202,19 @@ pub(crate) struct Access {
     pub(crate) bytes: u32,
     /// Volatile or ordered: likely part of a spin loop.
     pub(crate) strong: bool,
+    /// What it stands for, if that is less than its bytes.
+    pub(crate) narrow: Option<Narrow>,
+}
+
+/// An access to a word that stands for one to an element of it ([`ptx::narrow()`]): observers hear of that one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrow {
+    /// Row of the element's address.
+    pub(crate) pointer: u32,
+    /// Bytes of the element.
+    pub(crate) bytes: u32,
+    /// Bytes of the access that it stands for.
+    pub(crate) around: u32,
 }
 
 impl Access {
@@ -263,6 +276,8 @@ pub(crate) struct Atomic {
     pub(crate) operands: Vec<u32>,
     /// Rows of the second operand of `cas`.
     pub(crate) second: Vec<u32>,
+    /// What it stands for, if that is less than its bytes.
+    pub(crate) narrow: Option<Narrow>,
 }
 
 /// `cp.async` and bulk copies, done at once.

@@ -37,6 +37,7 @@
 //! - [`waits()`]: strong loads that a loop waits for.
 //! - [`counts()`]: atomics that count threads so that the last one can be recognised.
 //! - [`versions()`]: looks at a version before and after what it guards.
+//! - [`narrow()`]: accesses to a word that stand for accesses to 8 or 16 bits of it.
 //! - [`callgraph`]: who calls whom, whose address is taken, what an entry can reach.
 //! - [`mod@link`]: several translation units as one module.
 //! - Source positions: [`ast::Module::inline_frames`] gives the chain of inlined calls of a
@@ -59,6 +60,7 @@ pub mod isa;
 pub mod lexer;
 pub mod link;
 mod module;
+mod narrow;
 mod parse;
 pub mod print;
 pub mod scope;
@@ -69,6 +71,7 @@ mod waits;
 
 pub use counts::{Counts, counts};
 pub use module::{Frame, ParamLayout, param_layout};
+pub use narrow::{Narrow, narrow};
 pub use parse::parse;
 pub use signals::signals;
 pub use types::Class;

@@ -84,6 +84,9 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
     if let Some(lines) = &lines {
         op = matrix::access(op, lines);
     }
+    if let Some(narrow) = names.narrow(at) {
+        op.bytes_per_element = narrow.bytes;
+    }
     let address = instruction.operands.get(op.address);
     let Some(space) = space_of(names, at, op.space, address) else {
         return Checked::NotUnderstood;
@@ -360,6 +363,11 @@ pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: 
     let Some(Operand::Address { base, offset }) = operand else {
         return;
     };
+    if let Some(narrow) = names.narrow(at) {
+        let pointer = &narrow.pointer;
+        line(text, format_args!("mov.u64 %crc_address, {pointer};"));
+        return;
+    }
     match base {
         AddressBase::Name(name) => {
             // A narrow register is extended with zeros, as the access itself does.

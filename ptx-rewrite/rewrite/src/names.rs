@@ -1,5 +1,7 @@
 //! What a name in an address means.
 
+use std::collections::BTreeMap;
+
 use ptx::ast::{Body, Function, Module, Space, Statement, Type};
 use ptx::scope::Scopes;
 
@@ -20,6 +22,7 @@ pub(crate) struct Names<'a> {
     function: &'a Function,
     body: &'a Body,
     scopes: Scopes<'a>,
+    narrow: BTreeMap<usize, ptx::Narrow>,
 }
 
 impl<'a> Names<'a> {
@@ -29,7 +32,13 @@ impl<'a> Names<'a> {
             function,
             body,
             scopes: Scopes::new(body),
+            narrow: ptx::narrow(module, function),
         }
+    }
+
+    /// What the access of a statement stands for, if that is an element of the word.
+    pub(crate) fn narrow(&self, at: usize) -> Option<&ptx::Narrow> {
+        self.narrow.get(&at)
     }
 
     /// Whether `name` is a predicate at a statement.

@@ -285,6 +285,8 @@ pub(crate) fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
         | Kind::ActiveMask(d) => f(d, true),
         Kind::Load(access) => {
             f(&mut access.address.base, false);
+            let narrow = access.narrow.iter_mut();
+            narrow.for_each(|narrow| f(&mut narrow.pointer, false));
             access.rows.iter_mut().for_each(|row| f(row, true));
         }
         Kind::Store(access) => {
@@ -295,6 +297,8 @@ pub(crate) fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(&mut atomic.address.base, false);
             atomic.operands.iter_mut().for_each(|row| f(row, false));
             atomic.second.iter_mut().for_each(|row| f(row, false));
+            let narrow = atomic.narrow.iter_mut();
+            narrow.for_each(|narrow| f(&mut narrow.pointer, false));
             atomic.results.iter_mut().for_each(|row| f(row, true));
         }
         Kind::Copy(copy) => {

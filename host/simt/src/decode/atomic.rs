@@ -26,6 +26,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, returns: bool) -
         Rmw::Cas => rows(cx, operand(i, first + 2)?, ty, false)?,
         _ => Vec::new(),
     };
+    let narrow = cx.narrow(bytes.into())?;
     cx.push(Kind::Atomic(Box::new(Atomic {
         address,
         op: rmw,
@@ -33,6 +34,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction, returns: bool) -
         results,
         operands,
         second,
+        narrow,
     })))
 }
 

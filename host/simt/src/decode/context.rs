@@ -1,12 +1,12 @@
 //! The decoder of one function: which register is which row, and where ops go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ptx::ast::{Body, Function, Instruction, Operand, Type};
 use ptx::scope::{Register, Scopes};
 
 use super::program::Builder;
-use crate::code::{Formal, Kind, Op};
+use crate::code::{Formal, Kind, Narrow, Op};
 use crate::lanes::{AluFn, Args, Shape};
 
 /// Row that swallows results nobody wants.
@@ -48,6 +48,8 @@ pub(crate) struct Decoder<'p, 'm> {
     pub(crate) labels: HashMap<usize, u32>,
     /// Ops whose targets are still statement numbers.
     pub(crate) unresolved: Vec<usize>,
+    /// Accesses that stand for narrower ones, by statement.
+    pub(crate) narrow: BTreeMap<usize, ptx::Narrow>,
 }
 
 impl<'m> Decoder<'_, 'm> {
@@ -104,6 +106,24 @@ impl<'m> Decoder<'_, 'm> {
         let pred = self.new_pred();
         self.preds.insert(register, pred);
         pred
+    }
+
+    /// What the access of so many bytes that is being decoded stands for, if that is less.
+    pub(crate) fn narrow(&mut self, around: u32) -> Result<Option<Narrow>, Unsupported> {
+        let Some(of) = self.narrow.get(&self.at) else {
+            return Ok(None);
+        };
+        let (name, bytes) = (of.pointer.clone(), of.bytes);
+        let pointer = Operand::Name {
+            name,
+            component: None,
+            offset: 0,
+        };
+        Ok(Some(Narrow {
+            pointer: self.src(&pointer, Type::U64)?,
+            bytes,
+            around,
+        }))
     }
 
     /// An operation with one result and as many row sources as `f` takes.

@@ -18,7 +18,9 @@ pub(crate) fn decode<'m>(builder: &mut Builder<'m>, function: &'m Function) -> F
     let Some(body) = &function.body else {
         return done;
     };
+    let narrow = ptx::narrow(builder.module, function);
     let mut cx = Decoder {
+        narrow,
         builder,
         function,
         body,

@@ -53,7 +53,8 @@ pub(super) fn load(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             rows.push(if d == SINK { SINK } else { d + 1 });
         }
     }
-    let access = access(i, address, width, rows, parts.len());
+    let mut access = access(i, address, width, rows, parts.len());
+    access.narrow = cx.narrow(access.bytes)?;
     cx.push(Kind::Load(Box::new(access)))
 }
 
@@ -89,6 +90,7 @@ fn access(i: &Instruction, address: Address, width: Width, rows: Vec<u32>, count
         rows,
         bytes: u32::from(width.bytes) * count as u32,
         strong: strong(i),
+        narrow: None,
     }
 }
 

@@ -17,7 +17,7 @@ use super::machine::Machine;
 use super::outside::Reach;
 use super::sharing;
 use super::warp::{Split, Warp};
-use crate::code::Access;
+use crate::code::{Access, Narrow};
 use crate::lanes::{ALL, Lanes, WARP, only, splat};
 
 /// A word of memory, atomic or not.
@@ -250,8 +250,16 @@ impl<O: Observer> Machine<'_, O> {
             };
         }
         let who = self.who(cta, warp.index, split.pc, mask);
-        self.observer
-            .access(who, AccessKind::Load, space, at, access.bytes);
+        match &access.narrow {
+            None => self
+                .observer
+                .access(who, AccessKind::Load, space, at, access.bytes),
+            Some(narrow) => {
+                let at = self.elements((warp, split), narrow, at);
+                self.observer
+                    .access(who, AccessKind::Load, space, &at, narrow.bytes);
+            }
+        }
         let (bytes, width) = (access.bytes, access.width);
         if access.strong
             && space == Space::Global
@@ -353,6 +361,21 @@ impl<O: Observer> Machine<'_, O> {
             self.accessed(cta, group.space);
         }
         Ok(())
+    }
+
+    /// Where the elements are that an access at these addresses stands for.
+    pub(crate) fn elements(
+        &self,
+        (warp, split): (&Warp, &Split),
+        narrow: &Narrow,
+        at: &Lanes,
+    ) -> Lanes {
+        let pointers = warp.source(&split.frame, narrow.pointer, &self.setup.program.consts);
+        let mut elements = *at;
+        for (element, pointer) in elements.iter_mut().zip(pointers) {
+            *element = element.wrapping_add(pointer & u64::from(narrow.around - 1));
+        }
+        elements
     }
 
     fn store_group(

@@ -189,8 +189,14 @@ impl<O: Observer> Machine<'_, O> {
             };
         }
         let who = self.who(cta, warp.index, split.pc, group.mask);
+        let elements = match &atomic.narrow {
+            Some(narrow) => Some(self.elements((warp, split), narrow, at)),
+            None => None,
+        };
+        let told = elements.as_ref().unwrap_or(at);
+        let told_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
         self.observer
-            .access(who, AccessKind::Rmw, group.space, at, total);
+            .access(who, AccessKind::Rmw, group.space, told, told_bytes);
         if group.space == Space::Global {
             self.stats.global_sectors += sectors(at, group, total);
         }
@@ -259,14 +265,27 @@ impl<O: Observer> Machine<'_, O> {
             (atomic.op, single, exchanged)
         {
             let of = |row: Lanes| row.map(|value| truncate(value, size));
-            let (first, new) = (of(operand), of(second.unwrap_or(operand)));
+            let (mut first, mut new) = (of(operand), of(second.unwrap_or(operand)));
+            if atomic.narrow.is_some() {
+                for lane in lanes(group.mask) {
+                    // It may have failed because of another element.
+                    if first[lane] != before[lane] {
+                        new[lane] = before[lane];
+                    }
+                    let place = 8 * (told[lane] - at[lane]);
+                    let element = |value: u64| truncate(value >> place, told_bytes);
+                    first[lane] = element(first[lane]);
+                    new[lane] = element(new[lane]);
+                    before[lane] = element(before[lane]);
+                }
+            }
             let exchange = Exchange {
-                bytes: size,
+                bytes: told_bytes,
                 compare: (atomic.op == Rmw::Cas).then_some(&first),
                 new: &new,
                 old: &before,
             };
-            self.observer.exchanged(who, group.space, at, exchange);
+            self.observer.exchanged(who, group.space, told, exchange);
         }
         Ok(())
     }

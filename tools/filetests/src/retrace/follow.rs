@@ -68,6 +68,10 @@ pub fn follow(launch: &Launch<'_>, heard: &[Heard]) -> Result<Vec<(u64, Vec<u8>)
 
 impl<'a> Walk<'a> {
     fn new(launch: &'a Launch<'a>) -> Result<Self> {
+        let mut functions = launch.module.functions();
+        if functions.any(|of| !ptx::narrow(launch.module, of).is_empty()) {
+            return Err(Objection::unknown("accesses that stand for narrower ones"));
+        }
         let code = Code::new(launch);
         let entry = code.routine(launch.entry);
         let entry = entry.ok_or_else(|| Objection::unknown("the kernel"))?;
