@@ -47,15 +47,7 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         (Why::Luck | Why::Fences | Why::Counted, _) => locks::LUCK,
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
-        (Why::Unordered, _) if race.cause.is_some() => match race.cause {
-            Some(
-                Cause::NarrowRelease { .. }
-                | Cause::NarrowAcquire { .. }
-                | Cause::NarrowArrival { .. }
-                | Cause::NarrowWait { .. },
-            ) => "CR005",
-            _ => "CR006",
-        },
+        (Why::Unordered, _) if let Some(rule) = race.cause.as_ref().and_then(of_cause) => rule,
         (Why::Unordered, Level::Warp) => "CR001",
         (Why::Unordered, Level::Cta) => "CR002",
         (Why::Unordered, Level::Grid) => "CR003",
@@ -160,6 +152,18 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     }
 }
 
+/// The rule of a race with a cause, if the cause has one of its own.
+fn of_cause(cause: &Cause) -> Option<&'static str> {
+    match cause {
+        Cause::NarrowRelease { .. }
+        | Cause::NarrowAcquire { .. }
+        | Cause::NarrowArrival { .. }
+        | Cause::NarrowWait { .. } => Some("CR005"),
+        Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Version(_) => Some("CR006"),
+        Cause::NoWait | Cause::NoArrival => None,
+    }
+}
+
 /// What is not right about what would have ordered the two accesses.
 fn lacking(cause: &Cause) -> String {
     let block = |by: &log::Thread| {
@@ -193,6 +197,14 @@ fn lacking(cause: &Cause) -> String {
         ),
         Cause::NoRelease => {
             "the second thread has observed a flag that the first thread wrote without a release"
+                .to_owned()
+        }
+        Cause::NoWait => {
+            "the first thread has arrived at an mbarrier after its access, but the second thread has not waited for that"
+                .to_owned()
+        }
+        Cause::NoArrival => {
+            "the second thread has waited for an mbarrier, but the first thread has arrived there before its access"
                 .to_owned()
         }
         Cause::Version(gap) => format!(
@@ -234,6 +246,14 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::NoAcquire { .. } => format!(
             "acquire before the second access: put `{fence}` after the read of {read}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
         ),
+        Cause::NoWait => format!(
+            "wait before the second access for {} (`cuda::barrier::wait`, `mbarrier.try_wait`)",
+            mbarrier(race)
+        ),
+        Cause::NoArrival => format!(
+            "let the first thread arrive after its access, and not before, at {} (`cuda::barrier::arrive`, `mbarrier.arrive`)",
+            mbarrier(race)
+        ),
         Cause::Version(Gap::FirstWrite) => {
             "put `__threadfence()` between the writer's first write of the version and the data".to_owned()
         }
@@ -250,6 +270,21 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
     }
+}
+
+/// The mbarrier that a race names as its flag, and where the first thread arrives there.
+fn mbarrier(race: &log::Race) -> String {
+    let Some(word) = &race.flag else {
+        return "the mbarrier".to_owned();
+    };
+    let arrives = word.places.first().and_then(Option::as_ref);
+    let arrives = arrives.map_or_else(String::new, |place| {
+        format!(", at which the first thread arrives at {place}")
+    });
+    format!(
+        "the mbarrier at offset {:#x} of shared memory{arrives}",
+        word.address
+    )
 }
 
 /// A flag, with where it is written (0) or read (1) and where it lies.

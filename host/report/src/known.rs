@@ -325,6 +325,9 @@ mod tests {
         assert!(races[0].suppressed_by.is_some());
         let levels = races.each_ref().map(|race| race.level);
         assert_eq!(levels[1..], [Level::Warning, Level::Error]);
+        let help =
+            "order the threads by atomics of 32 bits instead of 8, so that the checker can decide";
+        assert!(races[1].help.starts_with(help), "{}", races[1].help);
         assert_eq!(mark(&mut races[2..]), None);
     }
 

@@ -46,6 +46,12 @@ pub enum Cause<T> {
     },
     /// It has observed a later strong write of the earlier thread, which released nothing.
     NoRelease,
+    /// The earlier thread has arrived at an mbarrier after its access, and the later one has not waited for
+    /// that.
+    NoWait,
+    /// The later thread has waited for an mbarrier at which the earlier one has arrived, but before its
+    /// access.
+    NoArrival,
     /// Both are under one version, around which a fence is missing.
     Version(Gap),
 }
@@ -72,6 +78,8 @@ impl<T> Cause<T> {
             },
             Self::NoAcquire { by } => Cause::NoAcquire { by: thread(by) },
             Self::NoRelease => Cause::NoRelease,
+            Self::NoWait => Cause::NoWait,
+            Self::NoArrival => Cause::NoArrival,
             Self::Version(gap) => Cause::Version(gap),
         }
     }

@@ -39,7 +39,9 @@ impl Engine {
             | Cause::NarrowArrival { by, .. }
             | Cause::NarrowWait { by, .. }
             | Cause::NoAcquire { by } => by,
-            Cause::NoRelease | Cause::Version(_) => race.earlier.thread,
+            Cause::NoRelease | Cause::NoWait | Cause::NoArrival | Cause::Version(_) => {
+                race.earlier.thread
+            }
         };
         let history = self.memory.known(place);
         let sites =
@@ -76,8 +78,12 @@ impl Engine {
         if let Some(lack) = cta.waits.lack(&self.shape, me, (them, race.time)) {
             return Some((lack, None));
         }
-        let &(writer, time, key) = cta.heard.get(&(me.warp, me.lane))?;
-        let wrote = writer == them && time >= race.time;
-        wrote.then(|| (Cause::NoRelease, Some(Place::of(key))))
+        let heard = cta.heard.get(&(me.warp, me.lane));
+        let heard = heard.filter(|(writer, time, _)| *writer == them && *time >= race.time);
+        if let Some((.., key)) = heard {
+            return Some((Cause::NoRelease, Some(Place::of(*key))));
+        }
+        let (cause, at) = self.unused_mbarrier(race)?;
+        Some((cause, Some(at)))
     }
 }

@@ -22,6 +22,15 @@ pub(crate) struct Cta {
     /// own time, and the key of its place.
     pub(crate) heard: HashMap<(u32, u32), (Thread, Time, u64)>,
     pub(crate) waits: Waits,
+    /// By warp and lane: the asynchronous barriers that a thread has arrived at and waited for last.
+    pub(crate) met: HashMap<(u32, u32), Met>,
+}
+
+/// The asynchronous barriers that a thread has used last, by their places.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Met {
+    pub(crate) arrived: Option<u64>,
+    pub(crate) waited: Option<u64>,
 }
 
 /// A warp of a CTA.

@@ -15,7 +15,7 @@ use super::clock::{Sparse, Time};
 use super::place::{Id, Thread, Warp};
 use super::row::Run;
 use super::waits::{Arrived, Phase};
-use super::{Access, Engine, Order, Place, Race, Shape, View, all, barrier};
+use super::{Access, Cause, Engine, Order, Place, Race, Shape, View, all, barrier};
 
 /// Bytes of an object.
 pub(crate) const MBARRIER: u64 = 8;
@@ -73,6 +73,10 @@ impl Engine {
     pub fn mbarrier_arrive(&mut self, me: Thread, at: Place, order: Order, completes: bool) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
+        if let Some(cta) = self.ctas.get_mut(&me.cta) {
+            let met = cta.met.entry((me.warp, me.lane)).or_default();
+            met.arrived = Some(at.key());
+        }
         match order {
             Order::Release(scope) | Order::AcqRel(scope) => {
                 self.arrive_at(me, at, scope);
@@ -157,7 +161,7 @@ impl Engine {
     ) {
         self.stats.accesses += 1;
         self.enter(me.warp());
-        self.mbarriers.remove(&at.key());
+        self.mbarriers.insert(at.key(), Phases::default());
         let maker = fenced.then(|| self.copies.init(me));
         let weak = Weak {
             writes: true,
@@ -236,6 +240,8 @@ impl Engine {
         {
             let mut over = Waited::default();
             let complete = what(phases);
+            let met = cta.met.entry((me.warp, me.lane)).or_default();
+            met.waited = Some(at.key());
             cta.waits
                 .enter(me, at.key(), &complete.phase, (scope, relaxed));
             if let Some(of_cta) = complete.of_cta.get(&me.cta) {
@@ -251,6 +257,37 @@ impl Engine {
                 });
         }
         self.classify(me.warp());
+    }
+}
+
+impl Engine {
+    /// The asynchronous barrier that would have ordered two accesses of a race, if one thread had waited for it
+    /// or the other had arrived at it later.
+    pub(crate) fn unused_mbarrier(&self, race: &Race) -> Option<(Cause, Place)> {
+        let (me, them) = (race.later.thread, race.earlier.thread);
+        let met = |of: Thread| {
+            self.ctas
+                .get(&of.cta)?
+                .met
+                .get(&(of.warp, of.lane))
+                .copied()
+        };
+        let knows = |published: &Published| {
+            let near = published.of_cta.get(&me.cta).map(|of| of.get(them));
+            near.unwrap_or_default().max(published.wide.get(them)) >= race.time
+        };
+        // What makes an object an mbarrier is ordered by something else than mbarriers.
+        let own = race.place.key() / MBARRIER * MBARRIER;
+        if self.mbarriers.contains_key(&own) {
+            return None;
+        }
+        let arrived = met(them)?.arrived?;
+        let phases = self.mbarriers.get(&arrived)?;
+        if knows(&phases.current) || knows(&phases.complete) {
+            return Some((Cause::NoWait, Place::of(arrived)));
+        }
+        let waited = met(me)?.waited?;
+        (waited == arrived).then(|| (Cause::NoArrival, Place::of(arrived)))
     }
 }
 

@@ -247,3 +247,28 @@ fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
         assert_eq!(counted, said.map(Some), "{options:?}");
     }
 }
+
+#[test]
+fn what_fast_mode_leaves_open_precise_mode_decides() {
+    let as_second = "setp.eq.u32 %p, %n, 1; @%p bra reader;";
+    // The reader does not acquire, which this model does not ask for.
+    let handover = format!(
+        "{as_second} st.global.u32 [%data], 7; fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%lock], 1; ret;\n\
+         reader: ld.relaxed.gpu.global.u32 %v, [%lock]; setp.eq.u32 %p, %v, 0; @%p bra reader;\n\
+         ld.global.u32 %v, [%data];"
+    );
+    let narrow = format!(
+        "{as_second} st.relaxed.gpu.global.u32 [%data], 1; ret;\n\
+         reader: ld.relaxed.cluster.global.u32 %v, [%data];"
+    );
+    let help = "help: run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses";
+    for (body, model, code, said) in [
+        (handover, "scoped", 0, "0 races"),
+        (narrow, "ptx", 66, "error[CR005]"),
+    ] {
+        let fast = ["--model", model, "--mode", "fast"];
+        run(&body, &fast).ends(0, &["possible", "not decided", help]);
+        let decided = ["--model", model, "--device", "sim", "--mode", "precise"];
+        run(&body, &decided).ends(code, &[said]);
+    }
+}

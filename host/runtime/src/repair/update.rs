@@ -92,9 +92,10 @@ impl<'a> Updates<'a> {
             let [_, one, other] = &compare.operands[..] else {
                 return None;
             };
+            // Of numbers, `ltu` and the like are the opposites of `ge` and the like.
             let less = match compare.suffixes.first()?.as_str() {
-                "lt" | "le" | "lo" | "ls" => true,
-                "gt" | "ge" | "hi" | "hs" => false,
+                "lt" | "le" | "lo" | "ls" | "ltu" | "leu" => true,
+                "gt" | "ge" | "hi" | "hs" | "gtu" | "geu" => false,
                 _ => return None,
             };
             let is_stored = |operand| self.value(at, operand) == Some(of_store);

@@ -189,10 +189,8 @@ impl<O: Observer> Machine<'_, O> {
             };
         }
         let who = self.who(cta, warp.index, split.pc, group.mask);
-        let elements = match &atomic.narrow {
-            Some(narrow) => Some(self.elements((warp, split), narrow, at)),
-            None => None,
-        };
+        let narrow = atomic.narrow.as_ref();
+        let elements = narrow.map(|narrow| self.elements((warp, split), narrow, at));
         let told = elements.as_ref().unwrap_or(at);
         let told_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
         self.observer
