@@ -57,8 +57,13 @@ enum Command {
     },
     /// Check the layout of the source tree.
     Tidy,
-    /// Hold the oracles against each other on random kernels.
-    Fuzz(oracles::FuzzOptions),
+    /// Hold the oracles against each other on random kernels; options go to the fuzzer, whose `--help` lists them.
+    #[command(disable_help_flag = true)]
+    Fuzz {
+        /// Options of the fuzzer; with `--affine`, of the one for kernels with linear addresses.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Write the tables of docs/verdicts.md: what every oracle says of the files of tests/race.
     Verdicts,
     /// Write docs/instructions.md again: which instructions are executed, checked and tested.
@@ -101,7 +106,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Names { check } => names::run(&workspace, check),
         Command::ApiTable { check } => api_table::run(&workspace, check),
         Command::Tidy => tidy::run(&workspace),
-        Command::Fuzz(options) => oracles::fuzz(&workspace, &options),
+        Command::Fuzz { arguments } => oracles::fuzz(&workspace, &arguments),
         Command::Verdicts => oracles::verdicts(&workspace),
         Command::Instructions { check } => oracles::instructions(&workspace, check),
         Command::GpuKit { folder } => gpu_kit::make(&workspace, folder.as_deref()),

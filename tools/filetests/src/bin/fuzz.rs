@@ -152,9 +152,13 @@ impl Work {
                 }
                 Err(finding) => finding,
             };
-            println!("seed {}: {finding}", kernel.seed);
-            let (small, finding) = shrink::shrink(&kernel, finding, &schedules);
-            self.write(&small, &finding)?;
+            self.write(&kernel, &finding)?;
+            self.has_found()?;
+            let time_left = || self.started.elapsed() < limit;
+            let (small, finding) = shrink::shrink(&kernel, finding, &schedules, &time_left);
+            if small != kernel {
+                self.write(&small, &finding)?;
+            }
         }
         Ok(())
     }
@@ -198,12 +202,22 @@ impl Work {
         Ok(())
     }
 
+    /// Writes the test file of a finding, over that of a larger kernel of the same seed.
     fn write(&self, kernel: &Kernel, finding: &judge::Finding) -> Result<()> {
         let (name, text) = found::file(kernel, finding);
         std::fs::create_dir_all(&self.options.folder)?;
         let path = self.options.folder.join(name);
         std::fs::write(&path, &text).with_context(|| path.display().to_string())?;
-        println!("{}: {finding}\n{text}", path.display());
+        println!(
+            "seed {}: {}: {finding}\n{text}",
+            kernel.seed,
+            path.display()
+        );
+        Ok(())
+    }
+
+    /// Counts a finding.
+    fn has_found(&self) -> Result<()> {
         let mut total = self.total.lock().ok().context("a judge panicked")?;
         total.1 += 1;
         if total.1 >= self.options.findings {

@@ -6,14 +6,19 @@ use super::kernel::{Act, Call, Kernel, Place, Role, Step};
 /// Kernels tried at most.
 const MOST: u32 = 3000;
 
-/// The smallest kernel found, and how it disagrees.
-pub fn shrink(kernel: &Kernel, finding: Finding, schedules: &[u64]) -> (Kernel, Finding) {
+/// The smallest kernel found while there is `time_left`, and how it disagrees.
+pub fn shrink(
+    kernel: &Kernel,
+    finding: Finding,
+    schedules: &[u64],
+    time_left: &dyn Fn() -> bool,
+) -> (Kernel, Finding) {
     let (mut best, mut how) = (kernel.clone(), finding);
     let mut tried = 0;
     'again: loop {
         for candidate in smaller(&best) {
             tried += 1;
-            if tried > MOST {
+            if tried > MOST || !time_left() {
                 return (best, how);
             }
             match judge(&candidate, schedules) {
