@@ -2,7 +2,8 @@
 //!
 //! A load decides the exit of a loop when it lies in the loop, and the predicate of a branch out of
 //! the loop is computed from what it returns, by instructions of the loop: directly, or by which of
-//! several writes of a register is executed. Loops are the natural ones of the control flow graph,
+//! several writes of a register is executed. Of the writes of a register those count that reach its
+//! use. Loops are the natural ones of the control flow graph,
 //! and what is read back from memory or returned by a call is not followed.
 
 use std::collections::{BTreeSet, HashSet};
@@ -84,14 +85,15 @@ fn deciders(
     flow: &Dataflow<'_>,
     inside: &HashSet<BlockId>,
 ) -> HashSet<usize> {
-    let mut registers: Vec<Register> = Vec::new();
+    // Registers, each with a statement that reads it.
+    let mut reads: Vec<(Register, usize)> = Vec::new();
     let mut known = HashSet::new();
-    let mut note = |registers: &mut Vec<Register>, at: usize, instruction: &Instruction| {
+    let mut note = |reads: &mut Vec<(Register, usize)>, at: usize, instruction: &Instruction| {
         isa::register_reads(instruction, |name| {
             if let Some(register) = flow.register(at, name)
-                && known.insert(register)
+                && known.insert((register, at))
             {
-                registers.push(register);
+                reads.push((register, at));
             }
         });
     };
@@ -108,12 +110,12 @@ fn deciders(
     };
     for &block in inside.iter().filter(|&&block| leaves(block)) {
         if let Some((at, instruction)) = branch(block) {
-            note(&mut registers, at, instruction);
+            note(&mut reads, at, instruction);
         }
     }
     let mut found = HashSet::new();
-    while let Some(register) = registers.pop() {
-        for &at in flow.writes(register) {
+    while let Some((register, read)) = reads.pop() {
+        for at in flow.reaching(cfg, register, read).0 {
             let block = cfg.block_of(at);
             let Statement::Instruction(instruction) = &body.statements[at] else {
                 continue;
@@ -122,12 +124,12 @@ fn deciders(
                 continue;
             }
             if isa::memory(instruction).is_none() {
-                note(&mut registers, at, instruction);
+                note(&mut reads, at, instruction);
             }
             // Which branch leads here decides as well.
             for &from in inside.iter().filter(|&&from| controls(cfg, from, block)) {
                 if let Some((at, instruction)) = branch(from) {
-                    note(&mut registers, at, instruction);
+                    note(&mut reads, at, instruction);
                 }
             }
         }

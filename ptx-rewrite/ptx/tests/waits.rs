@@ -67,3 +67,12 @@ fn a_load_of_the_outer_loop_decides_the_exit_of_the_outer_one_only() {
     let text = "L: ld.volatile.u32 %r0, [%a]; M: ld.volatile.u32 %r1, [%a+4]; setp.eq.u32 %p1, %r2, 0; @%p1 bra M; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;";
     assert_eq!(waited(text), ["%r0"]);
 }
+
+#[test]
+fn a_load_into_a_register_that_is_written_again_before_the_branch_is_data() {
+    // The register's other value decides: the count, and in the second loop what the other load returns.
+    let text = "mov.u32 %r1, 0; L: ld.volatile.u32 %r0, [%a]; add.u32 %r2, %r2, %r0; add.u32 %r1, %r1, 1; mov.u32 %r0, %r1; setp.lt.u32 %p0, %r0, 8; @%p0 bra L; ret;";
+    assert!(waited(text).is_empty());
+    let text = "L: ld.volatile.u32 %r0, [%a]; st.u32 [%a+8], %r0; ld.acquire.gpu.u32 %r0, [%a+4]; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;";
+    assert_eq!(waited(text).len(), 1);
+}
