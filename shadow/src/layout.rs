@@ -320,6 +320,9 @@ pub const ENTRY_COPIES: u32 = 15;
 pub const ENTRY_MBARRIER: u32 = 16;
 /// Lanes have found that a phase of an mbarrier is over.
 pub const ENTRY_MBARRIER_OVER: u32 = 17;
+/// A lane has made an atomic that has changed nothing. It may do so again without an entry, as long as the word
+/// is not written.
+pub const ENTRY_LOOK: u32 = 18;
 /// Lowest bit, in the address of [`ENTRY_MBARRIER_OVER`], of one more than the parity of the phase; 0 where
 /// the program has given a state instead.
 pub const PARITY_SHIFT: u32 = 60;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shadow::hb::{Access, Engine, Kind, Luck, Order, Place, Scope, Shape, Swap, Warp};
+use shadow::hb::{Access, Engine, Kind, Luck, Order, Place, Scope, Shape, Swap, Update, Warp};
 
 const RELEASE: Order = Order::Release(Scope::Gpu);
 const ACQUIRE: Order = Order::Acquire(Scope::Gpu);
@@ -20,6 +20,9 @@ enum Op {
     Take(u64, bool),
     /// Gives it back, by a release or not.
     Give(u64, bool),
+    /// Takes it as a reader, and gives it back, in the same way.
+    Join(u64, bool),
+    Leave(u64, bool),
     Read(u64),
     Write(u64),
     /// Reads a word; does not access memory any more if nobody has written there.
@@ -41,12 +44,15 @@ impl Random {
     }
 }
 
+/// What a lock holds while a thread has it alone.
+const WRITER: u64 = 1000;
+
 /// The word that says whether to go on: only ever accessed under lock 0.
 const FLAG: u64 = 9;
 
 /// One in `faults` sections takes its locks without an acquire, and as many give them back without
-/// a release; none for 0.
-fn program(random: &mut Random, faults: u64) -> Program {
+/// a release; none for 0. With `readers`, threads take locks as readers as well.
+fn program(random: &mut Random, faults: u64, readers: bool) -> Program {
     let threads = 2 + random.below(2);
     let of = |random: &mut Random| {
         let mut ops = Vec::new();
@@ -61,10 +67,15 @@ fn program(random: &mut Random, faults: u64) -> Program {
             let (one, two) = (access(), access());
             let lock = random.below(2);
             let mut fenced = || faults == 0 || random.below(faults) > 0;
-            let (take, give) = (fenced(), fenced());
-            let take = |lock| Op::Take(lock, take);
-            let give = |lock| Op::Give(lock, give);
-            match random.below(7) {
+            let (enters, leaves) = (fenced(), fenced());
+            let take = |lock| Op::Take(lock, enters);
+            let give = |lock| Op::Give(lock, leaves);
+            let join = |lock| Op::Join(lock, enters);
+            let leave = |lock| Op::Leave(lock, leaves);
+            match random.below(if readers { 10 } else { 7 }) {
+                7 => ops.extend([join(lock), one, leave(lock)]),
+                8 => ops.extend([join(lock), one, two, leave(lock)]),
+                9 => ops.extend([take(0), join(1), one, leave(1), two, give(0)]),
                 0 => ops.push(one),
                 1 => ops.extend([take(lock), one, give(lock)]),
                 2 => ops.extend([take(lock), one, two, give(lock)]),
@@ -94,11 +105,13 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
     let mut next = vec![0; program.len()];
     let mut stopped = vec![false; program.len()];
     let mut held: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut readers: BTreeMap<u64, u64> = BTreeMap::new();
     let mut written = BTreeSet::new();
     loop {
         let ready: Vec<usize> = (0..program.len())
             .filter(|&me| match program[me].get(next[me]) {
-                Some(Op::Take(lock, _)) => !held.contains_key(lock),
+                Some(Op::Take(lock, _)) => !held.contains_key(lock) && !readers.contains_key(lock),
+                Some(Op::Join(lock, _)) => !held.contains_key(lock),
                 other => other.is_some(),
             })
             .collect();
@@ -114,6 +127,10 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
             Op::Take(lock, false) => (Kind::Rmw, RELAXED, 0x1000 + 16 * lock),
             Op::Give(lock, true) => (Kind::Store, RELEASE, 0x1000 + 16 * lock),
             Op::Give(lock, false) => (Kind::Store, RELAXED, 0x1000 + 16 * lock),
+            Op::Join(lock, true) => (Kind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
+            Op::Join(lock, false) => (Kind::Rmw, RELAXED, 0x1000 + 16 * lock),
+            Op::Leave(lock, true) => (Kind::Reduction, RELEASE, 0x1000 + 16 * lock),
+            Op::Leave(lock, false) => (Kind::Reduction, RELAXED, 0x1000 + 16 * lock),
             Op::Read(_) | Op::Write(_) | Op::Guard(_) if stopped[me] => continue,
             Op::Read(word) | Op::Guard(word) => (Kind::Load, Order::Weak, 0x2000 + 16 * word),
             Op::Write(word) => (Kind::Store, Order::Weak, 0x2000 + 16 * word),
@@ -135,6 +152,9 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
             let (a, b) = (race.earlier.site, race.later.site);
             (a.min(b), a.max(b))
         };
+        if matches!(op, Op::Take(..)) {
+            luck.before(&main, 1, at);
+        }
         main.access(warp, 1, &access, at, |race| {
             races.insert(pair(&race));
         });
@@ -146,10 +166,26 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
                 held.insert(lock, me);
                 let swap = |_| Swap {
                     compare: Some(0),
-                    new: 1,
+                    new: WRITER,
                     old: 0,
                 };
                 luck.swap(&mut main, (warp, 1), &access, at, swap, note);
+                continue;
+            }
+            Op::Join(lock, _) | Op::Leave(lock, _) => {
+                let count = readers.remove(&lock).unwrap_or(0);
+                let now = match op {
+                    Op::Join(..) => count + 1,
+                    _ => count - 1,
+                };
+                if now > 0 {
+                    readers.insert(lock, now);
+                }
+                let update = |_| Update {
+                    old: count,
+                    new: now,
+                };
+                luck.update(&mut main, (warp, 1), [&access; 2], at, update, note);
                 continue;
             }
             Op::Give(lock, _) => drop(held.remove(&lock)),
@@ -159,18 +195,21 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
         }
         luck.access(&mut main, (warp, 1), &access, at, note);
     }
-    assert!(!luck.is_spoiled());
-    out.lucky = &out.lucky - &out.races;
+    // A lock that only readers take is none.
+    match luck.is_spoiled() {
+        true => out.lucky.clear(),
+        false => out.lucky = &out.lucky - &out.races,
+    }
     out
 }
 
 /// Runs random programs; how many pairs were called luck, and how many that race in other runs were
 /// not.
-fn programs(count: u32, faults: u64) -> (usize, usize) {
+fn programs(count: u32, faults: u64, readers: bool) -> (usize, usize) {
     let mut random = Random(1);
     let (mut called, mut missed) = (0, 0);
     for number in 0..count {
-        let program = program(&mut random, faults);
+        let program = program(&mut random, faults, readers);
         let first = run(&program, &mut random);
         let mut racing = BTreeSet::new();
         let mut left = 30;
@@ -194,7 +233,7 @@ fn programs(count: u32, faults: u64) -> (usize, usize) {
 
 #[test]
 fn another_schedule_turns_luck_around() {
-    let (called, missed) = programs(1500, 0);
+    let (called, missed) = programs(1500, 0, false);
     assert!(
         called > 100 && called > missed / 3,
         "called {called}, missed {missed}"
@@ -203,9 +242,20 @@ fn another_schedule_turns_luck_around() {
 
 #[test]
 fn another_schedule_turns_sections_of_one_lock_around() {
-    let (called, missed) = programs(1500, 3);
+    let (called, missed) = programs(1500, 3, false);
     assert!(
         called > 100 && called > missed / 3,
         "called {called}, missed {missed}"
     );
+}
+
+#[test]
+fn another_schedule_turns_readers_and_writers_around() {
+    for faults in [0, 3] {
+        let (called, missed) = programs(1500, faults, true);
+        assert!(
+            called > 100 && called > missed / 3,
+            "called {called}, missed {missed}"
+        );
+    }
 }

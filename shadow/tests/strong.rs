@@ -85,7 +85,7 @@ impl Run {
     }
 
     fn found(self) -> usize {
-        self.strong.finish(&self.luck).len()
+        self.strong.finish(&self.luck).0.len()
     }
 }
 

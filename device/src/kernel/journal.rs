@@ -150,8 +150,13 @@ pub fn is_shared(word: u32) -> bool {
 
 /// Tells an access by one thread that publishes nothing.
 pub unsafe fn tell_access(launch: *const LaunchBlock, state: u64, access: &Access) {
+    unsafe { tell_look(launch, state, access, ENTRY_ACCESS) }
+}
+
+/// The same, in an entry of some kind.
+pub unsafe fn tell_look(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     unsafe {
-        let number = append_access(launch, state, access, ENTRY_ACCESS);
+        let number = append_access(launch, state, access, kind);
         goes_on(state, number);
     }
 }

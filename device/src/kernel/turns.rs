@@ -139,7 +139,8 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         if !same && fetch_add(counts_at, ATOMIC as u32) == counts {
             counts = counts + ATOMIC;
         }
-        tell_access(launch, state, &access);
+        let kind = if same & access.is(JOURNAL_WRITES) { ENTRY_LOOK } else { ENTRY_ACCESS };
+        tell_look(launch, state, &access, kind);
         look.remember(state, &access, counts);
         give_back(state, lock, turn);
         0

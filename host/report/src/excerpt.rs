@@ -227,9 +227,10 @@ fn remarks(race: &Race, report: &Report, sources: &Sources) -> Vec<(&'static str
     for access in &race.accesses {
         for held in &access.locks {
             let what = format!(
-                "the {} thread holds the lock at {}; taken at {}",
+                "the {} thread holds the lock at {}{}; taken at {}",
                 access.role,
                 address(&held.address, &held.space),
+                if held.shared { " as a reader" } else { "" },
                 held.taken
             );
             lines.push(("lock", what));

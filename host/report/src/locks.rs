@@ -34,6 +34,7 @@ pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock 
         address: build::address(held.address, held.allocation.as_ref()),
         scope: held.scope,
         taken: place(held.taken),
+        shared: held.shared,
         entry: held.entry,
         released: held.released.map(place),
         exit: held.exit,
@@ -43,10 +44,9 @@ pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock 
 /// What is wrong with the lock that both sides held, if there is one and something is.
 pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let [first, second] = accesses;
-    let same = |a: &HeldLock, b: &HeldLock| (&a.space, &a.address) == (&b.space, &b.address);
     let (before, now) = first.locks.iter().find_map(|before| {
-        let now = second.locks.iter().find(|now| same(before, now))?;
-        Some((before, now))
+        let excludes = |now: &&HeldLock| is_same(before, now) && !(before.shared && now.shared);
+        Some((before, second.locks.iter().find(excludes)?))
     })?;
     let given_back = before.released.as_ref()?;
     let narrow = |scope: Scope| race.level == Level::Grid && scope == Scope::Cta;
@@ -119,8 +119,27 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     })
 }
 
+fn is_same(a: &HeldLock, b: &HeldLock) -> bool {
+    (&a.space, &a.address) == (&b.space, &b.address)
+}
+
+/// A lock that both sides held as readers.
+fn read(accesses: &[Access; 2]) -> Option<&HeldLock> {
+    let [first, second] = accesses;
+    first.locks.iter().find(|held| {
+        let both = |other: &&HeldLock| is_same(held, other) && other.shared;
+        held.shared && second.locks.iter().any(|other| both(&other))
+    })
+}
+
 /// Why an order is luck.
 pub(crate) fn luck(accesses: &[Access; 2]) -> String {
+    if let Some(held) = read(accesses) {
+        return format!(
+            "both threads hold the lock taken at {} as readers, which several threads may do at once, and nothing but the order in which they took it in this run orders the accesses",
+            held.taken
+        );
+    }
     let [first, second] = accesses.each_ref().map(|access| {
         let taken: Vec<String> = access
             .locks
@@ -144,6 +163,12 @@ pub(crate) fn luck(accesses: &[Access; 2]) -> String {
 
 /// What would order both sides in every run.
 pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
+    if let Some(held) = read(accesses) {
+        return format!(
+            "take the lock taken at {} as its writer, alone, where the address is written",
+            held.taken
+        );
+    }
     let [first, second] = accesses;
     let (bare, guarded) = match (&first.locks[..], &second.locks[..]) {
         ([], [held, ..]) => ("first", held),
@@ -168,6 +193,7 @@ mod tests {
             address: build::address(address, None),
             scope: Scope::Gpu,
             taken: "x.cu:3".into(),
+            shared: false,
             entry,
             released: Some("x.cu:9".into()),
             exit,
@@ -232,6 +258,16 @@ mod tests {
         );
         assert!(remedy(&one).contains("x.cu:3 around the first access"));
         assert!(remedy(&sides(held(), Vec::new())).contains("around the second access"));
+        let reader = || HeldLock {
+            shared: true,
+            ..lock(64, None, None)
+        };
+        let readers = sides(vec![reader()], vec![reader()]);
+        assert!(luck(&readers).contains("as readers"));
+        assert!(remedy(&readers).contains("as its writer"));
+        assert_eq!(fault(&log::Race::default(), &readers), None);
+        let writer = sides(vec![reader()], held());
+        assert!(fault(&log::Race::default(), &writer).is_some());
         let two = sides(held(), vec![lock(68, None, None)]);
         assert!(luck(&two).contains("not the same one"));
         assert!(remedy(&two).contains("the same lock"));

@@ -323,6 +323,8 @@ pub enum Unjudged {
     Nothing,
     /// What happens under locks: a journal does not tell the values that are swapped.
     Locks,
+    /// The same, and data that is read under versions that are swapped.
+    LocksAndVersions,
     /// Everything: the cells know nothing of it.
     Everything,
 }
@@ -545,6 +547,8 @@ pub struct Lock {
     pub released: Option<u32>,
     /// Scope of what took it.
     pub scope: Scope,
+    /// It was taken as by a reader: several threads may hold it so at once.
+    pub shared: bool,
     /// Scope of the acquire behind taking it, if there was one.
     pub entry: Option<Scope>,
     /// Scope of the release before giving it back, if there was one.

@@ -13,6 +13,8 @@ pub struct Unjudged {
     pub everything: u64,
     /// Those of which accesses under locks were not.
     pub locks: u64,
+    /// Those of which accesses under versions that are written by swaps were not.
+    pub versions: u64,
 }
 
 impl Unjudged {
@@ -20,6 +22,10 @@ impl Unjudged {
         match of {
             log::Unjudged::Nothing => {}
             log::Unjudged::Locks => self.locks += 1,
+            log::Unjudged::LocksAndVersions => {
+                self.locks += 1;
+                self.versions += 1;
+            }
             log::Unjudged::Everything => self.everything += 1,
         }
     }
@@ -32,6 +38,10 @@ impl Unjudged {
                 "unordered strong conflicts (CR011) and order by luck (CR012)",
             ),
             (self.locks, "order by locks (CR012, CR011 under locks)"),
+            (
+                self.versions,
+                "data read under versions that `atom.cas` or `atom.exch` writes (CR011)",
+            ),
         ];
         let parts = parts.into_iter().filter(|(launches, _)| *launches > 0);
         parts

@@ -76,6 +76,7 @@ impl Audit {
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
         let (records, counters) = checker.recorded(device, begun);
         self.counters = counters;
+        self.counters.undecided += journal.map_or(0, Reference::undecided);
         self.cells.extend(records.iter().map(|record| {
             let (owner, address) = match checker::is_shared(record) {
                 true => {

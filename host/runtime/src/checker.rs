@@ -377,6 +377,10 @@ impl Checker {
         if let Some(judged) = judged {
             launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
+            launch.counters.undecided += judged.doubts.undecided;
+            if judged.under_versions > 0 {
+                launch.unjudged = log::Unjudged::LocksAndVersions;
+            }
             launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
             self.judged(&launch, &judged, begun.proved.as_deref());
         }

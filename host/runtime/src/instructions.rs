@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand, Type};
-use ptx::isa::{self, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
+use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::hb::{Access, Kind, Look, Order, Scope, Waited};
 
 use crate::{grid, log, names};
@@ -24,6 +24,8 @@ pub(crate) struct Instructions {
     pub(crate) looks: bool,
     /// Some instruction is a strong load or store, and no atomic.
     pub(crate) stores_strongly: bool,
+    /// Some instruction swaps, so that there may be locks.
+    pub(crate) swaps: bool,
 }
 
 /// What one instruction means.
@@ -40,6 +42,8 @@ pub(crate) struct Meaning {
     pub(crate) whole_warp: bool,
     /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] tells more of.
     pub(crate) swaps: bool,
+    /// An atomic that [`events::Observer::updated`] tells more of.
+    pub(crate) updates: bool,
     /// Bytes of a lane's line, for matrix loads and stores; else 0.
     pub(crate) line: u32,
     /// An operation on an mbarrier that lets it expect bytes.
@@ -137,6 +141,7 @@ impl Instructions {
                     fences_inits,
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
+                    updates: memory.as_ref().is_some_and(updates),
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
                     expects: instruction.has("expect_tx"),
                     waited: waited(instruction),
@@ -152,6 +157,7 @@ impl Instructions {
                     counts: counts.counts.contains(&statement),
                     found: None,
                 };
+                all.swaps |= meaning.swaps;
                 let offset = loaded(instruction.span.start);
                 copies.extend(copied(instruction.span.start).map(|copy| (offset, copy)));
                 if let Some(count) = counts.found.get(&statement) {
@@ -197,6 +203,22 @@ impl Instructions {
 fn swaps(instruction: &Instruction, op: &MemoryOp) -> bool {
     let swap = instruction.has("exch") || instruction.has("cas");
     swap && op.kind == MemoryKind::Rmw && op.vector <= 1 && op.bytes_per_element <= 8
+}
+
+fn updates(op: &MemoryOp) -> bool {
+    let counts = matches!(
+        op.op,
+        Some(
+            AtomicOp::Add
+                | AtomicOp::Inc
+                | AtomicOp::Dec
+                | AtomicOp::And
+                | AtomicOp::Or
+                | AtomicOp::Xor
+        )
+    );
+    let is_atomic = matches!(op.kind, MemoryKind::Rmw | MemoryKind::Reduction);
+    counts && is_atomic && op.ty.is_integer() && op.vector <= 1 && op.bytes_per_element <= 8
 }
 
 /// `cp.async.wait_group n` leaves `n` groups, `wait_all` none.

@@ -1,6 +1,6 @@
 //! What happens-before has found in a launch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use shadow::hb::{Engine, Launched, Order, Race, Stats, Thread};
@@ -11,23 +11,65 @@ use crate::log::{self, Misuse};
 use crate::pairs::Found;
 use crate::streams::Touched;
 
-/// Sites of weak stores of which it is not known whether they came before strong accesses to the same
-/// bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
+/// What a journal leaves open.
 #[derive(Debug, Default)]
-pub(crate) struct Overtaken(pub(crate) BTreeSet<u32>);
+pub(crate) struct Doubts {
+    /// Sites of weak stores of which it is not known whether they came before strong accesses to the same
+    /// bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
+    pub(crate) overtaken: BTreeSet<u32>,
+    /// Races with atomics that may have been observed by another thread than the journal says.
+    pub(crate) polls: HashSet<([u32; 2], [Thread; 2])>,
+    /// Pairs of sites with such races, and with others.
+    polled: HashSet<[u32; 2]>,
+    plain: HashSet<[u32; 2]>,
+    /// Conflicts with such atomics.
+    pub(crate) undecided: u64,
+}
 
-impl Overtaken {
-    /// Whether a race is one in whatever order those were made. They race with each other in any
-    /// case.
+impl Doubts {
+    fn sites(race: &Race) -> [u32; 2] {
+        [race.earlier.site, race.later.site]
+    }
+
+    fn poll(race: &Race) -> ([u32; 2], [Thread; 2]) {
+        let threads = [race.earlier.thread, race.later.thread];
+        (Self::sites(race), threads)
+    }
+
+    /// A race with an atomic that another thread may have observed.
+    pub(crate) fn doubt(&mut self, race: &Race) {
+        self.polls.insert(Self::poll(race));
+        self.polled.insert(Self::sites(race));
+    }
+
+    /// A race was found, and all that is doubtful of it has been said.
+    pub(crate) fn found(&mut self, race: &Race) {
+        if !self.polls.is_empty() && !self.polls.contains(&Self::poll(race)) {
+            self.plain.insert(Self::sites(race));
+        }
+    }
+
+    /// Whether this very race is one, in whatever order accesses were made that a journal does not tell.
     pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
+        !self.polls.contains(&Self::poll(race)) && !self.hangs(instructions, race)
+    }
+
+    /// Whether some race of the same pair of sites is one.
+    pub(crate) fn is_pair_sure(&self, instructions: &Instructions, race: &Race) -> bool {
+        let sites = Self::sites(race);
+        let polled = self.polled.contains(&sites) && !self.plain.contains(&sites);
+        !polled && !self.hangs(instructions, race)
+    }
+
+    /// Whether a race may hang on when weak stores were made. They race with what has overtaken them in any case.
+    fn hangs(&self, instructions: &Instructions, race: &Race) -> bool {
         let strong = |site| {
             let order = instructions.access(site).map(|access| access.order);
             order.and_then(Order::scope).is_some()
         };
-        let [a, b] = [race.earlier.site, race.later.site];
-        self.0.is_empty()
-            || (self.0.contains(&a) && strong(b))
-            || (self.0.contains(&b) && strong(a))
+        let [a, b] = Self::sites(race);
+        let overtaken = |one, other| self.overtaken.contains(&one) && strong(other);
+        !self.overtaken.is_empty() && !overtaken(a, b) && !overtaken(b, a)
     }
 }
 
@@ -41,7 +83,9 @@ pub struct Judged {
     pub(crate) dropped: u64,
     /// What barriers were misused by two sites, by whom first, and how often.
     pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
-    pub(crate) overtaken: Overtaken,
+    pub(crate) doubts: Doubts,
+    /// Strong conflicts that are not judged, since swaps whose values are not known may have written the version.
+    pub(crate) under_versions: u64,
     /// What the engine has counted, if there was one.
     pub(crate) stats: Option<Stats>,
     /// What the launch has done for those that may run beside it, if that was followed.
@@ -58,7 +102,8 @@ impl Judged {
             found: Vec::new(),
             dropped: 0,
             misuses: BTreeMap::new(),
-            overtaken: Overtaken::default(),
+            doubts: Doubts::default(),
+            under_versions: 0,
             stats: None,
             touched: Some(touched),
             launcher: None,
@@ -72,7 +117,7 @@ impl Judged {
 
     /// False where the order of some accesses is not known, and what was found may hang on it.
     pub(crate) fn is_sure(&self, found: &Found) -> bool {
-        self.overtaken.is_sure(&self.instructions, &found.race)
+        self.doubts.is_pair_sure(&self.instructions, &found.race)
     }
 
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {

@@ -68,10 +68,10 @@ fn is_told(found: &Found, instructions: &Instructions, model: Option<Model>) -> 
     }
 }
 
-/// A lock that both sides held, as each of them did.
+/// A lock that both sides held, one of them alone, as each of them did.
 pub(crate) fn common(locks: &[Vec<Held>; 2]) -> Option<[&Held; 2]> {
     let [before, now] = locks;
-    let other = |held: &Held| now.iter().find(|other| other.lock == held.lock);
+    let other = |held: &Held| now.iter().find(|other| other.excludes(held));
     before.iter().find_map(|held| Some([held, other(held)?]))
 }
 
@@ -97,6 +97,7 @@ pub(crate) fn held(held: &Held, named: &HashMap<u32, u32>, allocations: &Allocat
         taken: site(held.taken),
         released: held.released.map(site),
         scope: held.scope,
+        shared: held.shared,
         entry: held.entry,
         exit: held.exit,
     }

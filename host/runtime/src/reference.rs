@@ -5,12 +5,13 @@ mod fences;
 mod hearing;
 mod journaled;
 mod mbarrier;
+mod polls;
 mod swaps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use events::{AccessKind, Bytes, Exchange, Executing, Observer};
+use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
@@ -19,11 +20,12 @@ use shadow::hb::{
 };
 
 use self::departed::Departures;
+use self::polls::Polls;
 use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::heard::{Heard, Told};
 use crate::instructions::{Instructions, Meaning};
-use crate::judged::{Judged, Overtaken};
+use crate::judged::{Doubts, Judged};
 use crate::locking;
 use crate::log::Misuse;
 use crate::options::Model;
@@ -53,7 +55,11 @@ pub struct Reference {
     told: bool,
     misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     departures: Option<Departures>,
-    overtaken: Overtaken,
+    /// What a journal leaves open, and what it says of looks.
+    doubts: Doubts,
+    polls: Polls,
+    /// The next access is an atomic that has changed nothing.
+    idle: bool,
     grid: Arrivals,
     follower: Option<Follower>,
     /// By site: no race of the access is possible, so the engine need not know of it.
@@ -84,7 +90,9 @@ impl Reference {
             told: false,
             misuses: BTreeMap::new(),
             departures: Departures::of(&shape),
-            overtaken: Overtaken::default(),
+            doubts: Doubts::default(),
+            polls: Polls::default(),
+            idle: false,
             grid: Arrivals::default(),
             follower: None,
             proved: Vec::new(),
@@ -123,12 +131,9 @@ impl Reference {
 
     /// What it has found.
     pub fn finish(mut self) -> Judged {
-        for found in self
-            .strong
-            .take()
-            .into_iter()
-            .flat_map(|of| of.finish(&self.luck))
-        {
+        let strong = self.strong.take().map(|of| of.finish(&self.luck));
+        let (strong, under_versions) = strong.unwrap_or_default();
+        for found in strong {
             self.pairs.keep_strong(found);
         }
         let (luck, instructions) = (&self.luck, &self.instructions);
@@ -139,7 +144,8 @@ impl Reference {
             found,
             dropped: self.pairs.dropped,
             misuses: self.misuses,
-            overtaken: self.overtaken,
+            doubts: self.doubts,
+            under_versions,
             touched: self.follower.map(Follower::finish),
             launcher: match self.launched.is_empty() {
                 true => None,
@@ -152,7 +158,7 @@ impl Reference {
     /// and who has observed what hangs on it.
     pub(crate) fn overtaken(&mut self, who: Executing) {
         let meaning = self.meaning(who);
-        self.overtaken.0.extend(meaning.map(|of| of.site));
+        self.doubts.overtaken.extend(meaning.map(|of| of.site));
     }
 
     /// So many things were not told.
@@ -290,10 +296,21 @@ impl Observer for Reference {
             places: each(who.lanes).map(place).collect(),
         });
         let of = self.use_of(&meaning);
+        // What becomes of them is told when their values are.
+        let told_later = meaning.swaps || self.follows_updates(&meaning);
         let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
         if let Some(strong) = &mut self.strong {
             strong.access((engine, luck), (warp(who), who.lanes), &written, of, place);
         }
+        if meaning.swaps {
+            luck.before(engine, who.lanes, place);
+        }
+        let doubts = match self.knows_swaps {
+            true => Vec::new(),
+            false => self
+                .polls
+                .met(engine, (warp(who), who.lanes), &written, place),
+        };
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
         engine.access_until(warp(who), who.lanes, &access, place, |race| {
@@ -303,14 +320,24 @@ impl Observer for Reference {
                 false => pairs.enough(&race),
             }
         });
+        for doubt in doubts {
+            let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
+            self.doubts.undecided += u64::from(undecided);
+        }
         for mut race in races {
+            self.doubts.found(&race);
             let class = fences::class(&mut self.order, engine, &mut race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
+        let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
+        if looks {
+            let lanes = (warp(who), who.lanes);
+            self.polls.look(engine, lanes, &written, (self.idle, place));
+        }
         self.order.access((warp(who), who.lanes), &access, place);
         pairs.explain(engine, luck);
-        if !meaning.swaps {
+        if !told_later {
             let lanes = (warp(who), who.lanes);
             luck.access(engine, lanes, &access, place, |lucky| {
                 pairs.keep_lucky(Class::Luck, lucky, (None, None));
@@ -329,6 +356,16 @@ impl Observer for Reference {
         exchange: Exchange<'_>,
     ) {
         self.swapped(who, space, addresses, exchange);
+    }
+
+    fn updated(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        updated: Updated<'_>,
+    ) {
+        self.counted(who, space, addresses, updated);
     }
 
     fn follows(&self, space: Space) -> bool {

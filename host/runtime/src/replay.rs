@@ -8,7 +8,7 @@ use shadow::hb::{LANES, Shape, Warp};
 use shadow::layout::{
     ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
     ENTRY_COPY_BARRIER, ENTRY_COPY_FROM, ENTRY_COPY_TO, ENTRY_EARLIER, ENTRY_EXIT, ENTRY_FENCE,
-    ENTRY_MBARRIER, ENTRY_MBARRIER_OVER, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED,
+    ENTRY_LOOK, ENTRY_MBARRIER, ENTRY_MBARRIER_OVER, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED,
     ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT,
 };
 
@@ -157,6 +157,7 @@ impl<'a> Replay<'a> {
         let address = self.address(who.cta, space, entry.address);
         match entry.kind & !ENTRY_SHARED {
             ENTRY_ACCESS => self.reference.told(who, space, address),
+            ENTRY_LOOK => self.reference.looked(who, space, address),
             ENTRY_EARLIER => {
                 self.reference.earlier(who, space, address, entry.time);
             }

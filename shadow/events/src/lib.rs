@@ -12,6 +12,8 @@ mod space;
 
 pub use cause::{Cause, Gap};
 pub use misuse::Misuse;
-pub use observer::{AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP, Unobserved};
+pub use observer::{
+    AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP, Unobserved, Updated,
+};
 pub use scope::Scope;
 pub use space::Space;

@@ -54,6 +54,17 @@ pub struct Exchange<'a> {
     pub old: &'a [u64; 32],
 }
 
+/// What another atomic of up to 8 bytes on an integer did, by lane; other lanes' values mean nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Updated<'a> {
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// What was there.
+    pub old: &'a [u64; 32],
+    /// What is there now.
+    pub new: &'a [u64; 32],
+}
+
 /// Gets told what the lanes of a launch do, in the order in which they do it.
 ///
 /// Every method has an empty default; what is not overridden costs nothing.
@@ -83,6 +94,18 @@ pub trait Observer {
         exchange: Exchange<'_>,
     ) {
         let _ = (who, space, addresses, exchange);
+    }
+
+    /// Lanes have changed integers by an atomic that is no exchange and no compare-and-swap: comes after the
+    /// [`Observer::access`] of the same instruction.
+    fn updated(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        updated: Updated<'_>,
+    ) {
+        let _ = (who, space, addresses, updated);
     }
 
     /// Whether to tell what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].

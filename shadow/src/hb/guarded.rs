@@ -48,21 +48,28 @@ impl Conflicts {
         }
     }
 
-    /// What is to be reported of them.
+    /// What is to be reported of them; those that the version leaves open are counted.
     pub(crate) fn judge(
         self,
         shape: &Shape,
         versions: Option<&Versions>,
         key: u64,
+        open: &mut u64,
     ) -> impl Iterator<Item = Unordered> {
         let all = self.0.into_iter();
-        all.filter_map(move |of| of.judge(shape, versions, key))
+        all.filter_map(move |of| of.judge(shape, versions, key, open))
     }
 }
 
 impl Guarded {
     /// What is to be reported of it.
-    fn judge(self, shape: &Shape, versions: Option<&Versions>, key: u64) -> Option<Unordered> {
+    fn judge(
+        self,
+        shape: &Shape,
+        versions: Option<&Versions>,
+        key: u64,
+        open: &mut u64,
+    ) -> Option<Unordered> {
         let Race { earlier, later, .. } = self.race;
         let (reader, writer) = match self.reads_later {
             true => (later, earlier),
@@ -74,6 +81,10 @@ impl Guarded {
         });
         let cause = match guard {
             Guard::Whole => return None,
+            Guard::Open => {
+                *open += 1;
+                return None;
+            }
             Guard::Lacks(gap) => Some(Cause::Version(gap)),
             Guard::Apart if self.unordered => None,
             Guard::None if self.unordered && self.unseen => None,

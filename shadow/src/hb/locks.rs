@@ -2,13 +2,16 @@
 //!
 //! After the lock inference of ScoRD (Kamath et al., ISCA 2020): who swaps a value in has taken a
 //! lock, and writes there again to release it. Departures:
-//! 1. Values decide. A swap takes the lock when it changes the value that was there first, the free
-//!    one; the word is a lock once the thread that took it has written there again before anybody
-//!    else changed it, and stays one while every swap finds it free or held in that way.
-//! 2. Fences are remembered, and not required: what is missing is for a report to say.
-//! 3. A word that another atomic changes while it is free, as tickets and counters are, is none.
-//! 4. A thread that passes a barrier while it holds a word lets others in: the word is none.
-//! 5. Exchanges that take a word for different values would change it while it is held, if they failed:
+//! 1. Values decide (`lock_word.rs`). A swap takes the lock when it changes the value that was there
+//!    first, the free one; the word is a lock once the thread that took it has written there again
+//!    before anybody else changed it, and stays one while every swap finds it free or held in that way.
+//! 2. Threads that add one and the same number to it and take that away again are readers. Several hold the
+//!    lock at once, and none while a thread that has swapped holds it.
+//! 3. Fences are remembered, and not required: what is missing is for a report to say.
+//! 4. A word that another atomic changes while it is free, and not back by the same thread, as tickets and
+//!    counters are, is none.
+//! 5. A thread that passes a barrier while it holds a word lets others in: the word is none.
+//! 6. Exchanges that take a word for different values would change it while it is held, if they failed:
 //!    it is the end of a queue, and no lock.
 
 use alloc::collections::BTreeMap;
@@ -18,16 +21,19 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::Place;
+use super::lock_word::{LockWord, Meaning};
 use super::place::{Shape, Thread};
 use super::section::{Held, Hold, Touched, Used};
 use super::turns::{Past, Touch, Turn};
 
-/// Words that a thread holds at once; the first of more are no locks.
+/// Words that a thread holds at once; of more, the first that has not passed for a lock is none, or the first.
 const MOST_HELD: usize = 8;
 /// Words and sites that a thread accesses while it holds a lock; a word with more is none.
 const MOST_TOUCHED: usize = 4096;
 /// The same for words that nobody has given back yet: claims that are never given back are common.
 const MOST_CLAIMED: usize = 256;
+/// Words that are followed because somebody has added to them, before anybody has swapped there.
+const MOST_COUNTED: usize = 1 << 16;
 
 /// What an `atom.cas` or `atom.exch` did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +47,13 @@ pub struct Swap {
 }
 
 impl Swap {
-    /// It is an exchange, for something else than an earlier one.
-    fn is_other_exchange(self, earlier: Option<u64>) -> bool {
-        self.compare.is_none() && earlier.is_some_and(|value| value != self.new)
-    }
-
     /// It has written something else than was there.
     pub fn changes(self) -> bool {
         self.after() != self.old
     }
 
-    fn after(self) -> u64 {
+    /// What is there now.
+    pub(crate) fn after(self) -> u64 {
         match self.compare {
             Some(value) if value != self.old => self.old,
             _ => self.new,
@@ -59,15 +61,22 @@ impl Swap {
     }
 }
 
-/// What became of a write to a word.
+/// What an atomic that is no swap did: what was there, and what is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Nothing that has to do with a known lock.
-    None,
-    /// A known lock was taken, or the attempt failed.
-    Tried,
-    /// A lock was released; its number.
-    Released(u32),
+pub struct Update {
+    /// What was there.
+    pub old: u64,
+    /// What is there now.
+    pub new: u64,
+}
+
+/// What became of a write to a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// A known lock was taken or given back, or an attempt failed: what it acquires is the order of this run.
+    pub(crate) of_lock: bool,
+    /// A lock was released: its number, and whether by a reader.
+    pub(crate) released: Option<(u32, bool)>,
 }
 
 /// How a word is written: where, in which scopes it orders.
@@ -76,35 +85,17 @@ pub(crate) struct Writing {
     pub(crate) thread: Thread,
     pub(crate) place: Place,
     pub(crate) site: u32,
+    pub(crate) bytes: u32,
     pub(crate) scope: Scope,
     pub(crate) acquires: bool,
     pub(crate) releases: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    Held(Thread),
-    /// Not a lock.
-    Other,
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Word {
-    /// Its value when nobody holds it.
-    free: u64,
-    state: State,
-    /// How often it has been given back.
-    given: u32,
-    /// What the first exchange that took it has written. One that writes something else would change
-    /// the word while it is held: queues of waiting threads have such words, and locks do not.
-    exchanged: Option<u64>,
-}
-
-impl Word {
-    fn is_lock(&self) -> bool {
-        self.given > 0
-    }
+    means: LockWord,
+    /// Acquires of it were taken for the order of this run before it was known to be a lock.
+    lent: bool,
 }
 
 /// The locks of a launch.
@@ -119,6 +110,12 @@ pub(crate) struct Locks {
     past: BTreeMap<(u64, Thread, u32, u32), Held>,
     /// Who has accessed a word of memory under a lock.
     used: HashMap<(u32, u64), Used>,
+    /// Readers that have counted themselves into a word while another thread holds it alone.
+    waiting: HashMap<(u32, Thread), Writing>,
+    /// Words that are followed because somebody has added to them.
+    counted: usize,
+    /// Readers have given some word back.
+    readers: bool,
     /// Of critical sections that are over: those that might as well have come the other way around.
     turns: Vec<Turn>,
     /// A word that had passed for a lock turned out to be none.
@@ -131,97 +128,139 @@ impl Locks {
         self.words.is_empty()
     }
 
-    /// True when something that was taken for a lock was none.
+    /// True when something that was taken for a lock was none, as far as is known.
     pub(crate) fn is_spoiled(&self) -> bool {
         self.spoiled
     }
 
-    /// True for words that have been taken and released, and nothing else.
-    pub(crate) fn is_lock(&self, place: Place) -> bool {
-        let word = self.index.get(&place).map(|&at| self.words[at as usize]);
-        word.is_some_and(|word| word.is_lock() && word.state != State::Other)
+    /// The same at the end of a launch.
+    pub(crate) fn end_spoiled(&self) -> bool {
+        self.spoiled || self.words.iter().any(|of| of.lent && !of.means.is_lock())
     }
 
-    /// True for words that have been swapped.
+    /// True for words that have been taken and released, and nothing else.
+    pub(crate) fn is_lock(&self, place: Place) -> bool {
+        self.known(place).is_some_and(LockWord::is_lock)
+    }
+
+    /// True for words that behave as locks until now.
+    pub(crate) fn passes(&self, place: Place) -> bool {
+        self.known(place).is_some_and(LockWord::passes)
+    }
+
+    /// True for words that readers have given back.
+    pub(crate) fn has_had_readers(&self, place: Place) -> bool {
+        self.readers && self.known(place).is_some_and(LockWord::has_had_readers)
+    }
+
+    /// True for words that have been swapped or counted.
     pub(crate) fn is_word(&self, place: Place) -> bool {
         let (first, last) = self.extent.unwrap_or((place, place));
         (first..=last).contains(&place) && self.index.contains_key(&place)
     }
 
+    fn known(&self, place: Place) -> Option<&LockWord> {
+        let at = *self.index.get(&place)?;
+        Some(&self.words[at as usize].means)
+    }
+
+    /// The number of a word that is new if need be, with the value that it has.
+    fn enter(&mut self, by: &Writing, value: u64) -> u32 {
+        if let Some(&at) = self.index.get(&by.place) {
+            return at;
+        }
+        let at = self.words.len() as u32;
+        self.index.insert(by.place, at);
+        let (first, last) = self.extent.unwrap_or((by.place, by.place));
+        self.extent = Some((first.min(by.place), last.max(by.place)));
+        self.words.push(Word {
+            means: LockWord::new(by.bytes, value),
+            lent: false,
+        });
+        at
+    }
+
     /// A swap by one thread.
     pub(crate) fn swap(&mut self, by: &Writing, swap: Swap) -> Step {
-        let (me, changes) = (by.thread, swap.changes());
-        let Some(&at) = self.index.get(&by.place) else {
-            if changes {
-                let at = self.words.len() as u32;
-                self.index.insert(by.place, at);
-                let (first, last) = self.extent.unwrap_or((by.place, by.place));
-                self.extent = Some((first.min(by.place), last.max(by.place)));
-                self.words.push(Word {
-                    free: swap.old,
-                    state: State::Held(me),
-                    given: 0,
-                    exchanged: swap.compare.is_none().then_some(swap.new),
-                });
-                self.take(by, at);
-            }
-            return Step::None;
-        };
-        let word = self.words[at as usize];
-        let tries = swap.compare.is_none_or(|value| value == word.free) && swap.new != word.free;
-        match word.state {
-            State::Free if swap.old != word.free => self.spoil(at),
-            State::Free if changes && swap.is_other_exchange(word.exchanged) => self.spoil(at),
-            State::Free if changes => {
-                let word = &mut self.words[at as usize];
-                word.state = State::Held(me);
-                if swap.compare.is_none() {
-                    word.exchanged = Some(swap.new);
-                }
-                self.take(by, at);
-                return Step::Tried;
-            }
-            State::Held(owner) if owner == me && changes => {
-                if swap.after() == word.free {
-                    return self.give_back(by, at);
-                }
-                self.spoil(at);
-            }
-            State::Held(_) if changes => self.spoil(at),
-            State::Held(_) if tries && word.is_lock() => return Step::Tried,
-            State::Free | State::Held(_) | State::Other => {}
+        if !swap.changes() && !self.is_word(by.place) {
+            return Step::default();
         }
-        Step::None
+        let at = self.enter(by, swap.old);
+        let meaning = self.words[at as usize].means.swap(by.thread, swap);
+        self.act(by, at, meaning)
     }
 
-    /// Another write to a word, an atomic if `rmw`.
+    /// Another atomic by one thread.
+    pub(crate) fn update(&mut self, by: &Writing, update: Update) -> Step {
+        let changes = update.old != update.new;
+        if !self.is_word(by.place) {
+            if !changes || self.counted >= MOST_COUNTED {
+                return Step::default();
+            }
+            self.counted += 1;
+        }
+        let at = self.enter(by, update.old);
+        let word = &mut self.words[at as usize].means;
+        let meaning = word.update(by.thread, update.old, update.new);
+        self.act(by, at, meaning)
+    }
+
+    /// Another write to a word, with a value that is not known; by an atomic if `rmw`.
     pub(crate) fn write(&mut self, by: &Writing, rmw: bool) -> Step {
         let Some(&at) = self.index.get(&by.place) else {
-            return Step::None;
+            return Step::default();
         };
-        match self.words[at as usize].state {
-            State::Held(owner) if owner == by.thread => return self.give_back(by, at),
-            State::Held(_) => self.spoil(at),
-            State::Free if rmw => self.spoil(at),
-            State::Free | State::Other => {}
-        }
-        Step::None
+        let meaning = self.words[at as usize].means.write(by.thread, rmw);
+        self.act(by, at, meaning)
     }
 
-    /// What a word holds behind a write that was no swap, and is said to have `released` it. With
-    /// another value than the one it was free with, it is no lock.
+    /// What a word holds behind a write whose value was not known, and which is said to have `released` it.
+    /// With another value than the one it was free with, it is no lock.
     pub(crate) fn holds_now(&mut self, place: Place, value: u64, released: bool) {
-        let Some(&at) = self.index.get(&place) else {
-            return;
-        };
-        let word = &mut self.words[at as usize];
-        if word.state == State::Free && value != word.free {
-            word.given = word.given.saturating_sub(released.into());
+        if let Some(&at) = self.index.get(&place)
+            && !self.words[at as usize].means.holds_now(value, released)
+        {
             self.spoil(at);
         }
     }
 
-    fn take(&mut self, by: &Writing, word: u32) {
+    fn act(&mut self, by: &Writing, at: u32, meaning: Meaning) -> Step {
+        let mut released = None;
+        match meaning {
+            Meaning::Nothing => return Step::default(),
+            Meaning::NoLock => {
+                self.spoil(at);
+                return Step::default();
+            }
+            Meaning::Failed => {
+                let key = (at, by.thread);
+                match self.words[at as usize].means.counts(by.thread) {
+                    true => drop(self.waiting.insert(key, *by)),
+                    false => drop(self.waiting.remove(&key)),
+                }
+            }
+            Meaning::Exclusive => self.take(by, at, false),
+            Meaning::Shared => self.take(by, at, true),
+            Meaning::SharedWith(owner) => {
+                let holds = self.held.get_mut(&owner).into_iter().flatten();
+                { holds }
+                    .filter(|hold| hold.word == at)
+                    .for_each(|hold| hold.held.shared = true);
+                self.take(by, at, true);
+            }
+            Meaning::Released => {
+                let shared = self.give_back(by, at);
+                self.readers |= shared;
+                released = Some((at, shared));
+            }
+        }
+        let word = &mut self.words[at as usize];
+        let of_lock = word.means.passes();
+        word.lent |= of_lock && !word.means.is_lock();
+        Step { of_lock, released }
+    }
+
+    fn take(&mut self, by: &Writing, word: u32, shared: bool) {
         let holds = self.held.entry(by.thread).or_default();
         holds.push(Hold {
             word,
@@ -229,6 +268,7 @@ impl Locks {
                 lock: by.place,
                 taken: by.site,
                 scope: by.scope,
+                shared,
                 entry: by.acquires.then_some(by.scope),
                 exit: None,
                 released: None,
@@ -240,35 +280,49 @@ impl Locks {
             turns: Vec::new(),
         });
         if holds.len() > MOST_HELD {
-            let first = holds[0].word;
-            self.spoil(first);
+            // Rather a counter, or what else has not been given back yet, than a lock.
+            let words = || holds.iter().map(|hold| hold.word);
+            let passes = |at: &u32| self.words[*at as usize].means.passes();
+            let first = words().find(|at| !passes(at)).or_else(|| words().next());
+            if let Some(first) = first {
+                self.spoil(first);
+            }
         }
     }
 
-    /// The holder has written to a word.
-    fn give_back(&mut self, by: &Writing, at: u32) -> Step {
-        let word = &mut self.words[at as usize];
-        word.state = State::Free;
-        word.given += 1;
-        if let Some(mut hold) = self.drop_hold(by.thread, at) {
-            hold.held.released = Some(by.site);
-            if by.releases {
-                hold.release(by.scope);
-            }
-            for (&(memory, site), touched) in &hold.touched {
-                let used = self.used.entry((at, memory)).or_default();
-                let touch = touched.touch;
-                match touch.writes {
-                    true => used.writers.add(by.thread),
-                    false => used.readers.add(by.thread),
-                }
-                let held = hold.held(touched);
-                used.sections.add(Past { touch, held });
-                self.past.insert((memory, by.thread, site, at), held);
-            }
-            self.turns.append(&mut hold.turns);
+    /// A holder has given a word back. True if it was a reader.
+    fn give_back(&mut self, by: &Writing, at: u32) -> bool {
+        let Some(mut hold) = self.drop_hold(by.thread, at) else {
+            return false;
+        };
+        let shared = hold.held.shared;
+        hold.held.released = Some(by.site);
+        if by.releases {
+            hold.release(by.scope);
         }
-        Step::Released(at)
+        for (&(memory, site), touched) in &hold.touched {
+            let used = self.used.entry((at, memory)).or_default();
+            let touch = touched.touch;
+            used.add(by.thread, touch.writes, shared);
+            let held = hold.held(touched);
+            used.sections.add(Past { touch, held });
+            self.past.insert((memory, by.thread, site, at), held);
+        }
+        self.turns.append(&mut hold.turns);
+        if !shared {
+            // Readers that have counted themselves in meanwhile hold it from here on. They have not seen it free
+            // yet, so they have acquired nothing.
+            for reader in self.words[at as usize].means.readers().to_vec() {
+                if let Some(waiting) = self.waiting.remove(&(at, reader)) {
+                    let by = Writing {
+                        acquires: false,
+                        ..waiting
+                    };
+                    self.take(&by, at, true);
+                }
+            }
+        }
+        shared
     }
 
     fn drop_hold(&mut self, thread: Thread, word: u32) -> Option<Hold> {
@@ -284,10 +338,10 @@ impl Locks {
     /// A word is no lock.
     fn spoil(&mut self, at: u32) {
         let word = &mut self.words[at as usize];
-        self.spoiled |= word.is_lock();
-        let before = core::mem::replace(&mut word.state, State::Other);
-        if let State::Held(owner) = before {
-            self.drop_hold(owner, at);
+        self.spoiled |= word.means.is_lock() || word.lent;
+        for holder in word.means.spoil() {
+            self.waiting.remove(&(at, holder));
+            self.drop_hold(holder, at);
         }
     }
 
@@ -298,9 +352,12 @@ impl Locks {
         words.into_iter().for_each(|at| self.spoil(at));
     }
 
-    /// A thread ends. What it holds nobody can give back.
+    /// A thread ends. What it holds nobody can give back, and a word that it has counted itself into is no lock.
     pub(crate) fn exit(&mut self, thread: Thread) {
-        self.held.remove(&thread);
+        let holds = self.held.remove(&thread).into_iter().flatten();
+        let shared = holds.filter(|hold| hold.held.shared);
+        let words: Vec<u32> = shared.map(|hold| hold.word).collect();
+        words.into_iter().for_each(|at| self.spoil(at));
     }
 
     /// A thread executes a fence.
@@ -334,7 +391,8 @@ impl Locks {
             let Some(used) = used.filter(|_| !hold.learned) else {
                 continue;
             };
-            for earlier in used.sections.against(touch, shape) {
+            let sections = used.sections.against(touch, shape);
+            for earlier in sections.filter(|past| !(past.held.shared && hold.held.shared)) {
                 let same = |old: &Turn| {
                     let of = |turn: &Turn| (turn.later.site, turn.earlier.touch.site);
                     of(old) == (touch.site, earlier.touch.site)
@@ -362,8 +420,8 @@ impl Locks {
     }
 
     /// A thread accesses a word of memory that is none of ours. Calls `learn` with each lock under
-    /// which somebody else has made a conflicting access.
-    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32)) {
+    /// which somebody else has made a conflicting access, and whether the thread is a reader.
+    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32, bool)) {
         let mut full = None;
         let (me, memory) = (touch.thread, touch.memory);
         for hold in self.held.get_mut(&me).into_iter().flatten() {
@@ -386,7 +444,7 @@ impl Locks {
                     };
                 })
                 .or_insert(new);
-            let most = match self.words[hold.word as usize].is_lock() {
+            let most = match self.words[hold.word as usize].means.is_lock() {
                 true => MOST_TOUCHED,
                 false => MOST_CLAIMED,
             };
@@ -397,12 +455,10 @@ impl Locks {
                 continue;
             }
             let used = self.used.get(&(hold.word, memory));
-            let by_others = used.is_some_and(|used| {
-                used.writers.besides(me) || touch.writes && used.readers.besides(me)
-            });
-            if by_others {
+            let shared = hold.held.shared;
+            if used.is_some_and(|used| used.by_others(me, touch.writes, shared)) {
                 hold.learned = true;
-                learn(hold.word);
+                learn(hold.word, shared);
             }
         }
         if let Some(word) = full {
@@ -415,6 +471,12 @@ impl Locks {
         self.held.contains_key(&thread)
     }
 
+    /// True when a thread holds a word as a reader.
+    pub(crate) fn reads_at(&self, thread: Thread, place: Place) -> bool {
+        let holds = self.held.get(&thread).into_iter().flatten();
+        { holds }.any(|hold| hold.held.lock == place && hold.held.shared)
+    }
+
     /// What a thread holds.
     pub(crate) fn now(&self, thread: Thread) -> Vec<Held> {
         let holds = self.held.get(&thread).into_iter().flatten();
@@ -425,7 +487,7 @@ impl Locks {
     pub(crate) fn then(&self, thread: Thread, memory: u64, site: u32) -> Vec<Held> {
         let key = |lock| (memory, thread, site, lock);
         let past = self.past.range(key(0)..=key(u32::MAX));
-        let past = past.filter(|((.., lock), _)| self.words[*lock as usize].state != State::Other);
+        let past = past.filter(|((.., lock), _)| !self.words[*lock as usize].means.is_other());
         let open = self.held.get(&thread).into_iter().flatten();
         let open = open.filter_map(|hold| Some(hold.held(hold.touched.get(&(memory, site))?)));
         let mut all: Vec<Held> = past.map(|(_, held)| *held).collect();

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 
 use super::clock::Sparse;
 use super::history::WORD;
-use super::locks::{Locks, Step, Swap, Writing};
+use super::locks::{Locks, Step, Swap, Update, Writing};
 use super::place::{Thread, Warp};
 use super::section::Held;
 use super::turns::{Touch, Turn};
@@ -51,8 +51,8 @@ pub struct Luck {
     locks: Locks,
     /// The second engine.
     engine: Option<Engine>,
-    /// By lock: what its releases have published.
-    released: HashMap<u32, Sparse>,
+    /// By lock, and apart for readers: what its releases have published.
+    released: HashMap<(u32, bool), Sparse>,
     /// Words that were written just now, and whether that has released a lock.
     written: Vec<(Written, bool)>,
     /// Taking a lock acquires what its last release has published, by the model.
@@ -127,7 +127,7 @@ impl Luck {
             self.touch(main, by.thread, at, access);
             if self.locks.is_word(at) && access.kind != Kind::Load {
                 let step = self.locks.write(&by, access.kind != Kind::Store);
-                if let Step::Released(lock) = step {
+                if let Some(lock) = step.released {
                     released.push((by.thread, lock));
                     parts |= 1 << lane;
                 }
@@ -160,33 +160,86 @@ impl Luck {
         self.give_up();
     }
 
+    /// Lanes are about to swap, of which `main` has not been told. If that may take a lock that only readers have
+    /// given back until now, the second engine is made before `main` learns of it.
+    pub fn before(&mut self, main: &Engine, lanes: u32, places: impl Fn(u32) -> Place) {
+        if self.engine.is_none()
+            && !self.locks.is_spoiled()
+            && each(lanes).any(|lane| self.locks.has_had_readers(places(lane)))
+        {
+            self.engine = Some(main.clone());
+        }
+    }
+
     /// Lanes have swapped values, one after the other, and `main` has been told.
     pub fn swap(
         &mut self,
         main: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        lanes: (Warp, u32),
         access: &Access,
         places: impl Fn(u32) -> Place,
         swaps: impl Fn(u32) -> Swap,
+        found: impl FnMut(Lucky),
+    ) {
+        let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.swap(by, swaps(lane));
+        self.change(main, lanes, [access; 2], (&places, step), found);
+    }
+
+    /// Lanes have changed values by another atomic, one after the other, and `main` has been told. `accesses` is the
+    /// access as it was written, and as `main` was told.
+    pub fn update(
+        &mut self,
+        main: &mut Engine,
+        lanes: (Warp, u32),
+        accesses: [&Access; 2],
+        places: impl Fn(u32) -> Place,
+        updates: impl Fn(u32) -> Update,
+        found: impl FnMut(Lucky),
+    ) {
+        let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.update(by, updates(lane));
+        self.change(main, lanes, accesses, (&places, step), found);
+    }
+
+    /// Lanes have made an atomic access whose values are known.
+    fn change(
+        &mut self,
+        main: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        [written, access]: [&Access; 2],
+        (places, step): (
+            &impl Fn(u32) -> Place,
+            impl Fn(&mut Locks, &Writing, u32) -> Step,
+        ),
         mut found: impl FnMut(Lucky),
     ) {
         // What `main` has been told, a copy of it that is made here knows.
         let follows = self.engine.is_some();
+        // Lanes that do nothing to a lock, and have not been told yet.
+        let mut plain = 0;
         for lane in each(lanes) {
-            let by = writing(warp.lane(lane), places(lane), access);
+            let by = writing(warp.lane(lane), places(lane), written);
             self.touch(main, by.thread, by.place, access);
-            let step = self.locks.swap(&by, swaps(lane));
-            let kind = match step {
-                Step::None => Kind::Rmw,
-                Step::Tried | Step::Released(_) => Kind::Reduction,
-            };
-            if follows {
-                let access = Access { kind, ..*access };
-                self.follow(main, (warp, 1 << lane), &access, &places, &mut found);
+            let Step { of_lock, released } = step(&mut self.locks, &by, lane);
+            if !of_lock && released.is_none() {
+                plain |= 1 << lane;
+                continue;
             }
-            if let Step::Released(lock) = step {
+            if follows {
+                self.follow(main, (warp, plain), access, places, &mut found);
+                let kind = match of_lock {
+                    true => Kind::Reduction,
+                    false => access.kind,
+                };
+                let access = Access { kind, ..*access };
+                self.follow(main, (warp, 1 << lane), &access, places, &mut found);
+            }
+            plain = 0;
+            if let Some(lock) = released {
                 self.publish(main, by.thread, lock);
             }
+        }
+        if follows {
+            self.follow(main, (warp, plain), access, places, &mut found);
         }
         self.turn(main, &mut found);
         self.give_up();
@@ -231,15 +284,21 @@ impl Luck {
         self.locks.is_lock(place)
     }
 
-    /// True when a word that had passed for a lock was none, so that nothing can be said of luck.
+    /// True for words that behave as locks until now.
+    pub(crate) fn passes(&self, place: Place) -> bool {
+        self.locks.passes(place)
+    }
+
+    /// True at the end of a launch when a word that had passed for a lock was none, so that nothing can be said
+    /// of luck.
     pub fn is_spoiled(&self) -> bool {
-        self.locks.is_spoiled()
+        self.locks.end_spoiled()
     }
 
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
     fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
-        if !self.locks.holds(me) || self.locks.is_lock(at) {
+        if !self.locks.holds(me) || self.locks.is_lock(at) || self.locks.reads_at(me, at) {
             return;
         }
         let Self {
@@ -278,9 +337,14 @@ impl Luck {
                         .as_mut()
                         .is_some_and(|engine| engine.knows(me, earlier.thread) < beside)
             });
-            locks.touch(&touch, |lock| {
-                if let (Some(engine), Some(known)) = (engine.as_mut(), released.get(&lock)) {
-                    engine.learn(me, known);
+            locks.touch(&touch, |lock, shared| {
+                // Readers come after owners alone.
+                for by in [false, true].into_iter().take(2 - usize::from(shared)) {
+                    if let (Some(engine), Some(known)) =
+                        (engine.as_mut(), released.get(&(lock, by)))
+                    {
+                        engine.learn(me, known);
+                    }
                 }
             });
         }
@@ -300,7 +364,7 @@ impl Luck {
             let [before, now] = &locks;
             let both: Vec<[&Held; 2]> = before
                 .iter()
-                .filter_map(|held| Some([held, now.iter().find(|now| now.lock == held.lock)?]))
+                .filter_map(|held| Some([held, now.iter().find(|now| now.excludes(held))?]))
                 .collect();
             // How the others are given back is not known yet.
             let under_way = self.locks.now(race.later.thread);
@@ -324,7 +388,9 @@ impl Luck {
         found: &mut impl FnMut(Lucky),
     ) {
         let mut races = Vec::new();
-        if let Some(engine) = &mut self.engine {
+        if let Some(engine) = &mut self.engine
+            && lanes != 0
+        {
             engine.access(warp, lanes, access, places, |race| races.push(race));
         }
         for race in races {
@@ -333,7 +399,7 @@ impl Luck {
                 continue;
             }
             let locks = self.locks_of(&race);
-            let apart = |a: &Held| locks[1].iter().all(|b| a.lock != b.lock);
+            let apart = |a: &Held| !locks[1].iter().any(|b| a.excludes(b));
             // Where neither is under a lock, words that only pass for locks would be taken for them: queues.
             if locks.iter().any(|held| !held.is_empty()) && locks[0].iter().all(apart) {
                 found(Lucky { race, locks });
@@ -341,12 +407,15 @@ impl Luck {
         }
     }
 
-    /// A thread has released a lock.
-    fn publish(&mut self, main: &Engine, thread: Thread, lock: u32) {
+    /// A thread has released a lock, `lock.1` as a reader.
+    fn publish(&mut self, main: &Engine, thread: Thread, lock: (u32, bool)) {
         if self.locks.is_spoiled() {
             return;
         }
-        let engine = self.engine.get_or_insert_with(|| main.clone());
+        if !lock.1 {
+            self.engine.get_or_insert_with(|| main.clone());
+        }
+        let engine = self.engine.as_ref().unwrap_or(main);
         engine.publish(thread, self.released.entry(lock).or_default());
     }
 
@@ -370,6 +439,7 @@ fn writing(thread: Thread, place: Place, access: &Access) -> Writing {
         thread,
         place,
         site: access.site,
+        bytes: access.bytes,
         scope,
         acquires,
         releases,

@@ -18,6 +18,8 @@ pub struct Held {
     pub taken: u32,
     /// Scope of what took it.
     pub scope: Scope,
+    /// By a reader: others may have held it at the same time, in the same way.
+    pub shared: bool,
     /// The widest acquire between taking it and the access, or the release.
     pub entry: Option<Scope>,
     /// The widest release between the last access and the one that gave it back.
@@ -107,7 +109,34 @@ impl Users {
 /// Who has accessed a word of memory under a lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Used {
-    pub(crate) readers: Users,
-    pub(crate) writers: Users,
+    /// Readers and writers of the word, in any way and with the lock held alone.
+    all: [Users; 2],
+    alone: [Users; 2],
     pub(crate) sections: Sections,
+}
+
+impl Used {
+    pub(crate) fn add(&mut self, thread: Thread, writes: bool, shared: bool) {
+        let kind = usize::from(writes);
+        self.all[kind].add(thread);
+        if !shared {
+            self.alone[kind].add(thread);
+        }
+    }
+
+    /// True when another thread has made a conflicting access in a section that excludes this thread's.
+    pub(crate) fn by_others(&self, me: Thread, writes: bool, shared: bool) -> bool {
+        let [readers, writers] = match shared {
+            true => self.alone,
+            false => self.all,
+        };
+        writers.besides(me) || writes && readers.besides(me)
+    }
+}
+
+impl Held {
+    /// One lock, held by two threads so that they exclude each other.
+    pub fn excludes(&self, other: &Self) -> bool {
+        self.lock == other.lock && !(self.shared && other.shared)
+    }
 }

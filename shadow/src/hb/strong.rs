@@ -92,8 +92,8 @@ struct Scalar {
     /// Atomics so far.
     turns: u64,
     found: Vec<Unordered>,
-    /// Accesses under one lock whose last critical section is not over.
-    open: Vec<Race>,
+    /// Accesses under one lock whose last critical section is not over, and whether nothing else orders them.
+    open: Vec<(Race, bool)>,
     /// Accesses of which one is made under a version.
     guarded: Conflicts,
 }
@@ -241,15 +241,16 @@ impl Strong {
         }
     }
 
-    /// What was found, once the launch is over.
-    pub fn finish(self, luck: &Luck) -> Vec<Unordered> {
+    /// What was found, once the launch is over; and how many conflicts are not judged, with data that is read under
+    /// versions of which it is not known when they were written.
+    pub fn finish(self, luck: &Luck) -> (Vec<Unordered>, u64) {
         let shape = self.clocks.shape;
         let shared = self.shared.into_values().flatten();
         let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
         let signals = all.iter().filter(|(_, scalar)| scalar.signal);
         let signals: HashSet<u64> = signals.map(|((key, _), _)| *key).collect();
-        let mut found = Vec::new();
+        let (mut found, mut open) = (Vec::new(), 0);
         for ((key, _), scalar) in all {
             if scalar.signal || luck.is_lock(Place::of(key)) {
                 continue;
@@ -265,22 +266,29 @@ impl Strong {
                     found.push(of);
                 }
             }
-            found.extend(scalar.guarded.judge(&shape, self.versions.as_ref(), key));
-            for race in scalar.open {
+            let versions = self.versions.as_ref();
+            found.extend(scalar.guarded.judge(&shape, versions, key, &mut open));
+            for (race, unordered) in scalar.open {
                 let locks = luck.locks_then(&race);
-                let faulty = common(luck, &locks).all(|held| !is_fenced(&shape, &race, held));
-                if faulty && common(luck, &locks).next().is_some() {
+                let fenced = |held| is_fenced(&shape, &race, held);
+                let ordered = common(luck, &locks).next().is_some();
+                // Where it was a lock, its fences decide; where not, whether anything else orders the two.
+                let reports = match ordered {
+                    true => !common(luck, &locks).any(fenced),
+                    false => unordered,
+                };
+                if reports {
                     found.push(Unordered {
                         lucky: Lucky { race, locks },
                         cause: None,
                         flag: None,
                         count: 1,
-                        ordered: true,
+                        ordered,
                     });
                 }
             }
         }
-        found
+        (found, open)
     }
 
     /// Compares an access to a scalar with earlier ones, and remembers it.
@@ -350,7 +358,8 @@ impl Strong {
                 );
                 if held && group.held {
                     let locks = luck.locks_of(&race);
-                    let mut both = common(luck, &locks).map(|[before, now]| {
+                    let passes = |place| luck.passes(place);
+                    let mut both = common_of(passes, &locks).map(|[before, now]| {
                         covers(&clocks.shape, &race, before, true)
                             && covers(&clocks.shape, &race, now, false)
                     });
@@ -359,7 +368,7 @@ impl Strong {
                     if let Some(fenced) = fenced {
                         match fenced {
                             // How the section under way ends is not known yet.
-                            true => scalar.wait_for(race),
+                            true => scalar.wait_for(race, behind != 0),
                             false => scalar.keep(Lucky { race, locks }, behind == 0, || None),
                         }
                         continue;
@@ -446,11 +455,11 @@ impl Scalar {
         }
     }
 
-    /// Keeps the last pair of accesses of two sites under one lock.
-    fn wait_for(&mut self, race: Race) {
+    /// Keeps the last pair of accesses of two sites under one lock, which nothing else orders if `unordered`.
+    fn wait_for(&mut self, race: Race, unordered: bool) {
         let sites = |race: &Race| (race.earlier.site, race.later.site, race.later.thread);
-        self.open.retain(|old| sites(old) != sites(&race));
-        self.open.push(race);
+        self.open.retain(|(old, _)| sites(old) != sites(&race));
+        self.open.push((race, unordered));
         if self.open.len() > MOST {
             self.open.remove(0);
         }
@@ -512,15 +521,19 @@ fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64
     }
 }
 
-/// What both sides held of a lock, for each lock that both did.
-fn common<'a>(
-    luck: &'a Luck,
-    [before, now]: &'a [Vec<Held>; 2],
-) -> impl Iterator<Item = [&'a Held; 2]> {
-    let is_lock = |held: &&Held| luck.is_lock(held.lock);
-    before.iter().filter(is_lock).filter_map(|held| {
-        let other = now.iter().find(|other| other.lock == held.lock)?;
-        Some([held, other])
+/// What both sides held of a lock, for each lock that both did and one of them alone.
+fn common<'a>(luck: &'a Luck, locks: &'a [Vec<Held>; 2]) -> impl Iterator<Item = [&'a Held; 2]> {
+    common_of(|place| luck.is_lock(place), locks)
+}
+
+/// The same of words of some kind.
+fn common_of(
+    is_lock: impl Fn(Place) -> bool,
+    [before, now]: &[Vec<Held>; 2],
+) -> impl Iterator<Item = [&Held; 2]> {
+    { before.iter() }.filter_map(move |held| {
+        let other = now.iter().find(|other| other.excludes(held))?;
+        is_lock(held.lock).then_some([held, other])
     })
 }
 

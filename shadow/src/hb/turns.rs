@@ -111,7 +111,7 @@ pub(crate) struct Sections(Vec<Past>);
 impl Sections {
     /// A section is over.
     pub(crate) fn add(&mut self, new: Past) {
-        let kind = |past: &Past| (past.is_entered(), past.touch.writes);
+        let kind = |past: &Past| (past.is_entered(), past.touch.writes, past.held.shared);
         let of = kind(&new);
         self.0
             .retain(|old| kind(old) != of || old.touch.thread != new.touch.thread);

@@ -60,9 +60,10 @@ pub(crate) enum Guard {
     None,
     /// The writer writes the reader's version, but not before and after the data.
     Apart,
-    /// The reader throws away what it has read, or comes before or after the writer; or it is not known
-    /// whether the writer has written the version.
+    /// The reader throws away what it has read, or comes before or after the writer.
     Whole,
+    /// It is not known whether the writer has written the version.
+    Open,
     /// It would if a fence were there.
     Lacks(Gap),
 }
@@ -186,7 +187,7 @@ impl Versions {
         let mut guard = Guard::None;
         for read in around(reader, true) {
             if self.doubtful.contains(&read.version) {
-                return Guard::Whole;
+                return Guard::Open;
             }
             if self.written.contains(&(read.version, writer.0)) && guard == Guard::None {
                 guard = Guard::Apart;

@@ -224,26 +224,43 @@ fn the_report_says_what_has_judged_a_kernels_launches() {
 fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
     let all = "unordered strong conflicts (CR011) and order by luck (CR012) not judged in 1 launch";
     let locks = "order by locks (CR012, CR011 under locks) not judged in 1 launch";
+    let versions = "data read under versions that `atom.cas` or `atom.exch` writes (CR011) not judged in 1 launch";
     let flag = "st.volatile.global.u32 [%data], 1;";
     let lock = counter(".volatile", FENCE, FENCE);
     let plain = "st.global.u32 [%data], 1;";
-    for (body, options, everything, under_locks) in [
-        (flag, &["--mode", "fast"][..], 1, 0),
-        (&lock, &["--mode", "fast"], 1, 0),
-        (&lock, &["--as-gpu"], 0, 1),
+    // Block 0 writes under an odd version, and block 1 reads until two looks agree.
+    let sequence = |odd: &str| {
+        format!(
+            ".reg .b32 %a, %b; setp.ne.u32 %p, %n, 0; @%p bra read;\n\
+             {odd}; membar.gl; st.volatile.global.u32 [%data], 7;\n\
+             membar.gl; st.volatile.global.u32 [%lock], 2; ret;\n\
+             read: ld.volatile.global.u32 %a, [%lock]; membar.gl;\n\
+             ld.volatile.global.u32 %v, [%data]; membar.gl;\n\
+             ld.volatile.global.u32 %b, [%lock]; setp.ne.u32 %p, %a, %b; @%p bra read;"
+        )
+    };
+    let stored = sequence("st.volatile.global.u32 [%lock], 1");
+    let swapped = sequence("atom.global.cas.b32 %v, [%lock], 0, 1");
+    for (body, options, wanted) in [
+        (flag, &["--mode", "fast"][..], [1, 0, 0]),
+        (&lock, &["--mode", "fast"], [1, 0, 0]),
+        (&lock, &["--as-gpu"], [0, 1, 0]),
+        (&stored, &["--as-gpu"], [0, 0, 0]),
+        (&swapped, &["--as-gpu"], [0, 1, 1]),
+        (&swapped, &[], [0, 0, 0]),
         // Without an order to follow, a kernel keeps no journal.
-        (flag, &["--as-gpu"], 1, 0),
-        (flag, &[], 0, 0),
-        (&lock, &[], 0, 0),
-        (&lock, &["--mode", "full"], 0, 0),
-        (&lock, &["--mode", "fast", "--model", "ptx"], 0, 0),
-        (plain, &["--mode", "fast"], 0, 0),
+        (flag, &["--as-gpu"], [1, 0, 0]),
+        (flag, &[], [0, 0, 0]),
+        (&lock, &[], [0, 0, 0]),
+        (&lock, &["--mode", "full"], [0, 0, 0]),
+        (&lock, &["--mode", "fast", "--model", "ptx"], [0, 0, 0]),
+        (plain, &["--mode", "fast"], [0, 0, 0]),
     ] {
         let ran = run(body, options);
-        let said = [all, locks].map(|what| u64::from(ran.text.contains(what)));
-        assert_eq!(said, [everything, under_locks], "{options:?}: {}", ran.text);
+        let said = [all, locks, versions].map(|what| u64::from(ran.text.contains(what)));
+        assert_eq!(said, wanted, "{body} {options:?}: {}", ran.text);
         let counted = &ran.json["coverage"]["unjudged"];
-        let counted = ["everything", "locks"].map(|what| counted[what].as_u64());
+        let counted = ["everything", "locks", "versions"].map(|what| counted[what].as_u64());
         assert_eq!(counted, said.map(Some), "{options:?}");
     }
 }

@@ -50,6 +50,8 @@ pub struct HeldLock {
     pub scope: Scope,
     /// What took it, as `file:line`.
     pub taken: String,
+    /// It was taken as by a reader: several threads may hold it so at once.
+    pub shared: bool,
     /// Scope of the acquire behind taking it, if there is one.
     pub entry: Option<Scope>,
     /// What gave it back, as `file:line`, if that came before the race.

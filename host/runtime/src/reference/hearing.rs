@@ -34,7 +34,7 @@ impl Reference {
                 earlier_thread: Some(thread(race.earlier.thread)),
                 shared,
                 address,
-                possible: !self.overtaken.is_sure(&self.instructions, race),
+                possible: !self.doubts.is_sure(&self.instructions, race),
                 why: told::why(Class::Race, race.rule),
             }
         })

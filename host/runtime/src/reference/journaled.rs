@@ -27,6 +27,19 @@ impl Reference {
         self.access(who, kind, space, &[address; LANES as usize], bytes);
     }
 
+    /// An atomic by one lane that has changed nothing, and that the thread may have made again since without an
+    /// entry.
+    pub(crate) fn looked(&mut self, who: Executing, space: Space, address: u64) {
+        self.idle = true;
+        self.told(who, space, address);
+        self.idle = false;
+    }
+
+    /// Conflicts of which the journal does not say whether they are races.
+    pub(crate) fn undecided(&self) -> u64 {
+        self.doubts.undecided
+    }
+
     /// An access that one lane made at a time before; see [`Engine::earlier`].
     pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
         let place = match space {

@@ -1,8 +1,8 @@
-//! Atomics that swap: what they did tells locks, and when versions were written.
+//! Atomics that swap, and others on integers: what they did tells locks, and when versions were written.
 
-use events::{Exchange, Executing, Observer};
+use events::{Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
-use shadow::hb::{Access, Look, Swap, SwapTold, Use};
+use shadow::hb::{Access, Look, Swap, SwapTold, Update, Use};
 
 use super::{Reference, each, warp};
 use crate::instructions::Meaning;
@@ -62,5 +62,42 @@ impl Reference {
         luck.swap(engine, lanes, &access, place, swap, |lucky| {
             pairs.keep_lucky(Class::Luck, lucky, (None, None));
         });
+    }
+
+    /// True of an atomic of which [`Self::counted`] tells more: there may be locks, which readers take by counting.
+    pub(super) fn follows_updates(&self, meaning: &Meaning) -> bool {
+        let is_followed = self.knows_swaps && self.instructions.swaps;
+        is_followed && meaning.updates && meaning.grid.is_none()
+    }
+
+    /// Lanes have changed integers by another atomic.
+    pub(super) fn counted(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        updated: Updated<'_>,
+    ) {
+        let meaning = self.meaning(who).filter(|of| self.follows_updates(of));
+        let Some(meaning) = meaning.filter(|_| self.told && self.follows(space)) else {
+            return;
+        };
+        let Some(written) = meaning.access else {
+            return;
+        };
+        let access = self.under_model(written);
+        let shape = self.shape;
+        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let update = |lane: u32| Update {
+            old: updated.old[lane as usize],
+            new: updated.new[lane as usize],
+        };
+        let (pairs, luck, engine) = (&mut self.pairs, &mut self.luck, &mut self.engine);
+        let lanes = (warp(who), who.lanes);
+        luck.tell(|engine| engine.counts(meaning.counts));
+        luck.update(engine, lanes, [&written, &access], place, update, |lucky| {
+            pairs.keep_lucky(Class::Luck, lucky, (None, None));
+        });
+        luck.tell(|engine| engine.counts(false));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{AccessKind, Exchange, Executing, Observer};
+use events::{AccessKind, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 
 use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
@@ -211,7 +211,7 @@ impl<O: Observer> Machine<'_, O> {
             values
         };
         let step = |index: usize| u64::from(size) * index as u64;
-        let mut before = [0; WARP];
+        let (mut before, mut after) = ([0; WARP], [0; WARP]);
         for lane in lanes(group.mask) {
             let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
             let operands = of_lane(warp, &atomic.operands, lane);
@@ -252,7 +252,7 @@ impl<O: Observer> Machine<'_, O> {
                         old
                     }
                 };
-                before[lane] = old;
+                (before[lane], after[lane]) = (old, new(old));
                 if let Some(&row) = atomic.results.get(index) {
                     warp.regs[first + row as usize][lane] = old;
                 }
@@ -285,8 +285,24 @@ impl<O: Observer> Machine<'_, O> {
             };
             self.observer.exchanged(who, group.space, told, exchange);
         }
+        if single && counts(atomic.op) {
+            let updated = Updated {
+                bytes: size,
+                old: &before,
+                new: &after,
+            };
+            self.observer.updated(who, group.space, at, updated);
+        }
         Ok(())
     }
+}
+
+/// True of atomics on integers by which threads count, or set and clear bits.
+fn counts(op: Rmw) -> bool {
+    matches!(
+        op,
+        Rmw::Add | Rmw::Inc | Rmw::Dec | Rmw::And | Rmw::Or | Rmw::Xor
+    )
 }
 
 pub(super) fn truncate(value: u64, bytes: u32) -> u64 {

@@ -1,0 +1,229 @@
+//! Looks that a journal has once although threads may have made them several times.
+//!
+//! A thread that polls writes an entry for its first look, and none for later ones that find no new write
+//! (device/src/kernel/looks.rs). An atomic that changes nothing is a look, but a write as well, which others may
+//! observe; and who has observed a write comes after it. So two things are not known of such an atomic:
+//! 1. whether who has observed it has observed the last time that it was made;
+//! 2. whether a thread that polls the same word has observed it, when its own entry stands before.
+//!
+//! Both matter for an access that races with the atomic, by scope, size or for being weak, and that release and
+//! acquire do not order behind it. Such a conflict is undecided, whatever the entries say of it.
+
+use std::collections::HashMap;
+
+use shadow::hb::{Access, Engine, Place, Race, Scope, Thread, Time, Warp};
+
+/// Looks at a word that are remembered.
+const MOST: usize = 4096;
+/// Looks at a word of which it is not asked who may have observed the others: some thread has.
+const MANY: usize = 64;
+
+/// A thread's looks at a scalar by one instruction.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    thread: Thread,
+    site: u32,
+    /// The thread's own time at the first look, and at the last atomic that changed nothing.
+    first: Time,
+    idle: Option<Time>,
+    scope: Scope,
+    /// Where it starts, and its bytes.
+    scalar: (u64, u32),
+}
+
+/// The looks at a word of memory.
+#[derive(Debug, Default)]
+struct Word {
+    looks: Vec<Look>,
+    /// Start and bytes of the only scalar that is looked at, if all do so in a scope that has all threads.
+    wide: Option<(u64, u32)>,
+}
+
+/// What is looked at, by the words of memory.
+#[derive(Debug, Default)]
+pub(super) struct Polls(HashMap<Place, Word>);
+
+/// A conflict with an atomic that may have been made more often than its entry says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    earlier: Thread,
+    site: u32,
+    later: Thread,
+    /// Another thread may have observed it.
+    observed: bool,
+}
+
+impl Doubt {
+    /// True of a race by those accesses.
+    fn is_of(&self, race: &Race) -> bool {
+        let Thread { cta, warp, lane } = self.earlier;
+        let earlier = race.earlier.thread;
+        (earlier.cta, earlier.warp) == (cta, warp)
+            && race.lanes >> lane & 1 == 1
+            && (race.earlier.site, race.later.thread) == (self.site, self.later)
+    }
+
+    /// Whether it is undecided, if these were found of the later access. What was found and is undecided goes to
+    /// `doubtful`.
+    pub(super) fn is_undecided(&self, found: &[Race], mut doubtful: impl FnMut(&Race)) -> bool {
+        let mut races = found.iter().filter(|race| self.is_of(race)).peekable();
+        if races.peek().is_none() {
+            // Only that somebody has observed it keeps it from being a race.
+            return true;
+        }
+        if self.observed {
+            races.for_each(&mut doubtful);
+        }
+        self.observed
+    }
+}
+
+impl Polls {
+    /// Lanes have looked. `idle` says that they have done so by an atomic that has changed nothing.
+    pub(super) fn look(
+        &mut self,
+        engine: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        (idle, places): (bool, impl Fn(u32) -> Place),
+    ) {
+        for (lane, place) in scalars(access, lanes, places) {
+            self.enter(engine, warp.lane(lane), (access, place), idle);
+        }
+    }
+
+    /// What is not known of conflicts of an access that `engine` has not been told yet.
+    pub(super) fn met(
+        &self,
+        engine: &mut Engine,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+    ) -> Vec<Doubt> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let all = scalars(access, lanes, places);
+        all.flat_map(|(lane, place)| self.doubts(engine, warp.lane(lane), (access, place)))
+            .collect()
+    }
+
+    fn enter(
+        &mut self,
+        engine: &mut Engine,
+        me: Thread,
+        (access, place): (&Access, Place),
+        idle: bool,
+    ) {
+        let Some(scope) = access.order.scope() else {
+            return;
+        };
+        let now = engine.knows(me, me);
+        let idle = idle.then_some(now);
+        for (word, start) in words(place, access.bytes) {
+            let scalar = (start, access.bytes);
+            let Word { looks, wide } = self.0.entry(word).or_default();
+            let is_wide = scope >= Scope::Gpu && (looks.is_empty() || *wide == Some(scalar));
+            *wide = is_wide.then_some(scalar);
+            let same = |of: &Look| (of.thread, of.site, of.scalar) == (me, access.site, scalar);
+            match looks.iter().rposition(same) {
+                Some(at) => looks[at].idle = idle.or(looks[at].idle),
+                None if looks.len() < MOST => looks.push(Look {
+                    thread: me,
+                    site: access.site,
+                    first: now,
+                    idle,
+                    scope,
+                    scalar,
+                }),
+                None => {}
+            }
+        }
+    }
+
+    fn doubts(
+        &self,
+        engine: &mut Engine,
+        me: Thread,
+        (access, place): (&Access, Place),
+    ) -> Vec<Doubt> {
+        let shape = *engine.shape();
+        let mut doubts = Vec::new();
+        for (word, start) in words(place, access.bytes) {
+            let scalar = (start, access.bytes);
+            let Some(word) = self.0.get(&word) else {
+                continue;
+            };
+            let scope = access.order.scope();
+            if word.wide == Some(scalar) && scope >= Some(Scope::Gpu) {
+                continue;
+            }
+            for of in &word.looks {
+                let Some(time) = of.idle.filter(|_| of.thread != me) else {
+                    continue;
+                };
+                let mutual = |scope| shape.mutual((of.thread, of.scope), (me, scope));
+                let strong = of.scalar == scalar && scope.is_some_and(mutual);
+                if strong || engine.knows(me, of.thread) >= time {
+                    continue;
+                }
+                let observes = |other: &Look| {
+                    other.thread != of.thread
+                        && other.scalar == of.scalar
+                        && shape.mutual((of.thread, of.scope), (other.thread, other.scope))
+                        && (other.thread == me || engine.knows(me, other.thread) >= other.first)
+                };
+                doubts.push(Doubt {
+                    earlier: of.thread,
+                    site: of.site,
+                    later: me,
+                    observed: word.looks.len() > MANY || word.looks.iter().any(observes),
+                });
+            }
+        }
+        doubts
+    }
+}
+
+/// The elements that lanes access.
+fn scalars(
+    access: &Access,
+    lanes: u32,
+    places: impl Fn(u32) -> Place,
+) -> impl Iterator<Item = (u32, Place)> {
+    let (bytes, elements) = (access.bytes, access.elements);
+    super::each(lanes).flat_map(move |lane| {
+        let first = places(lane);
+        (0..elements).map(move |element| {
+            let step = element * bytes;
+            let place = match first {
+                Place::Global(address) => Place::Global(address + u64::from(step)),
+                Place::Shared { cta, offset } => Place::Shared {
+                    cta,
+                    offset: offset + step,
+                },
+            };
+            (lane, place)
+        })
+    })
+}
+
+/// The words of some bytes, each with where the bytes start as a number.
+fn words(place: Place, bytes: u32) -> impl Iterator<Item = (Place, u64)> {
+    const WORD: u64 = 4;
+    let start = match place {
+        Place::Global(address) => address,
+        Place::Shared { offset, .. } => offset.into(),
+    };
+    let end = start + u64::from(bytes.max(1));
+    (start / WORD..=(end - 1) / WORD).map(move |word| {
+        let place = match place {
+            Place::Global(_) => Place::Global(word * WORD),
+            Place::Shared { cta, .. } => Place::Shared {
+                cta,
+                offset: (word * WORD) as u32,
+            },
+        };
+        (place, start)
+    })
+}
