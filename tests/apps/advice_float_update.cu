@@ -2,7 +2,7 @@
 //
 //@ expect(clean): no-race
 //@ expect(racy): advised
-//@ says(racy): one atomic operation, by a loop with `atomicCAS`: there is no minimum or maximum of floating-point numbers
+//@ says(racy): help: make the update at advice_float_update.cu:14 one atomic operation, by a loop with `atomicCAS`: there is no minimum or maximum of floating-point numbers
 #include "app.h"
 
 const int kThreads = 64, kBlocks = 2, kCount = kThreads * kBlocks;

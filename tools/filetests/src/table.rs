@@ -108,12 +108,12 @@ fn verdicts(entries: &[Entry]) -> Result<String> {
     Ok(text)
 }
 
-/// Kinds of programs, by a word in the path of a file; the first that fits counts.
+/// Kinds of programs, by a piece of the path of a file; the first that fits counts.
 const KINDS: [(&str, &str); 11] = [
     ("cluster/", "barriers of a cluster"),
     ("seqlock", "versions, lock-free stacks"),
     ("stack", "versions, lock-free stacks"),
-    ("last_block", "last blocks, barriers of the grid"),
+    ("last_b", "last blocks, barriers of the grid"),
     ("grid_barrier", "last blocks, barriers of the grid"),
     ("spin_barrier", "last blocks, barriers of the grid"),
     ("lock", "locks"),
