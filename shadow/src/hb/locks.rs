@@ -386,7 +386,8 @@ impl Locks {
         shape: &Shape,
         mut unordered: impl FnMut(&Touch) -> bool,
     ) {
-        for hold in self.held.get_mut(&touch.thread).into_iter().flatten() {
+        let holds = self.held.get_mut(&touch.thread).into_iter().flatten();
+        for hold in holds.filter(|hold| !hold.is_of(touch.memory)) {
             let used = self.used.get(&(hold.word, touch.memory));
             let Some(used) = used.filter(|_| !hold.learned) else {
                 continue;
@@ -420,11 +421,13 @@ impl Locks {
     }
 
     /// A thread accesses a word of memory that is none of ours. Calls `learn` with each lock under
-    /// which somebody else has made a conflicting access, and whether the thread is a reader.
-    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32, bool)) {
+    /// which somebody else has made a conflicting access, and whether the thread is a reader; it says whether
+    /// that has ordered the thread behind anything.
+    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32, bool) -> bool) {
         let mut full = None;
         let (me, memory) = (touch.thread, touch.memory);
-        for hold in self.held.get_mut(&me).into_iter().flatten() {
+        let holds = self.held.get_mut(&me).into_iter().flatten();
+        for hold in holds.filter(|hold| !hold.is_of(memory)) {
             hold.steps += 1;
             let (step, entry) = (hold.steps, hold.held.entry);
             let new = Touched {
@@ -457,8 +460,7 @@ impl Locks {
             let used = self.used.get(&(hold.word, memory));
             let shared = hold.held.shared;
             if used.is_some_and(|used| used.by_others(me, touch.writes, shared)) {
-                hold.learned = true;
-                learn(hold.word, shared);
+                hold.learned = learn(hold.word, shared);
             }
         }
         if let Some(word) = full {
@@ -471,10 +473,10 @@ impl Locks {
         self.held.contains_key(&thread)
     }
 
-    /// True when a thread holds a word as a reader.
-    pub(crate) fn reads_at(&self, thread: Thread, place: Place) -> bool {
+    /// True when what a thread holds has ordered it behind an earlier critical section.
+    pub(crate) fn has_learned(&self, thread: Thread) -> bool {
         let holds = self.held.get(&thread).into_iter().flatten();
-        { holds }.any(|hold| hold.held.lock == place && hold.held.shared)
+        { holds }.any(|hold| hold.learned)
     }
 
     /// What a thread holds.

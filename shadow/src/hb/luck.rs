@@ -274,6 +274,13 @@ impl Luck {
         [race.earlier, race.later].map(|of| self.locks.then(of.thread, word, of.site))
     }
 
+    /// The second engine, where it knows no more of a thread than what orders it besides locks: in the critical
+    /// sections that the thread is in, nothing has come after an earlier one yet.
+    pub(crate) fn besides_locks(&self, thread: Thread) -> Option<&Engine> {
+        let engine = self.engine.as_ref();
+        engine.filter(|_| !self.locks.has_learned(thread))
+    }
+
     /// True when a thread holds something that may be a lock.
     pub(crate) fn holds(&self, thread: Thread) -> bool {
         self.locks.holds(thread)
@@ -298,7 +305,7 @@ impl Luck {
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
     fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
-        if !self.locks.holds(me) || self.locks.is_lock(at) || self.locks.reads_at(me, at) {
+        if !self.locks.holds(me) || self.locks.is_lock(at) {
             return;
         }
         let Self {
@@ -339,13 +346,12 @@ impl Luck {
             });
             locks.touch(&touch, |lock, shared| {
                 // Readers come after owners alone.
-                for by in [false, true].into_iter().take(2 - usize::from(shared)) {
-                    if let (Some(engine), Some(known)) =
-                        (engine.as_mut(), released.get(&(lock, by)))
-                    {
-                        engine.learn(me, known);
-                    }
-                }
+                let of = [false, true].into_iter().take(2 - usize::from(shared));
+                let Some(engine) = engine.as_mut() else {
+                    return true;
+                };
+                let known = of.filter_map(|by| released.get(&(lock, by)));
+                known.fold(false, |news, known| engine.learn(me, known) | news)
             });
         }
     }
@@ -461,12 +467,18 @@ impl Engine {
         }
     }
 
-    /// A thread learns what others have published.
-    fn learn(&mut self, me: Thread, known: &Sparse) {
+    /// A thread learns what others have published. False if it has known all of it.
+    fn learn(&mut self, me: Thread, known: &Sparse) -> bool {
         self.enter(me.warp());
+        let mut news = false;
         if let Some(cta) = self.ctas.get_mut(&me.cta) {
             let lanes = cta.lanes(me.warp);
-            lanes.update(1 << me.lane, |view, _| view.times.rest.join(known));
+            lanes.update(1 << me.lane, |view, _| {
+                let before = view.times.rest.clone();
+                view.times.rest.join(known);
+                news |= view.times.rest != before;
+            });
         }
+        news
     }
 }

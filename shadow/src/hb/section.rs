@@ -6,6 +6,7 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::Place;
+use super::history::WORD;
 use super::place::Thread;
 use super::turns::{Sections, Touch, Turn};
 
@@ -59,6 +60,11 @@ pub(crate) struct Touched {
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
 impl Hold {
+    /// A word of memory is the lock itself, which a reader may look at while it waits.
+    pub(crate) fn is_of(&self, memory: u64) -> bool {
+        self.held.shared && self.held.lock.key() / WORD == memory
+    }
+
     /// A release comes behind what was accessed until now.
     pub(crate) fn release(&mut self, scope: Scope) {
         let wide = SCOPES.iter().zip(&mut self.released);

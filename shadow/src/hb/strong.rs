@@ -357,6 +357,11 @@ impl Strong {
                     key,
                 );
                 if held && group.held {
+                    // A barrier between the two critical sections, for one.
+                    let besides = luck.besides_locks(me);
+                    if besides.is_some_and(|engine| engine.behind(me, &group, others) == 0) {
+                        continue;
+                    }
                     let locks = luck.locks_of(&race);
                     let passes = |place| luck.passes(place);
                     let mut both = common_of(passes, &locks).map(|[before, now]| {
@@ -368,7 +373,7 @@ impl Strong {
                     if let Some(fenced) = fenced {
                         match fenced {
                             // How the section under way ends is not known yet.
-                            true => scalar.wait_for(race, behind != 0),
+                            true => scalar.wait_for(&clocks.shape, race, behind != 0),
                             false => scalar.keep(Lucky { race, locks }, behind == 0, || None),
                         }
                         continue;
@@ -455,9 +460,14 @@ impl Scalar {
         }
     }
 
-    /// Keeps the last pair of accesses of two sites under one lock, which nothing else orders if `unordered`.
-    fn wait_for(&mut self, race: Race, unordered: bool) {
-        let sites = |race: &Race| (race.earlier.site, race.later.site, race.later.thread);
+    /// Keeps the last pair of accesses of two sites under one lock, for threads that are as near to each other;
+    /// nothing else orders it if `unordered`.
+    fn wait_for(&mut self, shape: &Shape, race: Race, unordered: bool) {
+        let sites = |race: &Race| {
+            let (earlier, later) = (race.earlier.thread, race.later.thread);
+            let near = [Scope::Cta, Scope::Cluster].map(|of| shape.includes(of, earlier, later));
+            (race.earlier.site, race.later.site, later, near)
+        };
         self.open.retain(|(old, _)| sites(old) != sites(&race));
         self.open.push((race, unordered));
         if self.open.len() > MOST {
