@@ -421,9 +421,8 @@ impl Locks {
     }
 
     /// A thread accesses a word of memory that is none of ours. Calls `learn` with each lock under
-    /// which somebody else has made a conflicting access, and whether the thread is a reader; it says whether
-    /// that has ordered the thread behind anything.
-    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32, bool) -> bool) {
+    /// which somebody else has made a conflicting access, and whether the thread is a reader.
+    pub(crate) fn touch(&mut self, touch: &Touch, mut learn: impl FnMut(u32, bool)) {
         let mut full = None;
         let (me, memory) = (touch.thread, touch.memory);
         let holds = self.held.get_mut(&me).into_iter().flatten();
@@ -460,7 +459,8 @@ impl Locks {
             let used = self.used.get(&(hold.word, memory));
             let shared = hold.held.shared;
             if used.is_some_and(|used| used.by_others(me, touch.writes, shared)) {
-                hold.learned = learn(hold.word, shared);
+                hold.learned = true;
+                learn(hold.word, shared);
             }
         }
         if let Some(word) = full {
@@ -471,12 +471,6 @@ impl Locks {
     /// True when a thread holds something.
     pub(crate) fn holds(&self, thread: Thread) -> bool {
         self.held.contains_key(&thread)
-    }
-
-    /// True when what a thread holds has ordered it behind an earlier critical section.
-    pub(crate) fn has_learned(&self, thread: Thread) -> bool {
-        let holds = self.held.get(&thread).into_iter().flatten();
-        { holds }.any(|hold| hold.learned)
     }
 
     /// What a thread holds.

@@ -274,11 +274,9 @@ impl Luck {
         [race.earlier, race.later].map(|of| self.locks.then(of.thread, word, of.site))
     }
 
-    /// The second engine, where it knows no more of a thread than what orders it besides locks: in the critical
-    /// sections that the thread is in, nothing has come after an earlier one yet.
-    pub(crate) fn besides_locks(&self, thread: Thread) -> Option<&Engine> {
-        let engine = self.engine.as_ref();
-        engine.filter(|_| !self.locks.has_learned(thread))
+    /// True when some word has been swapped or counted, so that there may be locks.
+    pub(crate) fn has_swaps(&self) -> bool {
+        !self.locks.is_empty()
     }
 
     /// True when a thread holds something that may be a lock.
@@ -346,12 +344,13 @@ impl Luck {
             });
             locks.touch(&touch, |lock, shared| {
                 // Readers come after owners alone.
-                let of = [false, true].into_iter().take(2 - usize::from(shared));
-                let Some(engine) = engine.as_mut() else {
-                    return true;
-                };
-                let known = of.filter_map(|by| released.get(&(lock, by)));
-                known.fold(false, |news, known| engine.learn(me, known) | news)
+                for by in [false, true].into_iter().take(2 - usize::from(shared)) {
+                    if let (Some(engine), Some(known)) =
+                        (engine.as_mut(), released.get(&(lock, by)))
+                    {
+                        engine.learn(me, known);
+                    }
+                }
             });
         }
     }
@@ -467,18 +466,12 @@ impl Engine {
         }
     }
 
-    /// A thread learns what others have published. False if it has known all of it.
-    fn learn(&mut self, me: Thread, known: &Sparse) -> bool {
+    /// A thread learns what others have published.
+    fn learn(&mut self, me: Thread, known: &Sparse) {
         self.enter(me.warp());
-        let mut news = false;
         if let Some(cta) = self.ctas.get_mut(&me.cta) {
             let lanes = cta.lanes(me.warp);
-            lanes.update(1 << me.lane, |view, _| {
-                let before = view.times.rest.clone();
-                view.times.rest.join(known);
-                news |= view.times.rest != before;
-            });
+            lanes.update(1 << me.lane, |view, _| view.times.rest.join(known));
         }
-        news
     }
 }

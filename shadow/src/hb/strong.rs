@@ -17,6 +17,7 @@
 //! Of a scalar, [`MOST`] groups of readers and as many of writers are remembered.
 
 use alloc::vec::Vec;
+use core::iter;
 use events::Scope;
 
 use hashbrown::{HashMap, HashSet};
@@ -59,6 +60,8 @@ struct Group {
     warp: Id,
     lanes: u32,
     time: Time,
+    /// The time by the clocks without locks.
+    unlocked: Time,
     site: u32,
     scope: Scope,
     /// The thread held something that may be a lock.
@@ -104,6 +107,8 @@ type Scalars = HashMap<(u64, u32), Scalar>;
 #[derive(Clone, Debug)]
 pub struct Strong {
     clocks: Engine,
+    /// The same, from the first swap on, but that taking a lock acquires nothing.
+    unlocked: Option<Engine>,
     /// Where some access looks at a version.
     versions: Option<Versions>,
     global: Scalars,
@@ -127,6 +132,7 @@ impl Strong {
     pub fn new(shape: Shape, versions: bool) -> Self {
         Self {
             clocks: Engine::new(shape),
+            unlocked: None,
             versions: versions.then(Versions::default),
             global: HashMap::new(),
             shared: HashMap::new(),
@@ -135,13 +141,20 @@ impl Strong {
 
     /// Something happens that is no access, fence or barrier.
     pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
-        tell(&mut self.clocks);
+        self.both().for_each(tell);
+    }
+
+    /// The clocks, with locks and without.
+    fn both(&mut self) -> impl Iterator<Item = &mut Engine> {
+        iter::once(&mut self.clocks).chain(&mut self.unlocked)
     }
 
     /// Lanes come to a barrier, or go on after it.
     pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
-        self.clocks.imply(warp, lanes);
-        tell(&mut self.clocks);
+        for clocks in self.both() {
+            clocks.imply(warp, lanes);
+            tell(clocks);
+        }
     }
 
     /// Lanes execute a fence.
@@ -154,16 +167,20 @@ impl Strong {
             let orders = (kind != FenceKind::Release, kind != FenceKind::Acquire);
             each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, orders));
         }
-        if kind == FenceKind::Release {
-            self.clocks.imply(warp, lanes);
+        for clocks in self.both() {
+            if kind == FenceKind::Release {
+                clocks.imply(warp, lanes);
+            }
+            clocks.fence(warp, lanes, kind, scope);
         }
-        self.clocks.fence(warp, lanes, kind, scope);
     }
 
     /// Lanes end.
     pub fn exit(&mut self, warp: Warp, lanes: u32) {
-        self.clocks.imply(warp, lanes);
-        self.clocks.exit(warp, lanes);
+        for clocks in self.both() {
+            clocks.imply(warp, lanes);
+            clocks.exit(warp, lanes);
+        }
         if !self.clocks.ctas.contains_key(&warp.cta)
             && let Some(scalars) = self.shared.get_mut(&warp.cta)
         {
@@ -185,7 +202,8 @@ impl Strong {
                 scalar.guarded.clear();
             }
         }
-        self.clocks.allocated(address, bytes);
+        self.both()
+            .for_each(|clocks| clocks.allocated(address, bytes));
     }
 
     /// Lanes access memory. `main` and `luck` have not been told yet.
@@ -198,18 +216,25 @@ impl Strong {
         places: impl Fn(u32) -> Place,
     ) {
         let Some(scope) = access.order.scope() else {
-            if access.kind == Kind::Store && !self.clocks.releases.is_empty() {
-                for lane in each(lanes) {
-                    let bytes = access.bytes * access.elements;
-                    self.clocks.releases.weak_write(places(lane).key(), bytes);
+            if access.kind == Kind::Store {
+                for clocks in self.both().filter(|of| !of.releases.is_empty()) {
+                    for lane in each(lanes) {
+                        let bytes = access.bytes * access.elements;
+                        clocks.releases.weak_write(places(lane).key(), bytes);
+                    }
                 }
             }
             return;
         };
-        self.clocks.enter(warp);
+        if self.unlocked.is_none() && luck.has_swaps() {
+            self.unlocked = Some(self.clocks.clone());
+        }
         let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
-        if releases {
-            self.clocks.imply(warp, lanes);
+        for clocks in self.both() {
+            clocks.enter(warp);
+            if releases {
+                clocks.imply(warp, lanes);
+            }
         }
         let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
         for lane in each(lanes) {
@@ -224,10 +249,17 @@ impl Strong {
                 }
                 if !(of.look.blind && access.kind == Kind::Load) {
                     self.clocks.synchronise(me, access, key);
+                    if let Some(unlocked) = &mut self.unlocked {
+                        let kind = match access.kind {
+                            Kind::Rmw if luck.passes(Place::of(key)) => Kind::Reduction,
+                            other => other,
+                        };
+                        unlocked.synchronise(me, &Access { kind, ..*access }, key);
+                    }
                 }
             }
         }
-        self.clocks.classify(warp);
+        self.both().for_each(|clocks| clocks.classify(warp));
     }
 
     /// A thread has swapped a value into a word, and so written it.
@@ -358,9 +390,15 @@ impl Strong {
                 );
                 if held && group.held {
                     // A barrier between the two critical sections, for one.
-                    let besides = luck.besides_locks(me);
-                    if besides.is_some_and(|engine| engine.behind(me, &group, others) == 0) {
-                        continue;
+                    if let Some(unlocked) = &mut self.unlocked {
+                        unlocked.imply(me.warp(), 1 << me.lane);
+                        let group = Group {
+                            time: group.unlocked,
+                            ..group
+                        };
+                        if unlocked.behind(me, &group, others) == 0 {
+                            continue;
+                        }
                     }
                     let locks = luck.locks_of(&race);
                     let passes = |place| luck.passes(place);
@@ -409,6 +447,7 @@ impl Strong {
             warp: Id::of(me.warp()),
             lanes: 1 << me.lane,
             time: clocks.own(me),
+            unlocked: { self.unlocked.as_ref() }.map_or(clocks.own(me), |of| of.own(me)),
             site: access.site,
             scope,
             held,
@@ -487,7 +526,8 @@ fn remember(groups: &mut Vec<Group>, new: Group, atomics: bool) {
     let mut emptied = false;
     for old in groups.iter_mut().filter(|old| same(old)) {
         let next = old.turn + 1 == new.turn && old.made < new.made;
-        if old.time == new.time && (next || !atomics) {
+        let times = (old.time, old.unlocked) == (new.time, new.unlocked);
+        if times && (next || !atomics) {
             old.lanes |= new.lanes;
             old.made |= new.made;
             old.turn = new.turn;

@@ -157,16 +157,13 @@ fn accesses_remember_their_locks_and_fences() {
 fn conflicts_under_one_lock_are_learned_once() {
     let mut locks = Locks::default();
     locks.swap(&writing(0, 1), cas(0));
-    locks.touch(&touch(0, 3, false), |_, _| true);
+    locks.touch(&touch(0, 3, false), |_, _| ());
     locks.swap(&writing(0, 2), exchange(0, 1));
     locks.swap(&writing(1, 1), cas(0));
     let mut learned = 0;
     // A read of what was only read, then a write, then another.
     for writes in [false, true, true] {
-        locks.touch(&touch(1, 3, writes), |_, _| {
-            learned += 1;
-            true
-        });
+        locks.touch(&touch(1, 3, writes), |_, _| learned += 1);
         assert_eq!(learned, u32::from(writes));
     }
 }
@@ -182,7 +179,7 @@ fn who_accesses_much_has_claimed_and_not_locked() {
         locks.swap(&writing(0, 1), cas(0));
         for word in 0..=most as u64 {
             assert!(locks.holds(thread(0)));
-            locks.touch(&touch(0, word, true), |_, _| true);
+            locks.touch(&touch(0, word, true), |_, _| ());
         }
         assert!(!locks.holds(thread(0)));
         assert_eq!(locks.is_spoiled(), known);
@@ -403,10 +400,7 @@ fn readers_learn_from_writers_alone() {
     let mut locks = Locks::default();
     let access = |locks: &mut Locks, cta: u64, writes: bool| {
         let mut learned = 0;
-        locks.touch(&touch(cta, 3, writes), |_, _| {
-            learned += 1;
-            true
-        });
+        locks.touch(&touch(cta, 3, writes), |_, _| learned += 1);
         learned
     };
     let read = |locks: &mut Locks, cta: u64, writes: bool| {
