@@ -30,8 +30,12 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) counters: Vec<Option<SymbolId>>,
     /// By loop: what holds at the start of each iteration.
     pub(crate) steady: Vec<Rows>,
-    /// By loop: its counter when it ends.
-    pub(crate) ends: Vec<Option<i128>>,
+    /// By loop: lists of which one holds at the start of each iteration.
+    pub(crate) choices: Vec<Vec<Vec<Rows>>>,
+    /// By loop: its counter when it ends. None if that is not followed.
+    pub(crate) ends: Vec<Option<Alternatives>>,
+    /// By loop: the symbol of its counter when it ends, whatever that is.
+    pub(crate) leaving: Vec<Option<SymbolId>>,
     /// Loops without a bound.
     pub(crate) endless: Vec<LoopId>,
     /// Where shared memory lies among generic addresses.
@@ -85,7 +89,9 @@ impl<'a> Evaluation<'a> {
             origin: Vec::new(),
             counters: vec![None; graph.loops.len()],
             steady: vec![Vec::new(); graph.loops.len()],
+            choices: vec![Vec::new(); graph.loops.len()],
             ends: vec![None; graph.loops.len()],
+            leaving: vec![None; graph.loops.len()],
             endless: Vec::new(),
             window: None,
             bases: vec![None; shared.len()],
@@ -442,7 +448,11 @@ impl<'a> Evaluation<'a> {
                     };
                     match all.iter_mut().find(same) {
                         // Under other conditions, too: those that are common remain.
-                        Some(known) => known.when.retain(|row| rows.contains(row)),
+                        Some(known) => known.when.retain_mut(|row| {
+                            let other = rows.iter().find(|other| other.terms == row.terms);
+                            row.constant = other.map_or(0, |of| of.constant.max(row.constant));
+                            other.is_some()
+                        }),
                         None => all.push(Alternative {
                             when: rows,
                             ..of.clone()
@@ -494,6 +504,9 @@ impl<'a> Evaluation<'a> {
             let mut rows = self.rows(item.block, item.home);
             rows.extend(of.when.iter().cloned());
             (first, last) = turns(self.symbols.bounds(&of.form, &rows));
+            if first != last {
+                (first, last) = turns(self.symbols.narrow_bounds(&of.form, &rows));
+            }
         }
         if first > last {
             // It is never computed.

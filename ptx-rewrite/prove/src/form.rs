@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::decide::gcd;
 use crate::problem::{Kind, Linear, LoopId, Symbol, SymbolId};
 
 /// Greatest absolute value of a coefficient.
@@ -160,6 +161,12 @@ pub(crate) enum Uniform {
     No,
 }
 
+/// Ranges of some symbols.
+type Ranges = SmallVec<[(SymbolId, (i64, i64)); 12]>;
+
+/// How often ranges are narrowed by all rows.
+const NARROWINGS: usize = 4;
+
 /// The symbols of a launch and what holds between them.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
@@ -169,7 +176,20 @@ pub(crate) struct Symbols {
     pub(crate) uniform: Vec<Uniform>,
     /// Each is 0, whatever the symbols' values.
     pub(crate) equations: Vec<Form>,
-    quotients: Vec<(Form, i128, SymbolId)>,
+    divisions: Vec<Division>,
+}
+
+/// A quotient and a remainder by a positive number.
+#[derive(Debug)]
+struct Division {
+    dividend: Form,
+    divisor: i128,
+    quotient: Form,
+    /// The symbol that stands for this quotient. None if other divisions say what it is.
+    symbol: Option<SymbolId>,
+    remainder: SymbolId,
+    /// The dividend less the divisor times the quotient less the remainder: 0.
+    equation: Form,
 }
 
 impl Symbols {
@@ -212,20 +232,12 @@ impl Symbols {
 
     /// Least and greatest value, each symbol taken alone.
     pub(crate) fn range(&self, form: &Form) -> (i128, i128) {
-        let (mut low, mut high) = (form.constant, form.constant);
-        for &(symbol, factor) in &form.terms {
-            let (least, greatest) = self.symbols[symbol as usize].range;
-            let factor = i128::from(factor);
-            let (a, b) = (factor * i128::from(least), factor * i128::from(greatest));
-            low += a.min(b);
-            high += a.max(b);
-        }
-        (low, high)
+        extent(form, |symbol| self.symbols[symbol as usize].range)
     }
 
-    /// A lower bound of a form where rows are not negative.
-    pub(crate) fn low(&self, form: &Form, rows: &[Form]) -> i128 {
-        let mut best = self.range(form).0;
+    /// A lower bound of a form where rows are not negative and symbols are in their ranges.
+    fn low(form: &Form, rows: &[Form], range: &dyn Fn(&Form) -> (i128, i128)) -> i128 {
+        let mut best = range(form).0;
         let mut current = form.clone();
         for _ in 0..4 {
             let mut next: Option<(i128, Form)> = None;
@@ -238,7 +250,7 @@ impl Symbols {
                     let Some(less) = current.plus(-i128::from(factor / of), row) else {
                         continue;
                     };
-                    let low = self.range(&less).0;
+                    let low = range(&less).0;
                     if next.as_ref().is_none_or(|(known, _)| low > *known) {
                         next = Some((low, less));
                     }
@@ -254,14 +266,72 @@ impl Symbols {
         best
     }
 
-    /// Bounds of a form where rows are not negative.
-    pub(crate) fn bounds(&self, form: &Form, rows: &[Form]) -> (i128, i128) {
-        let low = self.low(form, rows);
+    /// Bounds of a form where rows are not negative and symbols are in their ranges.
+    fn between(form: &Form, rows: &[Form], range: &dyn Fn(&Form) -> (i128, i128)) -> (i128, i128) {
+        let low = Self::low(form, rows, range);
         let high = match form.times(-1) {
-            Some(negated) => -self.low(&negated, rows),
-            None => self.range(form).1,
+            Some(negated) => -Self::low(&negated, rows, range),
+            None => range(form).1,
         };
         (low, high)
+    }
+
+    /// Bounds of a form where rows are not negative.
+    pub(crate) fn bounds(&self, form: &Form, rows: &[Form]) -> (i128, i128) {
+        Self::between(form, rows, &|form| self.range(form))
+    }
+
+    /// The same, with the ranges of symbols narrowed by the rows and by what holds anyway. The least is above the
+    /// greatest if the rows cannot hold.
+    pub(crate) fn narrow_bounds(&self, form: &Form, rows: &[Form]) -> (i128, i128) {
+        let Some(ranges) = self.narrowed(form, rows) else {
+            return (0, -1);
+        };
+        let of = |symbol: SymbolId| {
+            let own = ranges.iter().find(|own| own.0 == symbol);
+            own.map_or(self.symbols[symbol as usize].range, |own| own.1)
+        };
+        Self::between(form, rows, &|form| extent(form, of))
+    }
+
+    /// The ranges of the symbols of a form and of rows where the rows are not negative. None if they cannot be.
+    fn narrowed(&self, form: &Form, rows: &[Form]) -> Option<Ranges> {
+        let mut ranges = Ranges::new();
+        let add = |ranges: &mut Ranges, form: &Form| {
+            for &(symbol, _) in &form.terms {
+                if ranges.iter().all(|own| own.0 != symbol) {
+                    ranges.push((symbol, self.symbols[symbol as usize].range));
+                }
+            }
+        };
+        add(&mut ranges, form);
+        rows.iter().for_each(|row| add(&mut ranges, row));
+        let mut equations: SmallVec<[&Form; 8]> = SmallVec::new();
+        // What later divisions divide, earlier ones define.
+        for of in self.divisions.iter().rev() {
+            let last = of.quotient.terms.last().map_or(of.remainder, |last| last.0);
+            if ranges
+                .iter()
+                .any(|own| own.0 == of.remainder || own.0 == last)
+            {
+                add(&mut ranges, &of.equation);
+                equations.push(&of.equation);
+            }
+        }
+        for _ in 0..NARROWINGS {
+            let mut changed = false;
+            for row in rows {
+                changed |= narrow(&mut ranges, row, 1)?;
+            }
+            for equation in &equations {
+                changed |= narrow(&mut ranges, equation, 1)?;
+                changed |= narrow(&mut ranges, equation, -1)?;
+            }
+            if !changed {
+                break;
+            }
+        }
+        Some(ranges)
     }
 
     /// Quotient, rounded down, and remainder by a positive number, whatever the symbols' values.
@@ -284,35 +354,134 @@ impl Symbols {
             let remainder = rest.shifted(-(least * divisor))?;
             return Some((whole.shifted(least)?, remainder));
         }
-        let known = self.quotients.iter();
-        let found = known
-            .filter(|(of, by, _)| *by == divisor && *of == rest)
-            .map(|&(_, _, quotient)| quotient)
-            .next();
-        let quotient = match found {
-            Some(quotient) => quotient,
+        // In lowest terms, so that what is the same has the same symbols.
+        let common = rest.terms.iter().fold(divisor, |common, &(_, value)| {
+            gcd(common, i128::from(value))
+        });
+        let left = rest.constant.rem_euclid(common);
+        let rest = rest.shifted(-left)?.divided(common)?;
+        let (quotient, remainder) = self.division(rest, divisor / common, (least, greatest))?;
+        let remainder = Form::symbol(remainder).times(common)?.shifted(left)?;
+        Some((whole.plus(1, &quotient)?, remainder))
+    }
+
+    /// A quotient and the symbol of a remainder, with the range of the quotient.
+    fn division(
+        &mut self,
+        dividend: Form,
+        divisor: i128,
+        (least, greatest): (i128, i128),
+    ) -> Option<(Form, SymbolId)> {
+        let mut known = self.divisions.iter();
+        let same = |of: &&Division| of.divisor == divisor && of.dividend == dividend;
+        if let Some(known) = known.find(same) {
+            return Some((known.quotient.clone(), known.remainder));
+        }
+        if divisor > COEFFICIENT {
+            return None;
+        }
+        let uniform = self.uniform(&dividend);
+        let home = self.innermost(&dividend);
+        let nested = self.nested(&dividend).and_then(|(inner, by)| {
+            let by = by.checked_mul(divisor).filter(|by| *by <= COEFFICIENT)?;
+            Some(self.divide(&inner, by)?.0)
+        });
+        let (quotient, symbol) = match nested {
+            Some(quotient) => (quotient, None),
             None => {
-                if divisor > COEFFICIENT {
-                    return None;
-                }
                 let range = (i64::try_from(least).ok()?, i64::try_from(greatest).ok()?);
-                let uniform = self.uniform(&rest);
-                let home = self.innermost(&rest);
-                let quotient = self.unknown(range, home, uniform);
-                let most = i64::try_from(divisor - 1).ok()?;
-                let remainder = self.unknown((0, most), home, uniform);
-                let equation = rest
-                    .plus(-divisor, &Form::symbol(quotient))?
-                    .plus(-1, &Form::symbol(remainder))?;
-                self.equations.push(equation);
-                self.quotients.push((rest.clone(), divisor, quotient));
-                quotient
+                let symbol = self.unknown(range, home, uniform);
+                (Form::symbol(symbol), Some(symbol))
             }
         };
-        Some((
-            whole.plus(1, &Form::symbol(quotient))?,
-            Form::symbol(quotient + 1),
-        ))
+        let most = i64::try_from(divisor - 1).ok()?;
+        let remainder = self.unknown((0, most), home, uniform);
+        let equation = dividend
+            .plus(-divisor, &quotient)?
+            .plus(-1, &Form::symbol(remainder))?;
+        self.equations.push(equation.clone());
+        self.divisions.push(Division {
+            dividend,
+            divisor,
+            quotient: quotient.clone(),
+            symbol,
+            remainder,
+            equation,
+        });
+        Some((quotient, remainder))
+    }
+
+    /// What is divided where a symbol is the quotient or the remainder.
+    pub(crate) fn dividend(&self, symbol: SymbolId) -> Option<&Form> {
+        let mut all = self.divisions.iter();
+        let found = all.find(|of| of.remainder == symbol || of.symbol == Some(symbol));
+        found.map(|of| &of.dividend)
+    }
+
+    /// A form with one quotient in it, as a dividend and a divisor: a quotient of a quotient is one.
+    fn nested(&self, form: &Form) -> Option<(Form, i128)> {
+        let mut found = None;
+        for &(symbol, value) in &form.terms {
+            let mut known = self.divisions.iter();
+            if let Some(of) = known.find(|of| of.symbol == Some(symbol)) {
+                if value != 1 || found.is_some() {
+                    return None;
+                }
+                found = Some((symbol, of));
+            }
+        }
+        let (symbol, of) = found?;
+        let rest = form.at(symbol, 0)?.times(of.divisor)?;
+        Some((rest.plus(1, &of.dividend)?, of.divisor))
+    }
+
+    /// The same value in terms of quotients and remainders where a form has parts of a division: a dividend less a
+    /// multiple of its quotient is the remainder, and a dividend less the remainder a multiple of the quotient.
+    pub(crate) fn folded(&self, mut form: Form) -> Form {
+        for of in &self.divisions {
+            let Some(&(first, own)) = of.dividend.terms.first() else {
+                continue;
+            };
+            let found = form.coefficient(first);
+            // A form with all that a division divides is one of the same loops.
+            let mut terms = of.dividend.terms.iter();
+            if found % own != 0 || terms.any(|&(symbol, _)| form.coefficient(symbol) == 0) {
+                continue;
+            }
+            if let Some(less) = form.plus(-i128::from(found / own), &of.equation)
+                && less.terms.len() < form.terms.len()
+            {
+                form = less;
+            }
+        }
+        form
+    }
+
+    /// A quotient, rounded down, of a multiple of a form that is not negative under some rows: compilers make a
+    /// multiplication and a shift of a division by a number. None if it is not one.
+    pub(crate) fn fraction(&mut self, form: &Form, divisor: i128, rows: &[Form]) -> Option<Form> {
+        let (form, divisor) = match self.nested(form) {
+            Some((inner, by)) => (inner, by.checked_mul(divisor)?),
+            None => (form.clone(), divisor),
+        };
+        let factor = form
+            .terms
+            .iter()
+            .fold(form.constant, |common, &(_, value)| {
+                gcd(common, i128::from(value))
+            });
+        if factor <= 1 || factor >= divisor {
+            return None;
+        }
+        let whole = form.divided(factor)?;
+        let by = -(-divisor).div_euclid(factor);
+        // factor * n / divisor is n / by and excess * n / (by * divisor) more. The latter is less than 1 / by.
+        let excess = by * factor - divisor;
+        let (low, high) = self.bounds(&whole, rows);
+        if low < 0 || high.checked_mul(excess)? >= divisor {
+            return None;
+        }
+        Some(self.divide(&whole, by)?.0)
     }
 
     /// The innermost loop in which a symbol of a form has its value. Loops are numbered outer ones first.
@@ -322,6 +491,61 @@ impl Symbols {
             .filter_map(|&(symbol, _)| self.home[symbol as usize])
             .max()
     }
+}
+
+/// Least and greatest value of a form whose symbols are in ranges, each taken alone.
+fn extent(form: &Form, range: impl Fn(SymbolId) -> (i64, i64)) -> (i128, i128) {
+    let (mut low, mut high) = (form.constant, form.constant);
+    for &(symbol, factor) in &form.terms {
+        let (least, greatest) = range(symbol);
+        let factor = i128::from(factor);
+        let (a, b) = (factor * i128::from(least), factor * i128::from(greatest));
+        low += a.min(b);
+        high += a.max(b);
+    }
+    (low, high)
+}
+
+/// Narrows ranges by a form that times a sign is not negative. None if it cannot be so.
+fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
+    let of = |ranges: &Ranges, symbol| ranges.iter().position(|own| own.0 == symbol);
+    let mut greatest = sign * form.constant;
+    for &(symbol, factor) in &form.terms {
+        let (low, high) = ranges[of(ranges, symbol)?].1;
+        let factor = sign * i128::from(factor);
+        greatest += (factor * i128::from(low)).max(factor * i128::from(high));
+    }
+    if greatest < 0 {
+        return None;
+    }
+    let mut changed = false;
+    for &(symbol, factor) in &form.terms {
+        let at = of(ranges, symbol)?;
+        let (low, high) = &mut ranges[at].1;
+        // The others add up to `greatest - own` at most, so this term is at least `own - greatest`.
+        let factor = sign * i128::from(factor);
+        if factor > 0 {
+            let slack = i64::try_from(greatest / factor).ok();
+            if let Some(least) = slack.and_then(|slack| high.checked_sub(slack))
+                && least > *low
+            {
+                *low = least;
+                changed = true;
+            }
+        } else {
+            let slack = i64::try_from(greatest / -factor).ok();
+            if let Some(most) = slack.and_then(|slack| low.checked_add(slack))
+                && most < *high
+            {
+                *high = most;
+                changed = true;
+            }
+        }
+        if low > high {
+            return None;
+        }
+    }
+    Some(changed)
 }
 
 #[cfg(test)]
@@ -360,6 +584,77 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_every_size_narrow_nothing_by_themselves() {
+        let all = (i64::MIN, i64::MAX);
+        let symbols = symbols(&[all, all]);
+        let row = form(&[(0, 1), (1, -1)], 0);
+        let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        for of in 0..2 {
+            let value = Form::symbol(of);
+            assert_eq!(
+                symbols.narrow_bounds(&value, std::slice::from_ref(&row)),
+                (low, high)
+            );
+        }
+    }
+
+    #[test]
+    fn rows_narrow_what_they_bound_together() {
+        // 3 * a + b <= 10 and b >= a + 2, so a <= 2.
+        let symbols = symbols(&[(0, 100), (0, 100)]);
+        let rows = [form(&[(0, -3), (1, -1)], 10), form(&[(0, -1), (1, 1)], -2)];
+        assert_eq!(symbols.narrow_bounds(&Form::symbol(0), &rows), (0, 2));
+        let none = [rows[0].clone(), form(&[(0, 1)], -4)];
+        let (low, high) = symbols.narrow_bounds(&Form::symbol(1), &none);
+        assert!(low > high);
+    }
+
+    #[test]
+    fn a_product_by_an_inverse_is_a_quotient() {
+        for divisor in 2..70i128 {
+            for factor in 2..divisor {
+                let mut symbols = symbols(&[(0, 40)]);
+                let product = form(&[(0, 1)], 3).times(factor);
+                let product = product.expect("small numbers");
+                let Some(quotient) = symbols.fraction(&product, divisor, &[]) else {
+                    continue;
+                };
+                for x in 0..=40 {
+                    let mut values = vec![x];
+                    values.resize(symbols.symbols.len(), 0);
+                    set(&symbols, &mut values);
+                    let exact = ((x + 3) * factor).div_euclid(divisor);
+                    assert_eq!(evaluate(&quotient, &values), exact, "{factor}/{divisor}");
+                }
+            }
+        }
+        // Thirds of numbers of 31 bits, as compilers write them, and a factor that is not near enough.
+        let mut symbols = symbols(&[(0, (1 << 31) - 1)]);
+        let of = |factor| Form::symbol(0).times(factor).expect("small numbers");
+        let third = symbols.divide(&Form::symbol(0), 3).map(|of| of.0);
+        assert!(third.is_some());
+        assert_eq!(symbols.fraction(&of(0xaaaa_aaab), 1 << 33, &[]), third);
+        assert_eq!(symbols.fraction(&of(0xaaaa_aaaa), 1 << 33, &[]), None);
+        assert_eq!(symbols.fraction(&of(43691), 1 << 17, &[]), None);
+    }
+
+    #[test]
+    fn parts_of_a_division_fold() {
+        let mut symbols = symbols(&[(0, 99), (0, 9)]);
+        let dividend = form(&[(0, 1), (1, 2)], 5);
+        let Some((quotient, remainder)) = symbols.divide(&dividend, 7) else {
+            panic!("small numbers");
+        };
+        let rest = dividend.plus(-7, &quotient).expect("small numbers");
+        assert_eq!(symbols.folded(rest), remainder);
+        let whole = dividend.plus(-1, &remainder).expect("small numbers");
+        assert_eq!(Some(symbols.folded(whole)), quotient.times(7));
+        // With a part of what is divided alone, a form stays as it is.
+        let part = Form::symbol(0);
+        assert_eq!(symbols.folded(part.clone()), part);
+    }
+
+    #[test]
     fn division_is_exact_for_every_value() {
         let mut symbols = symbols(&[(-7, 9), (0, 5)]);
         for divisor in 1..9 {
@@ -372,17 +667,7 @@ mod tests {
                     let exact = 3 * x + 8 * y - 5;
                     let mut values = vec![x, y];
                     values.resize(symbols.symbols.len(), 0);
-                    for equation in &symbols.equations {
-                        // ... = divisor * quotient + remainder, in this order.
-                        let [.., (q, d), (r, _)] = equation.terms[..] else {
-                            panic!("two unknowns");
-                        };
-                        let mut known = equation.clone();
-                        known.terms.truncate(known.terms.len() - 2);
-                        let known = evaluate(&known, &values);
-                        values[q as usize] = known.div_euclid(i128::from(-d));
-                        values[r as usize] = known.rem_euclid(i128::from(-d));
-                    }
+                    set(&symbols, &mut values);
                     assert_eq!(evaluate(&quotient, &values), exact.div_euclid(divisor));
                     assert_eq!(evaluate(&remainder, &values), exact.rem_euclid(divisor));
                     for (symbol, value) in symbols.symbols.iter().zip(&values) {
@@ -391,6 +676,18 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Sets quotients and remainders to what they are.
+    fn set(symbols: &Symbols, values: &mut [i128]) {
+        for of in &symbols.divisions {
+            let dividend = evaluate(&of.dividend, values);
+            if let Some(symbol) = of.symbol {
+                values[symbol as usize] = dividend.div_euclid(of.divisor);
+            }
+            values[of.remainder as usize] = dividend.rem_euclid(of.divisor);
+            assert_eq!(evaluate(&of.equation, values), 0);
         }
     }
 

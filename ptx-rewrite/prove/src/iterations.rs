@@ -1,11 +1,14 @@
 //! Loops of a launch: how often they go round, and the values that change from one iteration to the next.
 
+use smallvec::smallvec;
+
 use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
 use crate::graph::{Advance, Comparison, Node, NodeId, Test};
-use crate::problem::{Kind, LoopId};
+use crate::problem::{Kind, LoopId, SymbolId};
 use crate::value::{
-    ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, centered, simplified,
+    ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, both, centered,
+    simplified,
 };
 
 /// Where the bounds of counters end that nothing bounds.
@@ -17,8 +20,10 @@ struct Bound {
     most: i128,
     /// A form and a factor: with the factor times the counter it is not negative.
     row: Option<(Form, i128)>,
-    /// The counter is exactly `most` when the test fails first.
-    exact: bool,
+    /// The counter with which the test fails first, if that is known.
+    end: Option<Form>,
+    /// What holds where this applies.
+    when: Rows,
 }
 
 impl Evaluation<'_> {
@@ -124,55 +129,75 @@ impl Evaluation<'_> {
 
     /// A loop's counter, with all that its tests say about it.
     pub(crate) fn counter(&mut self, of: LoopId) -> Value {
-        let facts = &self.graph.loops[of as usize];
-        let mut most = FOREVER;
-        let mut end = None;
-        let mut entry = Rows::new();
+        let graph = self.graph;
+        let facts = &graph.loops[of as usize];
+        // What holds where the loop is entered: all of one of these.
+        let mut entry = vec![Rows::new()];
         for &(condition, holds) in &facts.entry {
-            if let [only] = self.predicate(condition).when(holds) {
-                entry.extend(only.iter().cloned());
+            entry = both(&self.symbols, &entry, self.predicate(condition).when(holds));
+        }
+        for outer in graph.around(facts.parent) {
+            let outer = outer as usize;
+            let steady = [self.steady[outer].clone()];
+            entry = both(&self.symbols, &entry, &steady);
+            for choice in &self.choices[outer] {
+                entry = both(&self.symbols, &entry, choice);
             }
         }
-        for outer in self.graph.around(facts.parent) {
-            entry.extend(self.steady[outer as usize].iter().cloned());
-        }
-        // Bounds as forms: the iterations before one are at most this many.
-        let mut rows: Vec<(Form, i128)> = Vec::new();
+        let mut most = FOREVER;
+        let mut bounds: Vec<Vec<Bound>> = Vec::new();
         for test in &facts.tests {
-            let Some(bound) = self.bound(test, &entry) else {
-                continue;
-            };
-            let iterations = i64::try_from(bound.most).unwrap_or(FOREVER).min(FOREVER);
-            most = most.min(iterations);
-            rows.extend(bound.row);
-            if facts.single && bound.exact {
-                end = Some(bound.most);
+            if let Some(found) = self.bounds(test, &entry) {
+                let greatest = found.iter().map(|bound| bound.most).max().unwrap_or(0);
+                most = most.min(i64::try_from(greatest).unwrap_or(FOREVER));
+                bounds.push(found);
             }
         }
         if most == FOREVER {
             self.endless.push(of);
         }
-        let home = Some(of);
         let symbol = self.symbols.add(
             Kind::Counter(of),
             (0, most.max(0)),
-            home,
+            Some(of),
             Uniform::Iteration,
         );
         self.counters[of as usize] = Some(symbol);
-        self.ends[of as usize] = end;
-        for (form, step) in rows {
-            if let Some(row) = form.plus(step, &Form::symbol(symbol))
-                && let Some(row) = simplified(&self.symbols, vec![row])
-            {
-                self.steady[of as usize].extend(row);
+        let counter = Form::symbol(symbol);
+        for found in &bounds {
+            let mut ways = Vec::new();
+            for bound in found {
+                let mut rows = bound.when.clone();
+                if let Some((form, step)) = &bound.row {
+                    rows.extend(form.plus(*step, &counter));
+                }
+                ways.extend(simplified(&self.symbols, rows));
+            }
+            match &ways[..] {
+                [] => {}
+                [only] => self.steady[of as usize].extend(only.iter().cloned()),
+                _ if ways.len() > ALTERNATIVES || ways.iter().any(Vec::is_empty) => {}
+                _ => self.choices[of as usize].push(ways),
             }
         }
-        Value::form(Form::symbol(symbol), Memory::Number)
+        if let [found] = &bounds[..]
+            && facts.single
+        {
+            let ends = found.iter().map(|bound| {
+                Some(Alternative {
+                    form: bound.end.clone()?,
+                    memory: Memory::Number,
+                    when: bound.when.clone(),
+                })
+            });
+            let ends: Option<Alternatives> = ends.collect();
+            self.ends[of as usize] = ends.filter(|ends| (1..=ALTERNATIVES).contains(&ends.len()));
+        }
+        Value::form(counter, Memory::Number)
     }
 
-    /// What a test says about its loop's counter.
-    fn bound(&self, test: &Test, entry: &[Form]) -> Option<Bound> {
+    /// What a test says about its loop's counter, by alternative of its value and its bound.
+    fn bounds(&mut self, test: &Test, entry: &[Rows]) -> Option<Vec<Bound>> {
         let Node::Header {
             first,
             kind: Advance::By(step),
@@ -181,45 +206,88 @@ impl Evaluation<'_> {
         else {
             return None;
         };
-        let &[first] = &first[..] else { return None };
         let step = self.step(step, test.bits)?;
-        let start = self
-            .value(first)?
-            .single()?
-            .form
-            .plus(1, &self.sum(&test.addends)?)?;
-        let bound = &self.value(test.bound)?.single()?.form;
+        let addends = self.sum(&test.addends)?;
+        let limits = self.integer(test.bound);
+        let mut all = Vec::new();
+        for &first in first {
+            let starts = self.integer(first);
+            if starts.is_empty() || limits.is_empty() {
+                return None;
+            }
+            for start in &starts {
+                for limit in &limits {
+                    let when: Rows = start.when.iter().chain(&limit.when).cloned().collect();
+                    let Some(when) = simplified(&self.symbols, when) else {
+                        continue;
+                    };
+                    let contexts = both(&self.symbols, entry, std::slice::from_ref(&when));
+                    if contexts.is_empty() {
+                        continue;
+                    }
+                    if all.len() > 2 * ALTERNATIVES {
+                        return None;
+                    }
+                    let start = start.form.plus(1, &addends)?;
+                    let mut bound = self.bound(test, (start, step, &limit.form), &contexts)?;
+                    bound.when = when;
+                    all.push(bound);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// The bounds of a form where all rows of one of several lists hold.
+    fn between(&self, form: &Form, contexts: &[Rows]) -> (i128, i128) {
+        let all = contexts.iter();
+        all.map(|rows| self.symbols.narrow_bounds(form, rows))
+            .filter(|(low, high)| low <= high)
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .unwrap_or((0, 0))
+    }
+
+    /// What a test says about its loop's counter if its value starts and advances so and is compared with a limit.
+    fn bound(
+        &mut self,
+        test: &Test,
+        (start, step, limit): (Form, i128, &Form),
+        contexts: &[Rows],
+    ) -> Option<Bound> {
         let size = 1i128 << test.bits;
         let least = if test.signed { -size / 2 } else { 0 };
         let greatest = least + size - 1;
         // Both as the numbers that the comparison sees.
         let turned = |form: &Form| -> Option<(Form, i128, i128)> {
-            let (low, high) = self.symbols.bounds(form, entry);
+            let (low, high) = self.between(form, contexts);
             let turn = (low - least).div_euclid(size);
-            ((high - least).div_euclid(size) == turn && low <= high).then(|| {
-                let by = turn * size;
-                form.shifted(-by).map(|form| (form, low - by, high - by))
-            })?
+            if (high - least).div_euclid(size) != turn {
+                return None;
+            }
+            let by = turn * size;
+            Some((form.shifted(-by)?, low - by, high - by))
         };
         match test.comparison {
             Comparison::NotEqual => {
                 // It ends at the latest where the difference has been made up for.
-                let mut difference = bound.plus(-1, &start)?;
+                let mut difference = limit.plus(-1, &start)?;
                 if let Some(number) = difference.number() {
                     // In the direction of the step.
                     let ahead = (number * step.signum()).rem_euclid(size);
                     difference = Form::constant(ahead * step.signum());
                 }
                 let iterations = difference.divided(step)?;
-                let (low, high) = self.symbols.bounds(&iterations, entry);
+                let (low, high) = self.between(&iterations, contexts);
                 if low < 0 || high > FOREVER.into() {
                     return None;
                 }
-                let exact = iterations.number().is_some();
+                // Before, no value is the same but for whole turns.
+                let exact = high.checked_mul(step.abs())? < size;
                 Some(Bound {
                     most: high,
+                    end: exact.then(|| iterations.clone()),
                     row: Some((iterations, -1)),
-                    exact,
+                    when: Rows::new(),
                 })
             }
             Comparison::Equal => None,
@@ -228,44 +296,97 @@ impl Evaluation<'_> {
                     return None;
                 }
                 let (start, start_low, start_high) = turned(&start)?;
-                let (bound, bound_low, bound_high) = turned(bound)?;
+                let (limit, limit_low, limit_high) = turned(limit)?;
                 let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
                 let strict = i128::from(strict);
                 // The last value with which it goes on, and the most iterations before one.
                 let (wraps, distance) = match step > 0 {
                     true => (
-                        bound_high - strict + step > greatest,
-                        bound_high - strict - start_low,
+                        limit_high - strict + step > greatest,
+                        limit_high - strict - start_low,
                     ),
                     false => (
-                        bound_low + strict + step < least,
-                        start_high - bound_low - strict,
+                        limit_low + strict + step < least,
+                        start_high - limit_low - strict,
                     ),
                 };
                 if wraps {
                     return None;
                 }
-                let most = if distance < 0 {
-                    0
-                } else {
-                    distance / step.abs() + 1
+                let size = step.abs();
+                // How far the last value with which it goes on is away.
+                let ahead = match step > 0 {
+                    true => start.below(&limit, strict)?,
+                    false => limit.below(&start, strict)?,
                 };
-                // With counter k >= 1, the test held with k - 1: start + step * (k - 1) is on its side of the bound.
-                let row = match step > 0 {
-                    true => start.below(&bound, strict)?.shifted(step)?,
-                    false => bound.below(&start, strict)?.shifted(-step)?,
+                let (low, high) = self.between(&ahead, contexts);
+                let distance = distance.min(high);
+                let most = if distance < 0 { 0 } else { distance / size + 1 };
+                let end = match low >= -size {
+                    // It is one more than the steps that lead there, and none if it is less than a step behind.
+                    true => {
+                        let steps = self.symbols.divide(&ahead.shifted(size)?, size);
+                        steps.map(|(steps, _)| steps)
+                    }
+                    false => None,
                 };
+                // With counter k >= 1, the test held with k - 1: start + step * (k - 1) is on its side of the limit.
+                let row = ahead.shifted(size)?;
                 // With counter 0 it is at least this.
-                let slack = (-self.symbols.low(&row, entry)).max(0);
-                let row = row.shifted(slack)?;
-                let exact = start.number().is_some() && bound.number().is_some();
+                let least = self.between(&row, contexts).0;
+                let row = row.shifted((-least).max(0))?;
                 Some(Bound {
                     most,
-                    row: Some((row, -step.abs())),
-                    exact,
+                    end,
+                    row: Some((row, -size)),
+                    when: Rows::new(),
                 })
             }
         }
+    }
+
+    /// The counter of a loop when it is left, and what it is between. None if a counter is not known.
+    fn leaving(&mut self, of: LoopId, control: Uniform) -> Option<Alternatives> {
+        if let Some(ends) = &self.ends[of as usize] {
+            return Some(ends.clone());
+        }
+        let counter = self.counters[of as usize]?;
+        let symbol = match self.leaving[of as usize] {
+            Some(symbol) => symbol,
+            None => {
+                let range = self.symbols.symbols[counter as usize].range;
+                let uniform = match control <= Uniform::Iteration {
+                    true => Uniform::Iteration,
+                    false => Uniform::No,
+                };
+                let home = self.graph.loops[of as usize].parent;
+                self.symbols.unknown(range, home, uniform)
+            }
+        };
+        self.leaving[of as usize] = Some(symbol);
+        let mut when = Rows::new();
+        for row in &self.steady[of as usize] {
+            when.extend(self.outside(of, row, &Form::symbol(symbol)));
+        }
+        Some(smallvec![Alternative {
+            form: Form::symbol(symbol),
+            memory: Memory::Number,
+            when,
+        }])
+    }
+
+    /// A form of a loop where its counter is another form. None if it has other values of the loop.
+    fn outside(&self, of: LoopId, form: &Form, counter: &Form) -> Option<Form> {
+        let symbol = self.counters[of as usize];
+        let factor = symbol.map_or(0, |symbol| form.coefficient(symbol));
+        let form = match symbol {
+            Some(symbol) if factor != 0 => form.at(symbol, 0)?.plus(factor.into(), counter)?,
+            _ => form.clone(),
+        };
+        let inside = |&(symbol, _): &(SymbolId, i64)| {
+            self.graph.is_inside(self.symbols.home[symbol as usize], of)
+        };
+        (!form.terms.iter().any(inside)).then(|| self.symbols.folded(form))
     }
 
     /// What a value is after its loop.
@@ -280,45 +401,44 @@ impl Evaluation<'_> {
             return (Value::Predicate(Predicate::unknown()), uniform);
         }
         let all = self.integer(value);
-        let inside = |form: &Form| {
-            let terms = form.terms.iter();
-            terms
-                .filter(|&&(symbol, _)| {
-                    self.graph.is_inside(self.symbols.home[symbol as usize], of)
-                })
-                .count()
-        };
+        let counter = self.counters[of as usize];
         let mut kept = Alternatives::new();
-        let (mut independent, mut complete) = (true, !all.is_empty());
+        let mut complete = !all.is_empty();
         for one in &all {
-            let mut form = one.form.clone();
-            if inside(&form) > 0 {
-                independent = false;
-                let (Some(counter), Some(end)) =
-                    (self.counters[of as usize], self.ends[of as usize])
-                else {
+            let counts = counter.is_some_and(|counter| one.form.coefficient(counter) != 0);
+            let ends = match counts {
+                true => self.leaving(of, control),
+                false => Some(smallvec![Alternative {
+                    form: Form::default(),
+                    memory: Memory::Number,
+                    when: Rows::new(),
+                }]),
+            };
+            complete &= ends.is_some();
+            for end in ends.into_iter().flatten() {
+                let Some(form) = self.outside(of, &one.form, &end.form) else {
                     complete = false;
                     break;
                 };
-                let Some(last) = form.at(counter, end) else {
-                    complete = false;
-                    break;
-                };
-                form = last;
+                let rows = one.when.iter().filter(|row| {
+                    counts || counter.is_none_or(|counter| row.coefficient(counter) == 0)
+                });
+                let rows = rows.chain(&end.when);
+                let when = rows.filter_map(|row| self.outside(of, row, &end.form));
+                let when = when.collect();
+                if let Some(when) = simplified(&self.symbols, when) {
+                    kept.push(Alternative {
+                        form,
+                        memory: one.memory,
+                        when,
+                    });
+                }
             }
-            complete &= inside(&form) == 0;
-            let mut when = one.when.clone();
-            when.retain(|row| inside(row) == 0);
-            kept.push(Alternative {
-                form,
-                memory: one.memory,
-                when,
-            });
         }
-        if complete {
+        if complete && (1..=ALTERNATIVES).contains(&kept.len()) {
             let forms = kept.iter().map(|of| self.symbols.uniform(&of.form)).max();
-            let uniform = match (independent, kept.len()) {
-                (_, 1) => forms.unwrap_or(Uniform::No),
+            let uniform = match kept.len() {
+                1 => forms.unwrap_or(Uniform::No),
                 _ => uniform,
             };
             return (Value::Integer(kept), uniform);

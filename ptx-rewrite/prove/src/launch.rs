@@ -122,15 +122,14 @@ impl Plan {
         }
         for of in self.graph.around(site.home) {
             path.extend(evaluation.steady[of as usize].iter().cloned());
+            choices.extend(evaluation.choices[of as usize].iter().cloned());
         }
         let Some(path) = simplified(&evaluation.symbols, path) else {
             return;
         };
         let mut ways = vec![Rows::new()];
         for choice in &choices {
-            if ways.len() * choice.len() <= ALTERNATIVES {
-                ways = both(&evaluation.symbols, &ways, choice);
-            }
+            ways = both(&evaluation.symbols, &ways, choice);
         }
         if ways.is_empty() {
             return;
@@ -147,7 +146,15 @@ impl Plan {
             self.anywhere(posed, &mut pieces, index, site);
         }
         for of in &alternatives {
-            let rows: Rows = path.iter().chain(&of.when).cloned().collect();
+            // The alternative by way, without those ways in which it is not the one.
+            let mut own: Vec<Rows> = Vec::new();
+            for way in &ways {
+                let when: Rows = of.when.iter().chain(way).cloned().collect();
+                own.extend(simplified(&evaluation.symbols, when));
+            }
+            if own.is_empty() {
+                continue;
+            }
             let Some((space, form, start, bytes)) = self.located(evaluation, site, of) else {
                 if of.memory != Memory::Private || site.place != Place::Generic {
                     self.anywhere(posed, &mut pieces, index, site);
@@ -159,10 +166,25 @@ impl Plan {
                 continue;
             };
             let end = start + bytes - i128::from(site.bytes);
-            let (low, high) = evaluation.symbols.bounds(&form, &rows);
-            if low > high {
+            let mut hull: Option<(i128, i128)> = None;
+            own.retain(|when| {
+                let rows: Rows = path.iter().chain(when).cloned().collect();
+                let Some(rows) = simplified(&evaluation.symbols, rows) else {
+                    return false;
+                };
+                let (mut low, mut high) = evaluation.symbols.bounds(&form, &rows);
+                if low < start || high > end {
+                    (low, high) = evaluation.symbols.narrow_bounds(&form, &rows);
+                }
+                if low <= high {
+                    let known = hull.get_or_insert((low, high));
+                    *known = (known.0.min(low), known.1.max(high));
+                }
+                low <= high
+            });
+            let Some((low, high)) = hull else {
                 continue;
-            }
+            };
             let mut address = form;
             let (mut low, mut high) = (low, high);
             let open: Vec<u32> = self.open(evaluation, &address);
@@ -212,14 +234,11 @@ impl Plan {
                 });
                 pieces.len() - 1
             });
-            for way in &ways {
-                let when: Rows = of.when.iter().chain(way).cloned().collect();
-                if let Some(when) = simplified(&evaluation.symbols, when) {
-                    pieces[position].alternatives.push(Alternative {
-                        address: address.linear(),
-                        when: when.iter().map(Form::linear).collect(),
-                    });
-                }
+            for when in own {
+                pieces[position].alternatives.push(Alternative {
+                    address: address.linear(),
+                    when: when.iter().map(Form::linear).collect(),
+                });
             }
         }
         let mut loops: Vec<u32> = self.graph.around(site.home).collect();
@@ -313,15 +332,11 @@ impl Plan {
                 open.push(symbol);
             }
             // Quotients and remainders of what is not followed are not followed.
-            for equation in &evaluation.symbols.equations {
-                let last = equation.terms.len().saturating_sub(2);
-                if equation.terms[last..].iter().any(|&(of, _)| of == symbol) {
-                    for &(of, _) in &equation.terms[..last] {
-                        if !seen.contains(&of) {
-                            seen.push(of);
-                            work.push(of);
-                        }
-                    }
+            let dividend = evaluation.symbols.dividend(symbol);
+            for &(of, _) in dividend.iter().flat_map(|form| &form.terms) {
+                if !seen.contains(&of) {
+                    seen.push(of);
+                    work.push(of);
                 }
             }
         }
@@ -338,7 +353,9 @@ impl Plan {
         };
         let item = &self.graph.items[node as usize];
         let range = evaluation.symbols.symbols[symbol as usize].range;
-        matches!(item.node, crate::graph::Node::Opaque { .. }) || range == full_range(item.bits)
+        let full = full_range(item.bits);
+        let bounded = range.0 > full.0 || range.1 < full.1;
+        matches!(item.node, crate::graph::Node::Opaque { .. }) || !bounded
     }
 
     /// Where a value comes from that is not followed.

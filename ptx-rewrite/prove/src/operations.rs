@@ -191,8 +191,14 @@ impl Evaluation<'_> {
         };
         let otherwise = a.memory.otherwise().plus(b.memory.otherwise());
         match op {
-            Op::Add => one(a.form.plus(1, &b.form)?, a.memory.plus(b.memory)),
-            Op::Sub => one(a.form.plus(-1, &b.form)?, a.memory.minus(b.memory)),
+            Op::Add => {
+                let sum = self.symbols.folded(a.form.plus(1, &b.form)?);
+                one(sum, a.memory.plus(b.memory))
+            }
+            Op::Sub => {
+                let difference = self.symbols.folded(a.form.plus(-1, &b.form)?);
+                one(difference, a.memory.minus(b.memory))
+            }
             Op::Neg => one(a.form.times(-1)?, otherwise),
             Op::Not => one(Form::constant(-1).plus(-1, &a.form)?, otherwise),
             Op::Mul => {
@@ -251,16 +257,63 @@ impl Evaluation<'_> {
                 let mut all = Alternatives::new();
                 for x in self.read(node, &a, bits, signed)? {
                     // Division rounds towards zero, a shift down.
-                    if op != Op::Shr && self.symbols.range(&x.form).0 < 0 {
-                        return None;
+                    let mut parts: SmallVec<[(Form, Rows, i128); 2]> = smallvec![];
+                    match op != Op::Shr && self.symbols.range(&x.form).0 < 0 {
+                        true => {
+                            let negative = x.form.times(-1)?;
+                            let mut when = x.when.clone();
+                            when.push(negative.shifted(-1)?);
+                            parts.push((negative, when, -1));
+                            let mut when = x.when.clone();
+                            when.push(x.form.clone());
+                            parts.push((x.form, when, 1));
+                        }
+                        false => parts.push((x.form, x.when, 1)),
                     }
-                    let (quotient, remainder) = self.symbols.divide(&x.form, divisor)?;
-                    let form = if op == Op::Rem { remainder } else { quotient };
-                    all.push(Alternative {
-                        form,
-                        memory: otherwise,
-                        when: x.when,
-                    });
+                    for (form, when, sign) in parts {
+                        let Some(when) = simplified(&self.symbols, when) else {
+                            continue;
+                        };
+                        let fraction = match op {
+                            Op::Shr => self.fraction(node, &form, divisor, &when),
+                            _ => None,
+                        };
+                        let form = match (fraction, op) {
+                            (Some(quotient), _) => quotient,
+                            (None, Op::Rem) => self.symbols.divide(&form, divisor)?.1,
+                            (None, _) => self.symbols.divide(&form, divisor)?.0,
+                        };
+                        all.push(Alternative {
+                            form: form.times(sign)?,
+                            memory: otherwise,
+                            when,
+                        });
+                    }
+                }
+                Some(all)
+            }
+            Op::MulHigh => {
+                let a = Alternative { when, ..a.clone() };
+                let mut all = Alternatives::new();
+                for x in self.read(node, &a, bits, signed)? {
+                    for y in self.read(node, b, bits, signed)? {
+                        let product = match (x.form.number(), y.form.number()) {
+                            (_, Some(factor)) => x.form.times(factor)?,
+                            (Some(factor), _) => y.form.times(factor)?,
+                            _ => return None,
+                        };
+                        let when: Rows = x.when.iter().chain(&y.when).cloned().collect();
+                        let size = 1 << bits;
+                        let form = match self.fraction(node, &product, size, &when) {
+                            Some(quotient) => quotient,
+                            None => self.symbols.divide(&product, size)?.0,
+                        };
+                        all.push(Alternative {
+                            form,
+                            memory: otherwise,
+                            when,
+                        });
+                    }
                 }
                 Some(all)
             }
@@ -278,8 +331,8 @@ impl Evaluation<'_> {
                 }
                 let step = -mask;
                 if mask < 0 && step & (step - 1) == 0 && step <= 1 << 40 {
-                    let (_, remainder) = self.symbols.divide(of, step)?;
-                    return one(of.plus(-1, &remainder)?, memory.otherwise());
+                    let (quotient, _) = self.symbols.divide(of, step)?;
+                    return one(quotient.times(step)?, memory.otherwise());
                 }
                 None
             }
@@ -393,8 +446,21 @@ impl Evaluation<'_> {
                 let window = Form::symbol(self.window());
                 one(a.form.plus(-1, &window)?, a.memory)
             }
-            Op::MulHigh => None,
         }
+    }
+
+    /// [`Symbols::fraction`] of a node's operand, with what holds where the node is computed.
+    fn fraction(
+        &mut self,
+        node: NodeId,
+        form: &Form,
+        divisor: i128,
+        when: &[Form],
+    ) -> Option<Form> {
+        let item = &self.graph.items[node as usize];
+        let mut rows = self.rows(item.block, item.home);
+        rows.extend(when.iter().cloned());
+        self.symbols.fraction(form, divisor, &rows)
     }
 
     /// Where shared memory lies among generic addresses.

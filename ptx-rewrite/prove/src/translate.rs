@@ -5,6 +5,7 @@ use ptx::isa::{self, Effect, MemoryKind};
 use ptx::scope::Register;
 
 use crate::graph::{Comparison, Node, NodeId, Op, Origin};
+use crate::machine::mask;
 use crate::problem::Axis;
 use crate::ssa::{Builder, SharedVariable, full_range};
 
@@ -567,6 +568,84 @@ impl<'a> Builder<'a> {
         Some(self.add(at, bits, node))
     }
 
+    /// A comparison. One with a minimum, a maximum or the sign of a conjunction or disjunction is one with all operands
+    /// of it, or with any.
+    fn comparison(
+        &mut self,
+        at: usize,
+        (comparison, signed, bits): (Comparison, bool, u32),
+        left: NodeId,
+        right: NodeId,
+        depth: u32,
+    ) -> NodeId {
+        use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        let of = |node: NodeId| {
+            let node = self.graph.resolve(node);
+            let item = &self.graph.items[node as usize];
+            match item.node {
+                Node::Operation {
+                    op,
+                    signed,
+                    inputs: [a, b, _],
+                } if item.bits == bits => Some((op, signed, a, b)),
+                _ => None,
+            }
+        };
+        let number = |node: NodeId| match self.graph.items[self.graph.resolve(node) as usize].node {
+            Node::Number(value) => Some(value),
+            _ => None,
+        };
+        // Whether all operands are so compared, or any of them.
+        let all = |op: Op, of: bool, comparison: Comparison, with: Option<u64>| {
+            let sign = match (comparison, with) {
+                (Less, Some(0)) => Some(true),
+                (GreaterEqual, Some(0)) => Some(false),
+                (LessEqual, Some(ones)) if ones == mask(bits) => Some(true),
+                (Greater, Some(ones)) if ones == mask(bits) => Some(false),
+                _ => None,
+            };
+            match (op, comparison) {
+                (Op::Or, Equal) if with == Some(0) => Some(true),
+                (Op::Or, NotEqual) if with == Some(0) => Some(false),
+                (Op::Or, _) if signed => sign.map(|negative| !negative),
+                (Op::And, _) if signed => sign,
+                (Op::Max, Less | LessEqual) | (Op::Min, Greater | GreaterEqual) if of == signed => {
+                    Some(true)
+                }
+                (Op::Max, Greater | GreaterEqual) | (Op::Min, Less | LessEqual) if of == signed => {
+                    Some(false)
+                }
+                _ => None,
+            }
+        };
+        let swapped = comparison.swapped();
+        for (whole, other, comparison) in [(left, right, comparison), (right, left, swapped)] {
+            let Some((op, of, a, b)) = of(whole).filter(|_| depth < 8) else {
+                continue;
+            };
+            let Some(all) = all(op, of, comparison, number(other)) else {
+                continue;
+            };
+            let [a, b] = [a, b].map(|part| {
+                self.comparison(at, (comparison, signed, bits), part, other, depth + 1)
+            });
+            let node = if all {
+                Node::All(a, b)
+            } else {
+                Node::Any(a, b)
+            };
+            return self.add(at, 1, node);
+        }
+        let node = Node::Compare {
+            comparison,
+            signed,
+            bits,
+            left,
+            right,
+        };
+        self.add(at, 1, node)
+    }
+
     /// `setp` with its Boolean operation.
     fn compare(
         &mut self,
@@ -597,14 +676,7 @@ impl<'a> Builder<'a> {
         let signed = ty.is_signed() && !unsigned;
         let left = self.operand(at, operands.get(1)?, bits);
         let right = self.operand(at, operands.get(2)?, bits);
-        let node = Node::Compare {
-            comparison,
-            signed,
-            bits,
-            left,
-            right,
-        };
-        let mut value = self.add(at, 1, node);
+        let mut value = self.comparison(at, (comparison, signed, bits), left, right, 0);
         if position == 1 {
             value = self.add(at, 1, Node::Opposite(value));
         }

@@ -125,42 +125,59 @@ impl Value {
     }
 }
 
-/// Rows that do not hold anyway. None if they cannot all hold.
+/// Rows that do not hold anyway, the strictest of those with the same terms. None if they cannot all hold.
 pub(crate) fn simplified(symbols: &Symbols, rows: Rows) -> Option<Rows> {
-    let mut kept = Vec::with_capacity(rows.len());
-    for row in rows {
+    let mut kept: Rows = Vec::with_capacity(rows.len());
+    'rows: for row in rows {
         let (low, high) = symbols.range(&row);
         if high < 0 {
             return None;
         }
-        if low < 0 && !kept.contains(&row) {
-            kept.push(row);
+        if low >= 0 {
+            continue;
         }
+        for known in &mut kept {
+            if known.terms == row.terms {
+                known.constant = known.constant.min(row.constant);
+                continue 'rows;
+            }
+            if are_opposite(known, &row) && known.constant + row.constant < 0 {
+                return None;
+            }
+        }
+        kept.push(row);
     }
     Some(kept)
 }
 
-/// One of each of two lists. No condition at all if there would be too many.
+/// Whether the terms of two forms add up to nothing.
+fn are_opposite(left: &Form, right: &Form) -> bool {
+    left.terms.len() == right.terms.len()
+        && (left.terms.iter().zip(&right.terms)).all(|(a, b)| a.0 == b.0 && a.1 == -b.1)
+}
+
+/// Most pairs of conditions that are looked at for those that can hold at once.
+const PAIRS: usize = 8 * ALTERNATIVES;
+
+/// One of each of two lists. Those of one list alone if there would be too many: what is dropped is a fact fewer.
 pub(crate) fn both(symbols: &Symbols, left: &[Rows], right: &[Rows]) -> Vec<Rows> {
-    if left.is_empty() || right.is_empty() {
-        return Vec::new();
-    }
-    if left.len() * right.len() > ALTERNATIVES {
-        // What is dropped is a fact fewer.
-        return match left.len() {
-            1 => left.to_vec(),
-            _ if right.len() <= ALTERNATIVES => right.to_vec(),
-            _ => vec![Vec::new()],
-        };
-    }
     let mut all = Vec::new();
-    for a in left {
-        for b in right {
-            let rows: Rows = a.iter().chain(b).cloned().collect();
-            all.extend(simplified(symbols, rows));
+    if left.len() * right.len() <= PAIRS {
+        for a in left {
+            for b in right {
+                let rows: Rows = a.iter().chain(b).cloned().collect();
+                all.extend(simplified(symbols, rows));
+            }
+        }
+        if all.len() <= ALTERNATIVES {
+            return all;
         }
     }
-    all
+    match (left.len(), right.len()) {
+        (..=ALTERNATIVES, _) => left.to_vec(),
+        (_, ..=ALTERNATIVES) => right.to_vec(),
+        _ => vec![Vec::new()],
+    }
 }
 
 /// One of two lists.

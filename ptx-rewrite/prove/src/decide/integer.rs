@@ -35,7 +35,7 @@ pub(super) fn ceiling(a: i128, b: i128) -> i128 {
 }
 
 /// Greatest common divisor; that of 0 and a number is the number.
-pub(super) fn gcd(a: i128, b: i128) -> i128 {
+pub(crate) fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         if let (Ok(mut x), Ok(mut y)) = (u64::try_from(a), u64::try_from(b)) {

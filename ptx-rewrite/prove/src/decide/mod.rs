@@ -18,6 +18,7 @@ mod system;
 use crate::Argument;
 use crate::problem::{Effect, Meeting, Problem, Space};
 use group::{Group, Groups};
+pub(crate) use integer::gcd;
 use pair::{Between, Builder, Detail, SYMBOLS};
 use search::Found;
 use shape::Shape;

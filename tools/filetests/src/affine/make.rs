@@ -219,7 +219,7 @@ impl Maker {
         let small = self.random.pick(&[2, 2, 3, 4, 8]);
         let both = a.uniform && b.uniform;
         let (a, b, one) = (&a.register, &b.register, a.uniform);
-        match self.random.below(18) {
+        match self.random.below(20) {
             0..3 => self.give("add.s32", &format!("{a}, {b}"), both),
             3 | 4 => self.give("add.s32", &format!("{a}, {number}"), one),
             5 => self.give("sub.s32", &format!("{a}, {b}"), both),
@@ -249,6 +249,36 @@ impl Maker {
                     .pick(&["div.s32", "rem.s32", "shr.s32", "xor.b32"]);
                 self.give(name, &format!("{a}, {small}"), one)
             }
+            17 => {
+                // What compilers make of divisions, and numbers that almost are such.
+                let (factor, shift) = self.random.pick(&[
+                    ("0xaaaaaaab", 1),
+                    ("0xcccccccd", 2),
+                    ("0x55555556", 0),
+                    ("0x24924925", 0),
+                    ("0x80000001", 1),
+                    ("0xaaaaaaaa", 1),
+                ]);
+                let name = self
+                    .random
+                    .pick(&["mul.hi.u32", "mul.hi.u32", "mul.hi.s32"]);
+                let high = self.give(name, &format!("{a}, {factor}"), one).register;
+                let quotient = self.give("shr.u32", &format!("{high}, {shift}"), one);
+                let by = self.random.pick(&["3", "5"]);
+                let whole = self.give("mul.lo.s32", &format!("{}, {by}", quotient.register), one);
+                match self.random.percent(50) {
+                    true => quotient,
+                    false => self.give("sub.s32", &format!("{a}, {}", whole.register), one),
+                }
+            }
+            18 => {
+                let (factor, shift) =
+                    self.random
+                        .pick(&[(43691, 17), (52429, 18), (171, 9), (5, 3)]);
+                let operands = format!("{a}, {factor}");
+                let product = self.give("mul.lo.u32", &operands, one).register;
+                self.give("shr.u32", &format!("{product}, {shift}"), one)
+            }
             _ => {
                 let operands = format!("{a}, {}, {b}", number.max(1));
                 self.give("mad.lo.s32", &operands, both)
@@ -264,6 +294,19 @@ impl Maker {
             .random
             .pick(&["lt", "ge", "eq", "ne", "gt", "le", "lt"]);
         let kind = self.random.pick(&["s32", "u32", "u32"]);
+        if self.random.percent(15) {
+            // Of two at once: their signs, whether both are 0, or the greater one.
+            let other = self.compute();
+            let operands = format!("{}, {}", a.register, other.register);
+            let name = self
+                .random
+                .pick(&["or.b32", "or.b32", "and.b32", "max.s32", "min.u32"]);
+            let with = self.random.pick(&["0", "-1", "0", "5"]);
+            let both = a.uniform && other.uniform;
+            let whole = self.give(name, &operands, both).register;
+            self.line(&format!("setp.{compare}.{kind} {p}, {whole}, {with};"));
+            return (p, both);
+        }
         let (b, uniform) = if self.random.percent(60) {
             let most = self.random.pick(&[3, 8, 20]);
             (self.random.below(most).to_string(), true)
@@ -493,6 +536,17 @@ impl Maker {
         }
     }
 
+    /// Starts a counter at a thread's own stretch of a range; returns the stretch's end.
+    fn stretch(&mut self, counter: &str, length: u32) -> (String, bool) {
+        let most = self.random.below(20);
+        let id = self.named(2);
+        let start = self.give("mul.lo.s32", &format!("{id}, {length}"), false);
+        self.line(&format!("min.s32 {counter}, {}, {most};", start.register));
+        let end = self.give("add.s32", &format!("{counter}, {length}"), false);
+        let end = self.give("min.s32", &format!("{}, {most}", end.register), false);
+        (end.register, false)
+    }
+
     /// A loop that counts, or halves, with a value that is carried along.
     fn repeat(&mut self, depth: u32, uniform: bool) {
         let (head, end) = (self.label(), self.label());
@@ -512,7 +566,13 @@ impl Maker {
             5..8 => (self.named(0), true),
             _ => (self.named(2), false),
         };
-        self.line(&format!("mov.u32 {k}, {first};"));
+        let (bound, same) = match !halving && self.random.percent(20) {
+            true => self.stretch(&k, trips),
+            false => {
+                self.line(&format!("mov.u32 {k}, {first};"));
+                (bound, same)
+            }
+        };
         self.line(&format!("mov.u32 {carried}, {};", start.register));
         let before = !halving && (self.random.percent(50) || !same);
         let _ = writeln!(self.text, "{head}:");
@@ -537,14 +597,18 @@ impl Maker {
             4 => self.line(&format!("add.s32 {carried}, {carried}, {k};")),
             _ => self.line(&format!("shl.b32 {carried}, {carried}, 1;")),
         }
+        let equal = step == 1 && self.random.percent(20);
         if halving {
             self.line(&format!("shr.u32 {k}, {k}, 1;"));
             self.line(&format!("setp.ne.u32 {p}, {k}, 0;"));
             self.line(&format!("@{p} bra {head};"));
         } else {
             self.line(&format!("add.s32 {k}, {k}, {step};"));
-            if before {
+            if before && !equal {
                 self.line(&format!("bra {head};"));
+            } else if equal {
+                self.line(&format!("setp.ne.u32 {p}, {k}, {bound};"));
+                self.line(&format!("@{p} bra {head};"));
             } else {
                 self.line(&format!("setp.lt.u32 {p}, {k}, {bound};"));
                 self.line(&format!("@{p} bra {head};"));
