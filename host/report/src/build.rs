@@ -432,29 +432,18 @@ impl<'a> Builder<'a> {
         report.run.host = host();
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;
-        let counted = || {
-            let races = report.races.iter();
-            races.filter(|race| race.suppressed_by.is_none())
-        };
-        let errors = counted().filter(|race| race.level == Level::Error).count();
-        let misuses = counted().filter(|race| race.rule == misuse::RULE).count();
-        let races = counted().count();
-        let summary = &mut report.summary;
-        summary.races = races;
-        summary.synchronisation_errors = misuses;
-        summary.errors = errors;
-        summary.warnings = races - errors;
-        summary.suppressed = report.races.len() - races;
+        report.count();
+        let summary = &report.summary;
         let counting = if context.warnings_fail {
             summary.races
         } else {
-            errors
+            summary.errors
         };
         let deadlock = report.failures.iter().any(|failure| failure.deadlock);
         let strayed = !report.out_of_bounds.is_empty();
         let ended_well = context.exit.code == Some(0);
         let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
-        summary.outcome = match () {
+        report.summary.outcome = match () {
             () if !report.tool.errors.is_empty() => Outcome::ToolError,
             () if counting > 0 || deadlock || strayed => Outcome::Races,
             () if !ended_well => Outcome::AppFailed,

@@ -43,7 +43,7 @@ pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
 pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
     let narrow: BTreeSet<String> = entries
         .iter()
-        .filter(|(race, _)| race.rule == "CR005" && race.suppressed_by.is_none())
+        .filter(|(race, _)| race.rule == "CR005" && race.counts())
         .map(|(race, _)| race.kernel.mangled.clone())
         .collect();
     for (race, _) in entries {
@@ -73,9 +73,8 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
         let (race, cause) = &entries[n];
         let head = known.iter().copied().find(|&head| {
             let (other, repair) = &entries[head];
-            let counts = |race: &Race| race.suppressed_by.is_none();
             let same = repair.as_ref().zip(cause.as_ref());
-            let same = same.filter(|_| counts(other) && counts(race));
+            let same = same.filter(|_| other.counts() && race.counts());
             // A warning does not hide an error, nor what comes later what comes first.
             let rank = |race: &Race| (race.level, order(&race.rule));
             same.is_some_and(|(repair, cause)| repair.repairs(cause)) && rank(other) <= rank(race)

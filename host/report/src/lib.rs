@@ -23,6 +23,7 @@ mod known;
 mod latency;
 mod locks;
 pub mod log;
+mod merge;
 mod misuse;
 pub mod model;
 pub mod names;

@@ -14,6 +14,8 @@ pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
 
+use crate::misuse;
+
 /// Version of the JSON's shape; a new minor version only adds fields.
 pub const SCHEMA_VERSION: &str = "1.12";
 
@@ -402,6 +404,35 @@ pub struct Race {
     pub suppressed_by: Option<SuppressedBy>,
     /// Other pairs of accesses that the help repairs.
     pub related: Vec<Related>,
+}
+
+impl Race {
+    /// Whether it counts: it is not known already.
+    pub fn counts(&self) -> bool {
+        self.suppressed_by.is_none()
+    }
+}
+
+impl Report {
+    /// The entries that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Race> {
+        self.races.iter().filter(|race| race.counts())
+    }
+
+    /// Counts the entries.
+    pub(crate) fn count(&mut self) {
+        let of = |is: fn(&Race) -> bool| self.counted().filter(|&race| is(race)).count();
+        let races = of(|_| true);
+        let errors = of(|race| race.level == Level::Error);
+        self.summary = Summary {
+            races,
+            synchronisation_errors: of(|race| race.rule == misuse::RULE),
+            errors,
+            warnings: races - errors,
+            suppressed: self.races.len() - races,
+            ..self.summary
+        };
+    }
 }
 
 /// A piece of work of a stream, or of a graph launched into it.

@@ -26,17 +26,11 @@ pub struct Style {
 pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     let mut text = String::new();
     let shown = style.print_limit.unwrap_or(usize::MAX);
-    let counted_races = || {
-        report
-            .races
-            .iter()
-            .filter(|race| race.suppressed_by.is_none())
-    };
-    for race in counted_races().take(shown) {
+    for race in report.counted().take(shown) {
         text.push_str(&excerpt::render(race, report, sources, style.color));
         text.push_str("\n\n");
     }
-    let hidden = counted_races().count().saturating_sub(shown);
+    let hidden = report.counted().count().saturating_sub(shown);
     if hidden > 0 {
         put(
             &mut text,

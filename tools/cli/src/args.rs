@@ -18,7 +18,7 @@ use crate::output::Format;
     version,
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check explain|rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -30,6 +30,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program, or a kernel of a .ptx file, and report its races (the default)
     Run(Box<RunArgs>),
+    /// Show saved reports again, in any format; several are merged into one
+    Report(ReportArgs),
     /// Write PTX with the race checks put in
     Rewrite(RewriteArgs),
     /// Show the modules and kernels of a program, library, cubin or .ptx file
@@ -128,24 +130,8 @@ pub(crate) struct RunArgs {
     /// The exit code of races is for errors (certain races), or for warnings too
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
-    /// text or json, with :FILE to write it there; repeatable [default: text]
-    #[arg(long, value_parser = Format::parse, value_name = "FORMAT[:FILE]")]
-    pub(crate) format: Vec<Format>,
-    /// Write the report here instead of to standard error (%p is the process id, %% a percent sign)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log_file: Option<PathBuf>,
-    /// Print at most N races
-    #[arg(long, value_name = "N")]
-    pub(crate) print_limit: Option<usize>,
-    /// Look for source files below this folder too; repeatable
-    #[arg(long, value_name = "DIR")]
-    pub(crate) source_root: Vec<PathBuf>,
-    /// Colours in the report
-    #[arg(long, value_enum, default_value_t = Color::Auto)]
-    pub(crate) color: Color,
-    /// Print nothing but races, SUMMARY and COVERAGE
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Show the progress of long launches, also where standard error is no terminal, and with
     /// --quiet
     #[arg(long, overrides_with = "no_progress")]
@@ -158,6 +144,46 @@ pub(crate) struct RunArgs {
     /// The program and its arguments, or a .ptx file
     #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
+}
+
+/// Where reports go, and how they look.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// text or json, with :FILE to write it there; repeatable [default: text]
+    #[arg(long, value_parser = Format::parse, value_name = "FORMAT[:FILE]")]
+    pub(crate) format: Vec<Format>,
+    /// Write the report here instead of to standard error, or to standard output with `report` (%p is the process
+    /// id, %% a percent sign)
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Save the report here too, for `cudarun-check report`; it is the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print at most N races
+    #[arg(long, value_name = "N")]
+    pub(crate) print_limit: Option<usize>,
+    /// Look for source files below this folder too; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
+    /// Colours in the report
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Print nothing but races, SUMMARY and COVERAGE
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// `report`
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Reports that `--save` or `--format json:FILE` has written
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// Exit code when a report has races
+    #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
+    pub(crate) error_exitcode: u8,
 }
 
 /// How races are decided.
@@ -346,8 +372,9 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 11] = [
+    const COMMANDS: [&str; 12] = [
         "run",
+        "report",
         "explain",
         "rewrite",
         "inspect",
@@ -425,7 +452,7 @@ mod tests {
     #[test]
     fn run_is_implied_and_the_program_keeps_its_flags() {
         let args = run(&["--seed", "3", "./app", "--seed", "4", "-q"]);
-        assert_eq!((args.seed, args.quiet), (3, false));
+        assert_eq!((args.seed, args.output.quiet), (3, false));
         assert_eq!(args.app, ["./app", "--seed", "4", "-q"]);
         assert_eq!(run(&["--", "doctor", "-x"]).app, ["doctor", "-x"]);
         assert_eq!(run(&["./doctor"]).app, ["./doctor"]);

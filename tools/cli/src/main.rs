@@ -22,6 +22,7 @@ mod output;
 mod program;
 mod rewrite;
 mod run;
+mod saved;
 mod stdin;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Report(args) => saved::run(args),
         Command::Rewrite(args) => rewrite::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Explain(args) => explain::run(args),

@@ -10,7 +10,7 @@ use report::text::{self, Style};
 
 use report::escape::printable;
 
-use crate::args::{Color, RunArgs};
+use crate::args::{Color, OutputArgs};
 use crate::console;
 use crate::exit::{INTERNAL, Stop};
 
@@ -53,15 +53,41 @@ pub(crate) struct Outputs {
     color: Color,
 }
 
+/// Where reports go that no file takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard error: standard output belongs to the program that runs.
+    Error,
+    /// Standard output.
+    Output,
+}
+
+impl Stream {
+    fn is_terminal(self) -> bool {
+        match self {
+            Self::Error => std::io::stderr().is_terminal(),
+            Self::Output => std::io::stdout().is_terminal(),
+        }
+    }
+
+    fn write(self, text: &str) {
+        // Nobody left to tell when it is closed.
+        drop(match self {
+            Self::Error => std::io::stderr().write_all(text.as_bytes()),
+            Self::Output => std::io::stdout().write_all(text.as_bytes()),
+        });
+    }
+}
+
 #[derive(Debug)]
 enum Target {
-    StandardError,
+    Stream(Stream),
     File(PathBuf, File),
 }
 
 impl Outputs {
     /// Opens everything that the flags ask for.
-    pub(crate) fn open(args: &RunArgs) -> Result<Self, Stop> {
+    pub(crate) fn open(args: &OutputArgs, stream: Stream) -> Result<Self, Stop> {
         let log = args.log_file.as_deref().map(expand).transpose()?;
         let text = [Format {
             kind: Kind::Text,
@@ -75,10 +101,14 @@ impl Outputs {
         let mut all: Vec<(Kind, Target)> = Vec::new();
         for format in formats {
             let target = match format.file.as_ref().or(log.as_ref()) {
-                None => Target::StandardError,
+                None => Target::Stream(stream),
                 Some(path) => Target::open(path, &all)?,
             };
             all.push((format.kind, target));
+        }
+        if let Some(path) = args.save.as_deref().map(expand).transpose()? {
+            let target = Target::open(&path, &[])?;
+            all.push((Kind::Json, target));
         }
         Ok(Self {
             all,
@@ -91,10 +121,10 @@ impl Outputs {
         })
     }
 
-    /// Whether standard error takes nothing but JSON.
+    /// Whether the standard stream takes nothing but JSON.
     pub(crate) fn is_json_only(&self) -> bool {
         let on_error = |(kind, target): &(Kind, Target)| match target {
-            Target::StandardError => Some(*kind),
+            Target::Stream(_) => Some(*kind),
             Target::File(..) => None,
         };
         let mut kinds = self.all.iter().filter_map(on_error).peekable();
@@ -109,8 +139,8 @@ impl Outputs {
             let color = match (self.color, &*target) {
                 (Color::Always, _) => true,
                 (Color::Never, _) | (Color::Auto, Target::File(..)) => false,
-                (Color::Auto, Target::StandardError) => {
-                    std::io::stderr().is_terminal()
+                (Color::Auto, Target::Stream(stream)) => {
+                    stream.is_terminal()
                         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
                         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
                 }
@@ -133,7 +163,7 @@ impl Outputs {
             };
             if let Err(stop) = target.write(&what) {
                 console::say(format_args!("cudarun-check: {}", stop.message));
-                drop(Target::StandardError.write(&what));
+                Stream::Error.write(&what);
                 result = Err(stop);
             }
         }
@@ -160,8 +190,7 @@ impl Target {
 
     fn write(&mut self, text: &str) -> Result<(), Stop> {
         match self {
-            // Nobody left to tell when standard error is closed.
-            Self::StandardError => drop(std::io::stderr().write_all(text.as_bytes())),
+            Self::Stream(stream) => stream.write(text),
             Self::File(path, file) => file
                 .write_all(text.as_bytes())
                 .map_err(|error| cannot_write(path, &error))?,
@@ -180,7 +209,7 @@ fn expand(path: &Path) -> Result<PathBuf, Stop> {
     let Some(text) = path.to_str() else {
         return Ok(path.to_owned());
     };
-    let usage = |what: String| Stop::new(crate::exit::USAGE, format!("--log-file {text}: {what}"));
+    let usage = |what: String| Stop::new(crate::exit::USAGE, format!("{text}: {what}"));
     let mut expanded = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {

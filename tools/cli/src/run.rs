@@ -18,7 +18,7 @@ use crate::console;
 use crate::device::Device;
 use crate::exit::{self, INCOMPLETE, NO_DEVICE, Stop, USAGE};
 use crate::logs::Folders;
-use crate::output::Outputs;
+use crate::output::{Outputs, Stream};
 use crate::stdin::Input;
 use crate::{app, device, kernel, program};
 
@@ -98,7 +98,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
         as_gpu: args.as_gpu,
         kernels: args.kernel_name.clone(),
         sample: args.sample,
-        progress: match (args.progress, args.no_progress || args.quiet) {
+        progress: match (args.progress, args.no_progress || args.output.quiet) {
             (true, _) => Show::Always,
             (false, true) => Show::Never,
             (false, false) => Show::Terminal,
@@ -145,7 +145,7 @@ fn context(args: &RunArgs) -> Context {
 
 /// Says what is about to happen.
 fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
-    if !args.quiet && !outputs.is_json_only() {
+    if !args.output.quiet && !outputs.is_json_only() {
         console::say(format_args!(
             "cudarun-check {} on {device}",
             env!("CARGO_PKG_VERSION")
@@ -166,7 +166,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     let device = choose_device(args)?;
     let program = program::examine(&args.app[0], device.is_simulated())?;
     let libraries = app::libraries()?;
-    let outputs = Outputs::open(args)?;
+    let outputs = Outputs::open(&args.output, Stream::Error)?;
     let folders = Folders::create()?;
     let input = Input::of_runs(args.schedules);
     announce(args, &outputs, &device);
@@ -238,7 +238,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
         return Err(Stop::new(NO_DEVICE, text));
     }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
-    let outputs = Outputs::open(args)?;
+    let outputs = Outputs::open(&args.output, Stream::Error)?;
     announce(args, &outputs, &device::choose(DeviceChoice::Sim)?);
     let mut ran = Ran {
         outputs,
@@ -282,7 +282,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
 }
 
 fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
-    let mut roots = args.source_root.clone();
+    let mut roots = args.output.source_root.clone();
     roots.extend(std::env::current_dir());
     // Beside the program is where sources of small programs are.
     let beside = Path::new(&args.app[0]).parent().map(Path::to_owned);

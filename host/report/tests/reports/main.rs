@@ -3,5 +3,6 @@
 //! No race was found to make these logs; they are the reader's test, not the checker's.
 
 mod made;
+mod merge;
 mod races;
 mod summary;

@@ -1,0 +1,469 @@
+//! Several reports as one: those of the ranks, shards or schedules of a program.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::entries::order;
+use crate::executed::Executed;
+use crate::host_threads::HostThreads;
+use crate::judges::Judges;
+use crate::model::{
+    Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
+    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Unjudged,
+};
+use crate::proofs::Proofs;
+use crate::stray::Stray;
+
+impl Report {
+    /// One report of several: the same race, by its fingerprint, is one entry with the counts of all; coverage is added;
+    /// the outcome is the worst. The first report says what was run.
+    pub fn merge(reports: Vec<Self>) -> Self {
+        let schedules = schedules(&reports);
+        let mut reports = reports.into_iter();
+        let mut merged = reports.next().unwrap_or_default();
+        let before = merged.races.len();
+        let mut several = false;
+        for report in reports {
+            several = true;
+            merged.add(report);
+        }
+        if several {
+            merged.schema_version = SCHEMA_VERSION.to_owned();
+            merged.tool.schedules = schedules;
+            if before < merged.races.len() {
+                merged
+                    .races
+                    .sort_by_key(|race| (race.level, order(&race.rule)));
+            }
+            merged.count();
+        }
+        merged
+    }
+
+    fn add(&mut self, other: Self) {
+        let Self {
+            schema_version: _,
+            tool,
+            run,
+            summary,
+            coverage,
+            races,
+            failures,
+            out_of_bounds,
+            notes,
+            stats,
+        } = other;
+        self.tool.seed = self.tool.seed.min(tool.seed);
+        self.tool.sample = self.tool.sample.max(tool.sample);
+        union(&mut self.tool.errors, tool.errors);
+        if self.run.exit.code == Some(0) {
+            self.run.exit = run.exit;
+        }
+        self.run.pids.extend(run.pids);
+        if !self.run.host.split(", ").any(|host| host == run.host) {
+            self.run.host = format!("{}, {}", self.run.host, run.host);
+        }
+        // The format of times sorts as they do.
+        if !run.start.is_empty() && (self.run.start.is_empty() || run.start < self.run.start) {
+            self.run.start = run.start;
+        }
+        self.run.seconds += run.seconds;
+        self.run.interrupted |= run.interrupted;
+        for DeviceName { name, .. } in run.devices {
+            let devices = &mut self.run.devices;
+            if !devices.iter().any(|known| known.name == name) {
+                let index = devices.len() as u32;
+                devices.push(DeviceName { index, name });
+            }
+        }
+        let outcomes = [self.summary.outcome, summary.outcome];
+        if let Some(worst) = outcomes.into_iter().max_by_key(|&outcome| badness(outcome)) {
+            self.summary.outcome = worst;
+        }
+        add_coverage(&mut self.coverage, coverage);
+        for race in races {
+            add_entry(&mut self.races, race);
+        }
+        for failure in failures {
+            let same = |known: &&mut Failure| {
+                let count = known.count;
+                let counted = Failure {
+                    count,
+                    ..failure.clone()
+                };
+                **known == counted
+            };
+            match self.failures.iter_mut().find(same) {
+                Some(known) => known.count += failure.count,
+                None => self.failures.push(failure),
+            }
+        }
+        for stray in out_of_bounds {
+            let key = |stray: &Stray| {
+                let Stray { op, space, .. } = stray;
+                let place = (stray.kernel.clone(), stray.ptx_line);
+                (place, op.clone(), space.clone())
+            };
+            let same = |known: &&mut Stray| key(known) == key(&stray);
+            match self.out_of_bounds.iter_mut().find(same) {
+                Some(known) => known.count += stray.count,
+                None => self.out_of_bounds.push(stray),
+            }
+        }
+        union(&mut self.notes, notes);
+        add_stats(&mut self.stats, stats);
+    }
+}
+
+fn badness(outcome: Outcome) -> u32 {
+    match outcome {
+        Outcome::Clean => 0,
+        Outcome::Incomplete => 1,
+        Outcome::AppFailed => 2,
+        Outcome::Races => 3,
+        Outcome::ToolError => 4,
+    }
+}
+
+/// How many different seeds were run.
+fn schedules(reports: &[Report]) -> u32 {
+    let tools = reports.iter().map(|report| &report.tool);
+    let mut ranges: Vec<(u64, u64)> = tools
+        .map(|tool| {
+            let end = tool.seed.saturating_add(u64::from(tool.schedules));
+            (tool.seed, end)
+        })
+        .collect();
+    ranges.sort_unstable();
+    let (mut count, mut reached) = (0, 0);
+    for (start, end) in ranges {
+        count += end.saturating_sub(start.max(reached));
+        reached = reached.max(end);
+    }
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Adds what is not there yet.
+fn union<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
+    for one in from {
+        if !to.contains(&one) {
+            to.push(one);
+        }
+    }
+}
+
+/// Where a race is among the entries: an entry of its own, or another pair of accesses of one.
+fn find(races: &[Race], fingerprint: &str) -> Option<(usize, Option<usize>)> {
+    let entry = races
+        .iter()
+        .position(|race| race.fingerprint == fingerprint);
+    entry.map(|entry| (entry, None)).or_else(|| {
+        races.iter().enumerate().find_map(|(entry, race)| {
+            let mut related = race.related.iter();
+            let at = related.position(|related| related.fingerprint == fingerprint)?;
+            Some((entry, Some(at)))
+        })
+    })
+}
+
+/// Which of two entries is to be shown: one that counts, the worse one, the one whose values differ.
+fn rank(race: &Race) -> (bool, Level, bool) {
+    (!race.counts(), race.level, race.same_value)
+}
+
+fn add_entry(races: &mut Vec<Race>, mut race: Race) {
+    let related = std::mem::take(&mut race.related);
+    let at = match find(races, &race.fingerprint) {
+        None => {
+            races.push(race);
+            races.len() - 1
+        }
+        Some((entry, None)) => {
+            join(&mut races[entry], race);
+            entry
+        }
+        Some((entry, Some(at))) if rank(&race) < rank(&races[entry]) => {
+            // What does not count, or is a warning, does not hide an error.
+            race.count += races[entry].related.remove(at).count;
+            races.push(race);
+            races.len() - 1
+        }
+        Some((entry, Some(at))) => {
+            let Race {
+                level,
+                same_value,
+                count,
+                ..
+            } = race;
+            add_pair(&mut races[entry].related[at], level, same_value, count);
+            entry
+        }
+    };
+    for pair in related {
+        let Related {
+            level,
+            same_value,
+            count,
+            ..
+        } = pair;
+        match find(races, &pair.fingerprint) {
+            None => races[at].related.push(pair),
+            Some((entry, None)) => {
+                let known = &mut races[entry];
+                known.count += count;
+                known.same_value &= same_value;
+                known.level = known.level.min(level);
+            }
+            Some((entry, Some(at))) => {
+                add_pair(&mut races[entry].related[at], level, same_value, count);
+            }
+        }
+    }
+}
+
+fn add_pair(pair: &mut Related, level: Level, same_value: bool, count: u64) {
+    pair.level = pair.level.min(level);
+    pair.same_value &= same_value;
+    pair.count += count;
+}
+
+/// Adds an entry to one of the same race.
+fn join(known: &mut Race, mut race: Race) {
+    if rank(&race) < rank(known) {
+        race.related = std::mem::take(&mut known.related);
+        std::mem::swap(known, &mut race);
+    }
+    known.count += race.count;
+    known.at_least |= race.at_least;
+    known.launches.extend(race.launches);
+    union(&mut known.seeds, race.seeds);
+    union(&mut known.may_order, race.may_order);
+    if !race.same_value {
+        known.values_unknown &= race.values_unknown;
+    }
+}
+
+fn add_coverage(to: &mut Coverage, from: Coverage) {
+    let Coverage {
+        kernels,
+        unchecked_functions,
+        launches,
+        incomplete,
+        lost,
+        running,
+        forgotten,
+        host_threads,
+        unordered,
+        unjudged,
+        missed,
+        incomplete_because,
+        records,
+        executed,
+        cells,
+        clocks,
+    } = from;
+    let mut known: BTreeMap<String, usize> = (to.kernels.iter().enumerate())
+        .map(|(at, kernel)| (kernel.mangled.clone(), at))
+        .collect();
+    for kernel in kernels {
+        match known.get(&kernel.mangled) {
+            Some(&at) => add_kernel(&mut to.kernels[at], kernel),
+            None => {
+                known.insert(kernel.mangled.clone(), to.kernels.len());
+                to.kernels.push(kernel);
+            }
+        }
+    }
+    to.kernels.sort_by(|a, b| a.mangled.cmp(&b.mangled));
+    union(&mut to.unchecked_functions, unchecked_functions);
+    let Launches {
+        total,
+        checked,
+        failed,
+        invalid,
+    } = launches;
+    to.launches.total += total;
+    to.launches.checked += checked;
+    to.launches.failed += failed;
+    to.launches.invalid += invalid;
+    to.incomplete.extend(incomplete);
+    to.lost.extend(lost);
+    to.running.extend(running);
+    to.forgotten += forgotten;
+    let HostThreads { pairs, kernels } = host_threads;
+    to.host_threads.pairs += pairs;
+    if to.host_threads.kernels.is_empty() {
+        to.host_threads.kernels = kernels;
+    }
+    to.unordered += unordered;
+    let Unjudged {
+        everything,
+        locks,
+        versions,
+    } = unjudged;
+    to.unjudged.everything += everything;
+    to.unjudged.locks += locks;
+    to.unjudged.versions += versions;
+    union(&mut to.missed, missed);
+    union(&mut to.incomplete_because, incomplete_because);
+    let Records {
+        conflicts,
+        emitted,
+        dropped,
+    } = records;
+    to.records.conflicts += conflicts;
+    to.records.emitted += emitted;
+    to.records.dropped += dropped;
+    Executed::add(&mut to.executed, executed);
+    let Cells {
+        evictions,
+        undecided,
+        outside,
+        unreleased,
+        ordered,
+        cleared,
+        overlapped,
+    } = cells;
+    to.cells.evictions += evictions;
+    to.cells.undecided += undecided;
+    to.cells.outside += outside;
+    to.cells.unreleased += unreleased;
+    to.cells.ordered += ordered;
+    to.cells.cleared += cleared;
+    to.cells.overlapped += overlapped;
+    let Clocks {
+        launches,
+        accesses,
+        synchronisations,
+        warps,
+        left_converged,
+        converged,
+        diverged,
+        nested_diverged,
+        sparse,
+        peak_resident,
+    } = clocks;
+    to.clocks.launches += launches;
+    to.clocks.accesses += accesses;
+    to.clocks.synchronisations += synchronisations;
+    to.clocks.warps += warps;
+    to.clocks.left_converged += left_converged;
+    to.clocks.converged += converged;
+    to.clocks.diverged += diverged;
+    to.clocks.nested_diverged += nested_diverged;
+    to.clocks.sparse += sparse;
+    to.clocks.peak_resident = to.clocks.peak_resident.max(peak_resident);
+}
+
+/// Adds what another run says of a kernel. It counts as checked only where it is in both.
+fn add_kernel(to: &mut Kernel, from: Kernel) {
+    let Kernel {
+        name: _,
+        mangled: _,
+        ptx_source,
+        module,
+        instrumented,
+        why_not,
+        accesses,
+        unsupported,
+        may_order,
+        launches,
+        judged_by,
+        proofs,
+        executed,
+        skipped,
+        skipped_because,
+    } = from;
+    if ptx_source == "none" {
+        to.ptx_source = ptx_source;
+    }
+    if to.module.is_empty() {
+        to.module = module;
+    }
+    to.instrumented &= instrumented;
+    to.why_not = to.why_not.take().or(why_not);
+    to.accesses.checked = match (to.accesses.total, accesses.total) {
+        (0, _) => accesses.checked,
+        (_, 0) => to.accesses.checked,
+        _ => to.accesses.checked.min(accesses.checked),
+    };
+    to.accesses.total = to.accesses.total.max(accesses.total);
+    to.accesses.shared = to.accesses.shared.max(accesses.shared);
+    union(&mut to.unsupported, unsupported);
+    union(&mut to.may_order, may_order);
+    to.launches += launches;
+    let Judges {
+        happens_before,
+        journal,
+        cells,
+        proof,
+    } = judged_by;
+    to.judged_by.happens_before += happens_before;
+    to.judged_by.journal += journal;
+    to.judged_by.cells += cells;
+    to.judged_by.proof += proof;
+    let Proofs {
+        launches,
+        whole,
+        read_only,
+        private,
+        barriers,
+        atomic,
+        unproved,
+        out_of_steps,
+        reasons,
+    } = proofs;
+    to.proofs.launches += launches;
+    to.proofs.whole += whole;
+    to.proofs.read_only += read_only;
+    to.proofs.private += private;
+    to.proofs.barriers += barriers;
+    to.proofs.atomic += atomic;
+    to.proofs.unproved += unproved;
+    to.proofs.out_of_steps += out_of_steps;
+    let known: BTreeSet<u32> = to.proofs.reasons.iter().map(|of| of.ptx_line).collect();
+    let new = reasons.into_iter();
+    let new = new.filter(|reason| !known.contains(&reason.ptx_line));
+    to.proofs.reasons.extend(new);
+    Executed::add(&mut to.executed, executed);
+    to.skipped += skipped;
+    union(&mut to.skipped_because, skipped_because);
+}
+
+fn add_stats(to: &mut Stats, from: Stats) {
+    let Stats {
+        warp_instructions,
+        thread_instructions,
+        global_sectors,
+        device_fences,
+        launch_seconds,
+        rewrite_seconds,
+        program_bytes,
+        shadow_bytes,
+        latencies,
+    } = from;
+    to.warp_instructions += warp_instructions;
+    to.thread_instructions += thread_instructions;
+    to.global_sectors += global_sectors;
+    to.device_fences += device_fences;
+    to.launch_seconds += launch_seconds;
+    to.rewrite_seconds += rewrite_seconds;
+    to.program_bytes = to.program_bytes.max(program_bytes);
+    to.shadow_bytes = to.shadow_bytes.max(shadow_bytes);
+    for Latency { kernel, bins } in latencies {
+        let known = to.latencies.iter().position(|known| known.kernel == kernel);
+        let Some(at) = known else {
+            to.latencies.push(Latency { kernel, bins });
+            continue;
+        };
+        let known = &mut to.latencies[at].bins;
+        let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+        for bin in known.iter().chain(&bins) {
+            *all.entry(bin.nanoseconds).or_default() += bin.launches;
+        }
+        let bin = |(nanoseconds, launches)| Bin {
+            nanoseconds,
+            launches,
+        };
+        *known = all.into_iter().map(bin).collect();
+    }
+}

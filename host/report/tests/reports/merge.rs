@@ -1,0 +1,192 @@
+//! Several reports as one.
+
+use report::log::Event;
+use report::model::{Level, Outcome, Report, SuppressedBy};
+use report::{Context, Log};
+
+use crate::made::{assert_valid, context, launch, log, race, render, sources};
+
+fn build(log: Log, context: &Context) -> Report {
+    let (_folder, sources) = sources();
+    Report::build(&[log], context, &sources)
+}
+
+#[test]
+fn one_report_stays_as_it_is() {
+    let report = build(log(None, vec![race(1, 2, 3, 4)]), &context());
+    assert_eq!(Report::merge(vec![report.clone()]), report);
+}
+
+#[test]
+fn the_same_race_is_one_entry_with_all_counts() {
+    let one = build(log(None, vec![race(1, 1, 2, 4)]), &context());
+    let two = build(
+        log(None, vec![race(1, 1, 2, 5), race(1, 2, 3, 1)]),
+        &context(),
+    );
+    let merged = Report::merge(vec![one.clone(), two.clone()]);
+    assert_valid(&merged);
+    let seen: Vec<_> = (merged.races.iter())
+        .map(|race| (race.id.clone(), race.count, race.launches.len()))
+        .collect();
+    let [of_one, of_two] = [&one.races[0], &two.races[1]].map(|race| race.id.clone());
+    assert_eq!(seen, [(of_one, 9, 2), (of_two, 1, 1)]);
+    assert_eq!((merged.summary.races, merged.summary.errors), (2, 2));
+    let coverage = &merged.coverage;
+    assert_eq!(coverage.launches.checked, 2);
+    assert_eq!(coverage.kernels.len(), 1);
+    assert_eq!(coverage.kernels[0].launches, 2);
+    assert_eq!(coverage.kernels[0].accesses.total, 3);
+    assert_eq!(merged.stats.warp_instructions, 200);
+    assert_eq!(merged.run.pids, [41, 41]);
+    // The two ran the same schedule.
+    assert_eq!(merged.tool.schedules, 1);
+    let text = render(&merged, &sources().1);
+    assert!(text.contains("= seen: 9 times in 2 launches"), "{text}");
+    assert!(text.contains("2 launches checked"), "{text}");
+}
+
+#[test]
+fn seeds_count_once() {
+    let of = |seed, schedules| {
+        let context = Context {
+            seed,
+            schedules,
+            ..context()
+        };
+        build(log(Some(seed), vec![race(1, 1, 2, 1)]), &context)
+    };
+    let merged = Report::merge(vec![of(8, 4), of(0, 4), of(2, 4)]);
+    assert_eq!((merged.tool.seed, merged.tool.schedules), (0, 10));
+    assert_eq!(merged.races[0].seeds, [8, 0, 2]);
+}
+
+#[test]
+fn the_worst_outcome_is_the_outcome() {
+    let clean = build(log(None, Vec::new()), &context());
+    let racy = build(log(None, vec![race(1, 1, 2, 1)]), &context());
+    let incomplete = build(Log::default(), &context());
+    let mut failed = context();
+    failed.exit.code = Some(3);
+    let failed = build(log(None, Vec::new()), &failed);
+    let of = |reports: &[&Report]| {
+        let merged = Report::merge(reports.iter().copied().cloned().collect());
+        (merged.summary.outcome, merged.run.exit.code)
+    };
+    assert_eq!(of(&[&clean, &clean]), (Outcome::Clean, Some(0)));
+    assert_eq!(of(&[&clean, &incomplete]), (Outcome::Incomplete, Some(0)));
+    assert_eq!(of(&[&incomplete, &failed]), (Outcome::AppFailed, Some(3)));
+    assert_eq!(of(&[&failed, &racy, &clean]), (Outcome::Races, Some(3)));
+}
+
+#[test]
+fn a_race_that_counts_in_one_report_counts() {
+    let counted = build(log(None, vec![race(1, 1, 2, 1)]), &context());
+    let mut known = counted.clone();
+    known.races[0].suppressed_by = Some(SuppressedBy::default());
+    for reports in [[&counted, &known], [&known, &counted]] {
+        let merged = Report::merge(reports.map(Clone::clone).to_vec());
+        assert_eq!((merged.summary.races, merged.summary.suppressed), (1, 0));
+        assert_eq!(merged.races[0].count, 2);
+    }
+    let merged = Report::merge(vec![known.clone(), known]);
+    assert_eq!((merged.summary.races, merged.summary.suppressed), (0, 1));
+}
+
+#[test]
+fn an_error_is_not_hidden_behind_a_warning() {
+    let always_the_same = |same| {
+        let mut race = race(1, 2, 2, 1);
+        if let Event::Race(race) = &mut race {
+            race.same_value = same;
+        }
+        build(log(None, vec![race]), &context())
+    };
+    let (same, other) = (always_the_same(true), always_the_same(false));
+    for reports in [[&same, &other], [&other, &same]] {
+        let merged = Report::merge(reports.map(Clone::clone).to_vec());
+        let [race] = &merged.races[..] else {
+            panic!("one race")
+        };
+        assert_eq!((race.level, race.same_value), (Level::Error, false));
+        assert!(!race.message.contains("same value"), "{}", race.message);
+    }
+}
+
+#[test]
+fn a_kernel_that_ran_unchecked_once_is_not_whole() {
+    let of = |checked: bool| {
+        let mut log = log(None, Vec::new());
+        for event in &mut log.events {
+            match event {
+                Event::Module(module) => module.kernels[0].instrumented = checked,
+                Event::Launch(of) => {
+                    **of = report::log::Launch {
+                        checked,
+                        why_not: (!checked).then(|| "no room".to_owned()),
+                        ..launch(1)
+                    }
+                }
+                _ => {}
+            }
+        }
+        build(log, &context())
+    };
+    let merged = Report::merge(vec![of(true), of(false)]);
+    assert_valid(&merged);
+    let kernel = &merged.coverage.kernels[0];
+    assert!(!kernel.instrumented);
+    assert_eq!((kernel.launches, kernel.skipped), (2, 1));
+    assert_eq!(merged.summary.outcome, Outcome::Incomplete);
+}
+
+#[test]
+fn pairs_of_one_cause_keep_their_counts_whatever_entry_they_are_in() {
+    let of = |ids: &[&str], count| {
+        let mut report = build(log(None, vec![race(1, 1, 2, count)]), &context());
+        let head = report.races.remove(0);
+        let mut races = ids.iter().map(|id| {
+            let mut race = head.clone();
+            race.fingerprint = (*id).to_owned();
+            race
+        });
+        let mut head = races.next().unwrap();
+        head.related = races
+            .map(|race| report::model::Related {
+                fingerprint: race.fingerprint,
+                level: race.level,
+                count: race.count,
+                ..report::model::Related::default()
+            })
+            .collect();
+        report.races = vec![head];
+        report
+    };
+    let counts = |reports: Vec<Report>| {
+        let merged = Report::merge(reports);
+        let entry = |race: report::model::Race| {
+            let related = race.related.into_iter();
+            let related = related.map(|of| format!("{}{}", of.fingerprint, of.count));
+            format!(
+                "{}{}[{}]",
+                race.fingerprint,
+                race.count,
+                related.collect::<String>()
+            )
+        };
+        merged.races.into_iter().map(entry).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        counts(vec![of(&["a", "b"], 1), of(&["b", "a", "c"], 2)]),
+        ["a3[b3c2]"]
+    );
+    assert_eq!(
+        counts(vec![of(&["b"], 1), of(&["a", "b"], 2), of(&["d"], 4)]),
+        ["b3[]", "a2[]", "d4[]"]
+    );
+    // An error among warnings becomes an entry.
+    let mut warning = of(&["a", "b"], 1);
+    warning.races[0].level = Level::Warning;
+    warning.races[0].related[0].level = Level::Warning;
+    assert_eq!(counts(vec![warning, of(&["b"], 2)]), ["b3[]", "a1[]"]);
+}

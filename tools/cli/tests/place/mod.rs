@@ -1,0 +1,89 @@
+//! A folder with files, and the tool in it.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Every thread increments a word.
+pub(crate) const RACY: &str =
+    "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
+
+pub(crate) struct Place(tempfile::TempDir);
+
+/// How the tool ended, and what it said.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn ends(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "{word}\nis missing in\n{}",
+                self.stderr
+            );
+        }
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn lacks(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(
+                !self.stderr.contains(word),
+                "{word}\nis in\n{}",
+                self.stderr
+            );
+        }
+        self
+    }
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// A report in JSON.
+    pub(crate) fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+        command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
+        command.args(arguments).current_dir(self.0.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs the counting kernel, with `op` for what it does, on two blocks.
+    pub(crate) fn run_kernel(&self, op: &str, more: &[&str]) -> Ran {
+        let kernel = include_str!("../c/count.ptx").replace("${op}", op);
+        self.write("count.ptx", &kernel);
+        let launch = "count.ptx --grid 2 --block 1 --arg u32[1] --arg u32:5";
+        let launch: Vec<&str> = launch.split(' ').collect();
+        self.tool(&[&launch, more].concat())
+    }
+}
