@@ -125,7 +125,8 @@ fn place(access: &Access, sources: &Sources) -> Place {
     }
 }
 
-fn labels(race: &Race) -> [String; 2] {
+/// What the thread of each side did.
+pub(crate) fn labels(race: &Race) -> [String; 2] {
     let [first, second] = &race.accesses;
     [first, second].map(|access| {
         let did = match (access.atomic, access.op.as_str()) {
@@ -166,7 +167,11 @@ fn who(access: &Access, race: &Race) -> String {
 }
 
 /// The lines behind the excerpts.
-fn remarks(race: &Race, report: &Report, sources: &Sources) -> Vec<(&'static str, String)> {
+pub(crate) fn remarks(
+    race: &Race,
+    report: &Report,
+    sources: &Sources,
+) -> Vec<(&'static str, String)> {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     let device = report
         .run

@@ -34,7 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn proved(&self) -> u64 {
+    pub(crate) fn proved(&self) -> u64 {
         self.read_only + self.private + self.barriers + self.atomic
     }
 

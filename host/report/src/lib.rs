@@ -16,6 +16,7 @@ mod excerpt;
 pub mod executed;
 mod failure;
 mod fingerprint;
+pub mod formats;
 mod host_threads;
 mod incomplete;
 mod judges;

@@ -205,6 +205,30 @@ fn help(of: &log::Stuck) -> String {
     text
 }
 
+/// Which threads wait, and for what.
+pub(crate) fn who(wait: &Wait) -> String {
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    let who = match (wait.threads, wait.blocks) {
+        (1, _) => format!(
+            "thread {} of block {} waits:",
+            index(wait.thread),
+            index(wait.block)
+        ),
+        (threads, 1) => format!(
+            "{} of block {}",
+            counted(threads, "thread"),
+            index(wait.block)
+        ),
+        (threads, blocks) => format!(
+            "{} of {}, the first of them {}",
+            counted(threads, "thread"),
+            counted(blocks, "block"),
+            index(wait.block)
+        ),
+    };
+    format!("{who} {}", wait.message)
+}
+
 /// The lines below the first one of a launch that is stuck.
 pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
     let mut text = String::new();
@@ -215,28 +239,7 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
             None => format!("ptx line {}", wait.ptx_line),
         };
-        let who = match (wait.threads, wait.blocks) {
-            (1, _) => format!(
-                "thread {} of block {} waits:",
-                index(wait.thread),
-                index(wait.block)
-            ),
-            (threads, 1) => format!(
-                "{} of block {}",
-                counted(threads, "thread"),
-                index(wait.block)
-            ),
-            (threads, blocks) => format!(
-                "{} of {}, the first of them {}",
-                counted(threads, "thread"),
-                counted(blocks, "block"),
-                index(wait.block)
-            ),
-        };
-        put_in(
-            &mut text,
-            format_args!("\n  --> {at}: {who} {}", wait.message),
-        );
+        put_in(&mut text, format_args!("\n  --> {at}: {}", who(wait)));
         if let Some(line) = line.and_then(|frame| sources.line(&frame.file, frame.line)) {
             put_in(&mut text, format_args!("\n      | {}", line.trim()));
         }

@@ -91,7 +91,8 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-fn render_failure(failure: &Failure, sources: &Sources) -> String {
+/// A failed launch, without the newline at its end.
+pub(crate) fn render_failure(failure: &Failure, sources: &Sources) -> String {
     let level = match failure {
         Failure { deadlock: true, .. } => &format!("error[{}]", misuse::RULE),
         Failure {

@@ -9,7 +9,7 @@ use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
 use crate::kernel::spec::ArgSpec;
-use crate::output::Format;
+use crate::output::Wanted;
 
 /// Find data races in CUDA programs.
 #[derive(Debug, Parser)]
@@ -149,9 +149,10 @@ pub(crate) struct RunArgs {
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// text or json, with :FILE to write it there; repeatable [default: text]
-    #[arg(long, value_parser = Format::parse, value_name = "FORMAT[:FILE]")]
-    pub(crate) format: Vec<Format>,
+    /// text, json, sarif, junit, github, markdown or html, with :FILE to write it there; repeatable
+    /// [default: text, and github in a job of GitHub Actions]
+    #[arg(long, value_parser = Wanted::parse, value_name = "FORMAT[:FILE]")]
+    pub(crate) format: Vec<Wanted>,
     /// Write the report here instead of to standard error, or to standard output with `report` (%p is the process
     /// id, %% a percent sign)
     #[arg(short = 'o', long, value_name = "FILE")]

@@ -5,8 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use report::Report;
+use report::formats::Format;
 use report::source::Sources;
-use report::text::{self, Style};
+use report::text::Style;
 
 use report::escape::printable;
 
@@ -16,31 +17,24 @@ use crate::exit::{INTERNAL, Stop};
 
 /// One `--format`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
-    kind: Kind,
+pub(crate) struct Wanted {
+    format: Format,
     file: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Json,
-}
-
-impl Format {
+impl Wanted {
     /// Reads `text`, `json` or `json:FILE`.
     pub(crate) fn parse(word: &str) -> Result<Self, String> {
-        let (kind, file) = match word.split_once(':') {
+        let (name, file) = match word.split_once(':') {
             Some((_, "")) => return Err("the file name after `:` is missing".to_owned()),
-            Some((kind, file)) => (kind, Some(PathBuf::from(file))),
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
             None => (word, None),
         };
-        let kind = match kind {
-            "text" => Kind::Text,
-            "json" => Kind::Json,
-            other => return Err(format!("unknown format `{other}`: text or json")),
-        };
-        Ok(Self { kind, file })
+        let format = Format::named(name).ok_or_else(|| {
+            let names: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
+            format!("unknown format `{name}`: {}", names.join(", "))
+        })?;
+        Ok(Self { format, file })
     }
 }
 
@@ -48,7 +42,7 @@ impl Format {
 /// the report to a spelling mistake.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    all: Vec<(Kind, Target)>,
+    all: Vec<(Format, Target)>,
     style: Style,
     color: Color,
 }
@@ -89,26 +83,19 @@ impl Outputs {
     /// Opens everything that the flags ask for.
     pub(crate) fn open(args: &OutputArgs, stream: Stream) -> Result<Self, Stop> {
         let log = args.log_file.as_deref().map(expand).transpose()?;
-        let text = [Format {
-            kind: Kind::Text,
-            file: None,
-        }];
-        let formats = if args.format.is_empty() {
-            &text[..]
-        } else {
-            &args.format
-        };
-        let mut all: Vec<(Kind, Target)> = Vec::new();
-        for format in formats {
-            let target = match format.file.as_ref().or(log.as_ref()) {
+        let mut all: Vec<(Format, Target)> = Vec::new();
+        for wanted in by_default(&args.format) {
+            // Annotations are for whoever reads the stream.
+            let log = log.as_ref().filter(|_| wanted.format != Format::Github);
+            let target = match wanted.file.as_ref().or(log) {
                 None => Target::Stream(stream),
                 Some(path) => Target::open(path, &all)?,
             };
-            all.push((format.kind, target));
+            all.push((wanted.format, target));
         }
         if let Some(path) = args.save.as_deref().map(expand).transpose()? {
             let target = Target::open(&path, &[])?;
-            all.push((Kind::Json, target));
+            all.push((Format::Json, target));
         }
         Ok(Self {
             all,
@@ -121,21 +108,22 @@ impl Outputs {
         })
     }
 
-    /// Whether the standard stream takes nothing but JSON.
-    pub(crate) fn is_json_only(&self) -> bool {
-        let on_error = |(kind, target): &(Kind, Target)| match target {
-            Target::Stream(_) => Some(*kind),
+    /// Whether a program reads the standard stream, so that nothing but the report may be there.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        let on_error = |(format, target): &(Format, Target)| match target {
+            Target::Stream(_) => Some(*format),
             Target::File(..) => None,
         };
-        let mut kinds = self.all.iter().filter_map(on_error).peekable();
-        kinds.peek().is_some() && kinds.all(|kind| kind == Kind::Json)
+        let mut formats = self.all.iter().filter_map(on_error).peekable();
+        let for_people = |of| matches!(of, Format::Text | Format::Github);
+        formats.peek().is_some() && !formats.any(for_people)
     }
 
     /// Writes the report everywhere. What a file does not take goes to standard error; the last such failure is
     /// returned.
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
         let mut result = Ok(());
-        for (kind, target) in &mut self.all {
+        for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (Color::Always, _) => true,
                 (Color::Never, _) | (Color::Auto, Target::File(..)) => false,
@@ -145,21 +133,23 @@ impl Outputs {
                         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
                 }
             };
-            let what = match kind {
-                Kind::Text => text::render(
-                    report,
-                    sources,
-                    Style {
-                        color,
-                        ..self.style
-                    },
-                ),
-                Kind::Json => report.to_json(),
+            let style = Style {
+                color,
+                ..self.style
             };
-            let what = match kind {
-                Kind::Text => printable(&what, color),
-                // JSON escapes by itself.
-                Kind::Json => what.into(),
+            let what = match format.render(report, sources, style) {
+                Ok(what) => what,
+                Err(why) => {
+                    let text = format!("cannot write the report as {format:?}: {why}");
+                    console::say(format_args!("cudarun-check: {text}"));
+                    result = Err(Stop::new(INTERNAL, text));
+                    continue;
+                }
+            };
+            let what = match format {
+                Format::Text | Format::Github | Format::Markdown => printable(&what, color),
+                // They have escapes of their own.
+                Format::Json | Format::Sarif | Format::Junit | Format::Html => what.into(),
             };
             if let Err(stop) = target.write(&what) {
                 console::say(format_args!("cudarun-check: {}", stop.message));
@@ -172,7 +162,7 @@ impl Outputs {
 }
 
 impl Target {
-    fn open(path: &Path, others: &[(Kind, Target)]) -> Result<Self, Stop> {
+    fn open(path: &Path, others: &[(Format, Target)]) -> Result<Self, Stop> {
         // Two formats in one file follow each other.
         for (_, other) in others {
             if let Self::File(known, file) = other
@@ -182,7 +172,14 @@ impl Target {
                 return Ok(Self::File(path.to_owned(), file));
             }
         }
-        match File::create(path) {
+        // What earlier commands of a step have written into its summary stays.
+        let summary = std::env::var_os("GITHUB_STEP_SUMMARY");
+        let adds = summary.is_some_and(|summary| summary == path.as_os_str());
+        let file = match adds {
+            true => File::options().append(true).create(true).open(path),
+            false => File::create(path),
+        };
+        match file {
             Ok(file) => Ok(Self::File(path.to_owned(), file)),
             Err(error) => Err(cannot_write(path, &error)),
         }
@@ -202,6 +199,17 @@ impl Target {
 fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
     let text = format!("cannot write the report to {}: {error}", path.display());
     Stop::new(INTERNAL, text)
+}
+
+/// The formats that were asked for: without any, text, and annotations in a job of GitHub Actions.
+fn by_default(asked: &[Wanted]) -> Vec<Wanted> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    let annotates = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
+    let formats = [Some(Format::Text), annotates.then_some(Format::Github)];
+    let wanted = |format| Wanted { format, file: None };
+    formats.into_iter().flatten().map(wanted).collect()
 }
 
 /// Fills in `%p` and `%q{NAME}`, as compute-sanitizer does.
@@ -246,11 +254,11 @@ mod tests {
 
     #[test]
     fn formats() {
-        assert!(Format::parse("text").is_ok());
-        let json = Format::parse("json:a:b.json").unwrap();
+        assert!(Wanted::parse("text").is_ok());
+        let json = Wanted::parse("json:a:b.json").unwrap();
         assert_eq!(json.file, Some(PathBuf::from("a:b.json")));
         for bad in ["", "xml", "json:", "xml:a"] {
-            assert!(Format::parse(bad).is_err(), "{bad}");
+            assert!(Wanted::parse(bad).is_err(), "{bad}");
         }
     }
 

@@ -145,7 +145,7 @@ fn context(args: &RunArgs) -> Context {
 
 /// Says what is about to happen.
 fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
-    if !args.output.quiet && !outputs.is_json_only() {
+    if !args.output.quiet && !outputs.is_for_programs() {
         console::say(format_args!(
             "cudarun-check {} on {device}",
             env!("CARGO_PKG_VERSION")
@@ -214,7 +214,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         }
     }
     ran.context.seconds = start.elapsed().as_secs_f64();
-    if !program.cuda && ran.logs.is_empty() && !ran.outputs.is_json_only() {
+    if !program.cuda && ran.logs.is_empty() && !ran.outputs.is_for_programs() {
         console::say(format_args!(
             "cudarun-check: {} does not use CUDA, as far as can be seen",
             program.path.display()
@@ -290,7 +290,7 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
     let sources = Sources::new(roots);
     let report = Report::build(&ran.logs, &ran.context, &sources);
     let written = ran.outputs.write(&report, &sources);
-    if ran.timed_out && !ran.outputs.is_json_only() {
+    if ran.timed_out && !ran.outputs.is_for_programs() {
         let limit = args.timeout.unwrap_or_default();
         console::say(format_args!(
             "cudarun-check: stopped after {limit:?}, as --timeout says"

@@ -138,3 +138,67 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
     let output = place.tool(&[&format!("no{ESCAPES}such")]).output().unwrap();
     assert!(text(&output.stderr).contains("no\\u{1b}[2J"), "{output:?}");
 }
+
+#[test]
+fn every_format_goes_to_its_file() {
+    let place = Place::new(&racing());
+    let names = ["json", "sarif", "junit", "github", "markdown", "html"];
+    let formats: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name}:report.{name}"))
+        .collect();
+    let flags: Vec<&str> = formats.iter().flat_map(|of| ["--format", of]).collect();
+    let output = place.run(&flags);
+    assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
+    for (name, part) in names.into_iter().zip([
+        "\"rule\": \"CR003\"",
+        "\"ruleId\": \"CR003\"",
+        "<failure message=",
+        "::error title=CR003",
+        "| CR003 inter-block race |",
+        "CR003 inter-block race",
+    ]) {
+        let report = std::fs::read_to_string(place.path(&format!("report.{name}"))).unwrap();
+        assert!(
+            report.contains(part) && report.contains("count.ptx"),
+            "{name}: {report}"
+        );
+    }
+    let output = place.run(&["--format", "sarif"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(report["version"], "2.1.0");
+}
+
+#[test]
+fn a_job_of_github_actions_gets_annotations() {
+    let place = Place::new(&racing());
+    let arguments = [
+        "count.ptx",
+        "--grid",
+        "2",
+        "--block",
+        "1",
+        "--arg",
+        "u32[1]",
+        "--arg",
+        "u32:5",
+    ];
+    let run = |in_job: &str, more: &[&str]| {
+        let mut command = place.tool(&[&arguments[..], more].concat());
+        command.env("GITHUB_ACTIONS", in_job);
+        command.env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
+        text(&command.output().unwrap().stderr)
+    };
+    assert!(run("true", &[]).contains("\n::error title=CR003"));
+    assert!(!run("false", &[]).contains("\n::error"));
+    // Who chooses a format gets that one.
+    assert!(!run("true", &["--format", "text"]).contains("\n::error"));
+    // The summary of a step keeps what is there.
+    std::fs::write(place.path("summary.md"), "before\n").unwrap();
+    let summary = format!("markdown:{}", place.path("summary.md").display());
+    run("true", &["--format", &summary]);
+    run("true", &["--format", &summary]);
+    let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
+    assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
+    assert_eq!(summary.matches("## cudarun-check").count(), 2);
+}

@@ -14,6 +14,7 @@
 pub mod api_table;
 pub mod apps;
 pub mod bench;
+pub mod browser;
 pub mod command;
 pub mod demo;
 pub mod device;

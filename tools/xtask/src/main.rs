@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy, toolkit,
-    workspace::Workspace,
+    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy,
+    toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -79,6 +79,8 @@ enum Command {
     },
     /// Measure checked against unchecked runs of the programs of bench-rodinia, or of tests/apps.
     Bench(bench::Options),
+    /// Try the HTML report in Chromium (Debian's package chromium): filter, keys, narrow and wide, light and dark.
+    Browser,
     /// Assemble every program's PTX with and without checks, and write docs/registers.md.
     PtxasTable(registers::Options),
 }
@@ -105,6 +107,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),
         Command::ApiTable { check } => api_table::run(&workspace, check),
+        Command::Browser => browser::run(),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz { arguments } => oracles::fuzz(&workspace, &arguments),
         Command::Verdicts => oracles::verdicts(&workspace),

@@ -2,6 +2,7 @@
 //!
 //! No race was found to make these logs; they are the reader's test, not the checker's.
 
+mod formats;
 mod made;
 mod merge;
 mod races;

@@ -1,0 +1,167 @@
+//! What a report finds, in the one shape that all formats show.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::excerpt::{self, labels};
+use crate::model::{FrameAt, Level, Race, Report};
+use crate::rules::Rule;
+use crate::side::shown;
+use crate::source::{Sources, extent};
+use crate::{misuse, stray, stuck, text};
+
+/// The name of the rule of accesses outside of all memory.
+pub(crate) const OUT_OF_BOUNDS: &str = "out-of-bounds";
+
+/// A race, a deadlock, or accesses out of bounds.
+pub(crate) struct Finding<'a> {
+    /// Such as `CR003`.
+    pub(crate) rule: &'a str,
+    pub(crate) level: Level,
+    pub(crate) message: String,
+    pub(crate) help: String,
+    /// Demangled.
+    pub(crate) kernel: &'a str,
+    /// Where, the first access first.
+    pub(crate) spots: Vec<Spot<'a>>,
+    /// All of it, if it is a race.
+    pub(crate) race: Option<&'a Race>,
+    /// As in the text report.
+    pub(crate) text: String,
+}
+
+/// A place in a source file, or in PTX where no source is known.
+pub(crate) struct Spot<'a> {
+    /// As a person here would write it.
+    pub(crate) path: String,
+    /// From 1.
+    pub(crate) line: usize,
+    /// From 1, in characters; not known without a column.
+    pub(crate) columns: Option<Range<usize>>,
+    /// What a thread did here.
+    pub(crate) label: String,
+    /// The whole file, where it was found.
+    pub(crate) source: Option<Rc<str>>,
+    /// The line, or the instruction where the source was not found.
+    pub(crate) shown: String,
+    /// Demangled.
+    pub(crate) function: &'a str,
+}
+
+impl Finding<'_> {
+    /// What is wrong, in a few words.
+    pub(crate) fn title(&self) -> &'static str {
+        match Rule::find(self.rule) {
+            Some(rule) => rule.title,
+            None => "access out of bounds",
+        }
+    }
+
+    /// Why it does not count, if it does not.
+    pub(crate) fn suppressed(&self) -> Option<&str> {
+        let by = self.race.and_then(|race| race.suppressed_by.as_ref());
+        by.map(|by| by.reason.as_str())
+    }
+}
+
+/// All findings of a report, also those that do not count.
+pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>> {
+    let races = { &report.races }
+        .iter()
+        .map(|race| of_race(race, report, sources));
+    let strays = report.out_of_bounds.iter().map(|of| {
+        let text = stray::render(of, sources);
+        let first = text.lines().next().unwrap_or_default();
+        let label = format!("{} of {} memory", of.op, of.space);
+        Finding {
+            rule: OUT_OF_BOUNDS,
+            level: Level::Error,
+            message: first.trim_start_matches("error: ").to_owned(),
+            help: of.distance.clone(),
+            kernel: &of.kernel,
+            spots: spot(&of.frames, label, sources).into_iter().collect(),
+            race: None,
+            text,
+        }
+    });
+    let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
+    let deadlocks = deadlocks.map(|failure| {
+        let waits = failure.stuck.iter().flat_map(|stuck| &stuck.waits);
+        let spots = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
+        Finding {
+            rule: misuse::RULE,
+            level: Level::Error,
+            message: failure.message.clone(),
+            help: { &failure.stuck }
+                .as_ref()
+                .map_or(String::new(), |stuck| stuck.help.clone()),
+            kernel: &failure.kernel,
+            spots: spots.collect(),
+            race: None,
+            text: text::render_failure(failure, sources),
+        }
+    });
+    races.chain(strays).chain(deadlocks).collect()
+}
+
+fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a> {
+    let mut spots = Vec::new();
+    for (access, label) in race.accesses.iter().zip(labels(race)) {
+        if access.is_call() {
+            continue;
+        }
+        let known = match access.shown() {
+            Some(frame) => spot_of(frame, label.clone(), sources, access.op == "ld"),
+            None => None,
+        };
+        spots.push(known.unwrap_or_else(|| Spot {
+            path: access.ptx.module.clone(),
+            line: access.ptx.line as usize,
+            columns: None,
+            label,
+            source: None,
+            shown: access.ptx.text.clone(),
+            function: &access.function,
+        }));
+    }
+    Finding {
+        rule: &race.rule,
+        level: race.level,
+        message: race.message.clone(),
+        help: race.help.clone(),
+        kernel: &race.kernel.name,
+        spots,
+        race: Some(race),
+        text: excerpt::render(race, report, sources, false),
+    }
+}
+
+fn spot<'a>(frames: &'a [FrameAt], label: String, sources: &Sources) -> Option<Spot<'a>> {
+    spot_of(shown(frames)?, label, sources, false)
+}
+
+fn spot_of<'a>(
+    frame: &'a FrameAt,
+    label: String,
+    sources: &Sources,
+    whole: bool,
+) -> Option<Spot<'a>> {
+    let source = sources.text(&frame.file);
+    let span = source
+        .as_ref()
+        .and_then(|text| extent(text, frame.line, frame.column, whole));
+    let columns = source.as_ref().zip(span).map(|(text, span)| {
+        let line = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        let start = text[line..span.start].chars().count() + 1;
+        start..start + text[span].chars().count()
+    });
+    Some(Spot {
+        path: sources.shown(&frame.file),
+        line: frame.line as usize,
+        columns,
+        label,
+        shown: sources.line(&frame.file, frame.line).unwrap_or_default(),
+        source,
+        function: &frame.function,
+    })
+}

@@ -1,0 +1,74 @@
+//! Workflow commands of GitHub Actions: one annotation for each finding.
+//!
+//! GitHub documents them under "Workflow commands for GitHub Actions".
+
+use super::finding::Finding;
+use crate::coverage;
+use crate::model::{Level, Outcome, Report};
+use crate::words::put_in;
+
+pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
+    let mut text = String::new();
+    for finding in findings.iter().filter(|of| of.suppressed().is_none()) {
+        let level = match finding.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+        };
+        let mut message = finding.message.clone();
+        for spot in &finding.spots {
+            put_in(
+                &mut message,
+                format_args!("\n{}:{}: {}", spot.path, spot.line, spot.label),
+            );
+        }
+        if !finding.help.is_empty() {
+            put_in(&mut message, format_args!("\nhelp: {}", finding.help));
+        }
+        let title = format!("{}: {}", finding.rule, finding.title());
+        let mut properties = vec![("title", title)];
+        if let Some(spot) = finding.spots.first() {
+            properties.push(("file", spot.path.clone()));
+            properties.push(("line", spot.line.to_string()));
+            if let Some(columns) = &spot.columns {
+                properties.push(("col", columns.start.to_string()));
+                properties.push(("endColumn", columns.end.to_string()));
+            }
+        }
+        command(&mut text, level, &properties, &message);
+    }
+    if report.summary.outcome == Outcome::Incomplete {
+        let title = [("title", "cudarun-check: incomplete".to_owned())];
+        command(&mut text, "warning", &title, &coverage::summary(report));
+    }
+    command(&mut text, "notice", &[], &coverage::coverage(report));
+    text
+}
+
+fn command(text: &mut String, name: &str, properties: &[(&str, String)], message: &str) {
+    put_in(text, format_args!("::{name}"));
+    for (n, (key, value)) in properties.iter().enumerate() {
+        let before = if n == 0 { ' ' } else { ',' };
+        let value = escaped(value).replace(':', "%3A").replace(',', "%2C");
+        put_in(text, format_args!("{before}{key}={value}"));
+    }
+    put_in(text, format_args!("::{}\n", escaped(message)));
+}
+
+/// A value without what ends a command.
+fn escaped(text: &str) -> String {
+    { text.replace('%', "%25") }
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stay_on_one_line() {
+        let mut text = String::new();
+        command(&mut text, "error", &[("file", "a,b:c".to_owned())], "1\n2%");
+        assert_eq!(text, "::error file=a%2Cb%3Ac::1%0A2%25\n");
+    }
+}

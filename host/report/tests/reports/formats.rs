@@ -1,0 +1,208 @@
+//! The formats of other tools: each keeps to its own standard, and says what the text says.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use quick_junit::TestCaseStatus;
+use report::Report;
+use report::formats::Format;
+use report::log::{Event, Kernel};
+use report::model::SuppressedBy;
+use report::source::Sources;
+use report::text::Style;
+
+use crate::made::*;
+
+/// A race, a known race, and a kernel without checks.
+fn report(sources: &Sources) -> Report {
+    let mut log = log(None, vec![race(1, 2, 3, 5), race(1, 2, 2, 4)]);
+    for event in &mut log.events {
+        if let Event::Module(module) = event {
+            module.kernels.push(Kernel {
+                name: "closed".into(),
+                why_not: Some("its PTX is not there & <gone>".into()),
+                ..Kernel::default()
+            });
+        }
+    }
+    let mut report = Report::build(&[log], &context(), sources);
+    assert_eq!(report.races.len(), 2);
+    report.races[1].suppressed_by = Some(SuppressedBy {
+        reason: "known for long".into(),
+        ..SuppressedBy::default()
+    });
+    report
+}
+
+fn render(format: Format) -> String {
+    let (_folder, sources) = sources();
+    let report = report(&sources);
+    format.render(&report, &sources, Style::default()).unwrap()
+}
+
+fn assert_holds(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part}\nis missing in\n{text}");
+    }
+}
+
+/// The folder of a crate that this one is built with.
+fn folder_of(name: &str) -> PathBuf {
+    // Crates for other systems may not be here.
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["--filter-platform", &host])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut all = metadata["packages"].as_array().unwrap().iter();
+    let of = all.find(|package| package["name"] == name).unwrap();
+    let manifest = Path::new(of["manifest_path"].as_str().unwrap());
+    manifest.parent().unwrap().to_owned()
+}
+
+#[test]
+fn sarif_keeps_to_its_schema() {
+    let text = render(Format::Sarif);
+    // The schema of OASIS is in the crate of its types.
+    let schema = std::fs::read_to_string(folder_of("serde-sarif").join("src/schema.json")).unwrap();
+    let schema = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|error| format!("{}: {error}", error.instance_path))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let mut wrong = value.clone();
+    wrong["runs"][0]["results"][0]["level"] = "fatal".into();
+    assert!(!validator.is_valid(&wrong), "the schema excludes nothing");
+
+    let sarif: serde_sarif::sarif::Sarif = serde_json::from_str(&text).unwrap();
+    let run = &sarif.runs[0];
+    let [race, known] = &run.results.as_ref().unwrap()[..] else {
+        panic!("{text}");
+    };
+    let rules = run.tool.driver.rules.as_ref().unwrap();
+    let index = usize::try_from(race.rule_index.unwrap()).unwrap();
+    assert_eq!(rules[index].id, "CR003");
+    let region = &value["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(
+        (
+            &region["startLine"],
+            &region["startColumn"],
+            &region["endColumn"]
+        ),
+        (&2.into(), &5.into(), &9.into())
+    );
+    let related = race.related_locations.as_ref().unwrap();
+    assert_eq!(related.len(), 1);
+    let flows = race.code_flows.as_ref().unwrap();
+    assert_eq!(flows[0].thread_flows.len(), 2);
+    let prints = |of: &serde_sarif::sarif::Result| of.partial_fingerprints.clone().unwrap();
+    assert_ne!(prints(race), prints(known));
+    let why = &known.suppressions.as_ref().unwrap()[0];
+    assert_eq!(why.justification.as_deref(), Some("known for long"));
+    assert!(race.suppressions.is_none());
+}
+
+#[test]
+fn junit_has_a_test_for_each_error_and_each_kernel() {
+    let text = render(Format::Junit);
+    let document = quick_junit::Report::deserialize_from_str(&text).unwrap();
+    let cases = &document.test_suites[0].test_cases;
+    let named = |name: &str| {
+        let mut found = cases.iter().filter(|case| case.name.as_str() == name);
+        found
+            .next()
+            .unwrap_or_else(|| panic!("{name}\nis missing in\n{text}"))
+    };
+    let race = named("CR003 inter-block race: count.cu:2, count.cu:3");
+    assert_eq!(race.classname.as_ref().unwrap().as_str(), "count(int*)");
+    let TestCaseStatus::NonSuccess {
+        message,
+        description,
+        ..
+    } = &race.status
+    else {
+        panic!("{text}");
+    };
+    assert!(message.as_ref().unwrap().contains("are not ordered"));
+    assert!(description.as_ref().unwrap().contains("int y = x[1];"));
+    // The known race fails nothing; what could not be checked is skipped.
+    let statuses = |wanted: fn(&TestCaseStatus) -> bool| {
+        cases.iter().filter(|case| wanted(&case.status)).count()
+    };
+    assert_eq!(
+        statuses(|of| matches!(of, TestCaseStatus::NonSuccess { .. })),
+        1
+    );
+    assert_eq!(
+        statuses(|of| matches!(of, TestCaseStatus::Skipped { .. })),
+        1
+    );
+    assert_eq!(
+        statuses(|of| matches!(of, TestCaseStatus::Success { .. })),
+        1
+    );
+}
+
+#[test]
+fn github_has_one_command_for_each_finding_that_counts() {
+    let text = render(Format::Github);
+    let [race, coverage] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{text}");
+    };
+    assert!(race.starts_with(
+        "::error title=CR003%3A inter-block race,file=count.cu,line=2,col=5,endColumn=9::inter-block race"
+    ), "{race}");
+    assert_holds(
+        race,
+        &[
+            "%0Acount.cu:3: thread (7,0,0) block (1,0,0) read",
+            "%0Ahelp: ",
+        ],
+    );
+    assert!(
+        coverage.starts_with("::notice::COVERAGE: 1/2 kernels"),
+        "{coverage}"
+    );
+}
+
+#[test]
+fn markdown_has_a_table_and_the_text() {
+    let text = render(Format::Markdown);
+    assert_holds(
+        &text,
+        &[
+            "## cudarun-check: races found",
+            "| ❌ | CR003 inter-block race | `count.cu:2` | `count.cu:3` | `count(int*)` | 5 |",
+            "= seen: 5 times in 1 launch",
+            "COVERAGE: 1/2 kernels instrumented",
+            "its PTX is not there &amp; &lt;gone&gt;",
+        ],
+    );
+    assert_eq!(text.matches("<details>").count(), 1, "{text}");
+}
+
+#[test]
+fn the_page_shows_both_sides_and_needs_nothing_else() {
+    let text = render(Format::Html);
+    assert_holds(
+        &text,
+        &[
+            "<mark>x[0]</mark>",
+            "<mark>int y = x[1]</mark>",
+            "aria-label=\"byte 4 of 1,024 of allocation #2\"",
+            "aria-label=\"block (0,0,0); first: warp 0, lane 7\"",
+            "aria-label=\"block (1,0,0); second: warp 0, lane 7\"",
+            "Not counted: known for long",
+            "its PTX is not there &amp; &lt;gone&gt;",
+        ],
+    );
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!text.contains(outside), "{outside} is in\n{text}");
+    }
+}
