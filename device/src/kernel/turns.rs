@@ -126,22 +126,23 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         }
         let look = Look::of(state, &access);
         let mut counts = load_relaxed(counts_at as u64);
-        let same = !access.is(JOURNAL_WRITES)
-            || load_program(address, access.bytes()) == load_local(state + FOUND)
-                && look.adds_nothing(state, counts);
-        if same && look.is_known(counts) {
+        let writes = access.is(JOURNAL_WRITES);
+        let changed = writes && load_program(address, access.bytes()) != load_local(state + FOUND);
+        let publishes = writes && (changed || !look.adds_nothing(state, counts));
+        if !publishes && look.is_known(counts) {
             give_back(state, lock, turn);
             store_local(state + TRIES, 0);
             rest(state);
             return 0;
         }
         // Several lanes may have this turn: what the others add is new to this one.
-        if !same && fetch_add(counts_at, ATOMIC as u32) == counts {
+        if publishes && fetch_add(counts_at, ATOMIC as u32) == counts {
             counts = counts + ATOMIC;
         }
-        let kind = if same & access.is(JOURNAL_WRITES) { ENTRY_LOOK } else { ENTRY_ACCESS };
+        let kind = if writes & !changed { ENTRY_LOOK } else { ENTRY_ACCESS };
         tell_look(launch, state, &access, kind);
-        look.remember(state, &access, counts);
+        // An entry of a change does not stand for later ones that change nothing: the first of these gets its own.
+        look.remember(state, &access, counts - changed as u64);
         give_back(state, lock, turn);
         0
     }

@@ -31,6 +31,7 @@ pub mod shadow_memory;
 mod sides;
 pub mod streams;
 mod told;
+mod used;
 mod values;
 mod watch;
 
@@ -41,4 +42,5 @@ pub use code::{Code, FIRST_SITE};
 pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};
 pub use reference::Reference;
+pub use used::Used;
 pub use watch::Watch;

@@ -129,6 +129,11 @@ impl Reference {
         self
     }
 
+    /// Whether an instruction is one of the program's that means something to it.
+    pub(crate) fn knows(&self, who: Executing) -> bool {
+        self.meaning(who).is_some()
+    }
+
     /// What it has found.
     pub fn finish(mut self) -> Judged {
         let strong = self.strong.take().map(|of| of.finish(&self.luck));

@@ -21,7 +21,7 @@ use runtime::audit::Audit;
 use runtime::options::Outside;
 use runtime::progress;
 use runtime::streams::At;
-use runtime::{Ancestor, Checker, Code, Extent, ModuleKey, Outcome, Reference, Watch};
+use runtime::{Ancestor, Checker, Code, Extent, ModuleKey, Outcome, Reference, Used, Watch};
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -317,7 +317,14 @@ impl CheckedSim {
             None => checker.watch(key, &begun),
         };
         let code = own.as_deref().unwrap_or(kernel);
+        let journaled = checker.journaled_text(key, &begun).filter(|_| keep_all);
         let mut result = match (&mut reference, &mut watch) {
+            (Some(reference), _) if let Some(loaded) = journaled => {
+                let mut used = Used::of(reference, loaded);
+                let result = self.device.launch_observed(id, code, &launch, &mut used);
+                used.tell();
+                result
+            }
             (Some(reference), _) => self.device.launch_observed(id, code, &launch, reference),
             (None, Some(watch)) => self.device.launch_observed(id, code, &launch, watch),
             (None, None) => self.device.launch(id, code, &launch),

@@ -203,3 +203,35 @@ fn a_weak_store_is_told_where_it_stands_among_strong_accesses_or_undecided() {
     assert!(undecided[0] > 0 && undecided[0] < 12, "{undecided:?}");
     assert_eq!(undecided[1], 0);
 }
+
+/// One thread writes a word 40 times; all others load it until they see the last value, and write down how often.
+const POLLED: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 words) {\n\
+    .reg .pred %p; .reg .b32 %t, %n, %v; .reg .b64 %a, %o;\n\
+    ld.param.u64 %a, [words]; mov.u32 %t, %tid.x; mov.u32 %n, %ctaid.x; mad.lo.u32 %t, %n, 32, %t;\n\
+    mad.wide.u32 %o, %t, 4, %a; mov.u32 %n, 0; setp.eq.u32 %p, %t, 0; @!%p bra poll;\n\
+    again: add.u32 %n, %n, 1; st.release.gpu.global.u32 [%a], %n; setp.lt.u32 %p, %n, 40; @%p bra again; ret;\n\
+    poll: add.u32 %n, %n, 1;\n\
+    ld.acquire.gpu.global.u32 %v, [%a];\n\
+    setp.lt.u32 %p, %v, 40; @%p bra poll; st.global.u32 [%o], %n; ret; }";
+
+#[test]
+fn an_audit_hears_no_load_that_a_thread_makes_again() {
+    const WORDS: usize = 32 * CTAS as usize;
+    let line = POLLED.lines().position(|line| line.contains("acquire"));
+    let line = line.unwrap() as u32 + 1;
+    let mut rig = journaled(POLLED, Options::default());
+    for seed in 0..8 {
+        let memory = rig.memory(&[0; WORDS]);
+        let audit = rig.audit(&Launch {
+            schedule: Schedule::Seeded(seed),
+            ..launch(CTAS, 32, &[memory])
+        });
+        let loads = audit.heard.iter().filter(|heard| heard.line == line);
+        let loads: u32 = loads.map(|heard| heard.lanes.count_ones()).sum();
+        let used: u32 = rig.words(memory, WORDS)[1..].iter().sum();
+        assert_eq!(loads, used, "seed {seed}");
+        assert_eq!(audit.clocks.len(), 0);
+        assert_eq!(audit.journal.map(|of| of.len()), Some(0));
+    }
+}

@@ -7,6 +7,8 @@
 //! Fences, barriers and exits have their entry in front; a wait at a barrier has a second one behind.
 //! `fence.sc` has a lock of its own.
 
+use std::collections::HashSet;
+
 use device::LAUNCH_PARAM;
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
 use ptx::isa::matrix::Lines;
@@ -33,6 +35,33 @@ use crate::matrix;
 use crate::mbarrier;
 use crate::names::Names;
 use crate::proved::{self, Free};
+
+/// Jumps to the attempt to make an access again: behind the access, and where it is not the thread's turn.
+const AGAIN: &str = "@%crc_todo bra $crc_try_";
+const NOT_YET: &str = "@%crc_global bra $crc_again_";
+
+/// The jumps in a loaded text by which accesses are made again, by their byte offsets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Again {
+    /// Lanes whose load is void, and lanes that come from one in [`Self::not_made`].
+    pub made: HashSet<u32>,
+    /// Lanes that have not made the access, because it is not their turn.
+    pub not_made: HashSet<u32>,
+}
+
+/// Finds them.
+pub fn again(loaded: &str) -> Again {
+    let all = |jump: &str| {
+        loaded
+            .match_indices(jump)
+            .map(|(at, _)| at as u32)
+            .collect()
+    };
+    Again {
+        made: all(AGAIN),
+        not_made: all(NOT_YET),
+    }
+}
 
 /// The address of the thread's state.
 pub(crate) const STATE: Value<'static> = ("b64", "%crc_state");
@@ -206,7 +235,7 @@ fn access(
     };
     text.push_str(&format!(
         "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{look}{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
-         @%crc_global bra $crc_again_{at};\n{skip}:\n",
+         {NOT_YET}{at};\n{skip}:\n",
         call("journal_lock", Some(("b32", "%crc_got")), &arguments)
     ));
     edits.insert(instruction.span.start, text);
@@ -214,7 +243,7 @@ fn access(
         instruction.span.end,
         format!(
             "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
-             $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
+             $crc_again_{at}:\n{AGAIN}{at};\n$crc_told_{at}:\n",
             call("journal_made", Some(("b32", "%crc_got")), &arguments)
         ),
     );
@@ -246,7 +275,7 @@ fn look(
     let more = [("b32", &*idle), ("b64", "%crc_operand")];
     let arguments = [block, state, address, what, word, more[0], more[1]];
     format!(
-        "{widened}{}setp.eq.u32 %crc_global, %crc_got, 0;\n@%crc_global bra $crc_again_{at};\n\
+        "{widened}{}setp.eq.u32 %crc_global, %crc_got, 0;\n{NOT_YET}{at};\n\
          setp.eq.u32 %crc_global, %crc_got, 2;\n@%crc_global bra {skip};\n",
         call("journal_look", Some(("b32", "%crc_got")), &arguments)
     )

@@ -43,6 +43,7 @@ use ptx::ast::{Diagnostic, Item, Module};
 
 pub use analysis::{KernelInfo, Skipped};
 pub use edit::erase;
+pub use journal::{Again, again};
 pub use pointers::Pointers;
 pub use site::Site;
 

@@ -210,6 +210,11 @@ pub trait Observer {
         let _ = (who, misuse, offset);
     }
 
+    /// Lanes jump, from a `bra`.
+    fn jump(&mut self, who: Executing) {
+        let _ = who;
+    }
+
     /// Lanes end.
     fn exit(&mut self, who: Executing) {
         let _ = who;

@@ -37,6 +37,12 @@ impl Checker {
         Watch::new(module.code.instructions(), at)
     }
 
+    /// The loaded text of a launch's module, if the launch keeps a journal.
+    pub fn journaled_text(&self, key: ModuleKey, begun: &Begun) -> Option<&str> {
+        let module = self.modules.get(&key.0)?;
+        begun.journaled.then(|| module.code.text())
+    }
+
     /// An oracle for a launch of this size.
     pub fn oracle(&self, key: ModuleKey, extent: Extent) -> Option<Reference> {
         let module = self.modules.get(&key.0)?;

@@ -281,6 +281,10 @@ impl<O: Observer> Machine<'_, O> {
                     self.store(cta, warp, split, access, exec)?;
                 }
                 Kind::Branch(target) => {
+                    if O::OBSERVES {
+                        let who = self.who(cta, warp.index, split.pc, exec);
+                        self.observer.jump(who);
+                    }
                     if exec == split.mask {
                         split.pc = *target;
                         split.came = *target;
