@@ -15,7 +15,7 @@ use crate::output::Wanted;
 #[derive(Debug, Parser)]
 #[command(
     name = "cudarun-check",
-    version,
+    version = env!("CUDARUN_CHECK_VERSION"),
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
     override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|explain|rewrite|inspect|doctor ..."
@@ -40,6 +40,17 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Check the installation
     Doctor(DoctorArgs),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Initialise the NVIDIA driver and print what it is
     #[command(name = device::PROBE, hide = true)]
     Probe,
@@ -373,13 +384,15 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 12] = [
+    const COMMANDS: [&str; 14] = [
         "run",
         "report",
         "explain",
         "rewrite",
         "inspect",
         "doctor",
+        "completions",
+        "manual",
         device::PROBE,
         "help",
         "-h",

@@ -23,6 +23,7 @@ mod program;
 mod rewrite;
 mod run;
 mod saved;
+mod shell;
 mod stdin;
 
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Completions { shell } => shell::completions(*shell),
+        Command::Manual { folder } => shell::manual(folder),
         Command::Probe => device::probe(),
     };
     match result {

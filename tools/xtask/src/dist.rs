@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the folder that could be installed.
+//! `cargo xtask dist`: the folder that can be installed, stripped of symbols ([`crate::package`] packs it).
 //!
 //! ```text
 //! <target>/dist/bin/cudarun-check
@@ -130,7 +130,10 @@ pub fn build(workspace: &Workspace) -> Result<Dist> {
     let beside = dist
         .root
         .join(format!("bin/.cudarun-check.{}", std::process::id()));
-    std::fs::copy(tool, &beside).with_context(|| format!("cannot copy {}", tool.display()))?;
+    let mut strip = Command::new(std::env::var_os("STRIP").unwrap_or_else(|| "strip".into()));
+    command::output(strip.arg("-o").arg(&beside).arg(tool)).context(
+        "stripping needs binutils, which come with a C compiler: install them, or set STRIP",
+    )?;
     std::fs::rename(&beside, dist.tool())?;
     for library in &LIBRARIES {
         let archive = built
@@ -217,6 +220,7 @@ fn link(library: &Library, archive: &Path, folder: &Path) -> Result<()> {
         "-Wl,-z,now",
         "-Wl,-z,relro",
         "-Wl,--gc-sections",
+        "-Wl,--strip-all",
     ]);
     cc.args([
         "-Wl,--as-needed",

@@ -23,6 +23,7 @@ pub mod gpu_kit;
 pub mod headers;
 pub mod names;
 pub mod oracles;
+pub mod package;
 pub mod registers;
 pub mod suite;
 pub mod tidy;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, registers, suite, tidy,
-    toolkit, workspace::Workspace,
+    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, package, registers,
+    suite, tidy, toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -35,6 +35,11 @@ enum Command {
     },
     /// Put the command and its libraries together in <target>/dist.
     Dist,
+    /// Make packages of that: an archive, a Debian package, a Python wheel (all, without a kind), and try them.
+    Package {
+        /// Which.
+        kinds: Vec<package::Kind>,
+    },
     /// Find nvcc, or fetch it from PyPI into a cached folder.
     Toolkit,
     /// Compile the rule for the GPU again and write the committed PTX.
@@ -103,6 +108,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Test(options) => suite::run(&workspace, &options),
         Command::Apps { arguments } => suite::apps(&workspace, &arguments),
         Command::Dist => dist::build(&workspace).map(|dist| dist.announce()),
+        Command::Package { kinds } => package::run(&workspace, &kinds),
         Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),

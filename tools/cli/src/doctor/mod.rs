@@ -37,7 +37,7 @@ pub(crate) fn run(_: &DoctorArgs) -> Result<u8, Stop> {
         well &= good != Some(false);
         console::out(format_args!("{mark} {what:<18} {found}"));
     };
-    line(None, "version", env!("CARGO_PKG_VERSION").to_owned());
+    line(None, "version", env!("CUDARUN_CHECK_VERSION").to_owned());
     line(None, "NVIDIA driver", driver());
     match Device::new(DeviceConfig::default()) {
         Ok(device) => {
@@ -136,7 +136,8 @@ fn injection() -> Result<String, String> {
     let gpu = folder.join(app::GPU);
     for own in [&folder, &gpu] {
         let variables = [
-            ("LD_PRELOAD", own.join(app::DRIVER)),
+            // Found by its folder: a path may hold spaces, which part the names here.
+            ("LD_PRELOAD", PathBuf::from(app::DRIVER)),
             ("LD_AUDIT", folder.join(app::AUDIT)),
             (app::GIVEN_VARIABLE, own.clone()),
         ];

@@ -14,7 +14,7 @@ use xtask::command;
 
 type Check = fn(&Builder, &[Program], &Path) -> Result<()>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("program_not_found", program_not_found),
     ("program_not_executable", program_not_executable),
     ("program_without_cuda", program_without_cuda),
@@ -24,6 +24,7 @@ const CHECKS: [(&str, Check); 10] = [
     ),
     ("report_folder_not_writable", report_folder_not_writable),
     ("two_checked_programs_at_once", two_checked_programs_at_once),
+    ("installed_elsewhere", installed_elsewhere),
     ("cubin_inspected", cubin_inspected),
     ("gpu::same_output", gpu::same_output),
     ("gpu::choice_of_the_device", gpu::choice_of_the_device),
@@ -158,6 +159,22 @@ fn two_checked_programs_at_once(
                 .unwrap_or_else(|_| anyhow::bail!("a thread of the test panicked"))
         })
     })
+}
+
+/// The folder that `dist` makes works in another place, with spaces in its path, through a link.
+fn installed_elsewhere(builder: &Builder, programs: &[Program], folder: &Path) -> Result<()> {
+    let program = first_racy(builder, programs)?;
+    let there = folder.join("a folder with spaces");
+    let mut copy = Command::new("cp");
+    command::run(copy.arg("-a").arg(&builder.dist.root).arg(&there))?;
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(there.join("bin/cudarun-check"), &link)?;
+    let mut tool = Command::new(&link);
+    let finished = command::finish_within(tool.arg(program), Duration::from_secs(60))?;
+    let said = &finished.stderr;
+    ensure!(finished.code == 66, "exit code {}:\n{said}", finished.code);
+    ensure!(said.contains("SUMMARY: cudarun-check: "), "{said}");
+    Ok(())
 }
 
 /// A cubin with line information carries the PTX that would be checked; one without has nothing.

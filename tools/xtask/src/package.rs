@@ -1,0 +1,167 @@
+//! `cargo xtask package`: what users install. Each package is installed in a temporary folder and tried.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::command;
+use crate::dist;
+use crate::workspace::Workspace;
+
+/// A kind of package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// A `.tar.xz` that runs wherever it is unpacked.
+    Archive,
+    /// A Debian package.
+    Deb,
+    /// A Python wheel; `pip install` puts the command on PATH.
+    Wheel,
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const SUMMARY: &str = "Finds data races in CUDA programs";
+/// What a wheel is made with.
+const PYPROJECT: &str = include_str!("package/pyproject.toml");
+const HOOK: &str = include_str!("package/hatch_build.py");
+
+/// Makes packages in `<target>/package`; all kinds, if none is given.
+pub fn run(workspace: &Workspace, kinds: &[Kind]) -> Result<bool> {
+    let made = workspace.target.join("package");
+    std::fs::create_dir_all(&made)?;
+    let scratch = tempfile::tempdir()?;
+    let root = staged(workspace, scratch.path())?;
+    let all = Kind::value_variants();
+    for kind in if kinds.is_empty() { all } else { kinds } {
+        let (path, tool) = match kind {
+            Kind::Archive => archive(&root, &made, scratch.path())?,
+            Kind::Deb => deb(&root, &made, scratch.path())?,
+            Kind::Wheel => wheel(&root, &made, scratch.path())?,
+        };
+        command::run(Command::new(&tool).arg("doctor"))
+            .with_context(|| format!("{} does not work once installed", path.display()))?;
+        let size = std::fs::metadata(&path)?.len();
+        println!("{}  {:.1} MB", path.display(), size as f64 / 1e6);
+    }
+    Ok(true)
+}
+
+/// The machine's architecture, as `uname -m` calls it.
+fn architecture() -> &'static str {
+    std::env::consts::ARCH
+}
+
+/// A folder with `bin`, `lib` and `share`.
+fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
+    let dist = dist::build(workspace)?;
+    let root = scratch.join(format!("cudarun-check-{VERSION}"));
+    copy(&dist.root, &root)?;
+    let share = root.join("share");
+    for (shell, path) in [
+        ("bash", "bash-completion/completions/cudarun-check"),
+        ("zsh", "zsh/site-functions/_cudarun-check"),
+        ("fish", "fish/vendor_completions.d/cudarun-check.fish"),
+    ] {
+        let path = share.join(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(&share))?;
+        let mut tool = Command::new(dist.tool());
+        std::fs::write(path, command::output(tool.args(["completions", shell]))?)?;
+    }
+    let manual = share.join("man/man1");
+    std::fs::create_dir_all(&manual)?;
+    command::output(Command::new(dist.tool()).arg("manual").arg(&manual))?;
+    let about = share.join("doc/cudarun-check");
+    std::fs::create_dir_all(&about)?;
+    for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        std::fs::copy(workspace.root.join(file), about.join(file))?;
+    }
+    Ok(root)
+}
+
+/// Copies a folder with the links in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    command::run(Command::new("cp").arg("-a").arg(from).arg(to))
+}
+
+/// The archive, and a command in a folder where it was unpacked, behind a link.
+fn archive(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
+    let name = format!("cudarun-check-{VERSION}-{}-linux.tar.xz", architecture());
+    let path = made.join(name);
+    let mut tar = Command::new("tar");
+    tar.args(["--owner=0", "--group=0", "--sort=name", "-cJf"])
+        .arg(&path)
+        .arg("-C")
+        .arg(scratch)
+        .args(root.file_name());
+    command::output(&mut tar).context("an archive needs tar and xz: install xz-utils")?;
+    let elsewhere = scratch.join("a folder with spaces");
+    std::fs::create_dir_all(&elsewhere)?;
+    let mut tar = Command::new("tar");
+    command::output(tar.arg("-xf").arg(&path).arg("-C").arg(&elsewhere))?;
+    let unpacked = elsewhere.join(root.file_name().unwrap_or_default());
+    let link = scratch.join("link");
+    std::os::unix::fs::symlink(unpacked.join("bin/cudarun-check"), &link)?;
+    Ok((path, link))
+}
+
+/// The Debian package, and the command that it installs.
+fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
+    let machine = match architecture() {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let tree = scratch.join("deb");
+    std::fs::create_dir_all(tree.join("DEBIAN"))?;
+    copy(root, &tree.join("usr"))?;
+    let control = format!(
+        "Package: cudarun-check\nVersion: {VERSION}\nArchitecture: {machine}\n\
+         Maintainer: The cudarun-check authors <cudarun-check@localhost>\n\
+         Depends: libc6, libgcc-s1\nSection: devel\nPriority: optional\nDescription: {SUMMARY}\n"
+    );
+    std::fs::write(tree.join("DEBIAN/control"), control)?;
+    let path = made.join(format!("cudarun-check_{VERSION}_{machine}.deb"));
+    let mut build = Command::new("dpkg-deb");
+    build
+        .args(["--root-owner-group", "-Zxz", "--build"])
+        .arg(&tree);
+    command::output(build.arg(&path)).context("a Debian package needs dpkg-deb")?;
+    let installed = scratch.join("deb installed");
+    command::output(
+        Command::new("dpkg-deb")
+            .arg("-x")
+            .arg(&path)
+            .arg(&installed),
+    )?;
+    Ok((path, installed.join("usr/bin/cudarun-check")))
+}
+
+/// The wheel, and the command in a fresh virtual environment that has nothing else.
+fn wheel(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
+    std::fs::write(
+        root.join("pyproject.toml"),
+        PYPROJECT.replace("VERSION", VERSION),
+    )?;
+    std::fs::write(root.join("hatch_build.py"), HOOK)?;
+    let python = |folder: &str| -> Result<PathBuf> {
+        let folder = scratch.join(folder);
+        let mut venv = Command::new("python3");
+        command::output(venv.args(["-m", "venv"]).arg(&folder))
+            .context("a wheel needs python3 with venv: install python3-venv")?;
+        Ok(folder.join("bin"))
+    };
+    let built = scratch.join("wheels");
+    let mut pip = Command::new(python("build")?.join("pip"));
+    pip.args(["--quiet", "wheel", "--no-deps", "--wheel-dir"])
+        .arg(&built);
+    command::output(pip.arg(root)).context("pip cannot build the wheel; it fetches hatchling")?;
+    let wheel = { std::fs::read_dir(&built)?.next() }.context("pip has made no wheel")??;
+    let path = made.join(wheel.file_name());
+    std::fs::copy(wheel.path(), &path)?;
+    let fresh = python("fresh")?;
+    let mut pip = Command::new(fresh.join("pip"));
+    command::output(pip.args(["--quiet", "install", "--no-index"]).arg(&path))?;
+    Ok((path, fresh.join("cudarun-check")))
+}
