@@ -1,10 +1,11 @@
 //! How values change from one iteration of a loop to the next, what ends loops, and the order in which a launch
 //! computes everything.
 
-use crate::graph::{Advance, Comparison, Graph, LoopFacts, Node, NodeId, Op, Test};
+use crate::graph::{Advance, Comparison, Graph, LoopFacts, Node, NodeId, Op, Origin, Test};
 use crate::loops::Loops;
 use crate::problem::LoopId;
-use crate::ssa::Builder;
+use crate::ssa::{Builder, full_range};
+use crate::value::centered;
 
 /// Most values on the way from a loop's next value back to this one.
 const CHAIN: usize = 64;
@@ -94,9 +95,9 @@ pub(crate) fn headers(graph: &mut Graph) {
             [next] => match addends(graph, next, of) {
                 Some((header, addends)) if header == node => Advance::By(addends),
                 _ if shrinks(graph, next, node) => Advance::Shrinks,
-                _ => Advance::Unknown,
+                _ => among_numbers(graph, node, &ends),
             },
-            _ => Advance::Unknown,
+            _ => among_numbers(graph, node, &ends),
         };
         let mut leaves = Vec::new();
         let mut seen = Vec::new();
@@ -186,6 +187,117 @@ fn shrinks(graph: &Graph, next: NodeId, header: NodeId) -> bool {
         }
         _ => false,
     }
+}
+
+/// How a value advances that becomes one of some others.
+fn among_numbers(graph: &Graph, header: NodeId, next: &[NodeId]) -> Advance {
+    let mut seen = vec![header];
+    let mut all: Option<(i64, i64)> = None;
+    for &next in next {
+        let Some(range) = numbers(graph, next, &mut seen) else {
+            return Advance::Unknown;
+        };
+        all = hull(all, range);
+    }
+    all.map_or(Advance::Unknown, |(low, high)| Advance::Numbers(low, high))
+}
+
+/// A range of two.
+fn hull(left: Option<(i64, i64)>, right: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (left, right) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What a value is between, modulo two to the number of its bits, if it is not computed from a pointer. Values that have
+/// been seen add nothing.
+fn numbers(graph: &Graph, node: NodeId, seen: &mut Vec<NodeId>) -> Option<Option<(i64, i64)>> {
+    let node = graph.resolve(node);
+    if seen.contains(&node) {
+        return Some(None);
+    }
+    if seen.len() > CHAIN {
+        return None;
+    }
+    seen.push(node);
+    let item = &graph.items[node as usize];
+    let full = full_range(item.bits);
+    match &item.node {
+        Node::Join { .. } | Node::Select { .. } | Node::Out { .. } | Node::Header { .. } => {
+            let mut all = Some(None);
+            one_of(graph, node, |input| {
+                all = all.and_then(|all| Some(hull(all, numbers(graph, input, seen)?)));
+            });
+            all
+        }
+        _ if !is_number(graph, node, &mut Vec::new()) => None,
+        Node::Opaque { range, .. } => Some(Some(*range)),
+        &Node::Number(value) => {
+            let value = i64::try_from(centered(value, item.bits)).ok();
+            Some(Some(value.map_or(full, |value| (value, value))))
+        }
+        &Node::Operation { op, signed, .. } => {
+            let of_type = |bits: u32, signed: bool| match signed {
+                true if bits < 64 => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+                _ => full_range(bits),
+            };
+            Some(Some(match op {
+                Op::Convert { from, to, .. } if to == item.bits && from < to => {
+                    of_type(from, signed)
+                }
+                Op::Convert { to, to_signed, .. } if to < item.bits => of_type(to, to_signed),
+                _ => full,
+            }))
+        }
+        _ => Some(Some(full)),
+    }
+}
+
+/// Calls `note` with the values of which a value is one.
+fn one_of(graph: &Graph, node: NodeId, mut note: impl FnMut(NodeId)) {
+    match &graph.items[node as usize].node {
+        Node::Join { inputs, .. } => inputs.iter().for_each(|&(input, _)| note(input)),
+        &Node::Select { yes, no, .. } => [yes, no].into_iter().for_each(note),
+        &Node::Out { value, .. } => note(value),
+        Node::Header { first, next, .. } => first.iter().chain(next).copied().for_each(note),
+        _ => {}
+    }
+}
+
+/// Whether a value is not computed from a pointer.
+fn is_number(graph: &Graph, node: NodeId, seen: &mut Vec<NodeId>) -> bool {
+    let node = graph.resolve(node);
+    if seen.contains(&node) {
+        return true;
+    }
+    if seen.len() > CHAIN {
+        return false;
+    }
+    seen.push(node);
+    let mut all = true;
+    match &graph.items[node as usize].node {
+        Node::Number(_)
+        | Node::Thread(_)
+        | Node::Block(_)
+        | Node::Threads(_)
+        | Node::Blocks(_)
+        | Node::Parameter { bytes: ..8, .. } => {}
+        Node::Join { .. } | Node::Select { .. } | Node::Out { .. } | Node::Header { .. } => {
+            one_of(graph, node, |input| {
+                all = all && is_number(graph, input, seen);
+            });
+        }
+        Node::Opaque {
+            origin: Origin::Number,
+            ..
+        }
+        | Node::Operation { .. } => {
+            graph.inputs(node, |input| all = all && is_number(graph, input, seen));
+        }
+        _ => all = false,
+    }
+    all
 }
 
 /// Whether a value is a function of a loop's value and of what stays the same during the loop, which are gathered.

@@ -179,6 +179,8 @@ pub(crate) enum Advance {
     By(Vec<(NodeId, bool)>),
     /// From a value that is not negative, to one that is not greater and not negative.
     Shrinks,
+    /// To a number of a range that is not computed from a pointer.
+    Numbers(i64, i64),
 }
 
 /// A value, where it is computed and how wide it is.

@@ -117,6 +117,25 @@ impl Evaluation<'_> {
                     uniform,
                 )
             }
+            &Advance::Numbers(low, high) if complete && memory == Memory::Number => {
+                let (low, high) = (low.into(), high.into());
+                let is_open = |of: &Alternative| {
+                    let mut open = self.origin.iter();
+                    open.any(|&(symbol, _)| of.form == Form::symbol(symbol))
+                };
+                if starts.iter().all(is_open) || starts.len() >= ALTERNATIVES {
+                    let (first, last) = self.hull(&starts, true);
+                    let range = (first.min(low), last.max(high));
+                    return (self.unknown(node, range, memory, uniform), uniform);
+                }
+                // Those of the first iteration are followed.
+                let Value::Integer(mut all) = self.unknown(node, (low, high), memory, uniform)
+                else {
+                    return (Value::Predicate(Predicate::unknown()), uniform);
+                };
+                all.extend(starts);
+                (Value::Integer(all), uniform)
+            }
             _ => {
                 let memory = match (memory, bits) {
                     (Memory::Number, ..=32) => Memory::Number,

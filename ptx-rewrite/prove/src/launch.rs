@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::decide::{self, Conflict, Threads, Why};
 use crate::evaluate::Evaluation;
 use crate::form::Form;
+use crate::graph::{Advance, Node, NodeId, Op};
 use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
 use crate::ssa::full_range;
 use crate::summary::{Place, Plan, Site};
@@ -344,7 +345,7 @@ impl Plan {
     }
 
     /// Whether an index with that symbol is assumed to stay in its allocation: nothing is known of its range but that of
-    /// its type.
+    /// its type, or what it comes from is not followed.
     fn is_assumed(&self, evaluation: &Evaluation<'_>, symbol: u32) -> bool {
         let node = evaluation.origin.iter().find(|&&(of, _)| of == symbol);
         let Some(&(_, node)) = node else {
@@ -355,7 +356,40 @@ impl Plan {
         let range = evaluation.symbols.symbols[symbol as usize].range;
         let full = full_range(item.bits);
         let bounded = range.0 > full.0 || range.1 < full.1;
-        matches!(item.node, crate::graph::Node::Opaque { .. }) || !bounded
+        !bounded || self.is_opaque(evaluation, node, &mut Vec::new())
+    }
+
+    /// Whether a value is one of some that are not followed.
+    fn is_opaque(&self, evaluation: &Evaluation<'_>, node: NodeId, seen: &mut Vec<NodeId>) -> bool {
+        let node = self.graph.resolve(node);
+        if seen.contains(&node) {
+            return true;
+        }
+        seen.push(node);
+        let mut is_opaque = |node: NodeId| self.is_opaque(evaluation, node, seen);
+        match &self.graph.items[node as usize].node {
+            Node::Opaque { .. } => true,
+            &Node::Operation {
+                op: Op::Convert { .. },
+                inputs: [of, ..],
+                ..
+            } => is_opaque(of),
+            Node::Join { inputs, .. } => inputs.iter().all(|&(input, _)| is_opaque(input)),
+            &Node::Select { yes, no, .. } => is_opaque(yes) && is_opaque(no),
+            &Node::Out { value, .. } => is_opaque(value),
+            Node::Header {
+                first,
+                next,
+                kind: Advance::Numbers(..),
+                ..
+            } => {
+                // Where its first values are followed, they are alternatives to its symbol.
+                let alone = evaluation.integer(node).len() == 1;
+                next.iter().all(|&next| is_opaque(next))
+                    && (!alone || first.iter().all(|&first| is_opaque(first)))
+            }
+            _ => false,
+        }
     }
 
     /// Where a value comes from that is not followed.
@@ -373,7 +407,7 @@ impl Plan {
                 let item = &self.graph.items[node as usize];
                 let line = self.line(item.statement);
                 match item.node {
-                    crate::graph::Node::Opaque { .. } => {
+                    Node::Opaque { .. } => {
                         format!("its address depends on a value that is not followed, from {line}")
                     }
                     _ => format!(

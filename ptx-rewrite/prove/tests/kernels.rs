@@ -110,6 +110,37 @@ fn a_loop_over_a_grid() {
 }
 
 #[test]
+fn an_index_that_a_loop_loads() {
+    let body = "cvt.s64.s32 %d1, %m; mov.u32 %r1, 0;
+        more: shl.b64 %d2, %d1, 2; add.s64 %d3, %from, %d2; ld.global.u32 %r2, [%d3];
+        cvt.s64.s32 %d1, %r2; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, %n; @%p1 bra more;
+        shl.b64 %d2, %d1, 2; add.s64 %d3, %from, %d2; ld.global.u32 %r2, [%d3];
+        mul.wide.s32 %d1, %i, 4; add.s64 %d3, %to, %d1; st.global.u32 [%d3], %r2;";
+    let arguments = [ReadOnly, ReadOnly, Private];
+    all_proved(body, Run::new(2, 32), 1000, (3, 0), &arguments);
+    // The first index is known, and leaves the buffer.
+    unproved(body, Run::new(2, 32), 1000, (3, 250));
+    // What is loaded may be where another thread stores.
+    let wrong = body.replace("add.s64 %d3, %to, %d1;", "add.s64 %d3, %from, %d1;");
+    unproved(&wrong, Run::new(2, 32), 1000, (3, 0));
+    // The index may be a pointer.
+    let wrong = body.replace(
+        "ld.global.u32 %r2, [%d3];
+        cvt.s64.s32 %d1, %r2;",
+        "ld.global.u64 %d1, [%d3];",
+    );
+    assert_ne!(wrong, body);
+    unproved(&wrong, Run::new(2, 32), 1000, (3, 0));
+    // A path on which the index is a number that leaves the buffer.
+    let wrong = body.replace(
+        "cvt.s64.s32 %d1, %r2;",
+        "cvt.s64.s32 %d1, %r2;
+        setp.gt.s32 %p2, %r2, 5; @%p2 mov.u64 %d1, 250;",
+    );
+    unproved(&wrong, Run::new(2, 32), 1000, (3, 0));
+}
+
+#[test]
 fn a_row_per_thread() {
     let body = "mul.lo.s32 %r1, %i, %n; mov.u32 %r2, 0;
         more: add.s32 %r3, %r1, %r2; mul.wide.s32 %d1, %r3, 4; add.s64 %d2, %to, %d1;
