@@ -216,7 +216,8 @@ pub struct LaunchBlock {
     /// addresses that all of them have together, by CTA id. Then there is one slot, for all of it.
     pub owner_shift: u64,
     /// Which loads of the kernel need no check, because the launch never writes what they load: a bit
-    /// for each set of parameters that loads go through, as the rewriter numbers them.
+    /// for each set of parameters that loads go through, as the rewriter numbers them; or for each group of accesses
+    /// that are proved or such loads. And [`UNWRITTEN_WORDS`].
     pub unwritten: u64,
     /// [`rule::besides_barrier`](crate::rule::besides_barrier) of the launch, read together with the
     /// next. Two blocks lie behind one another, so their size has to be an even multiple of 8 bytes.
@@ -233,6 +234,10 @@ pub struct LaunchBlock {
     pub cta_step: u64,
 }
 }
+
+/// In [`LaunchBlock::unwritten`]: what the accesses of words go through that may be checked as one granule, though the
+/// kernel's granules are smaller, is accessed by whole words only.
+pub const UNWRITTEN_WORDS: u64 = 1 << 63;
 
 // Kernels whose order the rule does not follow keep a journal instead: of what orders threads, and
 // of the accesses to granules that more than one thread has accessed. Their cells say who alone has

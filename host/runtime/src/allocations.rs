@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::Pointers;
+use shadow::layout::UNWRITTEN_WORDS;
 
 use crate::log::Allocation;
 
@@ -98,7 +99,7 @@ impl Allocations {
     }
 
     /// Which loads of a kernel load what a launch with these parameters never writes: a bit for each of
-    /// [`Pointers::loads`].
+    /// [`Pointers::loads`]; and [`UNWRITTEN_WORDS`].
     ///
     /// A value that is no address of an allocation is taken for a number. Variables are known when their memory was
     /// [inserted](Self::insert) as [`VARIABLE`] with their names; where several modules have one of a name, it is
@@ -125,18 +126,24 @@ impl Allocations {
             }
             Some(all).filter(|all| !all.is_empty())
         };
-        let mut written = BTreeSet::new();
-        for &set in &pointers.writes {
-            let Some(bases) = through(set) else {
-                return 0;
-            };
-            written.extend(bases);
-        }
+        let all = |sets: &[u64]| -> Option<BTreeSet<u64>> {
+            let each: Option<Vec<Vec<u64>>> = sets.iter().map(|set| through(*set)).collect();
+            Some(each?.into_iter().flatten().collect())
+        };
+        let words = match (all(&pointers.words), all(&pointers.parts)) {
+            (Some(words), Some(parts)) if !words.is_empty() && words.is_disjoint(&parts) => {
+                UNWRITTEN_WORDS
+            }
+            _ => 0,
+        };
+        let Some(written) = all(&pointers.writes) else {
+            return words;
+        };
         let free = |set: &u64| {
             through(*set).is_some_and(|bases| bases.iter().all(|base| !written.contains(base)))
         };
         let loads = pointers.loads.iter().enumerate();
-        loads.fold(0, |bits, (n, set)| bits | u64::from(free(set)) << n)
+        loads.fold(words, |bits, (n, set)| bits | u64::from(free(set)) << n)
     }
 
     /// Where the variables of these names lie.
@@ -256,6 +263,7 @@ mod tests {
             variables: Vec::new(),
             loads: vec![0b001, 0b101],
             writes: vec![0b010],
+            ..Pointers::default()
         };
         let unwritten = |values: [u64; 3]| {
             let parameters = values.map(u64::to_le_bytes).concat();
@@ -272,6 +280,30 @@ mod tests {
     }
 
     #[test]
+    fn words_are_one_granule_where_no_part_of_them_is_accessed() {
+        let mut all = Allocations::default();
+        all.insert(0x1000, 0x100, "cudaMalloc");
+        all.insert(0x2000, 0x100, "cudaMalloc");
+        let pointers = Pointers {
+            offsets: vec![0, 8, 16],
+            words: vec![0b001, 0b100],
+            parts: vec![0b010],
+            ..Pointers::default()
+        };
+        let words = |values: [u64; 3]| {
+            let parameters = values.map(u64::to_le_bytes).concat();
+            all.unwritten(&pointers, &parameters)
+        };
+        assert_eq!(words([0x1000, 0x2000, 0x1080]), UNWRITTEN_WORDS);
+        // The words, or some of them, lie where the parts do.
+        assert_eq!(words([0x1000, 0x1000, 0x1080]), 0);
+        assert_eq!(words([0x1000, 0x2000, 0x20ff]), 0);
+        // Nobody knows where words or parts lie.
+        assert_eq!(words([0x1000, 0x2000, 7]), 0);
+        assert_eq!(words([0x1000, 0x3000, 0x1080]), 0);
+    }
+
+    #[test]
     fn variables_are_free_where_nothing_of_their_name_is_written() {
         let mut all = Allocations::default();
         all.insert(0x1000, 0x100, "cudaMalloc");
@@ -283,6 +315,7 @@ mod tests {
                 variables: vec!["table".to_owned(), "count".to_owned()],
                 loads: vec![table, count],
                 writes: writes.to_vec(),
+                ..Pointers::default()
             };
             all.unwritten(&pointers, &value.to_le_bytes())
         };

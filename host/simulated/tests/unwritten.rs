@@ -128,3 +128,37 @@ fn loads_of_a_table_are_checked_however_it_is_written() {
         assert_eq!(run_table(64, write, also_is_table).0, 0, "{write}");
     }
 }
+
+/// The second thread stores a word to `to`, the first loads a byte of `from`.
+const PARTS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 from, .param .u64 to) { .reg .b64 %from, %to; .reg .b32 %t, %v; .reg .pred %p;\n\
+    ld.param.u64 %from, [from]; ld.param.u64 %to, [to]; mov.u32 %t, %tid.x;\n\
+    setp.eq.u32 %p, %t, 0; @%p ld.global.u8 %v, [%from]; @!%p st.global.u32 [%to], %t; ret; }";
+
+#[test]
+fn words_are_one_granule_beside_parts_of_other_memory() {
+    let run = |from: (usize, u64)| {
+        let options = Options {
+            prove: Prove::Off,
+            mode: Mode::Fast,
+            shadow: ShadowSize::Bytes(1 << 20),
+            ..Options::default()
+        };
+        let mut rig = load(PARTS, options);
+        let memory = [rig.memory(&[7; 256]), rig.memory(&[8; 256])];
+        rig.launch(&launch(1, 2, &[memory[from.0] + from.1, memory[1]]));
+        let launch = rig.launches().pop().unwrap();
+        assert!(launch.checked, "{:?}", launch.why_not);
+        (rig.races().len(), launch.warp_instructions)
+    };
+    // Each byte of the word races; those beside it do not.
+    for at in 0..4 {
+        assert_eq!(run((1, at)).0, 1, "{at}");
+    }
+    let (races, together) = run((1, 4));
+    assert_eq!(races, 0);
+    let (races, apart) = run((0, 0));
+    assert_eq!(races, 0);
+    // One granule instead of four.
+    assert!(apart + 100 < together, "{apart} {together}");
+}

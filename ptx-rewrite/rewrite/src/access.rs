@@ -6,7 +6,7 @@ use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArgumen
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
-use shadow::layout::{ACCESS_SHARED, LaunchBlock};
+use shadow::layout::{ACCESS_SHARED, LaunchBlock, UNWRITTEN_WORDS};
 use shadow::rule;
 
 use crate::analysis::Granules;
@@ -168,15 +168,24 @@ pub(crate) fn unless(guard: &Guard) -> String {
 /// Most granules that are looked at one by one before the called check takes over.
 const INLINE_GRANULES: u32 = 4;
 
-/// The check of one access, to stand in front of it. `label` is unique in its function; `free` is
-/// where a launch says that it needs none.
+/// Reads whether the launch accesses the memory of all words that may be checked as one granule by whole words only.
+pub(crate) fn read_words() -> String {
+    let offset = std::mem::offset_of!(LaunchBlock, unwritten);
+    format!(
+        ".reg .pred %crc_words;\nld.global.u64 %crc_next, [%crc_launch+{offset}];\n\
+         and.b64 %crc_next, %crc_next, {UNWRITTEN_WORDS};\nsetp.ne.u64 %crc_words, %crc_next, 0;\n"
+    )
+}
+
+/// The check of one access, to stand in front of it. `label` is unique in its function; `word` says that it may be
+/// checked as one granule, and `free` is where a launch says that it needs no check.
 pub(crate) fn check(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
     (op, place, site): (&MemoryOp, Place, u32),
     lines: Option<Lines>,
     granules: Granules,
-    (sample, free): (bool, Option<Free>),
+    (sample, word, free): (bool, bool, Option<Free>),
     label: u32,
 ) -> String {
     let mut text = String::from("\n");
@@ -210,7 +219,7 @@ pub(crate) fn check(
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
         let about = (op, site, granules.global);
-        in_one_space(&mut text, about, (false, inline), (&skip, label));
+        in_one_space(&mut text, about, (false, inline, word), (&skip, label));
     }
     if let Some(granule_log2) = shared
         && granules.clusters
@@ -223,7 +232,13 @@ pub(crate) fn check(
         }
         text.push_str(&cluster::place(place, &skip));
         let kind = kind(op, CLUSTER);
-        called(&mut text, (op, site), (kind, granule_log2, true), false);
+        let one = op.bytes() <= 1 << granule_log2;
+        called(
+            &mut text,
+            (op, site),
+            (kind, granule_log2, true),
+            (one, false),
+        );
     } else if let Some(granule_log2) = shared {
         if either {
             text.push_str(&format!(
@@ -236,7 +251,7 @@ pub(crate) fn check(
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
         let about = (op, site, granule_log2);
-        in_one_space(&mut text, about, (true, inline), (&skip, label));
+        in_one_space(&mut text, about, (true, inline, false), (&skip, label));
     }
     line(&mut text, format_args!("{skip}:"));
     text
@@ -256,11 +271,12 @@ fn unless_sampled(text: &mut String, skip: &str) {
 }
 
 /// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
-/// left to do. `claims` says whether cells are claimed in place.
+/// left to do. `claims` says whether cells are claimed in place, and `word` whether `%crc_words` says that the first
+/// granule stands for all.
 fn in_one_space(
     text: &mut String,
     (op, site, granule_log2): (&MemoryOp, u32, u32),
-    (shared, claims): (bool, bool),
+    (shared, claims, word): (bool, bool, bool),
     (skip, label): (&str, u32),
 ) {
     let kind = kind(op, if shared { SHARED } else { GLOBAL });
@@ -273,6 +289,7 @@ fn in_one_space(
     let name = if shared { "slot_" } else { "" };
     let ask = format!("$crc_ask_{name}{label}");
     let inline = granules <= INLINE_GRANULES;
+    let word = word && inline && granules > 1;
     for n in (0..granules).filter(|_| inline) {
         fast(text, n << granule_log2, (granule_log2, kind, shared), load);
         let last = n + 1 == granules;
@@ -304,23 +321,33 @@ fn in_one_space(
             false if last => line(text, format_args!("@%crc_hit bra {skip};")),
             false => line(text, format_args!("@!%crc_hit bra {ask};")),
         }
+        if word && n == 0 {
+            line(text, format_args!("@%crc_words bra {skip};"));
+        }
     }
     if inline && (claims || granules > 1) {
         line(text, format_args!("{ask}:"));
     }
     let load = claims && kind == rule::WEAK_LOAD;
-    called(text, (op, site), (kind, granule_log2, shared), load);
+    let about = (kind, granule_log2, shared);
+    if word {
+        let parts = format!("$crc_parts_{label}");
+        line(text, format_args!("@!%crc_words bra {parts};"));
+        called(text, (op, site), about, (true, load));
+        line(text, format_args!("bra {skip};\n{parts}:"));
+    }
+    called(text, (op, site), about, (granules == 1, load));
 }
 
-/// The called check of `%crc_address`; `load` when a pasted one has left the cell's address and the
-/// thread's identity for that of weak loads.
+/// The called check of `%crc_address`, of one granule or of all that the access has; `load` when a pasted one has left
+/// the cell's address and the thread's identity for that of weak loads.
 fn called(
     text: &mut String,
     (op, site): (&MemoryOp, u32),
     (kind, granule_log2, shared): (u32, u32, bool),
-    load: bool,
+    (one, load): (bool, bool),
 ) {
-    let name = match op.bytes() <= 1 << granule_log2 {
+    let name = match one {
         true if load => "load",
         true => "slow",
         false => "range",

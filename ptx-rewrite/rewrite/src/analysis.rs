@@ -109,6 +109,9 @@ pub(crate) struct Plan {
     /// The loads of kernels that may need no check, by statement: their place in
     /// [`Pointers::loads`].
     pub unwritten: BTreeMap<String, BTreeMap<usize, usize>>,
+    /// The accesses of kernels, by statement, that may be checked as one word: with
+    /// [`shadow::layout::UNWRITTEN_WORDS`].
+    pub words: BTreeMap<String, BTreeSet<usize>>,
     /// Of kernels whose accesses may be proved, those that a launch can spare their checks, by statement: their place
     /// in [`KernelInfo::groups`].
     pub skips: BTreeMap<String, BTreeMap<usize, usize>>,
@@ -277,9 +280,12 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
             info.skipped.shared = info.shared_accesses;
         } else {
             if !info.journaled
-                && let Some((pointers, loads)) = pointers::read(module, entry)
+                && let Some((pointers, spared)) = pointers::read(module, entry)
             {
-                plan.unwritten.insert(entry.name.to_string(), loads);
+                plan.unwritten.insert(entry.name.to_string(), spared.loads);
+                if !config.sample && !spared.words.is_empty() {
+                    plan.words.insert(entry.name.to_string(), spared.words);
+                }
                 info.pointers = Some(pointers);
             }
             for name in reached {

@@ -66,6 +66,11 @@ pub(crate) fn rewrite(
     if skips.is_some_and(|skips| !skips.is_empty()) {
         prologue.push_str(&proved::read());
     }
+    let words = plan.words.get(function.name.as_str());
+    if words.is_some() {
+        prologue.push_str(&access::read_words());
+    }
+    let is_word = |statement: &usize| words.is_some_and(|words| words.contains(statement));
     let free = |statement: &usize| {
         let bit = skips.and_then(|of| of.get(statement)).copied();
         let set = unwritten.and_then(|of| of.get(statement)).copied();
@@ -106,7 +111,7 @@ pub(crate) fn rewrite(
                 (&op, place, id),
                 lines,
                 granules,
-                (config.sample, free(&statement)),
+                (config.sample, is_word(&statement), free(&statement)),
                 label,
             );
             edits.insert(instruction.span.start, text);

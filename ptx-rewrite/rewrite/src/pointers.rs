@@ -11,10 +11,10 @@
 //! parameter. Unknown bits times a constant that is no power of two are an index, and no address.
 //! A kernel that calls, or writes through what is unknown, is left aside as a whole.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ptx::ast::{AddressBase, Function, Instruction, Module, Operand, Space, Statement};
-use ptx::isa::{self, MemoryKind};
+use ptx::isa::{self, MemoryKind, MemoryOp};
 use ptx::scope::{Register, Scopes};
 
 use crate::access::{self, Checked};
@@ -32,12 +32,28 @@ pub struct Pointers {
     pub loads: Vec<u64>,
     /// Each write goes through one of these.
     pub writes: Vec<u64>,
+    /// Each access of one word that may be checked as one granule goes through one of these.
+    pub words: Vec<u64>,
+    /// Each access to less than a word goes through one of these.
+    pub parts: Vec<u64>,
+}
+
+/// What the accesses of a kernel may be spared, by statement.
+#[derive(Debug, Default)]
+pub(crate) struct Spared {
+    /// Loads that may need no check: their places in [`Pointers::loads`].
+    pub loads: BTreeMap<usize, usize>,
+    /// Accesses of one word that may be checked as one granule though the kernel's granules are smaller.
+    pub words: BTreeSet<usize>,
 }
 
 impl Pointers {
     /// The bit of the first variable in a set.
     pub const FIRST_VARIABLE: u32 = 40;
 }
+
+/// Bytes of the largest granule.
+const WORD: u32 = 4;
 
 /// Most sets of loads, one bit each in [`shadow::layout::LaunchBlock::unwritten`].
 const MOST_LOADS: usize = 16;
@@ -51,12 +67,8 @@ const PRIVATE: u64 = 1 << 62;
 /// In a set: something else.
 const UNKNOWN: u64 = 1 << 63;
 
-/// Reads a kernel; with the place in [`Pointers::loads`] of each load in question, by statement. None
-/// where there is nothing to gain.
-pub(crate) fn read(
-    module: &Module,
-    function: &Function,
-) -> Option<(Pointers, BTreeMap<usize, usize>)> {
+/// Reads a kernel. None where there is nothing to gain.
+pub(crate) fn read(module: &Module, function: &Function) -> Option<(Pointers, Spared)> {
     let body = function.body.as_ref().filter(|_| function.entry)?;
     let names = Names::new(module, function, body);
     let mut values = Values {
@@ -80,8 +92,7 @@ pub(crate) fn read(
         match access::classify(&names, at, instruction) {
             Checked::NotUnderstood | Checked::Copy(_) => return None,
             Checked::Yes { op, place, .. } if place.may_be_global() => {
-                let load = op.kind == MemoryKind::Load;
-                accesses.push((at, load, instruction.operands.get(op.address)));
+                accesses.push((at, op, instruction.operands.get(op.address)));
             }
             _ => {}
         }
@@ -107,9 +118,13 @@ pub(crate) fn read(
         },
         _ => UNKNOWN,
     };
+    let is_load = |op: &MemoryOp| op.kind == MemoryKind::Load;
+    let accesses: Vec<(usize, MemoryOp, u64)> = accesses
+        .into_iter()
+        .map(|(at, op, operand)| (at, op, through(operand, at)))
+        .collect();
     let mut pointers = Pointers::default();
-    for &(at, _, operand) in accesses.iter().filter(|(_, load, _)| !load) {
-        let set = through(operand, at);
+    for &(_, _, set) in accesses.iter().filter(|(_, op, _)| !is_load(op)) {
         if set & UNKNOWN != 0 {
             return None;
         }
@@ -118,9 +133,8 @@ pub(crate) fn read(
         }
     }
     let written = pointers.writes.iter().fold(0, |all, set| all | set);
-    let mut loads = BTreeMap::new();
-    for &(at, _, operand) in accesses.iter().filter(|(_, load, _)| *load) {
-        let set = through(operand, at);
+    let mut spared = Spared::default();
+    for &(at, _, set) in accesses.iter().filter(|(_, op, _)| is_load(op)) {
         if set & (UNKNOWN | PRIVATE | written) != 0 {
             continue;
         }
@@ -130,11 +144,31 @@ pub(crate) fn read(
             pointers.loads.push(set);
         }
         if place < MOST_LOADS {
-            loads.insert(at, place);
+            spared.loads.insert(at, place);
+        }
+    }
+    let is_part = |op: &MemoryOp| op.bytes_per_element < WORD;
+    for &(_, _, set) in accesses.iter().filter(|(_, op, _)| is_part(op)) {
+        if !pointers.parts.contains(&set) {
+            pointers.parts.push(set);
+        }
+    }
+    let parts = pointers.parts.iter().fold(0, |all, set| all | set);
+    if parts != 0 && parts & (UNKNOWN | PRIVATE) == 0 {
+        for &(at, op, set) in &accesses {
+            let one = op.bytes_per_element == WORD && op.bytes() == WORD;
+            if !one || set & (UNKNOWN | PRIVATE | parts) != 0 {
+                continue;
+            }
+            spared.words.insert(at);
+            if !pointers.words.contains(&set) {
+                pointers.words.push(set);
+            }
         }
     }
     (pointers.offsets, pointers.variables) = (values.offsets, values.variables);
-    (!loads.is_empty()).then_some((pointers, loads))
+    let gains = !spared.loads.is_empty() || !spared.words.is_empty();
+    gains.then_some((pointers, spared))
 }
 
 /// What the registers may be computed from.

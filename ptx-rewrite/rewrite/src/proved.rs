@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ptx::ast::Module;
-use shadow::layout::LaunchBlock;
+use shadow::layout::{LaunchBlock, UNWRITTEN_WORDS};
 
 use crate::Provable;
 use crate::access::{self, Checked};
@@ -15,7 +15,7 @@ use crate::names::Names;
 use crate::own;
 
 /// Bits that a launch has for the accesses of its kernel.
-pub const BITS: usize = 64;
+pub const BITS: usize = UNWRITTEN_WORDS.trailing_zeros() as usize;
 
 /// An access that a launch may prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use driver::Device;
-use shadow::layout::{ACCESS_POSSIBLE, Record, WITNESS_CTA_MASK};
+use shadow::layout::{ACCESS_POSSIBLE, Record, UNWRITTEN_WORDS, WITNESS_CTA_MASK};
 use shadow::plan::Shape;
 
 use super::{Checker, ModuleKey};
@@ -581,5 +581,5 @@ fn spared(info: &rewrite::KernelInfo, proved: Option<&Proved>, unwritten: u64) -
     };
     let groups = info.groups.iter().enumerate();
     let free = groups.filter(|(_, group)| group.iter().all(free));
-    free.fold(0, |bits, (n, _)| bits | 1 << n)
+    free.fold(unwritten & UNWRITTEN_WORDS, |bits, (n, _)| bits | 1 << n)
 }

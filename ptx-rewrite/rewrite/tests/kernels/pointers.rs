@@ -112,3 +112,31 @@ fn one_write_that_is_not_known_spoils_all_loads() {
     let known = pointers(&format!("{load} {shared}")).unwrap();
     assert_eq!((known.loads, known.writes), (vec![0b001], vec![]));
 }
+
+#[test]
+fn words_are_known_by_the_parameters_of_their_addresses() {
+    let sets = |body: &str| pointers(body).map(|known| (known.words, known.parts));
+    let store = "st.global.u32 [%b], %v;";
+    let byte = "ld.global.u8 %v, [%a];";
+    assert_eq!(
+        sets(&format!("{byte} {store}")),
+        Some((vec![0b010], vec![0b001]))
+    );
+    // Parts of a word may be atomics, too; words are no larger.
+    let atomic = ".reg .b16 %h; atom.global.cas.b16 %h, [%a], %h, %h;";
+    assert_eq!(
+        sets(&format!("{atomic} {store} st.global.u64 [%n], %x;")),
+        Some((vec![0b010], vec![0b001]))
+    );
+    for body in [
+        // No parts; words of the same pointer; words that may be of it; parts that may be anywhere.
+        String::from(store),
+        format!("{byte} st.global.u32 [%a+4], %v;"),
+        format!("{byte} selp.b64 %x, %a, %b, %p; st.global.u32 [%x], %v;"),
+        format!("ld.global.u64 %a, [%n]; {byte} {store}"),
+        format!(".shared .u32 s; mov.u64 %x, s; selp.b64 %a, %a, %x, %p; ld.u8 %v, [%a]; {store}"),
+    ] {
+        let words = sets(&body).map(|(words, _)| words);
+        assert_eq!(words.unwrap_or_default(), [0; 0], "{body}");
+    }
+}
