@@ -580,21 +580,46 @@ impl Maker {
             self.line(&format!("setp.ge.u32 {p}, {k}, {bound};"));
             self.line(&format!("@{p} bra {end};"));
         }
+        let advance = self.random.below(8);
+        let follows = start.uniform && !matches!(advance, 5 | 6);
         let known = self.values.len();
         for register in [&carried, &k] {
             if *register == k || self.random.percent(40) {
                 self.values.push(Value {
                     register: register.clone(),
-                    uniform: same && (*register == k || start.uniform),
+                    uniform: same && (*register == k || follows),
                 });
             }
         }
         self.body(depth + 1, uniform && same);
         self.values.truncate(known);
         let by = self.random.pick(&[1, 4, 16, 32]);
-        match self.random.below(6) {
+        match advance {
             0..4 => self.line(&format!("add.s32 {carried}, {carried}, {by};")),
             4 => self.line(&format!("add.s32 {carried}, {carried}, {k};")),
+            5 | 6 => {
+                // What memory holds at a place that it says itself, sometimes of two of which one is known.
+                let place = self.give("and.b32", &format!("{carried}, 31"), false);
+                let (base, address) = (self.random.below(3) + 1, self.rd());
+                self.line(&format!(
+                    "mad.wide.u32 {address}, {}, 4, %rd{base};",
+                    place.register
+                ));
+                let kind = self.random.pick(&["u8", "s8", "u32"]);
+                let value = self.give(&format!("ld.global.{kind}"), &format!("[{address}]"), false);
+                let mut value = value.register;
+                if self.random.percent(30) {
+                    let operands = format!("{value}, {}, {p}", self.random.pick(&[5, 300]));
+                    self.line(&format!("setp.lt.u32 {p}, {k}, 2;"));
+                    value = self.give("selp.b32", &operands, false).register;
+                }
+                let mask = self.random.pick(&[15, 255]);
+                let masked = self.random.percent(50);
+                self.line(&match masked {
+                    true => format!("and.b32 {carried}, {value}, {mask};"),
+                    false => format!("mov.u32 {carried}, {value};"),
+                });
+            }
             _ => self.line(&format!("shl.b32 {carried}, {carried}, 1;")),
         }
         let equal = step == 1 && self.random.percent(20);
@@ -618,7 +643,7 @@ impl Maker {
         if self.random.percent(30) {
             self.values.push(Value {
                 register: if self.random.percent(50) { carried } else { k },
-                uniform: same && start.uniform,
+                uniform: same && follows,
             });
         }
     }
