@@ -266,6 +266,11 @@ pub const JOURNAL_FORCED: u32 = 2;
 pub const JOURNAL_READ_ONLY: u32 = 4;
 /// It cannot be made twice.
 pub const JOURNAL_ONCE: u32 = 8;
+/// Where four bits say which of a thread's looks is for a strong load or update. They stand behind twelve bits with
+/// the number of bytes; copies have more of these in their place.
+pub const JOURNAL_LOOK_SHIFT: u32 = 20;
+/// Looks that a thread remembers, in 24 bytes each.
+pub const JOURNAL_LOOK_PLACES: u32 = 16;
 /// Where two bits say how large the pieces of memory are that have a lock each: 4 bytes, 8 or 16. All
 /// accesses of a launch say the same. They and the flags below stand behind the number of bytes.
 pub const JOURNAL_PIECE_SHIFT: u32 = 28;
@@ -276,7 +281,7 @@ pub const JOURNAL_UPDATES: u32 = 1 << 30;
 pub const JOURNAL_LOOKS: u32 = 1 << 31;
 
 /// Bytes of a thread's state in its local memory.
-pub const JOURNAL_STATE: u64 = 344;
+pub const JOURNAL_STATE: u64 = 96 + 24 * JOURNAL_LOOK_PLACES as u64;
 
 /// When an update with [`JOURNAL_LOOKS`] changes nothing: when its operand is 0.
 pub const IDLE_IF_ZERO: u32 = 0;
@@ -288,6 +293,8 @@ pub const IDLE_IF_SET: u32 = 2;
 pub const IDLE_IF_CLEAR: u32 = 3;
 /// When its operand is what memory holds.
 pub const IDLE_IF_SAME: u32 = 4;
+/// Whatever its operand and memory are.
+pub const IDLE_ALWAYS: u32 = 5;
 
 /// Kinds of a [`JournalEntry`]: a lane has accessed memory.
 pub const ENTRY_ACCESS: u32 = 1;

@@ -51,10 +51,10 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
             return 1;
         }
         let lock = lock(launch, state, &access);
-        let mut turn = load_local(state + TURN);
+        let mut turn = load_local::<{ TURN }>(state);
         if turn == 0 {
             turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local(state + TURN, turn);
+            store_local::<{ TURN }>(state, turn);
         }
         if load_cell(&raw const (*lock).done as u64) + 1 != turn {
             return 0;
@@ -76,9 +76,9 @@ pub unsafe extern "C" fn __cudarun_journal_barrier_made(
 ) {
     let access = Access { address, what: 0, word, copies: false };
     unsafe {
-        let turn = load_local(state + TURN);
+        let turn = load_local::<{ TURN }>(state);
         if (*launch).journal != 0 && turn != 0 {
-            store_local(state + TURN, 0);
+            store_local::<{ TURN }>(state, 0);
             publish_cell(&raw const (*lock(launch, state, &access)).done as u64, turn);
         }
     }

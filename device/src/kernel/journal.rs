@@ -19,7 +19,7 @@ use crate::rule;
 use crate::rule::up;
 use crate::shifts;
 
-/// Offsets in a thread's state, of which [`JOURNAL_STATE`] is the size.
+/// Offsets in a thread's state, of which [`JOURNAL_STATE`] is the size, and which lies at a multiple of 16.
 pub const ME: u64 = 0;
 const LAST: u64 = 8;
 /// The thread's turn at the lock that it waits for, or has; 0 if there is none.
@@ -40,8 +40,10 @@ pub const TRIES: u64 = 64;
 const WHO: u64 = 72;
 /// The bits that count its entries in its identity.
 const EPOCH: u64 = 80;
+/// The lock of the location that the thread is about to access.
+pub const LOCK: u64 = 88;
 /// What it has looked at ([`crate::looks`]).
-pub const PLACES: u64 = 88;
+pub const PLACES: u64 = 96;
 
 /// What [`touch`] finds: the access has to be told.
 pub const TELL: u32 = 1;
@@ -67,7 +69,8 @@ impl Access {
     }
 
     pub fn bytes(&self) -> u32 {
-        (self.word & ((1 << JOURNAL_PIECE_SHIFT) - 1)) >> ACCESS_BYTES_SHIFT
+        let end = if self.copies { JOURNAL_PIECE_SHIFT } else { JOURNAL_LOOK_SHIFT };
+        (self.word & ((1 << end) - 1)) >> ACCESS_BYTES_SHIFT
     }
 
     pub fn granule_log2(&self) -> u32 {
@@ -79,16 +82,16 @@ impl Access {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, state: u64) {
     let me = unsafe { crate::enter(launch) };
-    store_local(state + ME, me);
-    store_local(state + WHO, unsafe { who(me, launch) });
+    store_local::<{ ME }>(state, me);
+    store_local::<{ WHO }>(state, unsafe { who(me, launch) });
     let shifts = unsafe { shifts(launch) };
-    store_local(state + EPOCH, up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta));
-    store_local(state + LAST, 0);
-    store_local(state + TURN, 0);
-    store_local(state + POLLS, 0);
-    store_local(state + TRIES, 0);
-    store_local(state + TOGETHER, 0);
-    store_local(state + ORDERED, 1);
+    store_local::<{ EPOCH }>(state, up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta));
+    store_local::<{ LAST }>(state, 0);
+    store_local::<{ TURN }>(state, 0);
+    store_local::<{ POLLS }>(state, 0);
+    store_local::<{ TRIES }>(state, 0);
+    store_local::<{ TOGETHER }>(state, 0);
+    store_local::<{ ORDERED }>(state, 1);
     crate::looks::forget(state);
 }
 
@@ -187,19 +190,19 @@ pub fn of_space(kind: u32, word: u32) -> u32 {
 
 /// The thread goes on to its next place in the journal, and may have published something.
 pub fn told(state: u64, number: u32) {
-    store_local(state + ORDERED, load_local(state + ORDERED) + 1);
+    store_local::<{ ORDERED }>(state, load_local::<{ ORDERED }>(state) + 1);
     goes_on(state, number)
 }
 
 /// The thread goes on to its next place in the journal.
 pub fn goes_on(state: u64, number: u32) {
-    let me = load_local(state + ME);
-    let epoch = load_local(state + EPOCH);
+    let me = load_local::<{ ME }>(state);
+    let epoch = load_local::<{ EPOCH }>(state);
     // As `rule::pass_barrier`: a saturated count stays.
     if me & epoch != epoch {
-        store_local(state + ME, me + (epoch & (0 - epoch)));
+        store_local::<{ ME }>(state, me + (epoch & (0 - epoch)));
     }
-    store_local(state + LAST, number as u64);
+    store_local::<{ LAST }>(state, number as u64);
 }
 
 /// Adds an entry about lanes of this warp; gives its number, from 1.
@@ -230,7 +233,7 @@ pub unsafe fn put(
     lanes: u32,
     what: (u64, u32, u32),
 ) -> u32 {
-    unsafe { write(launch, number, load_local(state + WHO), kind, lanes, what) }
+    unsafe { write(launch, number, load_local::<{ WHO }>(state), kind, lanes, what) }
 }
 
 /// CTA and warp of an identity without tag.
@@ -251,10 +254,8 @@ unsafe fn write(
         let journal = (*launch).journal as *mut Journal;
         if number < (*journal).capacity {
             let at = (*journal).entries + (number << 5u32);
-            store_relaxed(at, what.0);
-            store_relaxed(at + 8, who);
-            store_relaxed(at + 16, what.1 as u64 | (what.2 as u64) << 32u32);
-            publish_cell(at + 24, lanes as u64 | (kind as u64) << 32u32);
+            let about = what.1 as u64 | (what.2 as u64) << 32u32;
+            store_entry(at, (what.0, who, about, lanes as u64 | (kind as u64) << 32u32));
         }
         (number + 1) as u32
     }
@@ -296,7 +297,7 @@ pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access
             }
             let place = Granule::of(launch, state, offset >> granule_log2);
             let cell = load_cell(place.cell_at);
-            let others = cell ^ (load_local(state + ME) | place.tag);
+            let others = cell ^ (load_local::<{ ME }>(state) | place.tag);
             let apart = rule::above(others, (*launch).tag_shift) != 0;
             let stale = others & GENERATION_MASK != 0;
             if cell & JOURNAL_TOLD != 0 && cell & JOURNAL_STRONG != 0 && !(stale | apart) {
@@ -321,7 +322,7 @@ impl Granule {
     unsafe fn of(launch: *const LaunchBlock, state: u64, granule: u64) -> Granule {
         unsafe {
             let cells = (*launch).index_mask;
-            let me = load_local(state + ME);
+            let me = load_local::<{ ME }>(state);
             let slots = (*launch).slot_mask;
             let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts(launch), slots, cells) };
             let index = (granule & cells) + slot;
@@ -347,7 +348,7 @@ unsafe fn enter(
         let Granule { tag, cell_at, witnesses, row } = Granule::of(launch, state, granule);
         let stores_at = witnesses + JOURNAL_STORE_WITNESS * row;
         let loads_at = witnesses + JOURNAL_LOAD_WITNESS * row;
-        let me = load_local(state + ME) | tag;
+        let me = load_local::<{ ME }>(state) | tag;
         let writes = access.is(JOURNAL_WRITES);
         let mine = if writes { JOURNAL_STORED } else { JOURNAL_LOADED };
         let mut cell = load_cell(cell_at);
@@ -374,9 +375,9 @@ unsafe fn enter(
                 continue;
             }
             let everything = !(JOURNAL_LOADED | JOURNAL_STORED | BUSY);
-            let place = up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta);
+            let place = load_local::<{ EPOCH }>(state);
             let owned = !empty && (cell ^ me) & everything & !place == 0;
-            let lost = rule::saturated(me, shifts.barrier, shifts.cta);
+            let lost = place != 0 && me & place == place;
             let same = owned && (cell ^ me) & place == 0 && !lost;
             if same && cell & mine != 0 && !access.copies && !access.is(JOURNAL_FORCED | JOURNAL_READ_ONLY) {
                 return 0;
@@ -406,7 +407,7 @@ unsafe fn enter(
                 if same {
                     done = done | cell & (JOURNAL_LOADED | JOURNAL_STORED);
                 }
-                let mut witness = (access.what as u64) << 32u32 | load_local(state + LAST) + 1;
+                let mut witness = (access.what as u64) << 32u32 | load_local::<{ LAST }>(state) + 1;
                 if access.is(JOURNAL_READ_ONLY) {
                     witness = witness | READ_ONLY;
                 }

@@ -5,7 +5,11 @@
 //! lock is as it was before: if so, no write has been made meanwhile, and all later ones come behind. If
 //! not, the place stays void, and the load is made again.
 //!
-//! Lanes whose atomics would change nothing take one turn together. They, and a compare-and-swap, do not
+//! So is an atomic that cannot change anything whatever memory holds, such as `atomicAdd(p, 0)`, if it
+//! publishes nothing either ([`Look::adds_nothing`]): it can be made again like a load. It is a write, which
+//! others may observe; of those the host does not trust the order of the entries (`reference/polls.rs`).
+//!
+//! Other lanes whose atomics would change nothing take one turn together. They, and a compare-and-swap, do not
 //! ask for a turn while another thread has one, but look again, since that may have settled it.
 //!
 //! A thread that looks again and finds no write since writes no entry, unless it may have published
@@ -16,26 +20,19 @@ use crate::layout::*;
 use crate::memory::*;
 use crate::turns::{enter_strong, lock, rest, wait};
 
-/// log2 of the looks that are remembered, and of the bytes of each.
-const LOOKS_LOG2: u32 = 3;
-const LOOK_LOG2: u32 = 5;
-/// Offsets in one of them: its address; its site, with the count of what had been published then; and
-/// what the lock counted.
-const ADDRESS: u64 = 0;
-const SITE: u64 = 8;
-const COUNTS: u64 = 16;
+/// Offsets from the first word of one of them, its site with the count of what had been published then: its address,
+/// behind the sites of all, and what the lock counted.
+const SITE: u64 = 0;
+const ADDRESS: u64 = 8 * JOURNAL_LOOK_PLACES as u64;
+const COUNTS: u64 = 2 * ADDRESS;
 
 /// After so many times in a row that a lock was taken, a look asks for a turn like other accesses.
 const MOST_TRIES: u64 = 64;
 
 /// Forgets all looks.
 pub fn forget(state: u64) {
-    let mut look = state + PLACES;
-    let end = look + (1 << LOOKS_LOG2 + LOOK_LOG2);
-    while look < end {
-        store_local(look + SITE, 0);
-        look = look + (1 << LOOK_LOG2);
-    }
+    clear_local::<{ PLACES }>(state);
+    clear_local::<{ PLACES + 64 }>(state);
 }
 
 /// What a thread remembers of a look.
@@ -49,11 +46,12 @@ pub struct Look {
 
 impl Look {
     pub fn of(state: u64, access: &Access) -> Look {
-        let hash = (access.what + (access.address >> 2u32) as u32) * 0x9e37_79b1 >> 32 - LOOKS_LOG2;
-        let at = state + PLACES + ((hash as u64) << LOOK_LOG2);
-        let site = load_local(state + ORDERED) << 32u32 | access.what as u64;
-        let repeated = (load_local(at + SITE) == site) & (load_local(at + ADDRESS) == access.address);
-        Look { at, site, counts: if repeated { load_local(at + COUNTS) } else { !0 } }
+        // The rewriter gives each instruction its place.
+        let place = access.word >> JOURNAL_LOOK_SHIFT & (JOURNAL_LOOK_PLACES - 1);
+        let at = state + PLACES + ((place as u64) << 3u32);
+        let site = load_local::<{ ORDERED }>(state) << 32u32 | access.what as u64;
+        let repeated = (load_local::<{ SITE }>(at) == site) & (load_local::<{ ADDRESS }>(at) == access.address);
+        Look { at, site, counts: if repeated { load_local::<{ COUNTS }>(at) } else { !0 } }
     }
 
     /// No write has been made since.
@@ -64,15 +62,15 @@ impl Look {
     /// An atomic that changes nothing publishes nothing: the thread has had nothing to publish, or has
     /// done so with the same atomic, and no store has made an end of that.
     pub fn adds_nothing(&self, state: u64, counts: u64) -> bool {
-        self.counts >> 32u32 == counts >> 32u32 || load_local(state + ORDERED) == 1
+        self.counts >> 32u32 == counts >> 32u32 || load_local::<{ ORDERED }>(state) == 1
     }
 
     pub fn remember(&self, state: u64, access: &Access, counts: u64) {
-        store_local(self.at + ADDRESS, access.address);
-        store_local(self.at + SITE, self.site);
-        store_local(self.at + COUNTS, counts);
-        store_local(state + POLLS, 0);
-        store_local(state + TRIES, 0);
+        store_local::<{ ADDRESS }>(self.at, access.address);
+        store_local::<{ SITE }>(self.at, self.site);
+        store_local::<{ COUNTS }>(self.at, counts);
+        store_local::<{ POLLS }>(state, 0);
+        store_local::<{ TRIES }>(state, 0);
     }
 }
 
@@ -92,15 +90,16 @@ pub unsafe fn begin(lock: *const Lock, state: u64) -> (bool, u64) {
 }
 
 fn has_tried(state: u64) {
-    store_local(state + TRIES, load_local(state + TRIES) + 1);
+    store_local::<{ TRIES }>(state, load_local::<{ TRIES }>(state) + 1);
 }
 
 /// True when looks have failed so often that one should ask for a turn.
 pub fn gives_up(state: u64) -> bool {
-    load_local(state + TRIES) > MOST_TRIES
+    load_local::<{ TRIES }>(state) > MOST_TRIES
 }
 
-/// Ends a load that was made while no thread had the lock: false if one had.
+/// Ends a load, or an atomic that cannot change anything, that was made while no thread had the lock: false if one
+/// had.
 pub unsafe fn end(
     launch: *const LaunchBlock,
     state: u64,
@@ -116,7 +115,7 @@ pub unsafe fn end(
         if look.is_known(counts) {
             let free = load_relaxed(asked_at) == asked;
             if free {
-                store_local(state + TRIES, 0);
+                store_local::<{ TRIES }>(state, 0);
                 rest(state);
             }
             return free;
@@ -127,7 +126,7 @@ pub unsafe fn end(
             has_tried(state);
             return false;
         }
-        let kind = of_space(ENTRY_ACCESS, access.word);
+        let kind = of_space(if access.is(JOURNAL_WRITES) { ENTRY_LOOK } else { ENTRY_ACCESS }, access.word);
         let number = put(launch, state, number, kind, own_lane(), (access.address, access.what, 0));
         goes_on(state, number);
         look.remember(state, access, counts);
@@ -136,7 +135,7 @@ pub unsafe fn end(
 }
 
 /// Before an atomic of global memory that may change nothing, as `idle` says with its operand: 2 when the
-/// thread has its turn, 1 when it has to ask for one, 0 when it should look again.
+/// thread has its turn or needs none, 1 when it has to ask for one, 0 when it should look again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_look(
     launch: *const LaunchBlock,
@@ -153,16 +152,25 @@ pub unsafe extern "C" fn __cudarun_journal_look(
         if (*launch).journal == 0 || !access.is(JOURNAL_LOOKS) {
             return 1;
         }
-        if load_local(state + TURN) != 0 || gives_up(state) {
+        if load_local::<{ TURN }>(state) != 0 || gives_up(state) {
             return 1;
         }
         let lock = lock(launch, state, &access);
+        store_local::<{ LOCK }>(state, lock as u64);
         let compares = idle == IDLE_IF_OTHER;
+        let always = is_always_idle(idle, operand);
         let (free, asked) = begin(lock, state);
         if !free {
-            return (!compares & !(idle == IDLE_IF_ZERO && operand == 0)) as u32;
+            return (!compares & !always) as u32;
         }
         enter_strong(launch, state, &access, lock);
+        if always && !access.is(JOURNAL_ONCE) {
+            let counts = load_relaxed(&raw const (*lock).counts as u64);
+            if Look::of(state, &access).adds_nothing(state, counts) {
+                store_local::<{ SEEN }>(state, asked);
+                return 2;
+            }
+        }
         let found = load_program(address, access.bytes());
         let mut lanes = own_lane();
         let is_idle = is_idle(idle, operand, found);
@@ -183,17 +191,25 @@ pub unsafe extern "C" fn __cudarun_journal_look(
             return 0;
         }
         fence();
-        store_local(state + TURN, asked + 1);
-        store_local(state + TOGETHER, lanes as u64);
-        store_local(state + FOUND, found);
+        store_local::<{ TURN }>(state, asked + 1);
+        store_local::<{ TOGETHER }>(state, lanes as u64);
+        store_local::<{ FOUND }>(state, found);
         2
     }
 }
 
+/// True of an atomic that changes nothing, whatever memory holds.
+fn is_always_idle(idle: u32, operand: u64) -> bool {
+    idle == IDLE_ALWAYS || (idle == IDLE_IF_ZERO) | (idle == IDLE_IF_SET) && operand == 0
+}
+
 /// True of an atomic that changes nothing.
 fn is_idle(idle: u32, operand: u64, found: u64) -> bool {
+    if is_always_idle(idle, operand) {
+        return true;
+    }
     if idle == IDLE_IF_ZERO {
-        return operand == 0;
+        return false;
     }
     if idle == IDLE_IF_OTHER {
         return operand != found;

@@ -195,13 +195,31 @@ pub fn load_program(at: u64, bytes: u32) -> u64 {
     narrow as u64
 }
 
-/// Memory of the thread's own.
-pub fn load_local(at: u64) -> u64 {
+/// Memory of the thread's own: what lies so many bytes from there.
+pub fn load_local<const OFFSET: u64>(from: u64) -> u64 {
     let value: u64;
-    unsafe { asm!("ld.local.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
+    unsafe { asm!("ld.local.u64 {0}, [{1}+{2}];", out(reg64) value, in(reg64) from, const OFFSET) };
     value
 }
 
-pub fn store_local(at: u64, value: u64) {
-    unsafe { asm!("st.local.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
+pub fn store_local<const OFFSET: u64>(from: u64, value: u64) {
+    unsafe { asm!("st.local.u64 [{0}+{2}], {1};", in(reg64) from, in(reg64) value, const OFFSET) };
+}
+
+/// Clears 64 bytes of it, which lie at a multiple of 16.
+pub fn clear_local<const OFFSET: u64>(from: u64) {
+    unsafe {
+        asm!("st.local.v2.u64 [{0}+{1}], {{0, 0}};", "st.local.v2.u64 [{0}+{2}], {{0, 0}};",
+            "st.local.v2.u64 [{0}+{3}], {{0, 0}};", "st.local.v2.u64 [{0}+{4}], {{0, 0}};",
+            in(reg64) from, const OFFSET, const OFFSET + 16, const OFFSET + 32, const OFFSET + 48)
+    };
+}
+
+/// An entry of a journal, the last of its words so that the others are seen with it.
+pub fn store_entry(at: u64, words: (u64, u64, u64, u64)) {
+    unsafe {
+        asm!("st.relaxed.gpu.global.u64 [{0}], {1};", "st.relaxed.gpu.global.u64 [{0}+8], {2};",
+            "st.relaxed.gpu.global.u64 [{0}+16], {3};", "st.release.gpu.global.u64 [{0}+24], {4};",
+            in(reg64) at, in(reg64) words.0, in(reg64) words.1, in(reg64) words.2, in(reg64) words.3)
+    };
 }

@@ -44,7 +44,7 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
         if (*launch).journal == 0 {
             return 1;
         }
-        let mut turn = load_local(state + TURN);
+        let mut turn = load_local::<{ TURN }>(state);
         if turn == 0 && !access.is(JOURNAL_FORCED) {
             let found = touch(launch, state, &access);
             if found & STRONG == 0 || access.bytes() > 1 << piece_log2(&access) {
@@ -55,17 +55,18 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
             }
         }
         let lock = lock(launch, state, &access);
+        store_local::<{ LOCK }>(state, lock as u64);
         if turn == 0 {
             if access.is(JOURNAL_FORCED) && !access.is(JOURNAL_ONCE | JOURNAL_WRITES) && !looks::gives_up(state) {
                 let (free, asked) = looks::begin(lock, state);
                 if free {
                     enter_strong(launch, state, &access, lock);
-                    store_local(state + SEEN, asked);
+                    store_local::<{ SEEN }>(state, asked);
                 }
                 return free as u32;
             }
             turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local(state + TURN, turn);
+            store_local::<{ TURN }>(state, turn);
         }
         let done = load_cell(&raw const (*lock).done as u64);
         if done + 1 != turn {
@@ -78,7 +79,7 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
         // Whoever sees what is written next sees that the lock is taken.
         fence();
         if access.is(JOURNAL_LOOKS) {
-            store_local(state + FOUND, load_program(address, access.bytes()));
+            store_local::<{ FOUND }>(state, load_program(address, access.bytes()));
         }
         1
     }
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         if (*launch).journal == 0 {
             return 0;
         }
-        let turn = load_local(state + TURN);
+        let turn = load_local::<{ TURN }>(state);
         if turn == 0 && !access.is(JOURNAL_FORCED) {
             if has_strong(launch, state, &access) {
                 count(&raw mut (*((*launch).counters as *mut Counters)).undecided, 1);
@@ -107,11 +108,11 @@ pub unsafe extern "C" fn __cudarun_journal_made(
             }
             return 0;
         }
-        let lock = lock(launch, state, &access);
+        let lock = load_local::<{ LOCK }>(state) as *mut Lock;
         if turn == 0 {
-            return !looks::end(launch, state, &access, (lock, load_local(state + SEEN))) as u32;
+            return !looks::end(launch, state, &access, (lock, load_local::<{ SEEN }>(state))) as u32;
         }
-        store_local(state + TURN, 0);
+        store_local::<{ TURN }>(state, 0);
         let looks = access.is(JOURNAL_LOOKS) | !access.is(JOURNAL_WRITES);
         let counts_at = &raw mut (*lock).counts;
         if !looks {
@@ -127,11 +128,11 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         let look = Look::of(state, &access);
         let mut counts = load_relaxed(counts_at as u64);
         let writes = access.is(JOURNAL_WRITES);
-        let changed = writes && load_program(address, access.bytes()) != load_local(state + FOUND);
+        let changed = writes && load_program(address, access.bytes()) != load_local::<{ FOUND }>(state);
         let publishes = writes && (changed || !look.adds_nothing(state, counts));
         if !publishes && look.is_known(counts) {
             give_back(state, lock, turn);
-            store_local(state + TRIES, 0);
+            store_local::<{ TRIES }>(state, 0);
             rest(state);
             return 0;
         }
@@ -150,9 +151,9 @@ pub unsafe extern "C" fn __cudarun_journal_made(
 
 /// Ends a turn, when all lanes that have it together are here.
 unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
-    let lanes = load_local(state + TOGETHER) as u32;
+    let lanes = load_local::<{ TOGETHER }>(state) as u32;
     if lanes != 0 {
-        store_local(state + TOGETHER, 0);
+        store_local::<{ TOGETHER }>(state, 0);
         of_lane(lanes, first(lanes), 0);
         if lanes & lanes_below() != 0 {
             return;
@@ -163,26 +164,33 @@ unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
 
 /// Makes sure that the cells say that an access is strong. Where each granule of global memory has a cell of
 /// its own, they do since the last such access, which the lock knows.
+#[inline(always)]
 pub unsafe fn enter_strong(launch: *const LaunchBlock, state: u64, access: &Access, lock: *const Lock) {
     unsafe {
-        let granules = (*launch).window_bytes >> access.granule_log2();
-        if is_shared(access.word) | (granules > (*launch).index_mask + 1) {
-            touch(launch, state, access);
-            return;
-        }
         let place = (access.bytes() as u64) << 56u32 | access.address;
-        let entered_at = &raw const (*lock).entered as u64;
-        if load_relaxed(entered_at) != place {
-            touch(launch, state, access);
-            publish_cell(entered_at, place);
+        // The lock of a location in shared memory never knows one.
+        if load_relaxed(&raw const (*lock).entered as u64) != place {
+            enter_first(launch, state, (access.address, access.what, access.word), lock);
+        }
+    }
+}
+
+#[inline(never)]
+unsafe fn enter_first(launch: *const LaunchBlock, state: u64, what: (u64, u32, u32), lock: *const Lock) {
+    let access = Access { address: what.0, what: what.1, word: what.2, copies: false };
+    unsafe {
+        touch(launch, state, &access);
+        let granules = (*launch).window_bytes >> access.granule_log2();
+        if !is_shared(access.word) & !(granules > (*launch).index_mask + 1) {
+            publish_cell(&raw const (*lock).entered as u64, (access.bytes() as u64) << 56u32 | access.address);
         }
     }
 }
 
 /// Leaves the time to others after a look that has found nothing new.
 pub fn rest(state: u64) {
-    let polls = load_local(state + POLLS);
-    store_local(state + POLLS, polls + 1);
+    let polls = load_local::<{ POLLS }>(state);
+    store_local::<{ POLLS }>(state, polls + 1);
     let time = shl(1u64 << SLEEP_LOG2, polls as u32);
     sleep((if polls > 6 { SLEEP_MOST } else { time }) as u32);
 }
@@ -205,11 +213,11 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
             return;
         }
         let lanes = peers(0, 0, 0);
-        store_local(state + TOGETHER, lanes as u64);
+        store_local::<{ TOGETHER }>(state, lanes as u64);
         if lanes & lanes_below() == 0 {
             let lock = fences(launch);
             let turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local(state + TURN, turn);
+            store_local::<{ TURN }>(state, turn);
             let mut done = load_cell(&raw const (*lock).done as u64);
             while done + 1 != turn {
                 wait(done, turn);
@@ -234,12 +242,12 @@ pub unsafe extern "C" fn __cudarun_journal_fenced(
         if (*launch).journal == 0 {
             return;
         }
-        let lanes = load_local(state + TOGETHER) as u32;
-        store_local(state + TOGETHER, 0);
+        let lanes = load_local::<{ TOGETHER }>(state) as u32;
+        store_local::<{ TOGETHER }>(state, 0);
         event(launch, state, lanes, kind, (about, what, 0));
-        let turn = load_local(state + TURN);
+        let turn = load_local::<{ TURN }>(state);
         if turn != 0 {
-            store_local(state + TURN, 0);
+            store_local::<{ TURN }>(state, 0);
             publish_cell(&raw const (*fences(launch)).done as u64, turn);
         }
     }
@@ -256,7 +264,7 @@ pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *
         let journal = (*launch).journal as *const Journal;
         let mut place = access.address >> piece_log2(access);
         if is_shared(access.word) {
-            let cta = rule::cta(load_local(state + ME), &shifts(launch));
+            let cta = rule::cta(load_local::<{ ME }>(state), &shifts(launch));
             place = place + ((cta & (*launch).slot_mask) << 32u32);
         }
         let number = place * 0x9e37_79b9_7f4a_7c15 >> 32u32;

@@ -329,6 +329,17 @@ impl Observer for Reference {
             let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
             self.doubts.undecided += u64::from(undecided);
         }
+        let loads = |site| {
+            let access: Option<Access> = instructions.access(site);
+            access.is_some_and(|access| access.kind == Kind::Load)
+        };
+        let idle = races.iter().filter(|_| self.idle);
+        for race in idle.filter(|race| loads(race.earlier.site)) {
+            if self.polls.may_follow(engine, race, &written) {
+                self.doubts.doubt(race);
+                self.doubts.undecided += 1;
+            }
+        }
         for mut race in races {
             self.doubts.found(&race);
             let class = fences::class(&mut self.order, engine, &mut race);

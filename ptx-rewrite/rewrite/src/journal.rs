@@ -10,17 +10,17 @@
 use std::collections::HashSet;
 
 use device::LAUNCH_PARAM;
-use ptx::ast::{AddressBase, Function, Instruction, Module, Operand};
+use ptx::ast::{Function, Instruction, Module, Operand};
 use ptx::isa::matrix::Lines;
 use ptx::isa::{
     self, AtomicOp, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp,
 };
 use shadow::layout::{
     ACCESS_SHARED, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
-    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, IDLE_IF_CLEAR,
-    IDLE_IF_OTHER, IDLE_IF_SAME, IDLE_IF_SET, IDLE_IF_ZERO, JOURNAL_FORCED, JOURNAL_LOOKS,
-    JOURNAL_ONCE, JOURNAL_PIECE_SHIFT, JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES,
-    JOURNAL_WRITES, LaunchBlock,
+    ENTRY_EXIT, ENTRY_FENCE, ENTRY_PASS, ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, IDLE_ALWAYS,
+    IDLE_IF_CLEAR, IDLE_IF_OTHER, IDLE_IF_SAME, IDLE_IF_SET, IDLE_IF_ZERO, JOURNAL_FORCED,
+    JOURNAL_LOOK_PLACES, JOURNAL_LOOK_SHIFT, JOURNAL_LOOKS, JOURNAL_ONCE, JOURNAL_PIECE_SHIFT,
+    JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES, LaunchBlock,
 };
 
 use crate::access::{self, Checked, Place, unless};
@@ -87,6 +87,7 @@ pub(crate) fn rewrite(
     for declarations in function::more_registers(body, granules) {
         edits.insert(body.span.start + 1, declarations);
     }
+    let mut looks = body.span.start;
     let is_mbarrier = |i: &Instruction| matches!(isa::sync(i), Some(SyncOp::Mbarrier { .. }));
     if body.instructions().any(|(_, i)| is_mbarrier(i)) {
         edits.insert(body.span.start + 1, mbarrier::DECLARATIONS);
@@ -99,6 +100,10 @@ pub(crate) fn rewrite(
             // What others may observe is told even so.
             let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
             let free = free.copied().map(Free::Bit);
+            let turns = turns.map(|piece_log2| Turn {
+                piece_log2,
+                look: look_place(&mut looks, &op),
+            });
             let about = (&op, place, (turns, free));
             access(&names, (at, instruction), about, lines, granules, edits);
         }
@@ -122,6 +127,24 @@ pub(crate) fn rewrite(
     }
 }
 
+/// What an access needs that may have to wait for its turn.
+struct Turn {
+    /// log2 of the bytes that have a lock.
+    piece_log2: u32,
+    /// See [`look_place`].
+    look: u32,
+}
+
+/// The place of a thread's looks that is for an access, as its word has it. Instructions of a function have places
+/// of their own, as far as there are enough.
+fn look_place(looks: &mut u32, op: &MemoryOp) -> u32 {
+    if !matches!(op.kind, MemoryKind::Load | MemoryKind::Rmw) {
+        return 0;
+    }
+    *looks += 1;
+    *looks % JOURNAL_LOOK_PLACES
+}
+
 /// Declares the registers and fills them.
 fn prologue(function: &Function) -> String {
     let mut text = format!(
@@ -131,7 +154,7 @@ fn prologue(function: &Function) -> String {
     );
     if function.entry {
         text.push_str(&format!(
-            ".local .align 8 .b8 __cudarun_me[{JOURNAL_STATE}];\nmov.u64 %crc_state, __cudarun_me;\n"
+            ".local .align 16 .b8 __cudarun_me[{JOURNAL_STATE}];\nmov.u64 %crc_state, __cudarun_me;\n"
         ));
         text.push_str(&call("journal_enter", None, &[LAUNCH, STATE]));
     } else {
@@ -140,17 +163,16 @@ fn prologue(function: &Function) -> String {
     text
 }
 
-/// Adds what an access needs; where it may have to wait for its turn, with log2 of the bytes that have a
-/// lock.
+/// Adds what an access needs.
 fn access(
     names: &Names<'_>,
     (at, instruction): (usize, &Instruction),
-    (op, place, (piece_log2, free)): (&MemoryOp, Place, (Option<u32>, Option<Free>)),
+    (op, place, (turn, free)): (&MemoryOp, Place, (Option<Turn>, Option<Free>)),
     lines: Option<Lines>,
     granules: Granules,
     edits: &mut Edits,
 ) {
-    let turns = piece_log2.is_some();
+    let turns = turn.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
         false => format!("$crc_told_{at}"),
@@ -183,7 +205,10 @@ fn access(
     if matches!(op.kind, MemoryKind::Rmw | MemoryKind::Reduction) {
         word |= JOURNAL_UPDATES;
     }
-    word |= piece_log2.map_or(0, |log2| log2 - 2) << JOURNAL_PIECE_SHIFT;
+    if let Some(turn) = turn {
+        let piece = turn.piece_log2 - 2;
+        word |= (piece << JOURNAL_PIECE_SHIFT) | (turn.look << JOURNAL_LOOK_SHIFT);
+    }
     let releases = matches!(op.sem, Semantics::Release | Semantics::AcqRel);
     let looks = match op.kind == MemoryKind::Rmw && !releases && op.bytes() <= 8 {
         true => JOURNAL_LOOKS,
@@ -262,9 +287,13 @@ fn look(
         Some(Operand::Name { name, .. }) => name.to_string(),
         _ => return String::new(),
     };
-    let (Some(idle), None) = (idle(op), instruction.operands.get(op.address + 3)) else {
+    let (Some(mut idle), None) = (idle(op), instruction.operands.get(op.address + 3)) else {
         return String::new();
     };
+    // A compare-and-swap of a value with itself.
+    if instruction.operands.get(op.address + 1) == instruction.operands.get(op.address + 2) {
+        idle = IDLE_ALWAYS;
+    }
     let bits = 8 * op.bytes();
     let widened = match bits {
         32 => format!("mov.b32 %crc_got, {operand};\ncvt.u64.u32 %crc_operand, %crc_got;\n"),
@@ -294,17 +323,12 @@ fn idle(op: &MemoryOp) -> Option<u32> {
     }
 }
 
-/// True of a load that cannot be made twice: it has effects, or overwrites its own address.
+/// True of an access that cannot be made twice: it has effects, or overwrites its own address or operand.
 fn is_once(op: &MemoryOp, instruction: &Instruction) -> bool {
-    let address = match instruction.operands.get(op.address) {
-        Some(Operand::Address {
-            base: AddressBase::Name(name),
-            ..
-        }) => Some(name.as_str()),
-        _ => None,
-    };
+    let mut read = Vec::new();
+    isa::register_reads(instruction, |name| read.push(name));
     let mut once = op.sem == Semantics::Mmio;
-    isa::register_writes(instruction, |name| once |= address == Some(name));
+    isa::register_writes(instruction, |name| once |= read.contains(&name));
     once
 }
 

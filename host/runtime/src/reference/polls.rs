@@ -6,7 +6,10 @@
 //! 1. whether who has observed it has observed the last time that it was made;
 //! 2. whether a thread that polls the same word has observed it, when its own entry stands before.
 //!
-//! Both matter for an access that races with the atomic, by scope, size or for being weak, and that release and
+//! An atomic that cannot change anything may be made without a turn, and then its entry may stand behind those of
+//! loads that have observed it, and of weak loads behind these (the stores take turns).
+//!
+//! All of this matters for an access that races with the atomic, by scope, size or for being weak, and that release and
 //! acquire do not order behind it. Such a conflict is undecided, whatever the entries say of it.
 
 use std::collections::HashMap;
@@ -106,6 +109,22 @@ impl Polls {
         let all = scalars(access, lanes, places);
         all.flat_map(|(lane, place)| self.doubts(engine, warp.lane(lane), (access, place)))
             .collect()
+    }
+
+    /// Whether the load of a race may come after the atomic that has changed nothing, whose entry stands behind its
+    /// own: it is by a thread that may have observed the atomic, or knows one.
+    pub(super) fn may_follow(&self, engine: &mut Engine, race: &Race, atomic: &Access) -> bool {
+        let (load, me) = (race.earlier.thread, race.later.thread);
+        let (Some(word), Some(scope)) = (self.0.get(&race.place), atomic.order.scope()) else {
+            return false;
+        };
+        let shape = *engine.shape();
+        word.looks.len() > MANY
+            || word.looks.iter().any(|other| {
+                other.thread != me
+                    && shape.mutual((me, scope), (other.thread, other.scope))
+                    && (other.thread == load || engine.knows(load, other.thread) >= other.first)
+            })
     }
 
     fn enter(
