@@ -18,6 +18,7 @@ use crate::model::{
 use crate::names::demangle;
 use crate::side::{access, came};
 use crate::source::Sources;
+use crate::suppressions::{List, View};
 use crate::{fingerprint, incomplete, known, locks, misuse, nested, streams, time, value};
 
 /// The log of one process in one schedule.
@@ -68,6 +69,8 @@ pub struct Context {
     pub assume_lockstep: bool,
     /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
     pub scoped: bool,
+    /// Races that do not count, as the user says.
+    pub suppressions: Vec<List>,
 }
 
 impl Report {
@@ -92,8 +95,18 @@ struct Builder<'a> {
     interrupted: bool,
     /// Index of the race, and the rank of its witness.
     races: HashMap<Pair, (usize, Rank)>,
-    /// Of each race, with all places that its witnesses need barriers at, and whether these are of several.
-    witnesses: Vec<(log::Race, bool)>,
+    /// What is known of each race besides.
+    witnesses: Vec<Witness>,
+}
+
+/// How a race was seen.
+struct Witness {
+    /// As the report shows it, with all places that need barriers.
+    race: log::Race,
+    /// The places are of several.
+    several: bool,
+    /// All ways.
+    views: Vec<View>,
 }
 
 /// What one log has said so far.
@@ -227,16 +240,25 @@ impl<'a> Builder<'a> {
         let known = self.races.get(&key).copied();
         let unknown = is_unknown(race, [first.0, second.0]);
         let rank = (race.decided, reach(race.level), !race.same_value);
+        let view = self.view(race, [first, second], said);
         let index = match known {
             None => {
                 self.races.insert(key, (self.report.races.len(), rank));
                 let made = self.make(race, [first, second], said);
                 self.report.races.push(made);
-                self.witnesses.push((race.clone(), false));
+                self.witnesses.push(Witness {
+                    race: race.clone(),
+                    several: false,
+                    views: Vec::new(),
+                });
                 self.report.races.len() - 1
             }
             Some((index, best)) => {
-                let (witness, several) = &mut self.witnesses[index];
+                let Witness {
+                    race: witness,
+                    several,
+                    ..
+                } = &mut self.witnesses[index];
                 if rank > best {
                     // This witness says more: what orders threads that are further apart orders
                     // the others too, and values that differ show what is wrong.
@@ -257,6 +279,10 @@ impl<'a> Builder<'a> {
                 index
             }
         };
+        let views = &mut self.witnesses[index].views;
+        if !views.contains(&view) {
+            views.push(view);
+        }
         let report = &mut self.report.races[index];
         report.count += race.count;
         report.at_least |= race.at_least;
@@ -267,6 +293,23 @@ impl<'a> Builder<'a> {
         }
         if !report.seeds.contains(&said.seed) {
             report.seeds.push(said.seed);
+        }
+    }
+
+    /// What suppressions look at.
+    fn view(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> View {
+        let kernel = |number: u64| Some(said.launches.get(&number)?.kernel.clone());
+        View {
+            accesses: sites.map(|(site, module)| access(site, said.origin(module))),
+            kernels: match &race.work[..] {
+                [] => {
+                    let kernel = kernel(race.launch);
+                    let kernel = kernel.unwrap_or_else(|| sites[1].0.function.clone());
+                    [Some(kernel), None]
+                }
+                work => [0, 1].map(|n: usize| kernel(work.get(n)?.launch?)),
+            },
+            allocation: race.allocation.as_ref().map(|of| of.api.clone()),
         }
     }
 
@@ -402,16 +445,21 @@ impl<'a> Builder<'a> {
             race.message += ", but have always written the same value";
         }
         let witnessed = report.races.iter_mut().zip(&self.witnesses);
-        let causes = witnessed.map(|(race, (witness, several))| {
-            let advice = advise(witness, &race.accesses, self.sources);
-            if *several {
+        let causes = witnessed.map(|(race, witness)| {
+            let advice = advise(&witness.race, &race.accesses, self.sources);
+            if witness.several {
                 race.help = advice.help;
             }
             advice.cause
         });
         let causes: Vec<_> = causes.collect();
-        let undecided = known::mark(&mut report.races);
+        let views: Vec<_> = self.witnesses.into_iter().map(|of| of.views).collect();
+        let undecided = known::mark(&mut report.races, &views);
         report.coverage.missed.extend(undecided);
+        let now = time::rfc3339(context.start.unwrap_or_else(SystemTime::now));
+        let today = now.split('T').next().unwrap_or_default();
+        let lists = &context.suppressions;
+        report.suppressions = known::suppress(&mut report.races, &views, lists, today);
         let races = std::mem::take(&mut report.races).into_iter();
         let mut entries: Vec<_> = races.zip(causes).collect();
         // Certain ones first, then the one to repair first, then what was seen first.

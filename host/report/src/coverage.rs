@@ -22,7 +22,7 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     if numbers.suppressed > 0 {
         let known = number(numbers.suppressed as u64);
-        put_in(&mut text, format_args!(", {known} known and not counted"));
+        put_in(&mut text, format_args!(", {known} suppressed"));
     }
     let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
     let deadlocks: u64 = deadlocks.map(|failure| failure.count).sum();

@@ -1,60 +1,72 @@
 //! Races that are known and do not count.
 //!
-//! The list is data (`known.toml`), shipped with the tool: races inside NVIDIA's headers. Its entries have the shape of
-//! suppressions that users write, so that both can be one mechanism.
+//! The list of those inside NVIDIA's headers is data (`known.toml`), shipped with the tool. Its entries have the shape
+//! of the suppressions that users write ([`crate::suppressions`]).
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Access, Level, Race, Report};
+use crate::model::{Level, Race, Report};
 use crate::source::Sources;
+use crate::suppressions::{Entry, List, View};
 use crate::words::counted;
 
-const SHIPPED: &str = include_str!("known.toml");
+const LIST: &str = include_str!("known.toml");
 
-/// What the header of an entry in a list is.
-const ENTRY: &str = "[[suppress]]";
-
-/// An entry: what it holds for, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Suppression {
-    rule: Option<String>,
-    id: Option<String>,
-    kernel: Option<String>,
-    function: Option<String>,
-    file: Option<String>,
-    reason: String,
-    /// By what the program orders its threads there, if it does.
-    orders: Option<String>,
-    /// What a program can order them by so that the order is decided.
-    instead: Option<String>,
-}
+/// What the list that is shipped is called.
+const SHIPPED: &str = "shipped";
 
 /// An entry of a list of races that do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SuppressedBy {
-    /// The list: `shipped` with the tool.
+    /// The list: `shipped` with the tool, or the name of a file.
     pub source: String,
-    /// The file that both accesses are made in.
+    /// The line of that file.
+    pub line: Option<usize>,
+    /// Of a shipped entry: the file that both accesses are made in.
     pub file: Option<String>,
     /// Why.
     pub reason: String,
 }
 
+/// An entry of a list that the user gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Suppression {
+    /// The name of the file.
+    pub source: String,
+    /// The line of that file.
+    pub line: usize,
+    /// Which races it is for, in its own words.
+    pub what: String,
+    /// Why they do not count.
+    pub reason: String,
+    /// The last day on which it holds.
+    pub expires: Option<String>,
+    /// That day is over: it suppresses nothing.
+    pub expired: bool,
+    /// Entries of the report that it fits.
+    pub races: u64,
+}
+
 /// Marks races that are known. What only they may order becomes possible; gives what of that could not be decided.
-pub(crate) fn mark(races: &mut [Race]) -> Option<String> {
+///
+/// `views` are the ways in which each was seen.
+pub(crate) fn mark(races: &mut [Race], views: &[Vec<View>]) -> Option<String> {
     // A test reads the list, so it makes sense.
-    let shipped = parse(SHIPPED).unwrap_or_default();
+    let shipped = List::parse_all(SHIPPED, LIST).map_or_else(|_| Vec::new(), |list| list.entries);
     let mut orders: Vec<(&str, Option<&str>, HashSet<u64>)> = Vec::new();
-    for race in &mut *races {
-        let Some(entry) = shipped.iter().find(|entry| entry.holds_for(race)) else {
+    for (race, views) in races.iter_mut().zip(views) {
+        let holds = |entry: &&Entry| entry.holds_for(race, views);
+        let Some(entry) = shipped.iter().find(holds) else {
             continue;
         };
         race.suppressed_by = Some(SuppressedBy {
-            source: "shipped".to_owned(),
-            file: entry.file.clone(),
+            source: SHIPPED.to_owned(),
+            line: None,
+            file: entry.file().map(str::to_owned),
             reason: entry.reason.clone(),
         });
         if let Some(by) = &entry.orders {
@@ -92,12 +104,86 @@ pub(crate) fn mark(races: &mut [Race]) -> Option<String> {
     })
 }
 
-/// One line for each reason, however many races it holds for.
+/// Marks races that the user's lists are for; gives what became of their entries. `today` is a date of ISO 8601.
+pub(crate) fn suppress(
+    races: &mut [Race],
+    views: &[Vec<View>],
+    lists: &[List],
+    today: &str,
+) -> Vec<Suppression> {
+    let mut all = Vec::new();
+    for list in lists {
+        for entry in &list.entries {
+            let expired = entry.expires.as_deref().is_some_and(|last| last < today);
+            let mut fits = 0;
+            for (race, views) in races.iter_mut().zip(views) {
+                if !entry.holds_for(race, views) {
+                    continue;
+                }
+                fits += 1;
+                if !expired && race.suppressed_by.is_none() {
+                    race.suppressed_by = Some(SuppressedBy {
+                        source: list.source.clone(),
+                        line: Some(entry.line),
+                        file: None,
+                        reason: entry.reason.clone(),
+                    });
+                }
+            }
+            all.push(Suppression {
+                source: list.source.clone(),
+                line: entry.line,
+                what: entry.what.clone(),
+                reason: entry.reason.clone(),
+                expires: entry.expires.clone(),
+                expired,
+                races: fits,
+            });
+        }
+    }
+    all
+}
+
+impl Suppression {
+    /// What is wrong with it after a run, for people; nothing if it has suppressed something.
+    pub fn warning(&self) -> Option<String> {
+        let Self {
+            source,
+            line,
+            what,
+            expires,
+            expired,
+            races,
+            ..
+        } = self;
+        let wrong = match (expired, races) {
+            (true, races) => {
+                let last = expires.as_deref().unwrap_or_default();
+                let again = match races {
+                    0 => "no race fits it: remove it".to_owned(),
+                    1 => {
+                        "1 race that it fits counts again: repair it, or set a new date".to_owned()
+                    }
+                    races => format!(
+                        "{} that it fits count again: repair them, or set a new date",
+                        counted(*races, "race")
+                    ),
+                };
+                format!("has expired on {last}; {again}")
+            }
+            (false, 0) => "is unused: no race of this run fits it".to_owned(),
+            (false, _) => return None,
+        };
+        Some(format!("{source}:{line}: the suppression `{what}` {wrong}"))
+    }
+}
+
+/// One line for each shipped reason, however many races it holds for.
 pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
     let races = || report.races.iter();
     let mut reasons: Vec<&SuppressedBy> = Vec::new();
     for by in races().filter_map(|race| race.suppressed_by.as_ref()) {
-        if !reasons.contains(&by) {
+        if by.source == SHIPPED && !reasons.contains(&by) {
             reasons.push(by);
         }
     }
@@ -121,120 +207,10 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Reads a list.
-///
-/// # Errors
-/// The line that makes no sense.
-pub(crate) fn parse(text: &str) -> Result<Vec<Suppression>, String> {
-    let mut all: Vec<Suppression> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let wrong = |what: &str| format!("line {}: {what}", number + 1);
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if line == ENTRY {
-            all.push(Suppression::default());
-            continue;
-        }
-        let (key, value) = line
-            .split_once('=')
-            .ok_or_else(|| wrong("expected key = \"value\""))?;
-        let value = value
-            .trim()
-            .strip_prefix('"')
-            .and_then(|value| value.strip_suffix('"'));
-        let value = value.filter(|value| !value.contains(['"', '\\']));
-        let value = value
-            .ok_or_else(|| wrong("expected a text in quotes"))?
-            .to_owned();
-        let entry = all
-            .last_mut()
-            .ok_or_else(|| wrong("expected [[suppress]]"))?;
-        match key.trim() {
-            "rule" => entry.rule = Some(value),
-            "id" => entry.id = Some(value),
-            "kernel" => entry.kernel = Some(value),
-            "function" => entry.function = Some(value),
-            "file" => entry.file = Some(value),
-            "reason" => entry.reason = value,
-            "orders" => entry.orders = Some(value),
-            "instead" => entry.instead = Some(value),
-            other => return Err(wrong(&format!("unknown key {other}"))),
-        }
-    }
-    match all.iter().position(|entry| entry.reason.is_empty()) {
-        Some(index) => Err(format!("entry {}: the reason is missing", index + 1)),
-        None => Ok(all),
-    }
-}
-
-impl Suppression {
-    fn holds_for(&self, race: &Race) -> bool {
-        let fits = |pattern: &Option<String>, text: &str| {
-            pattern
-                .as_ref()
-                .is_none_or(|pattern| matches(pattern, text))
-        };
-        fits(&self.rule, &race.rule)
-            && fits(&self.id, &race.id)
-            && fits(&self.kernel, &race.kernel.name)
-            && race.accesses.iter().all(|access| self.holds_at(access))
-    }
-
-    /// Whether an access is made by the function in the file, and not by code that the program has handed to it.
-    fn holds_at(&self, access: &Access) -> bool {
-        let function = |name: &str| {
-            let pattern = self.function.as_ref();
-            pattern.is_none_or(|pattern| matches(pattern, name))
-        };
-        let Some(file) = &self.file else {
-            return access.frames.iter().any(|frame| function(&frame.function));
-        };
-        let frames = access.frames.iter().enumerate();
-        let mut there = frames.filter_map(|(index, frame)| {
-            let folder = before(file, &frame.file).filter(|_| function(&frame.function))?;
-            Some((index, folder))
-        });
-        there.any(|(index, folder)| {
-            let inner = &access.frames[..index];
-            inner.iter().all(|frame| frame.file.starts_with(folder))
-        })
-    }
-}
-
-/// What stands before the part of a path that a pattern matches, which is one from its end on.
-fn before<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
-    let starts = path.match_indices('/').map(|(at, _)| at + 1);
-    let mut starts = std::iter::once(0).chain(starts);
-    let start = starts.find(|&start| matches(pattern, &path[start..]))?;
-    Some(&path[..start])
-}
-
-/// Whether a text is what a pattern says, in which `*` stands for anything.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::FrameAt;
+    use crate::model::{Access, FrameAt};
 
     fn access(frames: &[(&str, &str)]) -> Access {
         let frames = frames.iter().map(|(file, function)| FrameAt {
@@ -248,59 +224,26 @@ mod tests {
         }
     }
 
-    fn race(first: &[(&str, &str)], second: &[(&str, &str)]) -> Race {
-        Race {
-            rule: "CR002".to_owned(),
-            launches: vec![1],
-            accesses: [access(first), access(second)],
+    fn race(launch: u64, rule: &str, frames: &[(&str, &str)]) -> (Race, Vec<View>) {
+        let accesses = [access(frames), access(frames)];
+        let race = Race {
+            rule: rule.to_owned(),
+            launches: vec![launch],
+            accesses: accesses.clone(),
             ..Race::default()
-        }
+        };
+        let view = View {
+            accesses,
+            ..View::default()
+        };
+        (race, vec![view])
     }
 
     #[test]
     fn the_shipped_list_makes_sense() {
-        let all = parse(SHIPPED).unwrap();
+        let all = List::parse_all(SHIPPED, LIST).unwrap().entries;
         assert!(all.len() > 1);
-        assert!(all.iter().all(|entry| entry.file.is_some()), "{all:?}");
-    }
-
-    #[test]
-    fn a_list_that_makes_no_sense_is_refused() {
-        for (text, said) in [
-            ("rule = \"CR001\"", "line 1: expected [[suppress]]"),
-            ("[[suppress]]\nrule: x", "line 2: expected key"),
-            (
-                "[[suppress]]\nrule = CR001",
-                "line 2: expected a text in quotes",
-            ),
-            ("[[suppress]]\nrules = \"x\"", "line 2: unknown key rules"),
-            (
-                "[[suppress]]\nrule = \"x\"",
-                "entry 1: the reason is missing",
-            ),
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.starts_with(said), "{error}");
-        }
-    }
-
-    #[test]
-    fn patterns() {
-        for (pattern, text, fits) in [
-            ("", "", true),
-            ("ab", "ab", true),
-            ("ab", "abc", false),
-            ("a*", "abc", true),
-            ("*c", "abc", true),
-            ("a*b*c", "a1b2c", true),
-            ("a*b*c", "a1c2", false),
-            ("*<*char,*", "f<unsigned char, x>", true),
-            ("ab*b", "ab", false),
-        ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
-        }
-        assert_eq!(before("b/c.h", "/a/b/c.h"), Some("/a/"));
-        assert_eq!(before("b/c.h", "/a/xb/c.h"), None);
+        assert!(all.iter().all(|entry| entry.file().is_some()), "{all:?}");
     }
 
     #[test]
@@ -310,49 +253,50 @@ mod tests {
             header,
             "void cuda::std::__cuda_atomic_store<unsigned char, x>()",
         )];
-        let known = Race {
-            rule: "CR008".to_owned(),
-            ..race(&inside, &inside)
-        };
-        let of = |launch| Race {
-            level: Level::Error,
-            launches: vec![launch],
-            ..race(&[("/my.cu", "k()")], &[("/my.cu", "k()")])
-        };
-        let mut races = [known, of(1), of(2)];
-        let said = mark(&mut races).unwrap_or_default();
+        let own = [("/my.cu", "k()")];
+        let all = [
+            race(1, "CR008", &inside),
+            race(1, "CR002", &own),
+            race(2, "CR002", &own),
+        ];
+        let (mut races, views): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let said = mark(&mut races, &views).unwrap_or_default();
         assert!(said.starts_with("1 pair of accesses not decided"), "{said}");
         assert!(races[0].suppressed_by.is_some());
-        let levels = races.each_ref().map(|race| race.level);
-        assert_eq!(levels[1..], [Level::Warning, Level::Error]);
+        assert_eq!(races[1].level, Level::Warning);
+        assert_eq!(races[2].level, Level::Error);
         let help =
             "order the threads by atomics of 32 bits instead of 8, so that the checker can decide";
         assert!(races[1].help.starts_with(help), "{}", races[1].help);
-        assert_eq!(mark(&mut races[2..]), None);
+        assert_eq!(mark(&mut races[2..], &views[2..]), None);
     }
 
     #[test]
-    fn both_sides_must_be_inside() {
-        let list = "[[suppress]]\nfile = \"lib.h\"\nfunction = \"lib::f*\"\nreason = \"x\"";
-        let [entry] = &parse(list).unwrap()[..] else {
-            panic!("one entry")
+    fn entries_of_the_user_suppress_until_they_expire() {
+        let list = List::parse(
+            "my.toml",
+            "[[suppress]]\nrule = \"CR002\"\nreason = \"x\"\nexpires = 2027-03-01\n\
+             [[suppress]]\nrule = \"CR001\"\nreason = \"y\"\n",
+        );
+        let lists = [list.unwrap()];
+        let warned = |today: &str| {
+            let own = [("/my.cu", "k()")];
+            let (race, views) = race(1, "CR002", &own);
+            let mut races = [race];
+            let used = suppress(&mut races, &[views], &lists, today);
+            let warnings: Vec<_> = used.iter().filter_map(Suppression::warning).collect();
+            let by = races[0].suppressed_by.as_ref();
+            let by = by.map(|by| format!("{}:{:?} {}", by.source, by.line, by.reason));
+            (by, warnings.join("\n"))
         };
-        let inside = [
-            ("/i/lib/deep.h", "lib::g()"),
-            ("/i/lib.h", "lib::f()"),
-            ("/my.cu", "k()"),
-        ];
-        let handed_in = [
-            ("/my.cu", "op()"),
-            ("/i/lib.h", "lib::f()"),
-            ("/my.cu", "k()"),
-        ];
-        let beside = [("/my.cu", "k()")];
-        let other = [("/i/lib.h", "lib::h()"), ("/my.cu", "k()")];
-        assert!(entry.holds_for(&race(&inside, &inside)));
-        for wrong in [&handed_in[..], &beside, &other] {
-            assert!(!entry.holds_for(&race(&inside, wrong)), "{wrong:?}");
-            assert!(!entry.holds_for(&race(wrong, &inside)), "{wrong:?}");
-        }
+        let unused =
+            "my.toml:5: the suppression `rule = \"CR001\"` is unused: no race of this run fits it";
+        let by = Some("my.toml:Some(1) x".to_owned());
+        assert_eq!(warned("2027-03-01"), (by, unused.to_owned()));
+        let (by, warnings) = warned("2027-03-02");
+        assert_eq!(by, None);
+        let expired = "my.toml:1: the suppression `rule = \"CR002\"` has expired on 2027-03-01; \
+             1 race that it fits counts again: repair it, or set a new date";
+        assert_eq!(warnings, format!("{expired}\n{unused}"));
     }
 }

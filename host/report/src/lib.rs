@@ -38,6 +38,7 @@ mod statement;
 mod stray;
 mod streams;
 mod stuck;
+pub mod suppressions;
 pub mod text;
 mod time;
 mod unjudged;

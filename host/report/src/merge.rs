@@ -8,7 +8,7 @@ use crate::host_threads::HostThreads;
 use crate::judges::Judges;
 use crate::model::{
     Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
-    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Unjudged,
+    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unjudged,
 };
 use crate::proofs::Proofs;
 use crate::stray::Stray;
@@ -47,6 +47,7 @@ impl Report {
             summary,
             coverage,
             races,
+            suppressions,
             failures,
             out_of_bounds,
             notes,
@@ -82,6 +83,17 @@ impl Report {
         add_coverage(&mut self.coverage, coverage);
         for race in races {
             add_entry(&mut self.races, race);
+        }
+        for suppression in suppressions {
+            let place = |of: &Suppression| (of.source.clone(), of.line, of.what.clone());
+            let same = |known: &&mut Suppression| place(known) == place(&suppression);
+            match self.suppressions.iter_mut().find(same) {
+                Some(known) => {
+                    known.races += suppression.races;
+                    known.expired |= suppression.expired;
+                }
+                None => self.suppressions.push(suppression),
+            }
         }
         for failure in failures {
             let same = |known: &&mut Failure| {

@@ -9,7 +9,7 @@ pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
 pub use self::related::Related;
 pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
-pub use crate::known::SuppressedBy;
+pub use crate::known::{SuppressedBy, Suppression};
 pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
@@ -17,7 +17,7 @@ pub use crate::unjudged::Unjudged;
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.12";
+pub const SCHEMA_VERSION: &str = "1.13";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct Report {
     pub coverage: Coverage,
     /// The races, certain ones first.
     pub races: Vec<Race>,
+    /// What became of the suppressions that the user gave.
+    pub suppressions: Vec<Suppression>,
     /// Launches that failed.
     pub failures: Vec<Failure>,
     /// Accesses outside of all memory, after which launches went on.

@@ -6,7 +6,7 @@ use crate::coverage::{self, coverage, summary};
 use crate::excerpt;
 use crate::known;
 use crate::misuse;
-use crate::model::{Failure, Report};
+use crate::model::{Failure, Report, Suppression};
 use crate::source::Sources;
 use crate::words::{counted, number};
 use crate::{stray, stuck};
@@ -46,6 +46,9 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     if !style.quiet {
         for line in known::lines(report, sources) {
             put(&mut text, format_args!("{line}"));
+        }
+        for warning in report.suppressions.iter().filter_map(Suppression::warning) {
+            put(&mut text, format_args!("warning: {warning}"));
         }
     }
     for failure in &report.failures {

@@ -18,7 +18,7 @@ use crate::output::Wanted;
     version = env!("CUDARUN_CHECK_VERSION"),
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|explain|rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|suppress|explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Show saved reports again, in any format; several are merged into one
     Report(ReportArgs),
+    /// Print suppressions of the races of saved reports, for `--suppressions FILE`
+    Suppress(SuppressArgs),
     /// Write PTX with the race checks put in
     Rewrite(RewriteArgs),
     /// Show the modules and kernels of a program, library, cubin or .ptx file
@@ -132,6 +134,10 @@ pub(crate) struct RunArgs {
     /// Exit with 75 also when launches ran unchecked, instructions were not understood, or race records were dropped
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check suppress`
+    /// prints the text. Unused and expired ones are warnings; with --strict, the exit code is 65
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Vec<PathBuf>,
     /// Do not exit with 75 when a run is incomplete; the report says so all the same
     #[arg(long, conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
@@ -196,6 +202,20 @@ pub(crate) struct ReportArgs {
     /// Exit code when a report has races
     #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
+}
+
+/// `suppress`
+#[derive(Debug, Args)]
+pub(crate) struct SuppressArgs {
+    /// Reports that `--save` or `--format json:FILE` has written
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// The id of a race, as reports have it; repeatable [default: all races]
+    #[arg(long, value_name = "CR-…")]
+    pub(crate) id: Vec<String>,
+    /// Why the race does not count [default: a text that says what it is, to be edited]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 /// How races are decided.
@@ -384,9 +404,10 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 14] = [
+    const COMMANDS: [&str; 15] = [
         "run",
         "report",
+        "suppress",
         "explain",
         "rewrite",
         "inspect",

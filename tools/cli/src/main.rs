@@ -25,6 +25,7 @@ mod run;
 mod saved;
 mod shell;
 mod stdin;
+mod suppress;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Report(args) => saved::run(args),
+        Command::Suppress(args) => suppress::run(args),
         Command::Rewrite(args) => rewrite::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Explain(args) => explain::run(args),

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use os::interrupts;
-use report::model::{ExitStatus, Outcome};
+use report::model::{ExitStatus, Outcome, Suppression};
 use report::source::Sources;
+use report::words::counted;
 use report::{Context, Log, Report};
 use runtime::options::{Outside, Prove};
 use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
@@ -16,11 +17,11 @@ use crate::args::{
 };
 use crate::console;
 use crate::device::Device;
-use crate::exit::{self, INCOMPLETE, NO_DEVICE, Stop, USAGE};
+use crate::exit::{self, BAD_INPUT, INCOMPLETE, NO_DEVICE, Stop, USAGE};
 use crate::logs::Folders;
 use crate::output::{Outputs, Stream};
 use crate::stdin::Input;
-use crate::{app, device, kernel, program};
+use crate::{app, device, kernel, program, suppress};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -30,10 +31,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
         return Err(Stop::new(USAGE, text.to_owned()));
     }
     may_sample(args)?;
-    let ran = match is_ptx(&args.app[0]) {
+    let suppressions = suppress::read(&args.suppressions)?;
+    let mut ran = match is_ptx(&args.app[0]) {
         true => ran_kernel(args)?,
         false => ran_program(args)?,
     };
+    ran.context.suppressions = suppressions;
     finish(args, ran)
 }
 
@@ -310,10 +313,19 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
         .kernels
         .iter()
         .any(|kernel| kernel.ptx_source == "none");
+    let idle = report.suppressions.iter();
+    let idle = idle.filter_map(Suppression::warning).count() as u64;
+    if args.strict && idle > 0 && !ran.outputs.is_for_programs() {
+        let idle = counted(idle, "suppression");
+        console::say(format_args!(
+            "cudarun-check: --strict: {idle} unused or expired"
+        ));
+    }
     match (races, written) {
         // It is said already why.
         (code, Err(stop)) if code != args.error_exitcode => Ok(stop.code),
         (0, _) if args.no_ptx == NoPtx::Fail && missing => Ok(INCOMPLETE),
+        (0, _) if args.strict && idle > 0 => Ok(BAD_INPUT),
         (code, _) => Ok(code),
     }
 }

@@ -90,3 +90,140 @@ fn files_that_are_no_reports_are_refused() {
         .run_kernel(RACY, &["--save", "no/such/a.crr"])
         .ends(70, &["no/such/a.crr"]);
 }
+
+/// The id of the only race of a saved report.
+fn id(place: &Place, report: &str) -> String {
+    let races = &place.json(report)["races"];
+    assert_eq!(races.as_array().unwrap().len(), 1, "{races}");
+    races[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_suppressed_race_is_counted_and_kept_but_does_not_fail() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "a.crr"]).ends(66, &[]);
+    let text = place.tool(&["suppress", "a.crr", "--id", &id(&place, "a.crr")]);
+    text.ends(0, &[]);
+    place.write("mine.toml", &text.stdout);
+    let quiet = place.run_kernel(RACY, &["--suppressions", "mine.toml", "--save", "b.crr"]);
+    quiet
+        .ends(0, &["SUMMARY: cudarun-check: 0 races, 1 suppressed"])
+        .lacks(&["CR003", "warning"]);
+    let json = place.json("b.crr");
+    let by = &json["races"][0]["suppressed_by"];
+    assert_eq!(by["source"], "mine.toml");
+    assert_eq!(by["line"], 2);
+    assert!(by["reason"].as_str().unwrap().contains("count.ptx"), "{by}");
+    assert_eq!(json["summary"]["suppressed"], 1);
+    assert_eq!(json["suppressions"][0]["races"], 1);
+    // It does not count in a saved report either.
+    place.tool(&["report", "b.crr"]).ends(0, &[]);
+    // Of another run it does.
+    place.tool(&["report", "b.crr", "a.crr"]).ends(66, &[]);
+}
+
+#[test]
+fn suppress_prints_the_races_that_count_or_those_that_are_named() {
+    let place = Place::new();
+    place
+        .run_kernel(RACY, &["--format", "json:a.json"])
+        .ends(66, &[]);
+    let all = place.tool(&["suppress", "a.json", "--reason", "a \"quoted\" reason"]);
+    all.ends(0, &[]);
+    let id = id(&place, "a.json");
+    assert!(all.stdout.starts_with("# error[CR003]: "), "{}", all.stdout);
+    assert!(
+        all.stdout.contains(&format!("id = \"{id}\"")),
+        "{}",
+        all.stdout
+    );
+    place.write("s.toml", &all.stdout);
+    place
+        .run_kernel(RACY, &["--suppressions", "s.toml", "--save", "b.crr"])
+        .ends(0, &["1 suppressed"]);
+    let by = &place.json("b.crr")["races"][0]["suppressed_by"];
+    assert_eq!(by["reason"], "a \"quoted\" reason");
+    place
+        .tool(&["suppress", "a.json", "--id", "CR-00000000"])
+        .ends(64, &["no race has the id `CR-00000000`; there are ", &id]);
+    let none = place.tool(&["suppress", "b.crr"]);
+    none.ends(0, &["nothing to suppress"]);
+    assert!(none.stdout.is_empty());
+}
+
+#[test]
+fn unused_and_expired_suppressions_are_told() {
+    let place = Place::new();
+    let entry = |keys: &str| format!("[[suppress]]\nreason = \"x\"\n{keys}\n");
+    place.write("old.toml", &entry("rule = \"CR003\"\nexpires = 2020-01-01"));
+    place.run_kernel(RACY, &["--suppressions", "old.toml"]).ends(
+        66,
+        &[
+            "error[CR003]",
+            "warning: old.toml:1: the suppression `rule = \"CR003\"` has expired on 2020-01-01; 1 race that it fits counts again",
+        ],
+    );
+    place.write("new.toml", &entry("rule = \"CR003\"\nexpires = 2999-01-01"));
+    place.write("tsan.txt", "# of another tool\nrace:no_such_kernel\n");
+    let both = ["--suppressions", "new.toml", "--suppressions", "tsan.txt"];
+    let unused =
+        "tsan.txt:2: the suppression `race:no_such_kernel` is unused: no race of this run fits it";
+    place
+        .run_kernel(RACY, &both)
+        .ends(0, &["1 suppressed", &format!("warning: {unused}")]);
+    let strict = [&both[..], &["--strict", "--save", "a.crr"]].concat();
+    place
+        .run_kernel(RACY, &strict)
+        .ends(65, &[unused, "--strict: 1 suppression"]);
+    assert_eq!(place.json("a.crr")["suppressions"][1]["races"], 0);
+    // A race comes first.
+    place
+        .run_kernel(RACY, &["--strict", "--suppressions", "tsan.txt"])
+        .ends(66, &[unused]);
+    place
+        .run_kernel(RACY, &["--strict", "--suppressions", "new.toml"])
+        .ends(0, &[]);
+}
+
+#[test]
+fn lines_of_thread_sanitizer_are_suppressions() {
+    let place = Place::new();
+    for (line, code) in [
+        ("race:^count$", 0),
+        ("race:coun", 0),
+        ("race:count.ptx$", 0),
+        ("race:^ount", 66),
+    ] {
+        place.write("tsan.txt", line);
+        place
+            .run_kernel(RACY, &["--suppressions", "tsan.txt"])
+            .ends(code, &[]);
+    }
+}
+
+#[test]
+fn files_of_suppressions_that_make_no_sense_stop_the_run() {
+    let place = Place::new();
+    for (text, said) in [
+        (
+            "[[suppress]]\nrule = \"CR003\"\n",
+            "bad.toml:1: the reason is missing; add `reason = ",
+        ),
+        (
+            "[[suppress]]\nreason = \"x\"\nkernal = \"k\"\n",
+            "bad.toml:3: unknown field `kernal`",
+        ),
+        (
+            "race:x\nrase:y\n",
+            "bad.toml:2: `rase:y` is not understood; write `race:PATTERN`",
+        ),
+    ] {
+        place.write("bad.toml", text);
+        let ran = place.run_kernel(RACY, &["--suppressions", "bad.toml", "--save", "a.crr"]);
+        ran.ends(65, &[said]);
+        assert!(!place.path("a.crr").exists());
+    }
+    place
+        .run_kernel(RACY, &["--suppressions", "none.toml"])
+        .ends(65, &["none.toml: cannot read suppressions"]);
+}
