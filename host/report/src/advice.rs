@@ -330,7 +330,7 @@ fn plural(verb: &str) -> &'static str {
     }
 }
 
-fn noun(access: &Access) -> &'static str {
+pub(crate) fn noun(access: &Access) -> &'static str {
     match verb(access) {
         "an atomic" => "atomic",
         "a write" => "write",

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use crate::advice::advise;
+use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
 use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
 use crate::latency::Latencies;
@@ -71,6 +72,8 @@ pub struct Context {
     pub scoped: bool,
     /// Races that do not count, as the user says.
     pub suppressions: Vec<List>,
+    /// Races that are known, and do not count.
+    pub baseline: Option<Baseline>,
 }
 
 impl Report {
@@ -410,6 +413,7 @@ impl<'a> Builder<'a> {
             accesses,
             address: address(race.address, race.allocation.as_ref()),
             suppressed_by: None,
+            baseline: None,
             may_order: match race.decided
                 || matches!(
                     race.why,
@@ -460,10 +464,13 @@ impl<'a> Builder<'a> {
         let today = now.split('T').next().unwrap_or_default();
         let lists = &context.suppressions;
         report.suppressions = known::suppress(&mut report.races, &views, lists, today);
+        if let Some(baseline) = &context.baseline {
+            baseline.mark(&mut report.races);
+        }
         let races = std::mem::take(&mut report.races).into_iter();
         let mut entries: Vec<_> = races.zip(causes).collect();
-        // Certain ones first, then the one to repair first, then what was seen first.
-        entries.sort_by_key(|(race, _)| (race.level, order(&race.rule)));
+        // Those that count first, then certain ones, then the one to repair first, then what was seen first.
+        entries.sort_by_key(|(race, _)| (race.is_in_baseline(), race.level, order(&race.rule)));
         behind_scopes(&mut entries);
         report.races = join(entries);
         distinguish(&mut report.races);

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::entries::order;
-use crate::locks;
 use crate::log::{self, Point};
 use crate::model::{Race, Related};
+use crate::{known, locks};
 
 /// What a help repairs. Of two entries one of which has all places of the other, that one repairs both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,9 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
         let head = known.iter().copied().find(|&head| {
             let (other, repair) = &entries[head];
             let same = repair.as_ref().zip(cause.as_ref());
-            let same = same.filter(|_| other.counts() && race.counts());
+            let standing = |race: &Race| (race.suppressed_by.is_none(), race.baseline);
+            let apart = known::is_shipped(race) || known::is_shipped(other);
+            let same = same.filter(|_| !apart && standing(other) == standing(race));
             // A warning does not hide an error, nor what comes later what comes first.
             let rank = |race: &Race| (race.level, order(&race.rule));
             same.is_some_and(|(repair, cause)| repair.repairs(cause)) && rank(other) <= rank(race)
@@ -163,7 +165,10 @@ mod tests {
     fn what_is_known_is_not_joined_with_what_counts() {
         let known = |id, places: &[&str]| {
             let (mut race, cause) = entry(id, Level::Error, places);
-            race.suppressed_by = Some(SuppressedBy::default());
+            race.suppressed_by = Some(SuppressedBy {
+                source: known::SHIPPED.to_owned(),
+                ..SuppressedBy::default()
+            });
             (race, cause)
         };
         let entries = vec![

@@ -24,6 +24,10 @@ pub(crate) fn summary(report: &Report) -> String {
         let known = number(numbers.suppressed as u64);
         put_in(&mut text, format_args!(", {known} suppressed"));
     }
+    if numbers.baseline > 0 {
+        let known = number(numbers.baseline as u64);
+        put_in(&mut text, format_args!(", {known} in baseline"));
+    }
     let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
     let deadlocks: u64 = deadlocks.map(|failure| failure.count).sum();
     if deadlocks > 0 {

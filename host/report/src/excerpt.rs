@@ -6,7 +6,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 
 use crate::advice::place as place_of;
 use crate::log;
-use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report};
+use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report, Standing};
 use crate::names;
 use crate::side::in_toolkit;
 use crate::source::{Sources, extent};
@@ -283,6 +283,11 @@ pub(crate) fn remarks(
             "not decided",
             format!("{one}{and} may order the threads of the kernel"),
         ));
+    }
+    match race.baseline {
+        None => {}
+        Some(Standing::New) => lines.push(("baseline", "new".to_owned())),
+        Some(Standing::Known) => lines.push(("baseline", "known, does not count".to_owned())),
     }
     lines.push(("id", race.id.clone()));
     lines

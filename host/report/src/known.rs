@@ -15,7 +15,7 @@ use crate::words::counted;
 const LIST: &str = include_str!("known.toml");
 
 /// What the list that is shipped is called.
-const SHIPPED: &str = "shipped";
+pub(crate) const SHIPPED: &str = "shipped";
 
 /// An entry of a list of races that do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +47,14 @@ pub struct Suppression {
     pub expires: Option<String>,
     /// That day is over: it suppresses nothing.
     pub expired: bool,
-    /// Entries of the report that it fits.
-    pub races: u64,
+    /// Pairs of accesses that it fits.
+    pub pairs: u64,
+}
+
+/// Whether the list that is shipped has a race.
+pub(crate) fn is_shipped(race: &Race) -> bool {
+    let by = race.suppressed_by.as_ref();
+    by.is_some_and(|by| by.source == SHIPPED)
 }
 
 /// Marks races that are known. What only they may order becomes possible; gives what of that could not be decided.
@@ -137,7 +143,7 @@ pub(crate) fn suppress(
                 reason: entry.reason.clone(),
                 expires: entry.expires.clone(),
                 expired,
-                races: fits,
+                pairs: fits,
             });
         }
     }
@@ -153,20 +159,21 @@ impl Suppression {
             what,
             expires,
             expired,
-            races,
+            pairs,
             ..
         } = self;
-        let wrong = match (expired, races) {
-            (true, races) => {
+        let wrong = match (expired, pairs) {
+            (true, pairs) => {
                 let last = expires.as_deref().unwrap_or_default();
-                let again = match races {
+                let again = match pairs {
                     0 => "no race fits it: remove it".to_owned(),
                     1 => {
-                        "1 race that it fits counts again: repair it, or set a new date".to_owned()
+                        "1 pair of accesses that it fits counts again: repair it, or set a new date"
+                            .to_owned()
                     }
-                    races => format!(
-                        "{} that it fits count again: repair them, or set a new date",
-                        counted(*races, "race")
+                    pairs => format!(
+                        "{} of accesses that it fits count again: repair them, or set a new date",
+                        counted(*pairs, "pair")
                     ),
                 };
                 format!("has expired on {last}; {again}")
@@ -296,7 +303,7 @@ mod tests {
         let (by, warnings) = warned("2027-03-02");
         assert_eq!(by, None);
         let expired = "my.toml:1: the suppression `rule = \"CR002\"` has expired on 2027-03-01; \
-             1 race that it fits counts again: repair it, or set a new date";
+             1 pair of accesses that it fits counts again: repair it, or set a new date";
         assert_eq!(warnings, format!("{expired}\n{unused}"));
     }
 }

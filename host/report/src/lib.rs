@@ -6,6 +6,7 @@
 //! [`Report::to_json`] show the same facts. The JSON's schema is `docs/report.schema.json`.
 
 mod advice;
+pub mod baseline;
 mod blocks;
 mod build;
 mod causes;

@@ -20,7 +20,6 @@ impl Report {
         let schedules = schedules(&reports);
         let mut reports = reports.into_iter();
         let mut merged = reports.next().unwrap_or_default();
-        let before = merged.races.len();
         let mut several = false;
         for report in reports {
             several = true;
@@ -29,11 +28,8 @@ impl Report {
         if several {
             merged.schema_version = SCHEMA_VERSION.to_owned();
             merged.tool.schedules = schedules;
-            if before < merged.races.len() {
-                merged
-                    .races
-                    .sort_by_key(|race| (race.level, order(&race.rule)));
-            }
+            let by = |race: &Race| (race.is_in_baseline(), race.level, order(&race.rule));
+            merged.races.sort_by_key(by);
             merged.count();
         }
         merged
@@ -89,7 +85,7 @@ impl Report {
             let same = |known: &&mut Suppression| place(known) == place(&suppression);
             match self.suppressions.iter_mut().find(same) {
                 Some(known) => {
-                    known.races += suppression.races;
+                    known.pairs += suppression.pairs;
                     known.expired |= suppression.expired;
                 }
                 None => self.suppressions.push(suppression),
@@ -184,6 +180,8 @@ fn rank(race: &Race) -> (bool, Level, bool) {
 
 fn add_entry(races: &mut Vec<Race>, mut race: Race) {
     let related = std::mem::take(&mut race.related);
+    let standing = race.baseline;
+    let counts = race.counts();
     let at = match find(races, &race.fingerprint) {
         None => {
             races.push(race);
@@ -219,8 +217,17 @@ fn add_entry(races: &mut Vec<Race>, mut race: Race) {
         } = pair;
         match find(races, &pair.fingerprint) {
             None => races[at].related.push(pair),
+            // What counts in one report counts.
+            Some((entry, Some(of))) if counts && !races[entry].counts() => {
+                let count = races[entry].related.remove(of).count + count;
+                races[at].related.push(Related { count, ..pair });
+            }
             Some((entry, None)) => {
                 let known = &mut races[entry];
+                if counts && !known.counts() {
+                    known.suppressed_by = None;
+                    known.baseline = standing;
+                }
                 known.count += count;
                 known.same_value &= same_value;
                 known.level = known.level.min(level);

@@ -6,7 +6,7 @@ mod related;
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
-pub use self::related::Related;
+pub use self::related::{Pair, Related};
 pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
 pub use crate::known::{SuppressedBy, Suppression};
@@ -404,14 +404,21 @@ pub struct Race {
     pub work: Vec<Work>,
     /// Why it does not count, if it does not.
     pub suppressed_by: Option<SuppressedBy>,
+    /// Whether the baseline has it, if there is one; a race that is known does not count.
+    pub baseline: Option<Standing>,
     /// Other pairs of accesses that the help repairs.
     pub related: Vec<Related>,
 }
 
 impl Race {
-    /// Whether it counts: it is not known already.
+    /// Whether it counts: no suppression is for it, and no baseline has it.
     pub fn counts(&self) -> bool {
-        self.suppressed_by.is_none()
+        self.suppressed_by.is_none() && !self.is_in_baseline()
+    }
+
+    /// Whether a baseline has it, and no suppression is for it.
+    pub fn is_in_baseline(&self) -> bool {
+        self.suppressed_by.is_none() && self.baseline == Some(Standing::Known)
     }
 }
 
@@ -424,6 +431,8 @@ impl Report {
     /// Counts the entries.
     pub(crate) fn count(&mut self) {
         let of = |is: fn(&Race) -> bool| self.counted().filter(|&race| is(race)).count();
+        let baseline = self.races.iter().filter(|race| race.is_in_baseline());
+        let baseline = baseline.count();
         let races = of(|_| true);
         let errors = of(|race| race.level == Level::Error);
         self.summary = Summary {
@@ -431,10 +440,21 @@ impl Report {
             synchronisation_errors: of(|race| race.rule == misuse::RULE),
             errors,
             warnings: races - errors,
-            suppressed: self.races.len() - races,
+            suppressed: self.races.len() - races - baseline,
+            baseline,
             ..self.summary
         };
     }
+}
+
+/// Whether a baseline has a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It does not.
+    New,
+    /// It has.
+    Known,
 }
 
 /// A piece of work of a stream, or of a graph launched into it.

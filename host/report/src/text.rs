@@ -20,17 +20,23 @@ pub struct Style {
     pub print_limit: Option<usize>,
     /// Only SUMMARY and COVERAGE when there is nothing to report.
     pub quiet: bool,
+    /// Races that the baseline has are only counted.
+    pub new_only: bool,
 }
 
 /// The whole report, ending in a newline.
 pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     let mut text = String::new();
     let shown = style.print_limit.unwrap_or(usize::MAX);
-    for race in report.counted().take(shown) {
+    let told = || {
+        let races = report.races.iter();
+        races.filter(|race| race.counts() || race.is_in_baseline() && !style.new_only)
+    };
+    for race in told().take(shown) {
         text.push_str(&excerpt::render(race, report, sources, style.color));
         text.push_str("\n\n");
     }
-    let hidden = report.counted().count().saturating_sub(shown);
+    let hidden = told().count().saturating_sub(shown);
     if hidden > 0 {
         put(
             &mut text,

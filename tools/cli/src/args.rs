@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
+use crate::exit::RACES;
 use crate::kernel::spec::ArgSpec;
 use crate::output::Wanted;
 
@@ -18,7 +19,7 @@ use crate::output::Wanted;
     version = env!("CUDARUN_CHECK_VERSION"),
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|suppress|explain|rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -34,6 +35,11 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Print suppressions of the races of saved reports, for `--suppressions FILE`
     Suppress(SuppressArgs),
+    /// Keep a list of the races that a program is known to have, for `--baseline FILE`
+    #[command(subcommand)]
+    Baseline(BaselineCommand),
+    /// Compare two saved reports: new races, those that are gone, and those of both; exits with 66 if there are new ones
+    Diff(DiffArgs),
     /// Write PTX with the race checks put in
     Rewrite(RewriteArgs),
     /// Show the modules and kernels of a program, library, cubin or .ptx file
@@ -138,11 +144,15 @@ pub(crate) struct RunArgs {
     /// prints the text. Unused and expired ones are warnings; with --strict, the exit code is 65
     #[arg(long, value_name = "FILE")]
     pub(crate) suppressions: Vec<PathBuf>,
+    /// Races that this file has are known: they do not count, and do not fail the run. `cudarun-check baseline create`
+    /// makes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
     /// Do not exit with 75 when a run is incomplete; the report says so all the same
     #[arg(long, conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
-    #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
     /// The exit code of races is for errors (certain races), or for warnings too
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
@@ -183,6 +193,9 @@ pub(crate) struct OutputArgs {
     /// Look for source files below this folder too; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) source_root: Vec<PathBuf>,
+    /// Print only races that the baseline does not have
+    #[arg(long)]
+    pub(crate) new_only: bool,
     /// Colours in the report
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
@@ -200,8 +213,53 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Exit code when a report has races
-    #[arg(long, default_value_t = 66, value_name = "N", value_parser = clap::value_parser!(u8))]
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
+}
+
+/// `baseline`
+#[derive(Debug, Subcommand)]
+pub(crate) enum BaselineCommand {
+    /// Make the file from saved reports
+    Create(BaselineArgs),
+    /// Add the races of saved reports
+    Update(BaselineArgs),
+    /// Remove the races that saved reports do not have
+    Prune(BaselineArgs),
+    /// Print its races
+    Show(BaselineFile),
+}
+
+/// `baseline create`, `update` and `prune`
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// Reports that `--save` or `--format json:FILE` has written
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) file: BaselineFile,
+}
+
+/// Where a baseline is.
+#[derive(Debug, Args)]
+pub(crate) struct BaselineFile {
+    /// The baseline
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "cudarun-baseline.json"
+    )]
+    pub(crate) baseline: PathBuf,
+}
+
+/// `diff`
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A saved report
+    pub(crate) old: PathBuf,
+    /// A later one
+    pub(crate) new: PathBuf,
 }
 
 /// `suppress`
@@ -404,8 +462,10 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 15] = [
+    const COMMANDS: [&str; 17] = [
         "run",
+        "baseline",
+        "diff",
         "report",
         "suppress",
         "explain",

@@ -6,6 +6,8 @@ use report::model::{ExitStatus, Outcome};
 pub(crate) const USAGE: u8 = 64;
 /// A file that was given is not what it should be.
 pub(crate) const BAD_INPUT: u8 = 65;
+/// Races.
+pub(crate) const RACES: u8 = 66;
 /// The device that was asked for is not there.
 pub(crate) const NO_DEVICE: u8 = 69;
 /// Something on our side failed.

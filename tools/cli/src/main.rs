@@ -9,6 +9,7 @@
 
 mod app;
 mod args;
+mod baseline;
 mod console;
 mod device;
 mod doctor;
@@ -45,6 +46,8 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Report(args) => saved::run(args),
+        Command::Baseline(command) => baseline::run(command),
+        Command::Diff(args) => baseline::diff(args),
         Command::Suppress(args) => suppress::run(args),
         Command::Rewrite(args) => rewrite::run(args),
         Command::Inspect(args) => inspect::run(args),

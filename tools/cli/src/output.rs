@@ -103,6 +103,7 @@ impl Outputs {
                 color: false,
                 print_limit: args.print_limit,
                 quiet: args.quiet,
+                new_only: args.new_only,
             },
             color: args.color,
         })

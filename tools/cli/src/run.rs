@@ -21,7 +21,7 @@ use crate::exit::{self, BAD_INPUT, INCOMPLETE, NO_DEVICE, Stop, USAGE};
 use crate::logs::Folders;
 use crate::output::{Outputs, Stream};
 use crate::stdin::Input;
-use crate::{app, device, kernel, program, suppress};
+use crate::{app, baseline, device, kernel, program, suppress};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -31,12 +31,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
         return Err(Stop::new(USAGE, text.to_owned()));
     }
     may_sample(args)?;
+    if args.output.new_only && args.baseline.is_none() {
+        return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
+    }
     let suppressions = suppress::read(&args.suppressions)?;
+    let baseline = args.baseline.as_deref().map(baseline::read).transpose()?;
     let mut ran = match is_ptx(&args.app[0]) {
         true => ran_kernel(args)?,
         false => ran_program(args)?,
     };
     ran.context.suppressions = suppressions;
+    ran.context.baseline = baseline;
     finish(args, ran)
 }
 

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use report::model::{Access, Level, Race};
-use report::names::base;
+use report::model::Race;
 use report::suppressions::{List, toml_text};
 
 use crate::args::SuppressArgs;
@@ -49,26 +48,17 @@ pub(crate) fn run(args: &SuppressArgs) -> Result<u8, Stop> {
         .iter()
         .filter(|race| race.counts() || !args.id.is_empty());
     for race in named.filter(wanted) {
-        let also = race.related.iter();
-        let also = also.map(|of| (&of.id, &of.rule, of.level, &of.accesses));
-        let itself = (&race.id, &race.rule, race.level, &race.accesses);
-        for (id, rule, level, accesses) in std::iter::once(itself).chain(also) {
-            let level = match level {
-                Level::Error => "error",
-                Level::Warning => "warning",
-            };
-            let [first, second] = accesses.each_ref().map(place);
-            let kernel = base(&race.kernel.name);
-            let what = format!("{first} and {second} in {kernel}");
+        for pair in race.pairs() {
+            let what = pair.place();
             let reason = match &args.reason {
                 Some(reason) => reason.clone(),
                 None => format!("{what}: say why this does not count"),
             };
             // The names are of files, which may say anything.
-            let what = what.replace(char::is_control, " ");
+            let what = pair.said().replace(char::is_control, " ");
             text += &format!(
-                "# {level}[{rule}]: {what}\n[[suppress]]\nid = {}\nreason = {}\n\n",
-                toml_text(id),
+                "# {what}\n[[suppress]]\nid = {}\nreason = {}\n\n",
+                toml_text(pair.id),
                 toml_text(&reason)
             );
         }
@@ -78,24 +68,4 @@ pub(crate) fn run(args: &SuppressArgs) -> Result<u8, Stop> {
         text => console::out(text),
     }
     Ok(0)
-}
-
-/// What an access does, and where.
-pub(crate) fn place(access: &Access) -> String {
-    let did = match (access.atomic, access.op.as_str()) {
-        (true, _) => "atomic",
-        (_, "ld") => "read",
-        (_, "st") => "write",
-        (_, "cp") => "copy",
-        (_, "bar") => "barrier",
-        _ => "access",
-    };
-    match access.shown() {
-        Some(frame) => {
-            let file = frame.file.rsplit('/').next().unwrap_or_default();
-            format!("{did} at {file}:{}", frame.line)
-        }
-        None if access.ptx.module.is_empty() => access.ptx.text.clone(),
-        None => format!("{did} at {}:{}", access.ptx.module, access.ptx.line),
-    }
 }

@@ -115,7 +115,7 @@ fn a_suppressed_race_is_counted_and_kept_but_does_not_fail() {
     assert_eq!(by["line"], 2);
     assert!(by["reason"].as_str().unwrap().contains("count.ptx"), "{by}");
     assert_eq!(json["summary"]["suppressed"], 1);
-    assert_eq!(json["suppressions"][0]["races"], 1);
+    assert_eq!(json["suppressions"][0]["pairs"], 1);
     // It does not count in a saved report either.
     place.tool(&["report", "b.crr"]).ends(0, &[]);
     // Of another run it does.
@@ -131,7 +131,11 @@ fn suppress_prints_the_races_that_count_or_those_that_are_named() {
     let all = place.tool(&["suppress", "a.json", "--reason", "a \"quoted\" reason"]);
     all.ends(0, &[]);
     let id = id(&place, "a.json");
-    assert!(all.stdout.starts_with("# error[CR003]: "), "{}", all.stdout);
+    assert!(
+        all.stdout.starts_with(&format!("# error[CR003] {id}: ")),
+        "{}",
+        all.stdout
+    );
     assert!(
         all.stdout.contains(&format!("id = \"{id}\"")),
         "{}",
@@ -160,7 +164,7 @@ fn unused_and_expired_suppressions_are_told() {
         66,
         &[
             "error[CR003]",
-            "warning: old.toml:1: the suppression `rule = \"CR003\"` has expired on 2020-01-01; 1 race that it fits counts again",
+            "warning: old.toml:1: the suppression `rule = \"CR003\"` has expired on 2020-01-01; 2 pairs of accesses that it fits count again",
         ],
     );
     place.write("new.toml", &entry("rule = \"CR003\"\nexpires = 2999-01-01"));
@@ -175,7 +179,7 @@ fn unused_and_expired_suppressions_are_told() {
     place
         .run_kernel(RACY, &strict)
         .ends(65, &[unused, "--strict: 1 suppression"]);
-    assert_eq!(place.json("a.crr")["suppressions"][1]["races"], 0);
+    assert_eq!(place.json("a.crr")["suppressions"][1]["pairs"], 0);
     // A race comes first.
     place
         .run_kernel(RACY, &["--strict", "--suppressions", "tsan.txt"])
@@ -226,4 +230,193 @@ fn files_of_suppressions_that_make_no_sense_stop_the_run() {
     place
         .run_kernel(RACY, &["--suppressions", "none.toml"])
         .ends(65, &["none.toml: cannot read suppressions"]);
+}
+
+/// Another statement that races besides.
+const MORE: &str = "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;\n\
+     st.volatile.global.u32 [%word], %step;";
+
+#[test]
+fn races_of_a_baseline_do_not_fail_and_new_ones_do() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "a.crr"]).ends(66, &[]);
+    let made = place.tool(&["baseline", "create", "a.crr"]);
+    made.ends(0, &[]);
+    assert_eq!(made.stdout, "cudarun-baseline.json: 2 pairs of accesses\n");
+    let known = ["--baseline", "cudarun-baseline.json", "--save", "b.crr"];
+    let shown = place.run_kernel(RACY, &known);
+    shown.ends(
+        0,
+        &[
+            "CR003",
+            "= baseline: known, does not count",
+            "SUMMARY: cudarun-check: 0 races, 1 in baseline",
+        ],
+    );
+    let json = place.json("b.crr");
+    assert_eq!(json["races"][0]["baseline"], "known");
+    assert_eq!(json["summary"]["baseline"], 1);
+    assert_eq!(json["summary"]["outcome"], "clean");
+    let new_only = [&known[..], &["--new-only"]].concat();
+    place
+        .run_kernel(RACY, &new_only)
+        .ends(0, &["1 in baseline"])
+        .lacks(&["CR003"]);
+    let more = place.run_kernel(MORE, &new_only);
+    more.ends(66, &["= baseline: new", "1 in baseline"])
+        .lacks(&["known, does not count"]);
+    let races = place.json("b.crr")["races"].as_array().unwrap().clone();
+    let of = |standing: &str| {
+        races
+            .iter()
+            .filter(|race| race["baseline"] == standing)
+            .count()
+    };
+    assert_eq!((of("new") > 0, of("known")), (true, 1));
+    // The new ones are counted first and shown first.
+    assert_eq!(races[0]["baseline"], "new");
+    place.tool(&["report", "b.crr", "--new-only"]).ends(66, &[]);
+    place
+        .run_kernel(RACY, &["--new-only"])
+        .ends(64, &["--new-only needs --baseline FILE"]);
+}
+
+#[test]
+fn baselines_are_made_kept_and_printed() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "one.crr"]).ends(66, &[]);
+    place
+        .run_kernel(MORE, &["--save", "more.crr"])
+        .ends(66, &[]);
+    let file = ["--baseline", "b.json"];
+    let tool = |words: &[&str]| place.tool(&[words, &file].concat());
+    tool(&["baseline", "create", "one.crr"]).ends(0, &[]);
+    tool(&["baseline", "create", "one.crr"]).ends(
+        64,
+        &["b.json is there already; add to it by `baseline update`"],
+    );
+    let updated = tool(&["baseline", "update", "more.crr"]);
+    updated.ends(0, &[]);
+    assert!(
+        updated.stdout.contains(" pairs of accesses, ") && updated.stdout.contains(" added"),
+        "{}",
+        updated.stdout
+    );
+    let shown = tool(&["baseline", "show"]);
+    shown.ends(0, &[]);
+    assert!(shown.stdout.lines().count() > 1, "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("error[CR003] CR-"),
+        "{}",
+        shown.stdout
+    );
+    assert!(
+        shown.stdout.contains("write at count.ptx:"),
+        "{}",
+        shown.stdout
+    );
+    place
+        .run_kernel(MORE, &["--baseline", "b.json"])
+        .ends(0, &[" in baseline"]);
+    let pruned = tool(&["baseline", "prune", "one.crr"]);
+    pruned.ends(0, &[]);
+    assert!(pruned.stdout.contains("removed CR-"), "{}", pruned.stdout);
+    assert!(
+        pruned.stdout.contains("b.json: 2 pairs of accesses, "),
+        "{}",
+        pruned.stdout
+    );
+    place
+        .run_kernel(MORE, &["--baseline", "b.json"])
+        .ends(66, &["1 in baseline"]);
+    place.write("bad.json", "{}");
+    for (file, words) in [
+        ("bad.json", "no baseline that this version reads"),
+        ("none.json", "`cudarun-check baseline create RUN` makes one"),
+    ] {
+        place
+            .run_kernel(RACY, &["--baseline", file])
+            .ends(65, &[file, words]);
+        place
+            .tool(&["baseline", "update", "one.crr", "-b", file])
+            .ends(65, &[file]);
+    }
+}
+
+#[test]
+fn a_difference_of_reports_names_new_races_and_those_that_are_gone() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "one.crr"]).ends(66, &[]);
+    place
+        .run_kernel(MORE, &["--save", "more.crr"])
+        .ends(66, &[]);
+    let atomic = "red.global.add.u32 [%word], %step;";
+    place
+        .run_kernel(atomic, &["--save", "none.crr"])
+        .ends(0, &[]);
+    place
+        .run_kernel(RACY, &["--save", "unseen.crr", "--kernel-name", "other"])
+        .ends(75, &[]);
+    for (old, new, code, has, lacks) in [
+        (
+            "one.crr",
+            "one.crr",
+            0,
+            vec!["same error[CR003] CR-"],
+            vec!["new  ", "gone "],
+        ),
+        (
+            "one.crr",
+            "more.crr",
+            66,
+            vec!["new  ", "same "],
+            vec!["gone "],
+        ),
+        (
+            "more.crr",
+            "one.crr",
+            0,
+            vec!["gone ", "same "],
+            vec!["new  "],
+        ),
+        (
+            "one.crr",
+            "none.crr",
+            0,
+            vec!["gone error[CR003]", "SUMMARY: 0 new, "],
+            vec!["new  "],
+        ),
+        (
+            "none.crr",
+            "one.crr",
+            66,
+            vec!["new  error[CR003]", " 0 gone, 0 same"],
+            vec!["gone ."],
+        ),
+    ] {
+        let ran = place.tool(&["diff", old, new]);
+        ran.ends(code, &[]);
+        for word in has {
+            assert!(
+                ran.stdout.contains(word),
+                "{old} {new}: {word}\n{}",
+                ran.stdout
+            );
+        }
+        for word in lacks {
+            assert!(
+                !ran.stdout.contains(word),
+                "{old} {new}: {word}\n{}",
+                ran.stdout
+            );
+        }
+    }
+    let ran = place.tool(&["diff", "one.crr", "unseen.crr"]);
+    ran.ends(
+        0,
+        &["warning: unseen.crr is incomplete and may lack races: nothing was checked"],
+    );
+    place
+        .tool(&["diff", "one.crr", "no.crr"])
+        .ends(65, &["no.crr"]);
 }

@@ -4,7 +4,7 @@ use events::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::Address;
-use crate::side;
+use crate::{advice, side};
 
 /// One side of a race.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,22 @@ impl Access {
     /// Whether it is a copy or a fill that the host has asked for, and no instruction.
     pub(crate) fn is_call(&self) -> bool {
         self.ptx.module.is_empty() && self.frames.is_empty()
+    }
+
+    /// What it does and where, without folders: such as `write at x.cu:7`.
+    pub(crate) fn place(&self) -> String {
+        let what = advice::noun(self);
+        match self.shown() {
+            Some(frame) => {
+                let file = frame.file.rsplit('/').next().unwrap_or_default();
+                format!("{what} at {file}:{}", frame.line)
+            }
+            None if self.is_call() => self.ptx.text.clone(),
+            None => {
+                let module = self.ptx.module.rsplit('/').next().unwrap_or_default();
+                format!("{what} at {module}:{}", self.ptx.line)
+            }
+        }
     }
 
     /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access

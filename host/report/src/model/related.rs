@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Level};
+use super::{Access, Level, Race};
+use crate::names;
 
 /// Another pair of accesses with the cause of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,4 +25,63 @@ pub struct Related {
     pub count: u64,
     /// First and second access.
     pub accesses: [Access; 2],
+}
+
+/// One pair of accesses of an entry: its own, or another one with its cause.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair<'a> {
+    /// As an entry's.
+    pub id: &'a str,
+    /// As an entry's.
+    pub fingerprint: &'a str,
+    /// As an entry's.
+    pub rule: &'a str,
+    /// As an entry's.
+    pub level: Level,
+    /// First and second access.
+    pub accesses: &'a [Access; 2],
+    /// The kernel of the entry, demangled.
+    pub kernel: &'a str,
+}
+
+impl Pair<'_> {
+    /// What accesses what where, in the same words on every machine.
+    pub fn place(&self) -> String {
+        let [first, second] = self.accesses.each_ref().map(Access::place);
+        let kernel = names::base(self.kernel);
+        format!("{first} and {second} in {kernel}")
+    }
+
+    /// The same with how bad it is.
+    pub fn said(&self) -> String {
+        let level = match self.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+        };
+        format!("{level}[{}] {}: {}", self.rule, self.id, self.place())
+    }
+}
+
+impl Race {
+    /// The pairs of accesses that the entry stands for.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        let kernel = &self.kernel.name;
+        let itself = Pair {
+            id: &self.id,
+            fingerprint: &self.fingerprint,
+            rule: &self.rule,
+            level: self.level,
+            accesses: &self.accesses,
+            kernel,
+        };
+        let related = self.related.iter().map(|of| Pair {
+            id: &of.id,
+            fingerprint: &of.fingerprint,
+            rule: &of.rule,
+            level: of.level,
+            accesses: &of.accesses,
+            kernel,
+        });
+        std::iter::once(itself).chain(related)
+    }
 }

@@ -1,7 +1,7 @@
 //! Several reports as one.
 
 use report::log::Event;
-use report::model::{Level, Outcome, Report, SuppressedBy};
+use report::model::{Level, Outcome, Report, Standing, SuppressedBy};
 use report::{Context, Log};
 
 use crate::made::{assert_valid, context, launch, log, race, render, sources};
@@ -189,4 +189,43 @@ fn pairs_of_one_cause_keep_their_counts_whatever_entry_they_are_in() {
     warning.races[0].level = Level::Warning;
     warning.races[0].related[0].level = Level::Warning;
     assert_eq!(counts(vec![warning, of(&["b"], 2)]), ["b3[]", "a1[]"]);
+}
+
+#[test]
+fn a_pair_that_counts_is_not_hidden_in_what_is_known() {
+    let counted = build(log(None, vec![race(1, 1, 2, 1)]), &context());
+    let head = &counted.races[0];
+    let mut other = head.clone();
+    other.fingerprint = "other".to_owned();
+    let pair = |race: &report::model::Race| report::model::Related {
+        fingerprint: race.fingerprint.clone(),
+        level: race.level,
+        count: race.count,
+        ..report::model::Related::default()
+    };
+    // In one report both pairs are known, in the other they count, in each way to group them.
+    let of = |races: [&report::model::Race; 2], standing| {
+        let mut report = counted.clone();
+        let [head, related] = races;
+        report.races = vec![report::model::Race {
+            related: vec![pair(related)],
+            baseline: Some(standing),
+            ..head.clone()
+        }];
+        report
+    };
+    for order in [[head, &other], [&other, head]] {
+        let known = of([head, &other], Standing::Known);
+        let new = of(order, Standing::New);
+        for reports in [[&known, &new], [&new, &known]] {
+            let merged = Report::merge(reports.map(Clone::clone).to_vec());
+            let counting = merged.counted().flat_map(|race| race.pairs());
+            let counting: Vec<_> = counting.map(|pair| pair.fingerprint).collect();
+            assert_eq!(counting.len(), 2, "{counting:?}");
+            let counts = |race: &report::model::Race| {
+                race.count + race.related.iter().map(|of| of.count).sum::<u64>()
+            };
+            assert_eq!(merged.races.iter().map(counts).sum::<u64>(), 4);
+        }
+    }
 }

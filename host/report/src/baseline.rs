@@ -1,0 +1,248 @@
+//! Baselines: the races that a program is known to have, so that a run fails for new ones only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Level, Pair, Race, Report, Standing};
+
+/// The version of the file; another one is not read.
+const VERSION: u32 = 1;
+
+/// The races that are known, by their fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    version: u32,
+    races: Vec<Known>,
+}
+
+/// A race that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// As reports have it.
+    pub fingerprint: String,
+    /// As reports have it; for people.
+    pub id: String,
+    /// As reports have it; for people.
+    pub rule: String,
+    /// A race that is worse than this is new.
+    pub level: Level,
+    /// Where it is; for people.
+    pub what: String,
+}
+
+impl Default for Baseline {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            races: Vec::new(),
+        }
+    }
+}
+
+impl Baseline {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When the text is no baseline, or one of another version.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let baseline: Self = serde_json::from_str(text)?;
+        match baseline.version {
+            VERSION => Ok(baseline),
+            other => Err(serde::de::Error::custom(format!(
+                "a baseline of version {other}, and {VERSION} is read"
+            ))),
+        }
+    }
+
+    /// The file, ending in a newline.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists always serialise.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The races, by their fingerprints.
+    pub fn races(&self) -> &[Known] {
+        &self.races
+    }
+
+    /// Adds the races of a report that no suppression hides; how many are new.
+    pub fn add(&mut self, report: &Report) -> usize {
+        let before = self.races.len();
+        let races = report.races.iter();
+        let races = races.filter(|race| race.suppressed_by.is_none());
+        for pair in races.flat_map(Race::pairs) {
+            let known = self.races.iter_mut();
+            let mut known = known.filter(|known| known.fingerprint == pair.fingerprint);
+            let level = known.next().map(|known| {
+                known.level = known.level.min(pair.level);
+            });
+            if level.is_none() {
+                self.races.push(Known {
+                    fingerprint: pair.fingerprint.to_owned(),
+                    id: pair.id.to_owned(),
+                    rule: pair.rule.to_owned(),
+                    level: pair.level,
+                    what: pair.place(),
+                });
+            }
+        }
+        // A file that is under version control changes only where its races do.
+        self.races.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
+        self.races.len() - before
+    }
+
+    /// Removes the races that a report does not have; those.
+    pub fn prune(&mut self, report: &Report) -> Vec<Known> {
+        let seen = |known: &Known| {
+            let mut pairs = report.races.iter().flat_map(Race::pairs);
+            pairs.any(|pair| pair.fingerprint == known.fingerprint)
+        };
+        let races = std::mem::take(&mut self.races);
+        let (kept, gone) = races.into_iter().partition(seen);
+        self.races = kept;
+        gone
+    }
+
+    /// Says of each race whether it is known. A warning that has become an error is new.
+    pub(crate) fn mark(&self, races: &mut [Race]) {
+        for race in races {
+            let known = self
+                .races
+                .iter()
+                .any(|known| known.fingerprint == race.fingerprint && known.level <= race.level);
+            race.baseline = Some(match known {
+                true => Standing::Known,
+                false => Standing::New,
+            });
+        }
+    }
+}
+
+/// What is different between two reports.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    /// Races that count in the second one, and that the first one does not have, or has as warnings where they are errors.
+    pub new: Vec<Pair<'a>>,
+    /// Races that count in the first one, and that the second one does not have.
+    pub gone: Vec<Pair<'a>>,
+    /// Races of both that count in the second one.
+    pub same: Vec<Pair<'a>>,
+}
+
+impl<'a> Difference<'a> {
+    /// Compares two reports.
+    pub fn of(old: &'a Report, new: &'a Report) -> Self {
+        let pairs = |report: &'a Report| report.races.iter().flat_map(Race::pairs);
+        let counted = |report: &'a Report| report.counted().flat_map(Race::pairs);
+        let known = |pair: &Pair<'_>| {
+            pairs(old).any(|of| of.fingerprint == pair.fingerprint && of.level <= pair.level)
+        };
+        let (same, added) = counted(new).partition(known);
+        let gone = counted(old)
+            .filter(|pair| pairs(new).all(|of| of.fingerprint != pair.fingerprint))
+            .collect();
+        Self {
+            new: added,
+            gone,
+            same,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Related, SuppressedBy};
+
+    fn race(fingerprint: &str, level: Level) -> Race {
+        Race {
+            fingerprint: fingerprint.to_owned(),
+            level,
+            ..Race::default()
+        }
+    }
+
+    fn report(races: &[(&str, Level)]) -> Report {
+        let races = races
+            .iter()
+            .map(|&(fingerprint, level)| race(fingerprint, level));
+        Report {
+            races: races.collect(),
+            ..Report::default()
+        }
+    }
+
+    fn names(baseline: &Baseline) -> String {
+        let names = baseline
+            .races
+            .iter()
+            .map(|known| known.fingerprint.as_str());
+        names.collect()
+    }
+
+    #[test]
+    fn races_are_added_and_pruned_with_all_pairs_of_their_cause() {
+        let mut seen = report(&[
+            ("c", Level::Error),
+            ("a", Level::Error),
+            ("s", Level::Error),
+        ]);
+        seen.races[0].related.push(Related {
+            fingerprint: "b".to_owned(),
+            ..Related::default()
+        });
+        seen.races[2].suppressed_by = Some(SuppressedBy::default());
+        let mut baseline = Baseline::default();
+        assert_eq!(baseline.add(&seen), 3);
+        assert_eq!(names(&baseline), "abc");
+        assert_eq!(baseline.add(&seen), 0);
+        let gone = baseline.prune(&report(&[("c", Level::Error)]));
+        assert_eq!((names(&baseline).as_str(), gone.len()), ("c", 2));
+        assert_eq!(Baseline::from_json(&baseline.to_json()).unwrap(), baseline);
+        let newer = baseline
+            .to_json()
+            .replace("\"version\": 1", "\"version\": 2");
+        let error = Baseline::from_json(&newer).unwrap_err().to_string();
+        assert!(
+            error.contains("a baseline of version 2, and 1 is read"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_warning_that_becomes_an_error_is_new() {
+        for (was, is, standing) in [
+            (Level::Error, Level::Error, Standing::Known),
+            (Level::Error, Level::Warning, Standing::Known),
+            (Level::Warning, Level::Warning, Standing::Known),
+            (Level::Warning, Level::Error, Standing::New),
+        ] {
+            let mut baseline = Baseline::default();
+            baseline.add(&report(&[("a", was)]));
+            let mut races = [race("a", is), race("b", is)];
+            baseline.mark(&mut races);
+            assert_eq!(races[0].baseline, Some(standing), "{was:?} {is:?}");
+            assert_eq!(races[1].baseline, Some(Standing::New));
+            assert_eq!(races[0].counts(), standing == Standing::New);
+            let (old, new) = (report(&[("a", was)]), report(&[("a", is)]));
+            let difference = Difference::of(&old, &new);
+            assert_eq!(difference.new.is_empty(), standing == Standing::Known);
+            assert!(difference.gone.is_empty());
+            // Once it is added as an error, it is known.
+            baseline.add(&report(&[("a", is)]));
+            baseline.mark(&mut races);
+            assert_eq!(races[0].baseline, Some(Standing::Known));
+        }
+    }
+
+    #[test]
+    fn a_race_that_is_suppressed_later_is_neither_new_nor_gone() {
+        let old = report(&[("a", Level::Error), ("b", Level::Error)]);
+        let mut new = report(&[("a", Level::Error), ("c", Level::Error)]);
+        new.races[0].suppressed_by = Some(SuppressedBy::default());
+        let Difference { new, gone, same } = Difference::of(&old, &new);
+        let names = |pairs: &[Pair<'_>]| pairs.iter().map(|of| of.fingerprint).collect::<String>();
+        assert_eq!([names(&new), names(&gone), names(&same)], ["c", "b", ""]);
+    }
+}
