@@ -3,6 +3,7 @@
 mod seen;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
@@ -10,6 +11,7 @@ use crate::advice::advise;
 use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
 use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
+use crate::fingerprint::{self, Places};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
 use crate::model::{
@@ -20,7 +22,7 @@ use crate::names::demangle;
 use crate::side::{access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
-use crate::{fingerprint, incomplete, known, locks, misuse, nested, streams, time, value};
+use crate::{incomplete, known, locks, misuse, nested, streams, time, value};
 
 /// The log of one process in one schedule.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +123,7 @@ pub(crate) struct Said<'a> {
     seed: u64,
     /// Events of the log are lost.
     lacks: bool,
+    places: RefCell<Places>,
 }
 
 impl Said<'_> {
@@ -368,7 +371,23 @@ impl<'a> Builder<'a> {
         let work = streams::work(race, &accesses, |number| {
             said.launches.get(&number).copied()
         });
-        let (id, fingerprint) = fingerprint::of(advice.rule, &accesses, self.sources);
+        let space = match (race.why, race.space) {
+            (log::Why::Misuse(_), _) => "barrier",
+            (_, log::Space::Global) => "global",
+            (_, log::Space::Shared) => "shared",
+        };
+        let (id, fingerprint) = match pair(race, sites, said) {
+            Pair::Operations(operations) => {
+                fingerprint::of_operations(advice.rule, space, &operations)
+            }
+            Pair::Places(_) => {
+                let sites = sites.map(|(site, module)| (site, said.origin(module)));
+                let all = said.sites.values();
+                let all = all.map(|&(site, module)| (site, said.origin(module)));
+                let mut places = said.places.borrow_mut();
+                places.fingerprint((advice.rule, space), sites, all, self.sources)
+            }
+        };
         let release_sites = launch
             .and_then(|l| said.modules.get(&l.module))
             .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
@@ -388,12 +407,7 @@ impl<'a> Builder<'a> {
             same_value: race.same_value,
             values_unknown: is_unknown(race, sites.map(|(site, _)| site)),
             kind: advice.kind,
-            space: match (race.why, race.space) {
-                (log::Why::Misuse(_), _) => "barrier",
-                (_, log::Space::Global) => "global",
-                (_, log::Space::Shared) => "shared",
-            }
-            .to_owned(),
+            space: space.to_owned(),
             certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
             message: advice.message,
             help: advice.help,

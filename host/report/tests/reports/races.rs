@@ -103,7 +103,7 @@ fn two_races_of_one_line_are_two_entries_with_ids_of_their_own() {
     let report = Report::build(&[log], &context(), &sources);
     assert_eq!(report.races.len(), 2);
     assert_ne!(report.races[0].id, report.races[1].id);
-    assert_eq!(report.races[0].fingerprint, report.races[1].fingerprint);
+    assert_ne!(report.races[0].fingerprint, report.races[1].fingerprint);
     assert_valid(&report);
 }
 
