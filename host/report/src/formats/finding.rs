@@ -59,8 +59,10 @@ impl Finding<'_> {
 
     /// Why it does not count, if it does not.
     pub(crate) fn suppressed(&self) -> Option<&str> {
-        let by = self.race.and_then(|race| race.suppressed_by.as_ref());
-        by.map(|by| by.reason.as_str())
+        let race = self.race?;
+        let by = race.suppressed_by.as_ref();
+        let reason = by.map(|by| by.reason.as_str());
+        reason.or_else(|| race.is_in_baseline().then_some("known from the baseline"))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, OUT_OF_BOUNDS, Spot};
 use crate::coverage;
-use crate::model::{Level, Outcome, Report};
+use crate::model::{Level, Outcome, Report, Standing};
 use crate::rules::RULES;
 
 /// What a path in a URI may not hold (RFC 3986, section 3.3).
@@ -142,8 +142,17 @@ fn result(finding: &Finding<'_>, rules: &[Value]) -> Value {
             result["codeFlows"] = json!([{ "threadFlows": threads }]);
         }
     }
-    if let Some(why) = finding.suppressed() {
-        result["suppressions"] = json!([{ "kind": "external", "justification": why }]);
+    if let Some(race) = finding.race {
+        if let Some(by) = &race.suppressed_by {
+            let suppression = json!({ "kind": "external", "justification": by.reason });
+            result["suppressions"] = json!([suppression]);
+        }
+        if let Some(standing) = race.baseline {
+            result["baselineState"] = match standing {
+                Standing::New => json!("new"),
+                Standing::Known => json!("unchanged"),
+            };
+        }
     }
     result
 }

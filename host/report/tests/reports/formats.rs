@@ -7,7 +7,7 @@ use quick_junit::TestCaseStatus;
 use report::Report;
 use report::formats::Format;
 use report::log::{Event, Kernel};
-use report::model::SuppressedBy;
+use report::model::{Standing, SuppressedBy};
 use report::source::Sources;
 use report::text::Style;
 
@@ -205,4 +205,24 @@ fn the_page_shows_both_sides_and_needs_nothing_else() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!text.contains(outside), "{outside} is in\n{text}");
     }
+}
+
+#[test]
+fn races_of_the_baseline_are_known_in_every_format() {
+    let (_folder, sources) = sources();
+    let mut report = report(&sources);
+    report.races[1].suppressed_by = None;
+    let [new, known] = [Standing::New, Standing::Known].map(Some);
+    (report.races[0].baseline, report.races[1].baseline) = (new, known);
+    let render = |format: Format| format.render(&report, &sources, Style::default()).unwrap();
+    let sarif: serde_json::Value = serde_json::from_str(&render(Format::Sarif)).unwrap();
+    let results = &sarif["runs"][0]["results"];
+    assert_eq!(results[0]["baselineState"], "new");
+    assert_eq!(results[1]["baselineState"], "unchanged");
+    assert!(results[1].get("suppressions").is_none());
+    assert_holds(
+        &render(Format::Html),
+        &["Not counted: known from the baseline"],
+    );
+    assert_eq!(render(Format::Github).matches("::error ").count(), 1);
 }
