@@ -329,7 +329,7 @@ impl Checker {
             let proved = begun.proved.as_deref();
             let executed = accesses.map(|of| {
                 of.executed(&counts, proved, |has_check| {
-                    checked && (listens || has_check)
+                    checked && (listens || begun.journaled || has_check)
                 })
             });
             executed.unwrap_or_default()

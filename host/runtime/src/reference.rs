@@ -518,9 +518,28 @@ impl Observer for Reference {
             reduces: meaning.access.filter(|access| access.bytes > 0),
         };
         let (engine, instructions) = (&mut self.engine, &self.instructions);
+        let mut doubts = Vec::new();
+        if !self.knows_swaps {
+            for (kind, (place, bytes)) in [(Kind::Load, from), (Kind::Store, to)] {
+                let access = Access {
+                    kind,
+                    order: Order::Weak,
+                    bytes,
+                    elements: 1,
+                    site: meaning.site,
+                };
+                let lanes = (me.warp(), 1 << me.lane);
+                doubts.extend(self.polls.met(engine, lanes, &access, |_| place));
+            }
+        }
         let mut races = Vec::new();
         engine.copy(me, from, to, issue, |race| races.push(race));
+        for doubt in doubts {
+            let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
+            self.doubts.undecided += u64::from(undecided);
+        }
         for mut race in races {
+            self.doubts.found(&race);
             // What the async proxy has written itself it may read.
             let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
             if !own {

@@ -69,6 +69,23 @@ fn accesses_are_counted_by_what_proves_them() {
 }
 
 #[test]
+fn what_a_journal_judges_is_checked() {
+    // A release that nothing but a journal follows.
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n\
+        .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p], 1; st.release.gpu.global.u32 [%p+4], 1; ret; }";
+    let options = Options {
+        as_gpu: true,
+        ..Options::default()
+    };
+    let mut rig = load(text, options);
+    let p = rig.memory(&[0; 2]);
+    rig.launch(&launch(2, 1, &[p]));
+    let launch = &rig.launches()[0];
+    let of = launch.executed.unwrap();
+    assert_eq!((of.global.checked, of.global.unchecked), (4, 0));
+}
+
+#[test]
 fn what_is_not_proved_is_checked() {
     for options in modes(Prove::On) {
         let of = counted(options.clone(), true);

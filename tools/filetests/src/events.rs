@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Result, anyhow, bail};
-use report::log::{Event, Kernel, Why};
+use report::log::{Counters, Event, Kernel, Why};
 
 use crate::header::Class;
 use crate::machine::{Failure, Outcome, Race};
@@ -27,7 +27,8 @@ pub(crate) fn outcome(
             .map(|(race, _)| race)
             .collect(),
         misuses: misuses.map(|(race, kind)| (kind, race.lines)).collect(),
-        ordered: ordered(events),
+        ordered: counted(events, |of| of.ordered),
+        undecided: counted(events, |of| of.undecided),
         proved: events.iter().any(is_proved),
         refuted: refuted(events),
         unchecked: kernels.iter().find_map(|kernel| unchecked(events, kernel)),
@@ -46,10 +47,10 @@ fn known<'a>(events: &'a [Event], kernel: &str) -> Option<&'a Kernel> {
     kernels.next_back()
 }
 
-/// Conflicts taken for ordered.
-fn ordered(events: &[Event]) -> u64 {
+/// A counter, over all launches.
+fn counted(events: &[Event], of: fn(&Counters) -> u64) -> u64 {
     let launches = events.iter().map(|event| match event {
-        Event::Launch(launch) => launch.counters.ordered,
+        Event::Launch(launch) => of(&launch.counters),
         _ => 0,
     });
     launches.sum()

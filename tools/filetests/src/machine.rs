@@ -87,6 +87,8 @@ pub struct Outcome {
     pub misuses: BTreeSet<(String, (u32, u32))>,
     /// Conflicts that the fence rule of `fast` mode has taken for ordered.
     pub ordered: u64,
+    /// Conflicts that are counted as undecided.
+    pub undecided: u64,
     /// Some access is proved to have no races.
     pub proved: bool,
     /// Races that a proof has excluded.

@@ -330,10 +330,13 @@ fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
         racy == (truth == Verdict::Race),
         "`expect: {truth}` and the number of race marks disagree"
     );
-    let wrong = is_wrong(stated(case, oracle.name)?);
+    let stated = stated(case, oracle.name)?;
+    let wrong = is_wrong(stated);
+    // A conflict that is left open need not name its accesses.
+    let open = stated == Some(Verdict::Undecided);
     let (mut seen, mut same) = (BTreeSet::new(), BTreeMap::new());
     let mut verdict = Verdict::NoRace;
-    let (mut ever_hidden, mut proved, mut quiet) = (false, false, false);
+    let (mut ever_hidden, mut ever_counted, mut proved, mut quiet) = (false, false, false, false);
     let ready = machine::ready(&case.text, Some(oracle.checks));
     for schedule in oracle.schedules() {
         let outcome = once(case, &ready, oracle.checks, schedule)?;
@@ -382,7 +385,9 @@ fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
         let hidden = oracle.checks.mode == Mode::Fast && outcome.ordered > 0;
         let mut races = outcome.races.iter().map(|race| race.class);
         let found = races.any(|class| class != Class::Strong);
-        let silent = truth == Verdict::Race && !found && !wrong && !hidden;
+        let counted = open && outcome.undecided > 0;
+        ever_counted |= counted;
+        let silent = truth == Verdict::Race && !found && !wrong && !hidden && !counted;
         let warns = truth == Verdict::NoRace && !labels.is_empty() && !oracle.is_lenient();
         ensure!(
             !warns || !outcome.races.is_empty(),
@@ -394,7 +399,7 @@ fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
     }
     values(&labels, &same, !oracle.is_lenient())?;
     // What is not decided may well be another of several pairs.
-    let lenient = wrong || oracle.is_lenient();
+    let lenient = wrong || open || oracle.is_lenient();
     let missing: Vec<_> = labels
         .iter()
         .map(|((class, _), label)| (*class, label.name.clone()))
@@ -411,10 +416,11 @@ fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
         (false, false) => Warned::Some,
     };
     Ok(Judged {
-        // Which schedules hide a race changes with every change of the checks.
-        verdict: match wrong && ever_hidden {
-            true => Verdict::NoRace,
-            false => verdict,
+        // Which schedules hide a race, or leave it open, changes with every change of the checks.
+        verdict: match (wrong && ever_hidden, ever_counted) {
+            (true, _) => Verdict::NoRace,
+            (false, true) => Verdict::Undecided,
+            (false, false) => verdict,
         },
         warned: (truth == Verdict::NoRace && !labels.is_empty()).then_some(warned),
         proved,
