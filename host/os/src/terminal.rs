@@ -1,6 +1,9 @@
-//! The terminal that standard error may be.
+//! Standard error, and the terminal that it may be.
 
-use std::io::{IsTerminal, Write};
+use std::collections::BTreeSet;
+use std::io::ErrorKind::Interrupted;
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 
 /// Columns of a terminal that does not tell.
 const COLUMNS: usize = 80;
@@ -27,7 +30,31 @@ pub fn columns() -> usize {
     }
 }
 
-/// Writes to standard error at once. What cannot be written is not worth failing for.
+/// Writes to standard error at once, and takes no lock that the program may hold.
+/// What cannot be written is not worth failing for.
 pub fn write(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: the buffer is valid for its length.
+        let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+        match usize::try_from(written) {
+            Ok(written @ 1..) => rest = &rest[written..],
+            Err(_) if std::io::Error::last_os_error().kind() == Interrupted => {}
+            _ => return,
+        }
+    }
+}
+
+/// Writes a line for the user, with the tool's name before it.
+pub fn say(text: &str) {
+    write(&format!("cudarun-check: {text}\n"));
+}
+
+/// Likewise, unless this process has said the same before.
+pub fn say_once(text: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.insert(text.to_owned()) {
+        say(text);
+    }
 }

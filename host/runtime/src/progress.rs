@@ -114,6 +114,12 @@ pub fn erase() {
     }
 }
 
+/// Writes a line for the user on standard error in the place of ours, unless this process has said the same before.
+pub fn say_once(text: &str) {
+    erase();
+    terminal::say_once(text);
+}
+
 /// Takes away the lines that processes have left whose logs are in a folder.
 pub fn wipe(logs: &Path) {
     let entries = fs::read_dir(logs).into_iter().flatten().flatten();

@@ -17,5 +17,5 @@ pub(crate) fn out(line: impl Display) {
 /// A line on standard error.
 pub(crate) fn say(line: impl Display) {
     let line = format!("{line}\n");
-    drop(std::io::stderr().write_all(printable(&line, false).as_bytes()));
+    os::terminal::write(&printable(&line, false));
 }

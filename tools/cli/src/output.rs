@@ -65,11 +65,11 @@ impl Stream {
     }
 
     fn write(self, text: &str) {
-        // Nobody left to tell when it is closed.
-        drop(match self {
-            Self::Error => std::io::stderr().write_all(text.as_bytes()),
-            Self::Output => std::io::stdout().write_all(text.as_bytes()),
-        });
+        match self {
+            Self::Error => os::terminal::write(text),
+            // Nobody left to tell when it is closed.
+            Self::Output => drop(std::io::stdout().write_all(text.as_bytes())),
+        }
     }
 }
 

@@ -99,9 +99,7 @@ fn unknown(name: &str) -> String {
 }
 
 pub(crate) fn say(text: &str) {
-    let line = format!("cudarun-check: {text}; every call of the driver fails\n");
-    // SAFETY: the buffer is valid for its length. What cannot be written is not worth failing for.
-    let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    os::terminal::say(&format!("{text}; every call of the driver fails"));
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! CUDA arrays: channel descriptions, allocation, and copies with an array at an end.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::AtomicBool;
 
 use driver::sys::{
     Api, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUarray, CUarray_format, CUstream, array_flag,
@@ -60,10 +59,8 @@ impl ChannelDesc {
     pub(crate) fn to_driver(self) -> Result<(CUarray_format, c_uint), Error> {
         // Kinds beyond "none" are normalised, planar and compressed formats.
         if self.format > NONE {
-            static SAID: AtomicBool = AtomicBool::new(false);
             return Err(missing(
                 "a channel format of compressed, planar or packed texels",
-                &SAID,
             ));
         }
         let bits = [self.x, self.y, self.z, self.w];

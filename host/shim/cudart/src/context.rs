@@ -37,7 +37,7 @@ pub(crate) fn driver() -> Result<&'static Api, Error> {
     static API: OnceLock<Result<[Api; 2], Error>> = OnceLock::new();
     let api = API.get_or_init(|| {
         let api = Api::open(&driver_path()).map_err(|error| {
-            crate::stubs::say(&error.to_string());
+            os::terminal::say(&error.to_string());
             Error::INITIALIZATION
         })?;
         // SAFETY: cuInit takes no pointers.

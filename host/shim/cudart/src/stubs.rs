@@ -2,22 +2,14 @@
 //! so once, on standard error.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use os::terminal;
 
 use crate::error::{Error, remember};
 
-/// Writes one line for the user.
-pub(crate) fn say(text: &str) {
-    let line = format!("cudarun-check: {text}\n");
-    // SAFETY: the buffer is valid for its length. What cannot be written is not worth failing for.
-    let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
-}
-
-/// The answer to a call that needs what we have not got; `said` remembers that the user was told.
-pub(crate) fn missing(name: &str, said: &AtomicBool) -> Error {
-    if !said.swap(true, Ordering::Relaxed) {
-        say(&format!("{name} is not available on the simulated device"));
-    }
+/// The answer to a call that needs what we have not got.
+pub(crate) fn missing(name: &str) -> Error {
+    terminal::say_once(&format!("{name} is not available on the simulated device"));
     Error::NOT_SUPPORTED
 }
 
@@ -26,8 +18,7 @@ macro_rules! stubs {
         /// Not supported.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> c_int {
-            static SAID: AtomicBool = AtomicBool::new(false);
-            remember(missing(stringify!($name), &SAID)).0
+            remember(missing(stringify!($name))).0
         }
     )* };
 }

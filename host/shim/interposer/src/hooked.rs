@@ -22,8 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driver::sys::*;
 
-use crate::note;
 use crate::resolve::{self, Real};
+use runtime::progress;
 
 macro_rules! table {
     ($($name:ident,)*) => {
@@ -245,13 +245,13 @@ fn guarded<R: Copy>(
     match catch_unwind(AssertUnwindSafe(|| hook(real))) {
         Ok(result) => result,
         Err(_) if calls_of_this_thread() == before => {
-            note::once(&format!(
+            progress::say_once(&format!(
                 "a call of {symbol} is not watched: our hook failed"
             ));
             pass_on(real)
         }
         Err(_) => {
-            note::once(&format!(
+            progress::say_once(&format!(
                 "our hook of {symbol} failed while the driver was at work"
             ));
             CUresult::UNKNOWN

@@ -18,7 +18,6 @@
 
 mod hooked;
 mod hooks;
-mod note;
 mod own;
 mod resolve;
 mod trampoline;

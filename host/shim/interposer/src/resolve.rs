@@ -9,8 +9,9 @@ use std::sync::{Once, OnceLock};
 
 use driver::sys::{Api, CUresult, ENTRY_POINTS, FUNCTION_NAMES};
 
+use crate::hooked;
 use crate::trampoline::{self, Slot};
-use crate::{hooked, note};
+use runtime::progress;
 
 /// The driver behind us.
 pub(crate) struct Real {
@@ -72,7 +73,7 @@ fn load() -> Option<Real> {
     match Api::open_behind() {
         Ok(api) => Some(describe(api)),
         Err(error) => {
-            note::once(&format!("{error}; CUDA does not work in this program"));
+            progress::say_once(&format!("{error}; CUDA does not work in this program"));
             None
         }
     }

@@ -19,7 +19,7 @@ use runtime::session::Session;
 use runtime::{Checker, ModuleKey, options, progress};
 
 use crate::own::Own;
-use crate::{note, resolve};
+use crate::resolve;
 
 /// Between two looks at what is in flight, unless the program looks itself.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -173,7 +173,7 @@ fn start() -> Option<Mutex<Watch>> {
     } = match asked {
         Ok(asked) => asked?,
         Err(why) => {
-            note::once(&format!("{why}; the program is not checked"));
+            progress::say_once(&format!("{why}; the program is not checked"));
             return None;
         }
     };
@@ -183,7 +183,7 @@ fn start() -> Option<Mutex<Watch>> {
         Ok(log) => log,
         Err(error) => {
             let folder = folder.display();
-            note::once(&format!(
+            progress::say_once(&format!(
                 "no log in {folder}: {error}; the program is not checked"
             ));
             return None;
@@ -231,7 +231,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: the set was filled in above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     if let Err(error) = &spawned {
-        note::once(&format!(
+        progress::say_once(&format!(
             "races are reported only when the program waits for the device: {error}"
         ));
     }
@@ -297,7 +297,7 @@ pub(crate) fn deeper(bytes: usize) -> usize {
 extern "C" fn at_exit() {
     let settle = || with_begun(|watch| watch.session.settle(LAST));
     if let Ok(Some(false)) = std::panic::catch_unwind(settle) {
-        note::once("the program has ended before its last kernels, which are not checked");
+        progress::say_once("the program has ended before its last kernels, which are not checked");
     }
 }
 
@@ -319,7 +319,7 @@ impl Watch {
         match met {
             Ok(()) => Some(number),
             Err(error) => {
-                note::once(&format!("a context is not checked: {error}"));
+                progress::say_once(&format!("a context is not checked: {error}"));
                 None
             }
         }
@@ -376,7 +376,7 @@ impl Watch {
             CUresult::SUCCESS => {
                 self.stacks.insert(context, shown);
             }
-            error => note::once(&format!(
+            error => progress::say_once(&format!(
                 "kernels that recurse or call through pointers may have too little stack with checks ({shown} bytes): {error}"
             )),
         }

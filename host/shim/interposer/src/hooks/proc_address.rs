@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use driver::sys::*;
 
-use crate::note;
 use crate::resolve::{self, Hooked};
+use runtime::progress;
 
 /// `cuGetProcAddress` before CUDA 12.
 pub(crate) unsafe fn cuGetProcAddress_v1(
@@ -70,7 +70,7 @@ unsafe fn replace(
             // SAFETY: as above.
             unsafe { *pfn = std::ptr::with_exposed_provenance_mut(address) }
         }
-        Answer::Unknown => note::once(&format!(
+        Answer::Unknown => progress::say_once(&format!(
             "the driver's {name} of CUDA {}.{} is not known: calls of it are not watched",
             version / 1000,
             version % 1000 / 10,
