@@ -4,9 +4,9 @@
 //! One test alone in its program, because what is allocated is counted for the whole process.
 //! `FUZZ_ROUNDS` says how many damaged files to read, 20000 without it.
 
-use fastrand::Rng;
 use image::elf;
 use image::fatbin::{self, MAGIC, Wrapper, flag};
+use random::Random;
 
 #[global_allocator]
 static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
@@ -136,7 +136,7 @@ fn read(bytes: &[u8]) -> bool {
     readable
 }
 
-fn damage(bytes: &mut Vec<u8>, random: &mut Rng) {
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     const VALUES: [u64; 9] = [
         0,
         1,
@@ -148,20 +148,20 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Rng) {
         1 << 63,
         u64::MAX,
     ];
-    for _ in 0..1 + random.usize(..4) {
-        let at = random.usize(..bytes.len());
+    for _ in 0..1 + random.index(4) {
+        let at = random.index(bytes.len());
         let aligned = at & !3;
-        match random.usize(..8) {
-            0..3 => bytes[at] = random.usize(..256) as u8,
-            3 => bytes[at] ^= 1 << random.usize(..8),
+        match random.index(8) {
+            0..3 => bytes[at] = random.index(256) as u8,
+            3 => bytes[at] ^= 1 << random.index(8),
             4 | 5 => {
-                let value = VALUES[random.usize(..VALUES.len())];
-                put(bytes, aligned, value, [2, 4, 8][random.usize(..3)]);
+                let value = random.pick(&VALUES);
+                put(bytes, aligned, value, random.pick(&[2, 4, 8]));
             }
             6 => {
-                let end = bytes.len().min(at + 1 + random.usize(..64));
+                let end = bytes.len().min(at + 1 + random.index(64));
                 let piece = bytes[at..end].to_vec();
-                let to = random.usize(..bytes.len());
+                let to = random.index(bytes.len());
                 bytes.splice(to..to, piece);
             }
             _ => bytes.truncate(at.max(1)),
@@ -195,7 +195,7 @@ fn damaged_files_are_read_without_panic_and_within_memory() {
     }
     let rounds = std::env::var("FUZZ_ROUNDS").ok();
     let rounds = rounds.and_then(|rounds| rounds.parse().ok());
-    let mut random = Rng::with_seed(1);
+    let mut random = Random::new(1);
     let mut readable = [0; 2];
     for round in 0..rounds.unwrap_or(20000) {
         let mut bytes = if round % 2 == 0 {

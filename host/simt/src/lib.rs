@@ -26,7 +26,6 @@ mod lanes;
 mod matrix;
 pub mod memory;
 mod module;
-mod random;
 mod requests;
 mod strays;
 mod tallies;

@@ -5,6 +5,7 @@
 mod common;
 
 use common::kernel;
+use random::Random;
 use simt::{Device, DeviceConfig, Launch, Limits, Schedule};
 
 /// Programs that use most of the instruction set, to be damaged.
@@ -92,13 +93,8 @@ fn the_undamaged_programs_run() {
 
 #[test]
 fn damaged_programs_end() {
-    let mut state = 1u64;
-    let mut random = move |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below.max(1)
-    };
+    let mut numbers = Random::new(1);
+    let mut random = move |below: usize| numbers.index(below.max(1));
     let seeds = seeds();
     let split = |text: &str| -> Vec<String> {
         let mut tokens = vec![String::new()];

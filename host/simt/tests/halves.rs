@@ -5,6 +5,7 @@ mod common;
 
 use common::elements::decode;
 use proptest::prelude::*;
+use random::Random;
 
 /// Bits of exponent and fraction, and the power of two that all finite values used are multiples of.
 #[derive(Clone, Copy)]
@@ -187,13 +188,8 @@ const THREADS: usize = 256;
 
 /// The operands of all threads, pairs of values.
 fn operands(format: Format, seed: u64) -> Vec<[u32; 3]> {
-    let mut state = seed | 1;
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
-    };
+    let mut random = Random::new(seed);
+    let mut draw = || (random.number() >> 32) as u32;
     let mut pair = || format.operand(draw()) | format.operand(draw()) << 16;
     (0..THREADS).map(|_| [pair(), pair(), pair()]).collect()
 }

@@ -6,6 +6,7 @@
 mod common;
 
 use proptest::prelude::*;
+use random::Random;
 
 use common::elements::{bits, keep, list, run_over, value};
 
@@ -323,13 +324,8 @@ fn kernel(form: &Form, counts: [usize; 4]) -> String {
 
 fn check(form: &Form, seed: u64) {
     let [m, n, k] = form.shape;
-    let mut state = seed | 1;
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
-    };
+    let mut random = Random::new(seed);
+    let mut draw = || random.number() >> 8;
     let mut matrix = |ty: &str, rows: usize, columns: usize| -> Vec<u64> {
         let element = |x: u64| match ty {
             // Doubles whose sums are exact, so that their order does not matter here.

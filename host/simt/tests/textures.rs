@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Rig, fail, load};
+use random::Random;
 use simt::texture::{AddressMode, ChannelFormat, Filter, Image, Sampler, Texture};
 use simt::{Launch, LaunchError};
 
@@ -54,21 +55,13 @@ fn run(rig: &mut Rig, texture: u64, at: &[[u32; 4]]) -> Result<Vec<[u32; 4]>, La
     Ok(words.chunks(2).map(halves).collect())
 }
 
-/// A small generator, so that every run tests the same points.
-struct Random(u64);
+/// 31 random bits.
+fn bits(random: &mut Random) -> u32 {
+    (random.number() >> 33) as u32
+}
 
-impl Random {
-    fn next(&mut self) -> u32 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32
-    }
-
-    fn between(&mut self, low: f64, high: f64) -> f32 {
-        (low + (high - low) * f64::from(self.next()) / f64::from(1u32 << 31)) as f32
-    }
+fn between(random: &mut Random, low: f64, high: f64) -> f32 {
+    (low + (high - low) * f64::from(bits(random)) / f64::from(1u32 << 31)) as f32
 }
 
 /// An image in device memory and, as the reference sees it, texel by texel.
@@ -87,21 +80,21 @@ impl Picture {
         let slice = pitch * u64::from(extent[1]) + 64;
         let memory = rig.device.memory_mut();
         let address = memory.alloc(slice * u64::from(extent[2])).unwrap();
-        let mut random = Random(u64::from(row) + 1);
+        let mut random = Random::new(u64::from(row) + 1);
         let mut raw = Vec::new();
         for z in 0..extent[2] {
             for y in 0..extent[1] {
                 let at = address + u64::from(z) * slice + u64::from(y) * pitch;
                 for channel in 0..u64::from(extent[0] * u32::from(channels)) {
                     let bits = match format {
-                        ChannelFormat::F32 => random.between(-100.0, 100.0).to_bits(),
+                        ChannelFormat::F32 => between(&mut random, -100.0, 100.0).to_bits(),
                         // Numbers between 1/1024 and 1024 of both signs.
                         ChannelFormat::F16 => {
-                            (random.next() % 0x5000 + 0x1400) | (random.next() & 1) << 15
+                            (bits(&mut random) % 0x5000 + 0x1400) | (bits(&mut random) & 1) << 15
                         }
                         // The lowest signed value every now and then.
-                        _ if random.next().is_multiple_of(4) => 1 << (8 * bytes - 1),
-                        _ => random.next() << 1 >> (32 - 8 * bytes),
+                        _ if bits(&mut random).is_multiple_of(4) => 1 << (8 * bytes - 1),
+                        _ => bits(&mut random) << 1 >> (32 - 8 * bytes),
                     };
                     let place = at + channel * u64::from(bytes);
                     memory
@@ -216,7 +209,7 @@ const FORMATS: [ChannelFormat; 8] = [
 
 /// Random points around an image: as the kernel gets them, and in texels.
 fn points(picture: &Picture, seed: u64) -> (Vec<[u32; 4]>, Vec<[f64; 3]>) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let extent = picture.texture.image.extent.map(f64::from);
     let scale = if picture.texture.sampler.normalized {
         extent
@@ -227,14 +220,14 @@ fn points(picture: &Picture, seed: u64) -> (Vec<[u32; 4]>, Vec<[f64; 3]>) {
     let mut places = Vec::new();
     for _ in 0..256 {
         let axis = |axis: usize| {
-            random.between(-2.5 * extent[axis], 3.5 * extent[axis]) / scale[axis] as f32
+            between(&mut random, -2.5 * extent[axis], 3.5 * extent[axis]) / scale[axis] as f32
         };
         let at = [0, 1, 2].map(axis);
         words.push([
             at[0].to_bits(),
             at[1].to_bits(),
             at[2].to_bits(),
-            random.next() % 5,
+            bits(&mut random) % 5,
         ]);
         places.push([0, 1, 2].map(|axis| f64::from(at[axis]) * scale[axis]));
     }

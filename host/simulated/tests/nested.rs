@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use common::{launch, load};
+use random::Random;
 use runtime::Options;
 
-const WORDS: u64 = 3;
+const WORDS: u32 = 3;
 const PROGRAMS: u64 = 400;
 /// Handles: the block's stream, the tail stream, and none.
 const STREAMS: [u64; 3] = [0, 3, 4];
@@ -21,17 +22,6 @@ const TAIL: u64 = 3;
 const FORGET: u64 = 4;
 /// The first of two streams that a grid has made.
 const OWN: u64 = 10;
-
-/// A linear congruential generator, by Knuth.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
@@ -56,7 +46,7 @@ fn program(random: &mut Random) -> Program {
         for _ in 0..2 + random.below(5) {
             let stream = match random.below(5) {
                 n @ 0..=2 => STREAMS[n as usize],
-                n => OWN + n - 3,
+                n => OWN + u64::from(n) - 3,
             };
             let in_order = if stream == TAIL || stream == FORGET {
                 0
@@ -71,7 +61,7 @@ fn program(random: &mut Random) -> Program {
                 }
                 4 => Op::Record(in_order),
                 5 => Op::Wait(in_order),
-                _ => Op::Access(random.below(WORDS), random.below(3) == 0),
+                _ => Op::Access(u64::from(random.below(WORDS)), random.below(3) == 0),
             };
             kernels[at].push(op);
         }
@@ -249,7 +239,7 @@ fn found(program: &Program) -> (BTreeSet<u64>, usize) {
 
 #[test]
 fn what_kernels_launch_races_where_nothing_orders_it() {
-    let mut random = Random(17);
+    let mut random = Random::new(17);
     let (mut racy, mut clean) = (0, 0);
     for number in 0..PROGRAMS {
         let program = program(&mut random);

@@ -7,6 +7,7 @@ use ptx::callgraph::CallGraph;
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 use ptx::scope::Scopes;
+use random::Random;
 
 fn read(text: &str) -> Module {
     let (module, diagnostics) = ptx::parse(text);
@@ -201,20 +202,15 @@ fn an_empty_body_is_one_block() {
 /// Dominators by their definition: `by` dominates `block` if `block` cannot be reached around it.
 #[test]
 fn dominators_agree_with_their_definition() {
-    // A small generator of arbitrary control flow; any constants do.
-    let mut state = 1u32;
-    let mut random = |below: u32| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 16) % below
-    };
+    let mut random = Random::new(1);
     for _ in 0..300 {
         let mut text = String::new();
-        let count = 2 + random(7);
+        let count = 2 + random.below(7);
         for label in 0..count {
             text += &format!("L{label}: ");
-            text += &match random(5) {
-                0 => format!("bra L{};", random(count)),
-                1 | 2 => format!("@%p0 bra L{};", random(count)),
+            text += &match random.below(5) {
+                0 => format!("bra L{};", random.below(count)),
+                1 | 2 => format!("@%p0 bra L{};", random.below(count)),
                 3 => "@%p1 ret;".to_owned(),
                 _ => "add.s32 %r0, %r0, 1;".to_owned(),
             };

@@ -14,7 +14,7 @@ use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
 use crate::error::LaunchError;
 use crate::memory::Memory;
-use crate::random::Random;
+use random::Random;
 
 /// Ops a warp may run before it is the next one's turn.
 const QUANTUM: u64 = 8192;

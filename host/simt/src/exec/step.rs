@@ -19,7 +19,7 @@ use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
 use crate::error::LaunchError;
 use crate::lanes::only;
-use crate::random::Random;
+use random::Random;
 
 /// As how many ops one that spins ([`super::spin`]) counts among the splits of a warp.
 const SPIN: u64 = 512;

@@ -26,6 +26,11 @@ impl Random {
         (self.number() % u64::from(limit)) as u32
     }
 
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + (self.number() % (high.abs_diff(low) + 1)) as i64
+    }
+
     /// The index of one of `count` things, which must not be none.
     pub fn index(&mut self, count: usize) -> usize {
         (self.number() % count as u64) as usize
