@@ -1,9 +1,9 @@
 // The first half of a block turns around in shared memory what the block has loaded. Only it executes both
 // accesses, so a barrier between them does not fit; the branch has to end first, and begin again behind it.
 //
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): help: end the branch at advice_branch_barrier.cu:16 after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: help: end the branch at advice_branch_barrier.cu:16 after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses
 #include "app.h"
 
 const int kThreads = 128, kHalf = kThreads / 2;

@@ -1,20 +1,20 @@
 // Asynchronous copies, mbarriers and clusters, one kernel for each thing that is missing. What the report advises, the
 // clean variant does, as it is said.
 //
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): help: put a barrier of the cluster (`cluster.sync()`) between the last access to shared memory of another block and the end of the kernel, in every block
-//@ says(racy): help: move `__syncthreads()` out of the condition: all threads of a warp must reach the same one
-//@ says(racy): help: the copy may still run at the second access: before that, wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it
-//@ says(racy): help: the copy may still run at the second access: before that, wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it, and put `__syncthreads()` after that
-//@ says(racy): help: put `__syncthreads()` after the wait at advice_copies.cu:68
-//@ says(racy): help: put `__syncthreads()` after the end of the branch at advice_copies.cu:91
-//@ says(racy): help: the copy may still run at the second access: before that, wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`), in every thread that accesses the data
-//@ says(racy): help: put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) after the write at advice_copies.cu:121, in each thread that writes and before the barrier that follows; or, after that barrier, before the copy at advice_copies.cu:125
-//@ says(racy): help: the copy may still run at the second access: before that, wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it, and put `__syncthreads()` after that
-//@ says(racy): help: put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) after the write at advice_copies.cu:170
-//@ says(racy): help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
-//@ says(racy): SUMMARY: cudarun-check: 10 races, 3 synchronisation errors (12 errors, 1 warning)
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: help: put a barrier of the cluster (`cluster.sync()`) between the last access to shared memory of another block and the end of the kernel, in every block
+//@[racy] says: help: move `__syncthreads()` out of the condition: all threads of a warp must reach the same one
+//@[racy] says: help: the copy may still run at the second access: before that, wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it
+//@[racy] says: help: the copy may still run at the second access: before that, wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it, and put `__syncthreads()` after that
+//@[racy] says: help: put `__syncthreads()` after the wait at advice_copies.cu:68
+//@[racy] says: help: put `__syncthreads()` after the end of the branch at advice_copies.cu:91
+//@[racy] says: help: the copy may still run at the second access: before that, wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`), in every thread that accesses the data
+//@[racy] says: help: put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) after the write at advice_copies.cu:121, in each thread that writes and before the barrier that follows; or, after that barrier, before the copy at advice_copies.cu:125
+//@[racy] says: help: the copy may still run at the second access: before that, wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it, and put `__syncthreads()` after that
+//@[racy] says: help: put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) after the write at advice_copies.cu:170
+//@[racy] says: help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
+//@[racy] says: SUMMARY: cudarun-check: 10 races, 3 synchronisation errors (12 errors, 1 warning)
 //@ cuda: 12.8
 #include "app.h"
 #include <cooperative_groups.h>

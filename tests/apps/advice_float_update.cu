@@ -1,8 +1,8 @@
 // The largest of floating-point numbers, for which there is no atomic operation.
 //
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): help: make the update at advice_float_update.cu:14 one atomic operation, by a loop with `atomicCAS`: there is no minimum or maximum of floating-point numbers
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: help: make the update at advice_float_update.cu:14 one atomic operation, by a loop with `atomicCAS`: there is no minimum or maximum of floating-point numbers
 #include "app.h"
 
 const int kThreads = 64, kBlocks = 2, kCount = kThreads * kBlocks;

@@ -1,9 +1,9 @@
 // Partial sums of a block in a loop whose iterations need a barrier between them. The advice names the
 // barrier and puts it behind the branch that only some threads take; as this program's clean variant has it.
 //
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): help: put `__syncthreads()` after the end of the branch at advice_loop_barrier.cu:18
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: help: put `__syncthreads()` after the end of the branch at advice_loop_barrier.cu:18
 #include "app.h"
 
 const int kBlocks = 4, kThreads = 128;

@@ -1,25 +1,25 @@
 // Phases of a block without the barrier between them, one kernel for each shape. What the report advises, the clean
 // variant does, as it is said.
 //
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): help: put `__syncthreads()` after the read at advice_phases.cu:42
-//@ says(racy): help: put `__syncthreads()` inside the statement at advice_phases.cu:60: read into a variable first, and write after the barrier
-//@ says(racy): help: put `__syncthreads()` after the end of the loop at advice_phases.cu:75
-//@ says(racy): help: put `__syncthreads()` after the end of the statement at advice_phases.cu:93, and after the write at advice_phases.cu:95
-//@ says(racy): help: put `__syncthreads()` after the call at advice_phases.cu:114
-//@ says(racy): help: put `__syncthreads()` after the end of the branch at advice_phases.cu:124
-//@ says(racy): help: put `__syncthreads()` after the read at advice_phases.cu:136
-//@ says(racy): help: put `__syncthreads()` before the read at advice_phases.cu:152
-//@ says(racy): help: put `__syncthreads()` after the end of the loop at advice_phases.cu:162
-//@ says(racy): help: put `__syncthreads()` after the call at advice_phases.cu:187
-//@ says(racy): help: let no thread leave at advice_phases.cu:198: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass
-//@ says(racy): help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
-//@ says(racy): help: put `__syncwarp()` before the read at advice_phases.cu:220; lanes of a warp do not run in lockstep
-//@ says(racy): help: put `__syncwarp()` inside the statement at advice_phases.cu:220: read into a variable first, and write after the barrier; lanes of a warp do not run in lockstep
-//@ says(racy): help: put `__syncwarp()` after the write at advice_phases.cu:218; lanes of a warp do not run in lockstep
-//@ says(racy): help: put `__syncwarp()` inside the statement at advice_phases.cu:219: read into a variable first, and write after the barrier; lanes of a warp do not run in lockstep
-//@ says(racy): SUMMARY: cudarun-check: 15 races, 1 synchronisation error (11 errors, 5 warnings)
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: help: put `__syncthreads()` after the read at advice_phases.cu:42
+//@[racy] says: help: put `__syncthreads()` inside the statement at advice_phases.cu:60: read into a variable first, and write after the barrier
+//@[racy] says: help: put `__syncthreads()` after the end of the loop at advice_phases.cu:75
+//@[racy] says: help: put `__syncthreads()` after the end of the statement at advice_phases.cu:93, and after the write at advice_phases.cu:95
+//@[racy] says: help: put `__syncthreads()` after the call at advice_phases.cu:114
+//@[racy] says: help: put `__syncthreads()` after the end of the branch at advice_phases.cu:124
+//@[racy] says: help: put `__syncthreads()` after the read at advice_phases.cu:136
+//@[racy] says: help: put `__syncthreads()` before the read at advice_phases.cu:152
+//@[racy] says: help: put `__syncthreads()` after the end of the loop at advice_phases.cu:162
+//@[racy] says: help: put `__syncthreads()` after the call at advice_phases.cu:187
+//@[racy] says: help: let no thread leave at advice_phases.cu:198: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass
+//@[racy] says: help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
+//@[racy] says: help: put `__syncwarp()` before the read at advice_phases.cu:220; lanes of a warp do not run in lockstep
+//@[racy] says: help: put `__syncwarp()` inside the statement at advice_phases.cu:220: read into a variable first, and write after the barrier; lanes of a warp do not run in lockstep
+//@[racy] says: help: put `__syncwarp()` after the write at advice_phases.cu:218; lanes of a warp do not run in lockstep
+//@[racy] says: help: put `__syncwarp()` inside the statement at advice_phases.cu:219: read into a variable first, and write after the barrier; lanes of a warp do not run in lockstep
+//@[racy] says: SUMMARY: cudarun-check: 15 races, 1 synchronisation error (11 errors, 5 warnings)
 #include "app.h"
 
 #ifdef RACY

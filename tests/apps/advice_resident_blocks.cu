@@ -1,11 +1,11 @@
 // All blocks wait for what the last block writes. A block takes nearly all shared memory of a multiprocessor, so as many
 // are resident as there are multiprocessors; with one more, the last one never starts.
 //
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): help: launch no more blocks than are resident at once, or do not let blocks wait for later ones
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: help: launch no more blocks than are resident at once, or do not let blocks wait for later ones
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include "app.h"
 
 #include <vector>

@@ -1,8 +1,8 @@
 // The first warp sets up what the block needs, and waits at a barrier that the other warps pass by.
 //
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): help: let every thread of the block reach `__syncthreads()`: move it out of the condition, or out of a loop that threads leave at different times
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: help: let every thread of the block reach `__syncthreads()`: move it out of the condition, or out of a loop that threads leave at different times
 #include "app.h"
 
 const int kThreads = 128;

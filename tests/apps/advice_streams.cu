@@ -1,12 +1,12 @@
 // Work of different streams that nothing orders. What the report advises, the clean variant does, as it is said.
 //
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): help: record an event in stream #1 after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both
-//@ says(racy): help: record an event in stream #1 after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both, or let the host wait between them (`cudaStreamSynchronize`)
-//@ says(racy): help: record an event in the default stream after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both; a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other
-//@ says(racy): help: add an edge between the two nodes to the graph, or capture both operations in one stream
-//@ says(racy): SUMMARY: cudarun-check: 5 races (5 errors)
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: help: record an event in stream #1 after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both
+//@[racy] says: help: record an event in stream #1 after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both, or let the host wait between them (`cudaStreamSynchronize`)
+//@[racy] says: help: record an event in the default stream after the first operation (`cudaEventRecord`) and let stream #2 wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both; a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other
+//@[racy] says: help: add an edge between the two nodes to the graph, or capture both operations in one stream
+//@[racy] says: SUMMARY: cudarun-check: 5 races (5 errors)
 #include "app.h"
 
 const int kCount = 256;

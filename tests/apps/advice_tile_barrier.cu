@@ -1,10 +1,10 @@
 // A tiled matrix product without the barrier behind the use of a tile. A row of the first tile is shared by
 // lanes of one warp, a column of the second by all warps: one barrier of the block repairs both races.
 //
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): help: put `__syncthreads()` after the read at advice_tile_barrier.cu:23
-//@ says(racy): = same cause:
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: help: put `__syncthreads()` after the read at advice_tile_barrier.cu:23
+//@[racy] says: = same cause:
 #include "app.h"
 
 const int kSize = 32, kTile = 8;

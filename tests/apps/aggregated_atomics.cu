@@ -1,7 +1,7 @@
 // A filter whose warps reserve room in the output with one atomic each.
 // Racy: the counter is read and written without an atomic.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // libcu++: blocks hand a row of numbers on, one after the other, by a flag that cuda::atomic_ref sets.
 // Racy: the flag is set and seen without order, so the numbers may not be there yet.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <cuda/atomic>

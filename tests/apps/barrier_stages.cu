@@ -1,7 +1,7 @@
 // libcu++: one half of a block makes numbers, the other half uses them, and cuda::barrier says when.
 // Racy: a buffer is given back before it has been used.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ nvcc: -std=c++17
 #include "app.h"
 

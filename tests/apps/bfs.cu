@@ -1,7 +1,7 @@
 // Breadth-first search, one launch per level, over a random graph in compressed rows.
 // Racy: a node is claimed by a load and a store instead of one atomic operation.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int nodes = 2000, edges = 12000;

@@ -1,7 +1,7 @@
 // A bitonic network sorts each block's numbers in shared memory, then merges across blocks in global memory.
 // Racy: no barrier between the steps of the network within a block.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <algorithm>

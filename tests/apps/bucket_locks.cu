@@ -1,6 +1,6 @@
 // Threads count words in buckets, each under its bucket's lock, and write down who came last.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 const int buckets = 5;

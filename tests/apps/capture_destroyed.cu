@@ -1,10 +1,10 @@
 // A capture forks to a second stream and joins it again; then the stream, the events or both are destroyed before the
 // capture ends. The second stream is made before the capture, or in it.
 // Racy: the fork's two branches write the same words.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"
 
 __global__ void begin(int *out) { out[threadIdx.x] = threadIdx.x; }

@@ -1,7 +1,7 @@
 // Dynamic programming along diagonals: the longest common subsequence of two strings.
 // Racy: one launch for all diagonals, whose blocks do not wait for each other.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <algorithm>

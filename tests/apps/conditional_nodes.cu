@@ -1,12 +1,12 @@
 // Graphs with conditional nodes: if and else, while, and switch, whose values kernels set; one inside the other; and
 // launched twice, with a default.
 // Racy: the body of the loop runs two kernels that write the same words, in no order.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ nvcc: -cudart shared -arch=sm_90 -rdc=true -lcudadevrt
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(clean): the simulated driver's runtime of the device is not linked to what the interposer loads
-//@ not-as-on-gpu(racy): the simulated driver's runtime of the device is not linked to what the interposer loads
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[clean] not-as-on-gpu: the simulated driver's runtime of the device is not linked to what the interposer loads
+//@[racy] not-as-on-gpu: the simulated driver's runtime of the device is not linked to what the interposer loads
 #include "app.h"
 
 const int n = 64;

@@ -1,8 +1,8 @@
 // Sparse linear algebra: the conjugate gradient method on a Poisson matrix in compressed rows, a warp per row for
 // the product, dot products by shuffles and one atomic per block.
 // Racy: the blocks add to the dot product without an atomic.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 #include <cmath>
 #include <vector>

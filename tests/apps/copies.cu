@@ -1,7 +1,7 @@
 // Copies of every form: boxes in two and three dimensions, to and from symbols, arrays and peers, and
 // managed memory with advice and prefetches.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 #include <cstring>

@@ -1,12 +1,12 @@
 // Warps of a block hand tiles over through a cuda::barrier, whose wait looks at the clock between two looks.
 // Racy: no data race, but one warp leaves without its last arrival, for which the others wait.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): spin until a phase of the mbarrier
-//@ says(racy): which lacks 32 arrivals
-//@ says(racy): help: let as many threads arrive as the mbarrier was initialised for
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: spin until a phase of the mbarrier
+//@[racy] says: which lacks 32 arrivals
+//@[racy] says: help: let as many threads arrive as the mbarrier was initialised for
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include <cuda/barrier>
 #include "app.h"
 

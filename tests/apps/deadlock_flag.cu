@@ -1,13 +1,13 @@
 // A producer fills a buffer and sets a flag, for which consumers in other blocks wait.
 // Racy: no data race, but the producer returns on a value that it does not like, and the flag is never set.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): 0 races, 1 deadlock
-//@ says(racy): spin until 4 bytes of global memory change, which are 0x0
-//@ says(racy): variable `ready`
-//@ says(racy): note: block (0,0,0) has exited
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: 0 races, 1 deadlock
+//@[racy] says: spin until 4 bytes of global memory change, which are 0x0
+//@[racy] says: variable `ready`
+//@[racy] says: note: block (0,0,0) has exited
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include <cuda/atomic>
 #include "app.h"
 

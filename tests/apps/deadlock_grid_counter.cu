@@ -1,14 +1,14 @@
 // A barrier of the grid that the program has written itself: blocks count, and wait until all have.
 // Racy: no data race, but the last block does not count, and goes on. The others would wait for ever, which is told.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): spin until 4 bytes of global memory change, which are 0x3
-//@ says(racy): 3 threads of 3 blocks, the first of them (0,0,0)
-//@ says(racy): wait at `__syncthreads()`, to which 31 of 32 threads have come
-//@ says(racy): note: block (3,0,0) has exited
-//@ says(racy): help: no thread that is left writes there
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: spin until 4 bytes of global memory change, which are 0x3
+//@[racy] says: 3 threads of 3 blocks, the first of them (0,0,0)
+//@[racy] says: wait at `__syncthreads()`, to which 31 of 32 threads have come
+//@[racy] says: note: block (3,0,0) has exited
+//@[racy] says: help: no thread that is left writes there
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include "app.h"
 
 __device__ unsigned int arrived;

@@ -1,13 +1,13 @@
 // A cooperative launch whose blocks meet at the barrier of the grid.
 // Racy: no data race, but a block without work returns before it. The others would wait for ever, which is told.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): 0 races, 1 deadlock
-//@ says(racy): wait at the barrier of the grid (`grid.sync()`)
-//@ says(racy): note: block (3,0,0) has exited
-//@ says(racy): help: every block has to come to each `grid.sync()`
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: 0 races, 1 deadlock
+//@[racy] says: wait at the barrier of the grid (`grid.sync()`)
+//@[racy] says: note: block (3,0,0) has exited
+//@[racy] says: help: every block has to come to each `grid.sync()`
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include <cooperative_groups.h>
 #include "app.h"
 

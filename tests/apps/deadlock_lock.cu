@@ -1,12 +1,12 @@
 // Blocks add to a sum under a lock.
 // Racy: no data race, but one of them returns without giving the lock back, for which the others wait.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ exit(racy): 66
-//@ says(racy): deadlock
-//@ says(racy): spin until 4 bytes of global memory change, which are 0x1
-//@ says(racy): while (atomicCAS(&lock, 0, 1) != 0)
-//@ not-as-on-gpu(racy): a GPU that hangs is ended by --timeout
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] exit: 66
+//@[racy] says: deadlock
+//@[racy] says: spin until 4 bytes of global memory change, which are 0x1
+//@[racy] says: while (atomicCAS(&lock, 0, 1) != 0)
+//@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include "app.h"
 
 __device__ int lock, sum;

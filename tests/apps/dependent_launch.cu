@@ -1,10 +1,10 @@
 // Programmatic dependent launch: the second kernel begins while the first still runs, prepares its own part, and
 // waits for the first before it reads what that has written.
 // Racy: it reads before it waits.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"
 
 __global__ void produce(int *data, int n) {

@@ -1,7 +1,7 @@
 // The accesses stand in functions that are called, not inlined, two levels deep.
 // Racy: the ring has one slot too few, so two threads of the block share one.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

@@ -1,7 +1,7 @@
 // cuRAND's device API: pi and the price of an option by five generators, and Philox against its published description.
 // Racy: the threads of a block take their numbers from one state.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <cmath>

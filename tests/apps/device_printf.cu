@@ -1,7 +1,7 @@
 // Every block prints one line from the device.
 // Racy: the blocks share the place for what they print.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ stdout: block 2 of 3 says 1.50 and done
 #include "app.h"
 

@@ -1,7 +1,7 @@
 // What programs ask a device, a context, a kernel and a stream before they begin, and what they set there.
 //@ variants: clean
 //@ cuda: 12.5
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // A program of the driver API: it loads the PTX file named by its argument and launches by name.
 // Racy: every thread writes the element of its right neighbour's number, two to one.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ ptx: -DDEVICE
 //@ args: {ptx}
 //@ nvcc: -x c++ -cudart none -lcuda

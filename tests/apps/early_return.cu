@@ -1,9 +1,9 @@
 // Scales an array in tiles. Clean: every thread reaches the barriers.
 // Racy: no data race, but threads past the end return before a barrier, which is a warning.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ says(racy): exit without reaching a barrier
-//@ not-as-on-gpu(racy): misuse of barriers is seen by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] says: exit without reaching a barrier
+//@[racy] not-as-on-gpu: misuse of barriers is seen by listening to the simulated device
 #include "app.h"
 
 __global__ void scale(int n, const float *in, float *out) {

@@ -1,7 +1,7 @@
 // A pointer that is to dynamic shared memory in one block and to global memory in the next.
 // Racy: the blocks that use global memory use the same piece of it.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

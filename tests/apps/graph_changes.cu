@@ -1,7 +1,7 @@
 // Graphs whose nodes are changed before and after they are instantiated: copies, fills, calls, events, child graphs,
 // attributes; edges that go; objects that graphs keep; and what a stream captures into a graph that is already there.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 #include <cstring>

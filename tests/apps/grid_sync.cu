@@ -1,8 +1,8 @@
 // A cooperative launch: every block fills its part, all wait for the whole grid, then read another's part.
 // Racy: without the wait.
 // The barrier of the grid is recognised, so that the device alone can decide.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include <cooperative_groups.h>
 #include "app.h"
 

@@ -1,8 +1,8 @@
 // Counts how often each byte value occurs.
 // Racy: the counter is incremented without an atomic, so increments get lost.
 //@ demo: the racy variant is what `cargo xtask demo` shows
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 __global__ void histogram(const unsigned char *data, int n, unsigned *counts) {

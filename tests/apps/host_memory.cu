@@ -1,8 +1,8 @@
 // Memory of the host that the device reaches: allocated in every way, registered, by addresses of the device's own and
 // by the same one; and what is told about it.
 // Racy: two blocks write the same words of it.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 #include <cstdlib>
 #include <cstring>

@@ -1,12 +1,12 @@
 // Threads of the host launch into streams of their own. One waits for its launch and tells another one, by means that
 // nobody sees; a third is joined, which ends what it has waited for.
 // Racy: the first tells the second one without having waited.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(clean): 1 pair of conflicting launches assumed to be ordered by threads of the host
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(clean): races between launches are looked for by listening to the simulated device
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] says: 1 pair of conflicting launches assumed to be ordered by threads of the host
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[clean] not-as-on-gpu: races between launches are looked for by listening to the simulated device
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include <atomic>
 #include <thread>
 

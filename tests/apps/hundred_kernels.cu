@@ -1,7 +1,7 @@
 // A program with a hundred kernels, of which it launches a few: the others cost nothing but their text.
 // It says how long it took from its first call to the end of its first launch.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 //@ not-assembled: a hundred kernels of one kind would fill the table of registers
 #include "app.h"
 #include <chrono>

@@ -1,8 +1,8 @@
 // Shrinks an image and gives it another palette: one texture over a pitched buffer, one over an array, both mixed
 // linearly, and a table in linear memory.
 // Racy: the blocks add up the brightness without atomics.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include <cmath>
 #include "app.h"
 

@@ -1,7 +1,7 @@
 // Relaxes several rods, one block each, many sweeps per launch.
 // Racy: no barrier between two sweeps, so a thread may read a neighbour's value of the wrong sweep.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int length = 256, sweeps = 20, rods = 6;

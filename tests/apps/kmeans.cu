@@ -1,7 +1,7 @@
 // The assignment step of k-means: each point joins its nearest centre and adds itself to that centre's sums.
 // Racy: the sum of the coordinates is not atomic (the number of points is).
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int points = 3000, centres = 7, dimensions = 3;

@@ -1,7 +1,7 @@
 // Three quarters of the device's memory in one piece, of which a few words are touched: the host has room for them
 // and for no more. What nobody has written reads as zero.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 #include <cstring>
 

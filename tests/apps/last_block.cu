@@ -1,8 +1,8 @@
 // Sums an array: every block publishes a partial sum, the last one to do so adds them up and resets
 // the counter for the next launch.
 // Racy: the block that adds up has not acquired what the others released.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 __device__ unsigned finished;

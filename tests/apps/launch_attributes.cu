@@ -1,7 +1,7 @@
 // Launches with attributes, kernels by handle, attributes of functions, and devices' attributes and limits.
 //@ variants: clean
 //@ cuda: 12.5
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 #include <cooperative_groups.h>

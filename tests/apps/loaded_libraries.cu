@@ -1,7 +1,7 @@
 // Libraries that the runtime loads: a file of PTX and the same from memory, each with its own kernels and variables.
 //@ variants: clean
 //@ cuda: 12.8
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 //@ ptx: -arch=sm_90
 //@ args: {ptx}
 #include "app.h"

@@ -1,7 +1,7 @@
 // A prefix sum in one pass: each block looks back at what the blocks before it have published.
 // Racy: a block publishes its sum before the fence that the flag needs.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int threads = 64, blocks = 24, n = threads * blocks;

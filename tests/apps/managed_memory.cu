@@ -1,7 +1,7 @@
 // Managed memory that host and device use in turn: an allocation and a variable.
 // Racy: the count in the managed variable is not atomic.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 __managed__ int odd_numbers;

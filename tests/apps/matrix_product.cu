@@ -1,7 +1,7 @@
 // C = A * B with tiles in shared memory; the size may be given as an argument (a multiple of 16).
 // Racy: the product is written over A while other blocks still read it.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ bench-args: 64
 //@ bench-args: 128
 //@ bench-args: 256

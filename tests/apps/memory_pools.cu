@@ -1,7 +1,7 @@
 // Memory pools: the default one and one of the program's own, their attributes, and memory that comes
 // and goes in the order of a stream.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 __global__ void fill(int *data, int value) { data[blockIdx.x * blockDim.x + threadIdx.x] = value; }

@@ -1,7 +1,7 @@
 // Monte Carlo: a counter-based generator per thread, sums by shuffles, one atomic per warp.
 // Racy: threads of a block share a generator's state.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int threads = 128, blocks = 6, rounds = 40;

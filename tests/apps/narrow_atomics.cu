@@ -1,7 +1,7 @@
 // Atomics of 8 and 16 bits. libcu++ makes them of compare-and-swaps of the word around the element and of loads of
 // 16 bits. They order threads and race as atomics of the element do; its neighbours in the word are other data.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ cuda: 13.0
 #include <cuda/atomic>
 

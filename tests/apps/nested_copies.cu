@@ -1,7 +1,7 @@
 // A kernel fills and copies memory by the device runtime, some of it from the device's own heap.
 // Racy: it changes the source once it has asked for the copy.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there

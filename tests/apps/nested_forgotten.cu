@@ -1,8 +1,8 @@
 // Every thread of two blocks fires a kernel and forgets it; these count by atomics.
 // Racy: they count without.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(clean): order between kernels and the work that they launch not checked
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] unseen-in-fast: order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

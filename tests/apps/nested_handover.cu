@@ -1,10 +1,10 @@
 // A block prepares data, and one of its threads launches a kernel that works on it; the sum is taken by a kernel that is
 // launched behind the grid. Racy: the launch is not behind the barrier, so the kernel reads what others still write.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
-//@ says(racy): help: make the access of the launching kernel before the launch, with `__syncthreads()` in between
-//@ says(racy): launched by prepare(int*, int*, int*, int) at
+//@[racy] says: help: make the access of the launching kernel before the launch, with `__syncthreads()` in between
+//@[racy] says: launched by prepare(int*, int*, int*, int) at
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -1,8 +1,8 @@
 // A kernel that a kernel launches reads what another of its threads writes. Racy: without a barrier in between.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(clean): order between kernels and the work that they launch not checked
-//@ says(racy): launched by outer(int*, int) at
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] unseen-in-fast: order between kernels and the work that they launch not checked
+//@[racy] says: launched by outer(int*, int) at
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -1,7 +1,7 @@
 // Three levels of kernels, and the host behind them: the last level's work is over when the first grid is.
 // Racy: the first grid touches, after its launch, what the third level writes.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ says: 4/4 kernels instrumented

@@ -1,9 +1,9 @@
 // A kernel that is launched by a kernel, and one that the host launches into another stream, behind an event.
 // Racy: the other stream does not wait for the event, so nothing orders the two.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
-//@ says(racy): record an event in stream #1 after the first operation
+//@[racy] says: record an event in stream #1 after the first operation
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -1,9 +1,9 @@
 // A kernel launches one that fills a table, and one in the tail stream that reads it.
 // Racy: it reads the table itself, although nothing waits for a kernel that has been launched.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
-//@ says(racy): race between a kernel and the work that it launches
+//@[racy] says: race between a kernel and the work that it launches
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -1,8 +1,8 @@
 // Quicksort that launches itself for both parts, in two streams; short parts are sorted by one thread.
 // Racy: the parts share an element, so both may put it in its place.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(clean): order between kernels and the work that they launch not checked
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] unseen-in-fast: order between kernels and the work that they launch not checked
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

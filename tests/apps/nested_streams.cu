@@ -1,10 +1,10 @@
 // A kernel launches producers and consumers into streams of its own, and orders them by an event.
 // Racy: nobody waits for the event.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ unseen-in-fast: order between kernels and the work that they launch not checked
-//@ says(racy): help: launch the second after the first: in the same stream of one block, behind an event
-//@ says(racy): race between work that kernels launch
+//@[racy] says: help: launch the second after the first: in the same stream of one block, behind an event
+//@[racy] says: race between work that kernels launch
 //@ nvcc: -rdc=true
 //@ not-as-on-gpu: the device runtime is machine code, so what needs it is not checked there
 #include "app.h"

@@ -1,6 +1,6 @@
 // Occupancy in all forms, and a launch of the size that it proposes.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 __global__ void scale(float *data, int n) {

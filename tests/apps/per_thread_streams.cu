@@ -1,7 +1,7 @@
 // A stream of its own for every thread of the host (`--default-stream per-thread`): four threads launch, copy and
 // wait without a word about streams, and one hands work to the stream that all share.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 //@ nvcc: -cudart shared -arch=sm_90 --default-stream per-thread
 #include "app.h"
 #include <thread>

@@ -1,7 +1,7 @@
 // Blocks that stay: they relax a ring of cells, and meet at a barrier of their own between the steps.
 // Racy: who leaves the barrier has no fence behind the flag.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <vector>

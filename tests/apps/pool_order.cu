@@ -2,12 +2,12 @@
 // allocation, and before the memory is freed and handed out again. Launches of one executable graph in two streams wait
 // for each other without being told.
 // Racy: nothing orders the uses with the allocation or with the free.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ says(racy): help: let the host wait for stream #2 before it frees the memory (`cudaStreamSynchronize`)
-//@ says(racy): use after free between streams
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] says: help: let the host wait for stream #2 before it frees the memory (`cudaStreamSynchronize`)
+//@[racy] says: use after free between streams
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 //@ nvcc: -cudart shared -arch=sm_90 -lcuda
 #include "app.h"
 

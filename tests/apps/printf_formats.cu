@@ -2,7 +2,7 @@
 // printf makes of the same values.
 // A device's limit for what waits to be printed can be set and read; nothing is lost here when there is more.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 #include <cstdarg>
 #include <limits>

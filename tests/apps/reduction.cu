@@ -1,7 +1,7 @@
 // Sums an array: a tree in shared memory per block, then one addition per block to the total.
 // Racy: that addition is not atomic.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 __global__ void reduce(int n, const int *data, int *total) {

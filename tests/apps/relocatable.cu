@@ -1,8 +1,8 @@
 // Relocatable device code in three translation units: device functions and variables of other units,
 // weak templates in several, statics of the same name, and a virtual function that another unit defines.
 // The race is in a device function of another unit.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ nvcc: -rdc=true
 //@ with: relocatable_shapes.inc.cu relocatable_table.inc.cu
 #include "app.h"

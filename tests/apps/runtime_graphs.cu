@@ -1,7 +1,7 @@
 // Graphs put together by hand through the runtime API: nodes of every kind, edges that turn the order
 // of adding around, changes of nodes and of the executable graph, clones, child graphs, memory of graphs.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // y = a * x + y in four pieces on four streams, with asynchronous copies.
 // Racy: the update reads its right neighbour, which another thread is overwriting.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

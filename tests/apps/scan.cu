@@ -1,7 +1,7 @@
 // Inclusive prefix sum: each block scans its part, then adds the sums of the blocks before it.
 // Racy: both steps in one launch, although nothing makes a block wait for the others' sums.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int block = 128;

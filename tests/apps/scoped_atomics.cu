@@ -1,8 +1,8 @@
 // Blocks count into one array.
 // Racy: with atomics that only hold within a block.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): scoped_atomics.cu:15:
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: scoped_atomics.cu:15:
 #include "app.h"
 
 #ifdef RACY

@@ -1,8 +1,8 @@
 // Sums tiles in shared memory.
 // Racy: the barrier between the steps of the tree is missing.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): shared memory
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: shared memory
 #include "app.h"
 
 __global__ void sums(const int *data, int *out) {

@@ -1,7 +1,7 @@
 // Shortest paths from one node: rounds of relaxations over a worklist, with atomicMin on distances.
 // Racy: distances are compared and written without an atomic.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #include <vector>

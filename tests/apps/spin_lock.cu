@@ -1,8 +1,8 @@
 // All lanes of several warps increment one counter under one lock.
 // Racy: the lock lacks its fences, so taking it orders nothing.
 // The clean variant orders by the lock, which the device alone cannot decide.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

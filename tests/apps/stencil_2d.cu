@@ -1,7 +1,7 @@
 // A five-point stencil on a pitched array, timed with events, the weights in constant memory.
 // Racy: in place.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 __constant__ int weights[2];

@@ -1,7 +1,7 @@
 // What streams do besides kernels: calls on the host, priorities, attributes, events with and without
 // times, and profiler calls, which have no tool to go to.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include "app.h"
 
 // As cuda_profiler_api.h, which is not part of every toolkit.

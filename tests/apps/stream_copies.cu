@@ -1,13 +1,13 @@
 // Copies and fills beside kernels: what waits for what, when streams do not care for the default stream and when
 // they do.
 // Racy: nobody waits before the results are copied, and a fill is not waited for.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): error[CR014]
-//@ says(racy): first: cudaMemset or its like, in the default stream
-//@ says(racy): second: cudaMemcpy or its like, in the default stream
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: error[CR014]
+//@[racy] says: first: cudaMemset or its like, in the default stream
+//@[racy] says: second: cudaMemcpy or its like, in the default stream
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"
 
 __global__ void add(int *data, int n, int step) {

@@ -1,10 +1,10 @@
 // Two threads of the host fill a buffer's halves in the default stream, which is each thread's own when a program is
 // compiled so. A stream of the program's sums up both, and waits for an event of each.
 // Racy: it does not wait, as if the default stream still went with all blocking ones.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 //@ nvcc: -cudart shared -arch=sm_90 --default-stream per-thread
 #include "app.h"
 

@@ -1,10 +1,10 @@
 // A pipeline over two streams: one kernel fills a buffer, another sums it up in the other stream, and an event
 // orders them; so do the host, the default stream and a graph's edge.
 // Racy: the sums are not ordered behind what fills the buffer, in none of these ways.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"
 
 __global__ void fill(int *data, int n, int first) {

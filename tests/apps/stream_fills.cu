@@ -1,8 +1,8 @@
 // Fills and copies of every shape in a stream, between kernels of the same one; what is told about ranges of managed
 // memory; pools by location; and calls that are kept for older programs.
 // Racy: two blocks of the kernel between them write the same words.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 #include <cstring>
 

@@ -1,9 +1,9 @@
 // Two streams have thousands of launches each between two stores to the same words.
 // Racy: nothing orders the two streams, and the first store is found however long ago it was.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ unseen-in-fast(racy): races between launches of different streams were not looked for everywhere
-//@ not-as-on-gpu(racy): races between launches are looked for by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
+//@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"
 
 __global__ void first(int *data) {

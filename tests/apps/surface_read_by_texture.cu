@@ -1,8 +1,8 @@
 // One kernel writes an image through a surface, the next reads it through a texture.
 // Racy: one kernel does both, and a barrier does not make that right.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): CR009
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: CR009
 //@ not-as-on-gpu: neither textures nor surfaces have cells
 #include "app.h"
 

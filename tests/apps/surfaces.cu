@@ -1,7 +1,7 @@
 // Kernels that load and store through surface objects: over lines, images, volumes and layers, and beyond their edges.
 // Racy: a block smooths an image in place, without a barrier between its loads and stores.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ not-as-on-gpu: surfaces have no cells
 #include "app.h"
 

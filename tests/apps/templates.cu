@@ -1,7 +1,7 @@
 // One kernel template, three element types, with the operation as a functor.
 // Racy: the maximum is kept by a load and a store.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 struct Square {

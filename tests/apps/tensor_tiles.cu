@@ -1,7 +1,7 @@
 // Multiplies 32 by 32 matrices of halves by wmma, from tiles in shared memory.
 // Racy: a warp may read a tile that other warps are still filling.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include <mma.h>
 
 #include "app.h"

@@ -1,6 +1,6 @@
 // Cubemaps and layers of them, read along directions through the middles of their texels, and written through surfaces.
 //@ variants: clean
-//@ expect(clean): no-race
+//@[clean] expect: no-race
 #include <vector>
 
 #include "app.h"

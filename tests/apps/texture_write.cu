@@ -1,9 +1,9 @@
 // Smooths a line that is read through a texture.
 // Racy: the result goes where the texture reads from, and a barrier does not make that right.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ says(racy): CR009
-//@ not-as-on-gpu(racy): texture fetches have no cells
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[racy] says: CR009
+//@[racy] not-as-on-gpu: texture fetches have no cells
 #include "app.h"
 
 __global__ void smooth(cudaTextureObject_t line, int *out) {

@@ -1,7 +1,7 @@
 // Reductions and scans of tiles of four warps, by NVIDIA's cooperative groups: what these do in shared memory is known
 // and does not count. Racy: the function that the reduction is given keeps a running sum in global memory.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ says: known: inside NVIDIA's cooperative_groups.h, not in your code
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

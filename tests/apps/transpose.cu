@@ -1,7 +1,7 @@
 // Transposes a matrix through tiles in shared memory.
 // Racy: in place, so a block overwrites a tile that another block has yet to read.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int tile = 16;

@@ -1,8 +1,8 @@
 // Two devices that each work on half of an array, from a thread of the host each; the second half is computed
 // by the second device, copied to the first, and back. With one device, both halves are its own.
 // Racy: on the second device all blocks count the sum with plain additions.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include <cstdlib>
 #include <thread>
 #include "app.h"

@@ -1,7 +1,7 @@
 // Kernels of the same name in two translation units, each with its own module and its own static variable.
 // The race is in the other file.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ with: two_files_other.inc.cu
 #include "app.h"
 

@@ -1,7 +1,7 @@
 // Adds one vector to another.
 // Racy: blocks are laid out one thread too close, so neighbouring blocks share an element.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

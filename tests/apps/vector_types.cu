@@ -1,7 +1,7 @@
 // Loads and stores of several elements at once, and of single bytes next to each other.
 // Racy: the vectors of two threads overlap by half; the bytes stay apart in both variants.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

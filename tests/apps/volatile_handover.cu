@@ -1,8 +1,8 @@
 // One block hands volatile data to the next ones by a flag.
 // Racy: its fence is for its own block only. All accesses are strong, so that is no data race.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ says(racy): warning[CR011]: inter-block unordered strong conflict
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] says: warning[CR011]: inter-block unordered strong conflict
 #include "app.h"
 
 #ifdef RACY

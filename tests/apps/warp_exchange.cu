@@ -1,7 +1,7 @@
 // The lanes of each warp hand values to each other through global memory.
 // Racy: without __syncwarp; that lanes run together is an accident, not an order.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 #ifdef RACY

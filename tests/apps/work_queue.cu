@@ -2,8 +2,8 @@
 // An item n > 1 makes two items n - 1.
 // Racy: an item is taken as soon as its slot is reserved, not when it has been written.
 // The clean variant orders by flags and fences, which the device alone cannot decide.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include "app.h"
 
 const int depth = 7, seeds = 8, slots = seeds << depth;

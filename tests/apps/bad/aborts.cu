@@ -1,7 +1,7 @@
 // A program that aborts: none of its exit handlers run.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 134
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 134
 #include "../app.h"
 
 __global__ void count_threads(int *counter) {

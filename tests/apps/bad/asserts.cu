@@ -1,7 +1,7 @@
 // A device assertion that fails: one line from the device, an error that the program sees.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 5
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 5
 //@ says: asserts.cu:12
 //@ says: Assertion `i < 3` failed
 #include <cassert>

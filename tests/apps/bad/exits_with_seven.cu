@@ -1,7 +1,7 @@
 // A program that fails for a reason of its own.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 7
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 7
 #include "../app.h"
 
 __global__ void count_threads(int *counter) {

@@ -1,6 +1,6 @@
 // A program that prints far more than a pipe holds, before and after its kernel, to both streams.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 //@ stdout: the last of 200000 lines
 #include "../app.h"
 

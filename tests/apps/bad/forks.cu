@@ -1,6 +1,6 @@
 // A program whose child does the work, and exits without running exit handlers.
-//@ expect(clean): no-race
-//@ expect(racy): race
+//@[clean] expect: no-race
+//@[racy] expect: race
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../app.h"

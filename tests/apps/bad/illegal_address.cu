@@ -1,9 +1,9 @@
 // One kernel counts, the next one follows a stray pointer: the program sees the error and exits with 3.
 // A race found before the fault is reported all the same.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 3
-//@ says(clean): 2 launches checked
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 3
+//@[clean] says: 2 launches checked
 //@ stdout: the program sees: an illegal memory access was encountered
 #include "../app.h"
 

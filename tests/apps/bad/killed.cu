@@ -1,7 +1,7 @@
 // A program that is killed between two launches.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 137
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 137
 #include <csignal>
 #include "../app.h"
 

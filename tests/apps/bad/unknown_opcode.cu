@@ -1,7 +1,7 @@
 // An instruction that the simulated device lacks: that launch fails, the program sees it, and goes on.
-//@ expect(clean): no-race
-//@ expect(racy): race
-//@ exit(clean): 75
+//@[clean] expect: no-race
+//@[racy] expect: race
+//@[clean] exit: 75
 //@ says: istypep
 //@ says: unknown_opcode.cu:15
 //@ stdout: the other kernel made 64

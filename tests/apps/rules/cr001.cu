@@ -1,7 +1,7 @@
 // Lanes of a warp exchange values through shared memory.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR001]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR001]
 #include "../app.h"
 
 // The example:

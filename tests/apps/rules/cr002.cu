@@ -1,7 +1,7 @@
 // Warps of a block exchange values through shared memory.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR002]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR002]
 #include "../app.h"
 
 // The example:

@@ -1,7 +1,7 @@
 // Blocks add to one element.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR003]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR003]
 #include "../app.h"
 
 // The example:

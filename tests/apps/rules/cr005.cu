@@ -1,7 +1,7 @@
 // A block hands a value to another one, with a fence for its own block only.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR005]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR005]
 #include "../app.h"
 
 // The example:

@@ -1,7 +1,7 @@
 // A block hands a value to another one, which has no fence behind the flag.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR006]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR006]
 #include "../app.h"
 
 // The example:

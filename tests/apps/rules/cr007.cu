@@ -1,7 +1,7 @@
 // Half of a block passes by a barrier.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR007]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR007]
 #include "../app.h"
 
 // The example:

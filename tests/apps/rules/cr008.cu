@@ -1,7 +1,7 @@
 // A block waits for half of a word that another one writes as a whole.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR008]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR008]
 #include "../app.h"
 
 // The example:

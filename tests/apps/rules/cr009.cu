@@ -1,7 +1,7 @@
 // A kernel reads through the read-only path what it has written.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR009]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR009]
 #include "../app.h"
 
 // The example:

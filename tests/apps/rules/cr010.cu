@@ -1,7 +1,7 @@
 // A thread reads what it copies asynchronously, and has not waited.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR010]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR010]
 #include "../app.h"
 #include <cuda_pipeline.h>
 

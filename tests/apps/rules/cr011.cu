@@ -1,8 +1,8 @@
 // Warps of a block exchange volatile values through shared memory.
-//@ expect(clean): no-race
-//@ expect(racy): not-decided
-//@ says(racy): warning[CR011]
-//@ not-as-on-gpu(racy): this is judged by listening to the simulated device
+//@[clean] expect: no-race
+//@[racy] expect: not-decided
+//@[racy] says: warning[CR011]
+//@[racy] not-as-on-gpu: this is judged by listening to the simulated device
 #include "../app.h"
 
 // The example:

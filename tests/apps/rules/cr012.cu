@@ -1,8 +1,8 @@
 // A block writes under a lock what another one reads without it.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ exit(racy): 0
-//@ says(racy): warning[CR012]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] exit: 0
+//@[racy] says: warning[CR012]
 #include "../app.h"
 
 // The example:

@@ -1,7 +1,7 @@
 // A bulk copy reads shared memory that threads have written, without a fence between the proxies.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR013]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR013]
 #include "../app.h"
 #include <cuda/ptx>
 

@@ -1,7 +1,7 @@
 // Two streams use one buffer.
-//@ expect(clean): no-race
-//@ expect(racy): advised
-//@ says(racy): error[CR014]
+//@[clean] expect: no-race
+//@[racy] expect: advised
+//@[racy] says: error[CR014]
 #include "../app.h"
 
 // The example:

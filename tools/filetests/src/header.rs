@@ -1,40 +1,41 @@
-//! The header of a test file: `//@ key: value` lines, revisions, and `//~ race LABEL` marks, or
-//! `strong` and `luck` ones.
-//!
-//! An unknown key or revision is an error, so that a typo cannot disable a test.
+//! The header of a kernel's file: its keys, its revisions, and its marks of races and warnings.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use header::{Grammar, Header, revisions};
 
 use crate::expr::Functions;
 
-/// Keys a header may have; see docs/adding-a-test.md.
-const KEYS: &[&str] = &[
-    "arg",
-    "block",
-    "cooperative",
-    "entries",
-    "error",
-    "expect",
-    "expect(fast)",
-    "expect(precise)",
-    "expect(as-gpu)",
-    "grid",
-    "help",
-    "misuse",
-    "kernel",
-    "model",
-    "operands",
-    "out",
-    "reference",
-    "result",
-    "revisions",
-    "shared",
-    "then",
-    "warns(as-gpu)",
-    "where",
-];
+/// See docs/adding-a-test.md.
+const GRAMMAR: Grammar<'_> = Grammar {
+    keys: &[
+        "arg",
+        "block",
+        "cooperative",
+        "entries",
+        "error",
+        "expect",
+        "expect(fast)",
+        "expect(precise)",
+        "expect(as-gpu)",
+        "grid",
+        "help",
+        "misuse",
+        "kernel",
+        "model",
+        "operands",
+        "out",
+        "reference",
+        "result",
+        "revisions",
+        "shared",
+        "then",
+        "warns(as-gpu)",
+        "where",
+    ],
+    kinds: &["race", "same-value", "strong", "luck"],
+};
 
 /// What a mark says of two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,146 +120,50 @@ impl Case {
 
 /// Reads the header of `text` and gives one case per revision.
 pub fn cases(text: &str) -> Result<Vec<Case>> {
-    let mut lines = Vec::new();
-    let mut revisions: Vec<String> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let Some(directive) = line.trim_start().strip_prefix("//@") else {
-            continue;
-        };
-        let (only, directive) = split_revision(directive);
-        let (key, value) = directive
-            .split_once(':')
-            .with_context(|| format!("line {}: expected `//@ key: value`", number + 1))?;
-        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        if !KEYS.contains(&key.as_str()) {
-            bail!(
-                "line {}: unknown key `{key}`, known are {}",
-                number + 1,
-                KEYS.join(", ")
-            );
-        }
-        if key == "revisions" {
-            revisions.extend(named(&value));
-        } else {
-            lines.push((number + 1, only.map(str::to_owned), key, value));
-        }
-    }
+    let header = GRAMMAR.read(text)?;
+    let named = header.lines.iter().filter(|line| line.key == "revisions");
+    let mut revisions: Vec<String> = named.flat_map(|line| revisions(&line.value)).collect();
     if revisions.is_empty() {
         revisions.push(String::new());
     }
-    let known = |only: &Option<String>, line: usize| {
-        for pattern in only.iter().flat_map(|only| only.split_whitespace()) {
-            if !revisions.iter().any(|revision| covers(pattern, revision)) {
-                bail!("line {line}: unknown revision `{pattern}`");
-            }
-        }
-        Ok(())
-    };
-    for (line, only, ..) in &lines {
-        known(only, *line)?;
-    }
-    let marks = marks(text)?;
-    for (only, mark) in &marks {
-        known(only, mark.line as usize)?;
-    }
-    Ok(revisions
-        .iter()
-        .map(|revision| case(text, revision, &lines, &marks))
-        .collect())
+    header.check(&revisions)?;
+    let cases = revisions.iter().map(|of| case(text, of, &header));
+    cases.collect()
 }
 
-fn case(
-    text: &str,
-    revision: &str,
-    lines: &[(usize, Option<String>, String, String)],
-    marks: &[(Option<String>, Mark)],
-) -> Case {
-    let holds = |only: &Option<String>| {
-        let only = only.as_deref();
-        only.is_none_or(|only| only.split_whitespace().any(|one| covers(one, revision)))
-    };
+fn case(text: &str, revision: &str, header: &Header) -> Result<Case> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (_, only, key, value) in lines {
-        if holds(only) {
-            let value = substitute(value, revision);
-            values.entry(key.clone()).or_default().push(value);
-        }
+    let lines = header.lines.iter();
+    for line in lines.filter(|line| line.key != "revisions" && line.selection.holds(revision)) {
+        let value = substitute(&line.value, revision);
+        values.entry(line.key.clone()).or_default().push(value);
     }
-    Case {
+    let mut marks = Vec::new();
+    for said in header
+        .marks
+        .iter()
+        .filter(|of| of.selection.holds(revision))
+    {
+        let (class, same_value) = match said.kind.as_str() {
+            "race" => (Class::Race, false),
+            "same-value" => (Class::Race, true),
+            "strong" => (Class::Strong, false),
+            "luck" => (Class::Luck, false),
+            kind => bail!("line {}: unknown mark `{kind}`", said.line),
+        };
+        marks.extend(said.labels.iter().map(|label| Mark {
+            class,
+            line: said.line,
+            label: label.clone(),
+            same_value,
+        }));
+    }
+    Ok(Case {
         revision: revision.to_owned(),
         values,
-        marks: marks
-            .iter()
-            .filter(|(only, _)| holds(only))
-            .map(|(_, mark)| mark.clone())
-            .collect(),
+        marks,
         text: substitute(text, revision),
-    }
-}
-
-/// The revisions that a header names: `a b` are two, and `a b + c d` all combinations of one of
-/// each list, which are `a+c`, `a+d`, `b+c` and `b+d`.
-fn named(lists: &str) -> Vec<String> {
-    let mut names = vec![String::new()];
-    for list in lists.split(" + ") {
-        let joined = |name: &String, part: &str| match name.as_str() {
-            "" => part.to_owned(),
-            name => format!("{name}+{part}"),
-        };
-        names = names
-            .iter()
-            .flat_map(|name| list.split_whitespace().map(|part| joined(name, part)))
-            .collect();
-    }
-    names
-}
-
-/// Whether a revision is the one of that name, where a part may be `*` for any.
-fn covers(pattern: &str, revision: &str) -> bool {
-    let (mut wanted, mut parts) = (pattern.split('+'), revision.split('+'));
-    loop {
-        match (wanted.next(), parts.next()) {
-            (None, None) => return true,
-            (Some(wanted), Some(part)) if wanted == "*" || wanted == part => {}
-            _ => return false,
-        }
-    }
-}
-
-/// Splits `[rev] rest` into the revision and the rest.
-fn split_revision(text: &str) -> (Option<&str>, &str) {
-    match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((revision, rest)) => (Some(revision), rest),
-        None => (None, text),
-    }
-}
-
-fn marks(text: &str) -> Result<Vec<(Option<String>, Mark)>> {
-    let mut marks = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        for mark in line.split("//~").skip(1) {
-            let (only, mark) = split_revision(mark);
-            let up = mark.chars().take_while(|&c| c == '^').count();
-            let (class, same_value, label) = match mark[up..].trim().split_once(' ') {
-                Some(("race", label)) => (Class::Race, false, label),
-                Some(("same-value", label)) => (Class::Race, true, label),
-                Some(("strong", label)) => (Class::Strong, false, label),
-                Some(("luck", label)) => (Class::Luck, false, label),
-                _ => bail!(
-                    "line {}: expected `//~ race LABEL`, same-value, strong or luck",
-                    number + 1
-                ),
-            };
-            let mark = Mark {
-                class,
-                line: u32::try_from((number + 1).saturating_sub(up)).context("file too long")?,
-                label: label.trim().to_owned(),
-                same_value,
-            };
-            marks.push((only.map(str::to_owned), mark));
-        }
-    }
-    Ok(marks)
+    })
 }
 
 /// Replaces the placeholders that a revision gives a value.
@@ -317,36 +222,5 @@ mod tests {
                 same_value: false
             }]
         );
-    }
-
-    #[test]
-    fn combinations_are_selected_by_their_parts() {
-        let text = "//@ revisions: a b + c d\n//@ expect: race\n//@[a+c *+d] expect: no-race\n${2} ${1} //~[b+* a+d] race A\n";
-        let cases = cases(text).unwrap();
-        let names: Vec<_> = cases.iter().map(|case| case.revision.as_str()).collect();
-        assert_eq!(names, ["a+c", "a+d", "b+c", "b+d"]);
-        let said: Vec<_> = cases
-            .iter()
-            .map(|case| case.get("expect").unwrap())
-            .collect();
-        assert_eq!(said, ["no-race", "no-race", "race", "no-race"]);
-        let marks: Vec<_> = cases.iter().map(|case| case.marks.len()).collect();
-        assert_eq!(marks, [0, 1, 1, 1]);
-        assert!(cases[2].text.contains("\nc b //~"));
-    }
-
-    #[test]
-    fn typos_are_errors() {
-        for text in [
-            "//@ revisions: a + b\n//@[a+c] grid: 1\n",
-            "//@ revisions: a + b\n//@[a] grid: 1\n",
-            "//@ revisions: a b\n//@[a c] grid: 1\n",
-            "//@ girds: 1\n",
-            "//@[x] grid: 1\n",
-            "a //~ rase A\n",
-            "//@ grid\n",
-        ] {
-            assert!(cases(text).is_err(), "{text}");
-        }
     }
 }

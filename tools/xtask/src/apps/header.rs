@@ -1,16 +1,11 @@
-//! What a program of `tests/apps` says about itself.
-//!
-//! ```text
-//! //@ expect(racy): race                header: key, optional variant, value
-//! *total += partial[0];  //~ race A A   mark: this line is both ends of race A
-//! ```
-//! Every key and mark that is not understood is an error, so that a typo cannot switch a test off.
+//! The header of a program's file: its keys and its marks of races. Its revisions are its variants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use header::{Grammar, Header, Line};
 
 use crate::toolkit;
 
@@ -23,13 +18,21 @@ pub enum Variant {
     Racy,
 }
 
+impl Variant {
+    const ALL: [Variant; 2] = [Variant::Clean, Variant::Racy];
+
+    /// The revision that it is in the file.
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Clean => "clean",
+            Variant::Racy => "racy",
+        }
+    }
+}
+
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Variant::Clean {
-            "clean"
-        } else {
-            "racy"
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -75,34 +78,30 @@ pub struct Program {
     pub name: String,
     /// The races of the racy variant.
     pub marks: Marks,
-    keys: Vec<Key>,
+    lines: Vec<Line>,
 }
 
-#[derive(Debug, Clone)]
-struct Key {
-    name: String,
-    variant: Option<Variant>,
-    value: String,
-}
-
-/// Every key there is; `docs/adding-a-test.md` explains them.
-const KEYS: [&str; 15] = [
-    "variants",
-    "expect",
-    "exit",
-    "not-as-on-gpu",
-    "not-assembled",
-    "unseen-in-fast",
-    "says",
-    "stdout",
-    "nvcc",
-    "cuda",
-    "with",
-    "ptx",
-    "args",
-    "bench-args",
-    "demo",
-];
+/// See docs/adding-a-test.md.
+const GRAMMAR: Grammar<'_> = Grammar {
+    keys: &[
+        "variants",
+        "expect",
+        "exit",
+        "not-as-on-gpu",
+        "not-assembled",
+        "unseen-in-fast",
+        "says",
+        "stdout",
+        "nvcc",
+        "cuda",
+        "with",
+        "ptx",
+        "args",
+        "bench-args",
+        "demo",
+    ],
+    kinds: &["race", "race-with-call", "may", "same-value"],
+};
 
 impl Program {
     /// Reads a file and those it is compiled with.
@@ -114,18 +113,19 @@ impl Program {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let keys = parse_keys(&text).with_context(|| path.display().to_string())?;
+        let header = read_header(path, &text)?;
         let mut program = Program {
             path: path.to_path_buf(),
             name,
             marks: Marks::default(),
-            keys,
+            lines: header.lines,
         };
-        let mut ends = Vec::new();
-        for file in program.files() {
-            let text = std::fs::read_to_string(&file)
+        let mut ends = ends(&file_name(path), &header.marks)?;
+        for file in program.files().iter().skip(1) {
+            let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
-            ends.extend(parse_marks(&file_name(&file), &text)?);
+            let header = read_header(file, &text)?;
+            ends.extend(self::ends(&file_name(file), &header.marks)?);
         }
         program.marks = pair_up(ends).with_context(|| path.display().to_string())?;
         program
@@ -138,7 +138,7 @@ impl Program {
     pub fn variants(&self) -> Vec<Variant> {
         match self.value("variants", None) {
             Some("clean") => vec![Variant::Clean],
-            _ => vec![Variant::Clean, Variant::Racy],
+            _ => Variant::ALL.to_vec(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Program {
             Some("not-decided") => Ok(Expect::NotDecided),
             Some("not-checked") => Ok(Expect::NotChecked),
             Some(other) => bail!("unknown expectation `{other}`"),
-            None => bail!("no `//@ expect({variant}): …`"),
+            None => bail!("no `//@[{variant}] expect: …`"),
         }
     }
 
@@ -171,12 +171,10 @@ impl Program {
 
     /// All values of a key that hold for this variant.
     pub fn values(&self, key: &str, variant: Variant) -> impl Iterator<Item = &str> {
-        let chosen =
-            move |one: &&Key| one.name == key && one.variant.is_none_or(|of| of == variant);
-        self.keys
-            .iter()
-            .filter(chosen)
-            .map(|key| key.value.as_str())
+        let lines = self.lines.iter();
+        lines
+            .filter(move |line| line.key == key && line.selection.holds(variant.name()))
+            .map(|line| line.value.as_str())
     }
 
     /// The words of a key's value; empty without the key.
@@ -226,9 +224,12 @@ impl Program {
     }
 
     fn value(&self, key: &str, variant: Option<Variant>) -> Option<&str> {
-        let chosen =
-            |one: &&Key| one.name == key && (one.variant.is_none() || one.variant == variant);
-        self.keys.iter().find(chosen).map(|key| key.value.as_str())
+        let holds = |line: &&Line| match variant {
+            None => line.selection.is_all(),
+            Some(variant) => line.selection.holds(variant.name()),
+        };
+        let mut lines = self.lines.iter().filter(|line| line.key == key);
+        lines.find(holds).map(|line| line.value.as_str())
     }
 
     fn validate(&self) -> Result<()> {
@@ -263,30 +264,14 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-fn parse_keys(text: &str) -> Result<Vec<Key>> {
-    let mut keys = Vec::new();
-    for (line, header) in text
-        .lines()
-        .enumerate()
-        .filter_map(|(i, line)| Some((i + 1, line.strip_prefix("//@ ")?)))
-    {
-        let (key, value) = header
-            .split_once(": ")
-            .with_context(|| format!("line {line}: not of the form `//@ key: value`"))?;
-        let (name, variant) = match key.split_once('(') {
-            None => (key, None),
-            Some((name, "clean)")) => (name, Some(Variant::Clean)),
-            Some((name, "racy)")) => (name, Some(Variant::Racy)),
-            Some(_) => bail!("line {line}: unknown variant in `{key}`"),
-        };
-        ensure!(KEYS.contains(&name), "line {line}: unknown key `{name}`");
-        keys.push(Key {
-            name: name.to_owned(),
-            variant,
-            value: value.trim().to_owned(),
-        });
-    }
-    Ok(keys)
+fn read_header(path: &Path, text: &str) -> Result<Header> {
+    let read = || {
+        let header = GRAMMAR.read(text)?;
+        header.check(&Variant::ALL.map(Variant::name))?;
+        Ok(header)
+    };
+    let header: Result<Header> = read();
+    header.with_context(|| path.display().to_string())
 }
 
 /// What a mark says of its race.
@@ -305,30 +290,25 @@ pub(super) fn call() -> Place {
     ("?".to_owned(), 0)
 }
 
-/// The marks of one file: `//~ race A, may B B`.
-fn parse_marks(file: &str, text: &str) -> Result<Vec<End>> {
+/// The ends of races that the marks of one file name.
+fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
     let mut ends = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let Some((_, marks)) = line.split_once("//~") else {
-            continue;
+    for said in marks {
+        let place = (file.to_owned(), said.line);
+        ensure!(
+            said.selection.is_all(),
+            "{file}:{}: the marks of a program are those of its racy variant",
+            said.line
+        );
+        let mark = match said.kind.as_str() {
+            "may" => Mark::May,
+            "same-value" => Mark::SameValue,
+            _ => Mark::Race,
         };
-        let number = u32::try_from(index + 1)?;
-        for mark in marks.split(',') {
-            let mut words = mark.split_whitespace();
-            let kind = words.next();
-            let mark = match kind {
-                Some("race" | "race-with-call") => Mark::Race,
-                Some("may") => Mark::May,
-                Some("same-value") => Mark::SameValue,
-                _ => bail!(
-                    "{file}:{number}: a mark is `//~ race LABEL`, `//~ race-with-call LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
-                ),
-            };
-            for label in words {
-                ends.push((label.to_owned(), mark, (file.to_owned(), number)));
-                if kind == Some("race-with-call") {
-                    ends.push((label.to_owned(), mark, call()));
-                }
+        for label in &said.labels {
+            ends.push((label.clone(), mark, place.clone()));
+            if said.kind == "race-with-call" {
+                ends.push((label.clone(), mark, call()));
             }
         }
     }
@@ -370,7 +350,7 @@ mod tests {
         Program::read(&path)
     }
 
-    const GOOD: &str = "//@ expect(clean): no-race\n//@ expect(racy): race\nx++; //~ race A A, may B\ny; //~ may B\n";
+    const GOOD: &str = "//@[clean] expect: no-race\n//@[racy] expect: race\nx++; //~ race A A, may B\ny; //~ may B\n";
 
     #[test]
     fn a_label_joins_two_lines_or_one_line_with_itself() {
@@ -391,12 +371,8 @@ mod tests {
                 .to_string()
         };
         assert_eq!(
-            wrong("expect(clean)", "expct(clean)"),
-            "line 1: unknown key `expct`"
-        );
-        assert_eq!(
-            wrong("(clean)", "(claen)"),
-            "line 1: unknown variant in `expect(claen)`"
+            wrong("[clean]", "[claen]"),
+            "line 1: unknown revision `claen`"
         );
         assert_eq!(wrong("no-race", "norace"), "unknown expectation `norace`");
         assert_eq!(
@@ -404,19 +380,15 @@ mod tests {
             "label A needs exactly two ends; a line that is both has it twice"
         );
         assert_eq!(
-            wrong("race A A,", "rcae A A,"),
-            "x.cu:3: a mark is `//~ race LABEL`, `//~ race-with-call LABEL`, `//~ may LABEL` or `//~ same-value LABEL`"
-        );
-        assert_eq!(
-            wrong("(racy): race", "(racy): no-race"),
+            wrong("[racy] expect: race", "[racy] expect: no-race"),
             "`expect: race` and marked races go together"
         );
         assert_eq!(
-            wrong("//@ expect(racy): race\n", ""),
-            "no `//@ expect(racy): …`"
+            wrong("//@[racy] expect: race\n", ""),
+            "no `//@[racy] expect: …`"
         );
         assert_eq!(
-            wrong("(racy): race", "(racy): not-checked"),
+            wrong("[racy] expect: race", "[racy] expect: not-checked"),
             "`expect: not-checked` needs an `exit:`"
         );
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-pub use header::{Expect, Program, Variant};
+pub use self::header::{Expect, Program, Variant};
 
 /// The folder of the programs that are there to be measured; they are tests too, at their smallest size.
 pub const MEASURED: &str = "bench-rodinia/programs";
