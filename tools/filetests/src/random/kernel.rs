@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+pub use events::Scope;
+
 /// Lanes of a warp.
 pub const LANES: u32 = 32;
 /// Bytes of the hot part of either memory: fixed places, and a row for each lane behind them.
@@ -322,19 +324,6 @@ pub enum Order {
     Strong(&'static str, Scope),
 }
 
-/// The threads that an operation can order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// The CTA.
-    Cta,
-    /// The cluster.
-    Cluster,
-    /// The GPU.
-    Gpu,
-    /// Everything.
-    Sys,
-}
-
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -360,18 +349,6 @@ impl Place {
         let bytes = self.bytes * self.vector;
         let row = if self.by_lane { lane * bytes } else { 0 };
         (self.offset + row, bytes)
-    }
-}
-
-impl Scope {
-    /// As PTX writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cta => "cta",
-            Self::Cluster => "cluster",
-            Self::Gpu => "gpu",
-            Self::Sys => "sys",
-        }
     }
 }
 

@@ -365,10 +365,10 @@ impl Writer {
                 self.access(access, guard);
             }
             Act::Fence("membar", scope) => {
-                let scope = scope.name().replace("gpu", "gl").replace("cluster", "gl");
+                let scope = scope.suffix().replace("gpu", "gl").replace("cluster", "gl");
                 self.line(format!("{guard}membar.{scope};"));
             }
-            Act::Fence(sem, scope) => self.line(format!("{guard}fence.{sem}.{};", scope.name())),
+            Act::Fence(sem, scope) => self.line(format!("{guard}fence.{sem}.{};", scope.suffix())),
             Act::Copy { from, to } => self.copy((from, to), guard),
             Act::Commit => self.line(format!("{guard}cp.async.commit_group;")),
             Act::WaitGroup(None) => self.line(format!("{guard}cp.async.wait_all;")),
@@ -531,7 +531,7 @@ fn order(order: Order) -> String {
         Order::Plain => String::new(),
         Order::ReadOnly => ".nc".to_owned(),
         Order::Volatile => ".volatile".to_owned(),
-        Order::Strong(sem, scope) => format!(".{sem}.{}", scope.name()),
+        Order::Strong(sem, scope) => format!(".{sem}.{}", scope.suffix()),
     }
 }
 

@@ -148,13 +148,7 @@ impl Reader<'_, '_> {
 
     fn scope(&self) -> Option<Scope> {
         let mut names = self.instruction.suffixes.iter().rev();
-        names.find_map(|suffix| match suffix.as_str() {
-            "cta" => Some(Scope::Cta),
-            "cluster" => Some(Scope::Cluster),
-            "gpu" | "gl" => Some(Scope::Gpu),
-            "sys" => Some(Scope::Sys),
-            _ => None,
-        })
+        names.find_map(|suffix| Scope::from_suffix(suffix))
     }
 
     /// How an access orders others.

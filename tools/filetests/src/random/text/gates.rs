@@ -218,7 +218,7 @@ fn name(gate: usize) -> String {
 fn order(strength: Strength, default: &str) -> String {
     match strength {
         Strength::Plain => String::new(),
-        Strength::Cluster => format!(".{default}.{}", Scope::Cluster.name()),
-        Strength::Relaxed(scope) => format!(".relaxed.{}", scope.name()),
+        Strength::Cluster => format!(".{default}.{}", Scope::Cluster.suffix()),
+        Strength::Relaxed(scope) => format!(".relaxed.{}", scope.suffix()),
     }
 }
