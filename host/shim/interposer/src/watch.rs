@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use driver::gpu::Gpu;
 use driver::load::Source;
 use driver::steps::Steps;
@@ -57,7 +57,8 @@ pub(crate) struct Watch {
     pub(crate) linked: HashMap<u64, Link>,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
-    wake: Sender<()>,
+    /// Wakes the thread that drains; it ends when this is dropped.
+    wake: Option<Sender<()>>,
     /// There is a thread that ends the process by a signal.
     ends: bool,
     /// Signals that end the process are held, because something is in flight.
@@ -189,12 +190,10 @@ fn start() -> Option<Mutex<Watch>> {
             return None;
         }
     };
-    let (wake, woken) = channel();
     progress::enable(options.progress, Some(&folder));
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the function may be called at any time, and never unwinds.
     let _ = unsafe { libc::atexit(at_exit) };
-    spawn("cudarun-check", move || drain(&woken));
     let ends = spawn("cudarun-signals", end_by_signal);
     Some(Mutex::new(Watch {
         session: Session::new(Checker::new(options, log)),
@@ -210,7 +209,7 @@ fn start() -> Option<Mutex<Watch>> {
         links: HashMap::new(),
         linked: HashMap::new(),
         bodies: HashSet::new(),
-        wake,
+        wake: None,
         ends,
         held: None,
     }))
@@ -238,32 +237,45 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     spawned.is_ok()
 }
 
-/// Drains what the program does not wait for.
-fn drain(woken: &Receiver<()>) {
-    while woken.recv().is_ok() {
-        loop {
-            thread::sleep(PAUSE);
-            // What they were sent for is in flight by now, or the driver is being asked for it.
-            woken.try_iter().for_each(drop);
-            let idle = with(|watch| {
-                // A driver may keep us waiting until it has answered, and the watch with us.
-                if !watch.session.is_asking() {
-                    watch.session.poll();
+/// Polls from a wake on as long as `poll` says so, at intervals; ends when the sender is dropped.
+fn drain(woken: &Receiver<()>, mut poll: impl FnMut() -> bool) {
+    let none = never();
+    let mut next = None;
+    loop {
+        select! {
+            recv(woken) -> wake => match wake {
+                Ok(()) => {
+                    next.get_or_insert_with(|| after(PAUSE));
                 }
-                if progress::is_enabled() {
-                    watch.session.show_progress();
-                }
-                let idle = watch.session.is_idle();
-                if idle {
-                    watch.held = None;
-                }
-                idle
-            });
-            if idle != Some(false) {
-                break;
-            }
+                Err(_) => return,
+            },
+            // Not by a clock that ticks on meanwhile: a poll that takes long would be followed by the next one at once.
+            recv(next.as_ref().unwrap_or(&none)) -> _ => next = poll().then(|| after(PAUSE)),
         }
     }
+}
+
+/// Drains what the program does not wait for; whether anything is still in flight.
+fn poll() -> bool {
+    let busy = with(|watch| {
+        // The process has come to its end, and the driver may have.
+        if watch.wake.is_none() {
+            return false;
+        }
+        // A driver may keep us waiting until it has answered, and the watch with us.
+        if !watch.session.is_asking() {
+            watch.session.poll();
+        }
+        if progress::is_enabled() {
+            watch.session.show_progress();
+        }
+        let idle = watch.session.is_idle();
+        if idle {
+            watch.held = None;
+        }
+        !idle
+    });
+    busy == Some(true)
 }
 
 /// Ends the process by the signal that wants it to end, when what was found is written down.
@@ -295,7 +307,12 @@ pub(crate) fn deeper(bytes: usize) -> usize {
 
 /// The process ends without having waited for all its launches.
 extern "C" fn at_exit() {
-    let settle = || with_begun(|watch| watch.session.settle(LAST));
+    let settle = || {
+        with_begun(|watch| {
+            watch.wake = None;
+            watch.session.settle(LAST)
+        })
+    };
     if let Ok(Some(false)) = std::panic::catch_unwind(settle) {
         progress::say_once("the program has ended before its last kernels, which are not checked");
     }
@@ -388,8 +405,14 @@ impl Watch {
         if self.ends && self.held.is_none() && !self.session.is_idle() {
             self.held = Some(interrupts::hold());
         }
-        // Without the thread there is nobody to wake.
-        let _ = self.wake.send(());
+        let wake = self.wake.take().or_else(|| {
+            let (wake, woken) = bounded(1);
+            spawn("cudarun-check", move || drain(&woken, poll)).then_some(wake)
+        });
+        self.wake = wake.inspect(|wake| {
+            // Where one wake is on its way, a second one adds nothing.
+            let _ = wake.try_send(());
+        });
     }
 
     /// Remembers a function that the program has asked for. Handles are used again when what they named
@@ -482,5 +505,37 @@ impl Watch {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_polls_while_something_is_in_flight_and_ends_when_it_is_stopped() {
+        let (wake, woken) = bounded(1);
+        let (tell, polled) = bounded(8);
+        let thread = thread::spawn(move || {
+            // Three launches, each seen to its end by its third poll.
+            let mut polls = 0;
+            drain(&woken, || {
+                polls += 1;
+                tell.send(polls).unwrap();
+                polls % 3 != 0
+            });
+            polls
+        });
+        for launch in 0..3 {
+            assert!(
+                polled.recv_timeout(4 * PAUSE).is_err(),
+                "nothing is in flight"
+            );
+            wake.send(()).unwrap();
+            let polls: Vec<u32> = polled.iter().take(3).collect();
+            assert_eq!(polls, [1, 2, 3].map(|poll| 3 * launch + poll));
+        }
+        drop(wake);
+        assert_eq!(thread.join().unwrap(), 9);
     }
 }
