@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use driver::Device;
+use ptx::Parsed;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
@@ -122,12 +123,12 @@ impl Checker {
     }
 
     /// The next module that is loaded, with its checks.
-    pub fn code(&self, text: &str) -> Code {
+    pub fn code(&self, text: impl Into<Parsed>) -> Code {
         Code::new(text, &self.options, self.next_site)
     }
 
     /// Makes a module ready. What cannot be checked is given back as it was.
-    pub fn prepare(&mut self, text: &str, origin: &str) -> Prepared {
+    pub fn prepare(&mut self, text: impl Into<Parsed>, origin: &str) -> Prepared {
         let (key, code) = self.take(Arc::new(self.code(text)), origin);
         Prepared {
             key,
@@ -145,7 +146,7 @@ impl Checker {
             .then(|| self.options.rewriting(self.next_site));
         let code = match code.config == wanted {
             true => code,
-            false => Arc::new(Code::new(&code.original(), &self.options, self.next_site)),
+            false => Arc::new(Code::new(code.own(), &self.options, self.next_site)),
         };
         if code.config.is_some() {
             self.introduce(key, &code, origin);
@@ -181,13 +182,13 @@ impl Checker {
         }
     }
 
-    /// The rewritten text was refused: `text`, the original, runs unchecked.
-    pub fn give_up(&mut self, key: ModuleKey, text: &str, why: &str) {
+    /// The rewritten text was refused: the program's own runs unchecked.
+    pub fn give_up(&mut self, key: ModuleKey, why: &str) {
         let listens = self.listens();
         let Some(module) = self.modules.get_mut(&key.0) else {
             return;
         };
-        module.code = Arc::new(Code::unchecked(text));
+        module.code = Arc::new(Code::unchecked(module.code.own()));
         for kernel in module.kernels.values_mut() {
             kernel.instrumented = false;
             kernel.why_not = Some(why.to_owned());
@@ -208,7 +209,9 @@ impl Checker {
     /// A line of a module's loaded text as a line of the program's own PTX.
     pub fn original_line(&self, key: ModuleKey, line: u32) -> u32 {
         match self.modules.get(&key.0) {
-            Some(module) if module.code.rewritten => place::original_line(module.code.text(), line),
+            Some(module) if module.code.is_rewritten() => {
+                place::original_line(module.code.text(), line)
+            }
             _ => line,
         }
     }
@@ -218,8 +221,7 @@ impl Checker {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };
-        let (parsed, _) = ptx::parse(&module.code.original());
-        place::frames(&parsed, original_line)
+        place::frames(module.code.module(), original_line)
     }
 
     /// What memory of the device belongs to.
@@ -236,13 +238,13 @@ impl Checker {
     pub fn hidden_parameter(&self, key: ModuleKey, kernel: &str) -> Option<u32> {
         let module = self.modules.get(&key.0)?;
         let kernel = module.kernels.get(kernel)?;
-        (module.code.rewritten && kernel.instrumented).then_some(kernel.param_bytes)
+        (module.code.is_rewritten() && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
     /// Whether a module has kernels with checks of whose threads nobody knows how much stack they need.
     pub fn has_unknown_stack(&self, key: ModuleKey) -> bool {
         let module = self.modules.get(&key.0);
-        let module = module.filter(|module| module.code.rewritten);
+        let module = module.filter(|module| module.code.is_rewritten());
         let mut kernels = module
             .into_iter()
             .flat_map(|module| module.kernels.values());

@@ -7,6 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use ptx::Parsed;
+use ptx::ast::Module;
+
 use crate::executed::Accesses;
 use crate::instructions::Instructions;
 use crate::options::{Options, Prove};
@@ -18,12 +21,14 @@ pub const FIRST_SITE: u32 = 1;
 
 /// A module made ready for loading.
 pub struct Code {
-    /// The text to load.
-    text: String,
+    /// The program's own text.
+    own: Parsed,
+    /// The text to load where that has insertions of ours.
+    rewritten: Option<String>,
+    /// That text, parsed.
+    loaded: OnceLock<Arc<Module>>,
     /// It was loaded with checks, if there was anything to check.
     with_checks: bool,
-    /// It has insertions of ours.
-    pub(crate) rewritten: bool,
     /// Kernels, sites and remarks, without the text.
     pub(crate) rewriting: rewrite::Rewritten,
     /// How it was rewritten; none without checks.
@@ -34,8 +39,6 @@ pub struct Code {
     pub(crate) seconds: f64,
     /// Lines in the program's own PTX of the sites that the checks name.
     pub(crate) lines: HashMap<u32, u32>,
-    /// The program's own text, parsed.
-    module: OnceLock<Arc<ptx::ast::Module>>,
     instructions: OnceLock<Arc<Instructions>>,
     /// What is known of its kernels for proofs; none where nothing is proved.
     proofs: Option<Proofs>,
@@ -45,56 +48,52 @@ pub struct Code {
 
 impl Code {
     /// Prepares a module as `options` say; its sites are counted from `first_site`.
-    pub fn new(text: &str, options: &Options, first_site: u32) -> Self {
-        if !options.check {
-            return Self::unchecked(text);
-        }
+    pub fn new(text: impl Into<Parsed>, options: &Options, first_site: u32) -> Self {
         let started = Instant::now();
-        let (module, diagnostics) = ptx::parse(text);
-        let remarks = diagnostics.iter().filter(|d| !d.unknown).map(|diagnostic| {
+        let own = text.into();
+        if !options.check {
+            return Self::unchecked(own);
+        }
+        let module = &*own.module;
+        let wrong = own.diagnostics.iter().filter(|d| !d.unknown);
+        let remarks = wrong.map(|diagnostic| {
             let (line, column) = module.line_column(diagnostic.span.start);
             format!("{line}:{column}: {}", diagnostic.message)
         });
         let config = options.rewriting(first_site);
         // Happens-before decides then, so checks in the kernels would be of no use.
         let bare = options.listens();
-        let proofs = (options.prove != Prove::Off).then(|| Proofs::new(&module));
-        let mut rewriting = rewrite::rewrite_provable(&module, &config, &|kernel| {
-            proofs.as_ref().filter(|_| !bare)?.accesses(&module, kernel)
+        let proofs = (options.prove != Prove::Off).then(|| Proofs::new(module));
+        let mut rewriting = rewrite::rewrite_provable(module, &config, &|kernel| {
+            proofs.as_ref().filter(|_| !bare)?.accesses(module, kernel)
         });
         let rewritten = std::mem::take(&mut rewriting.text);
-        let loaded = match bare {
-            true => text.to_owned(),
-            false => rewritten,
-        };
         let sites = rewriting.sites.iter();
         Self {
             with_checks: !bare,
-            rewritten: loaded != text,
-            text: loaded,
+            rewritten: (!bare && rewritten != own.text()).then_some(rewritten),
             lines: sites.map(|site| (site.id, site.ptx_line)).collect(),
             remarks: remarks.collect(),
             seconds: started.elapsed().as_secs_f64(),
             rewriting,
             config: Some(config),
             proofs,
-            module: OnceLock::from(Arc::new(module)),
-            ..Self::unchecked("")
+            ..Self::unchecked(own)
         }
     }
 
     /// A module that is loaded as it is.
-    pub fn unchecked(text: &str) -> Self {
+    pub fn unchecked(text: impl Into<Parsed>) -> Self {
         Self {
-            text: text.to_owned(),
+            own: text.into(),
+            rewritten: None,
+            loaded: OnceLock::new(),
             with_checks: false,
-            rewritten: false,
             rewriting: rewrite::Rewritten::default(),
             config: None,
             remarks: Vec::new(),
             seconds: 0.0,
             lines: HashMap::new(),
-            module: OnceLock::new(),
             instructions: OnceLock::new(),
             proofs: None,
             accesses: OnceLock::new(),
@@ -104,7 +103,15 @@ impl Code {
 
     /// The text to load.
     pub fn text(&self) -> &str {
-        &self.text
+        self.rewritten.as_deref().unwrap_or(self.own.text())
+    }
+
+    /// The text to load, parsed.
+    pub fn loaded(&self) -> &Arc<Module> {
+        match &self.rewritten {
+            Some(text) => self.loaded.get_or_init(|| Arc::new(ptx::parse(text).0)),
+            None => &self.own.module,
+        }
     }
 
     /// It carries checks, whether or not they found anything to check.
@@ -114,15 +121,12 @@ impl Code {
 
     /// Whether it has other text than the program's own.
     pub fn is_rewritten(&self) -> bool {
-        self.rewritten
+        self.rewritten.is_some()
     }
 
     /// The program's own text.
-    pub fn original(&self) -> String {
-        match self.rewritten {
-            true => rewrite::erase(&self.text),
-            false => self.text.clone(),
-        }
+    pub fn own(&self) -> &Parsed {
+        &self.own
     }
 
     /// What its instructions mean to the happens-before engine.
@@ -137,9 +141,8 @@ impl Code {
     }
 
     /// The program's own text, parsed.
-    pub fn module(&self) -> &Arc<ptx::ast::Module> {
-        self.module
-            .get_or_init(|| Arc::new(ptx::parse(&self.original()).0))
+    pub fn module(&self) -> &Arc<Module> {
+        &self.own.module
     }
 
     /// Its accesses to memory that threads share.
@@ -157,13 +160,13 @@ impl Code {
 
     /// Offsets in the program's own text as offsets in the loaded one.
     pub(crate) fn shifts(&self) -> rewrite::edit::Shifts {
-        rewrite::edit::Shifts::new(&self.text)
+        rewrite::edit::Shifts::new(self.text())
     }
 
     /// What the text says of pairs of accesses, by their lines in the program's own PTX; those of one launch.
     pub(crate) fn known(&self, pairs: &[Pair]) -> Vec<Known> {
         let mut repairs = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
-        let repairs = repairs.get_or_insert_with(|| Repairs::new(&self.original()));
+        let repairs = repairs.get_or_insert_with(|| Repairs::new(Arc::clone(self.module())));
         repairs.of(pairs)
     }
 }

@@ -15,6 +15,7 @@ mod stored;
 mod update;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use ptx::ast::{Function, Module};
 
@@ -28,7 +29,7 @@ const STATEMENTS: usize = 20_000;
 /// The functions of a module that had races.
 #[derive(Debug)]
 pub(crate) struct Repairs {
-    module: Module,
+    module: Arc<Module>,
     known: HashMap<Pair, Known>,
     /// What has been found to order races of a function so far, by the line it begins on.
     chosen: HashMap<u32, Chosen>,
@@ -72,9 +73,9 @@ impl Known {
 
 impl Repairs {
     /// Of a module's own text, without checks.
-    pub(crate) fn new(text: &str) -> Self {
+    pub(crate) fn new(module: Arc<Module>) -> Self {
         Self {
-            module: ptx::parse(text).0,
+            module,
             known: HashMap::new(),
             chosen: HashMap::new(),
         }

@@ -19,9 +19,9 @@ use crate::windows;
 /// variables and functions the same addresses.
 #[derive(Debug)]
 pub struct Image {
-    module: Module,
+    module: Arc<Module>,
     /// The module that this one stands for, if that is another one.
-    original: Option<Module>,
+    original: Option<Arc<Module>>,
     /// Bytes of its text that a tool has inserted, ascending.
     inserted: Vec<Range<u32>>,
     /// By the addresses that a load has given to names.
@@ -33,9 +33,9 @@ type Programs = HashMap<String, Option<Arc<Program>>>;
 
 impl Image {
     /// Makes an image of a parsed module.
-    pub fn new(module: Module) -> Self {
+    pub fn new(module: impl Into<Arc<Module>>) -> Self {
         Self {
-            module,
+            module: module.into(),
             original: None,
             inserted: Vec::new(),
             programs: Mutex::default(),
@@ -45,7 +45,7 @@ impl Image {
     /// Makes an image of a module that stands for another one: it does what that does, and more. What a host is told of
     /// its kernels, and how many of their CTAs are resident, is as of the original.
     #[must_use]
-    pub fn standing_for(self, original: Module) -> Self {
+    pub fn standing_for(self, original: Arc<Module>) -> Self {
         Self {
             original: Some(original),
             ..self

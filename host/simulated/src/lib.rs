@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::DeviceError;
+use ptx::Parsed;
 use simt::{
     Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Requests, Schedule,
     Strays, Tallies,
@@ -59,11 +60,11 @@ impl Ready {
     }
 
     fn image(code: &Code) -> Arc<simt::Image> {
-        let image = simt::Image::new(ptx::parse(code.text()).0);
+        let image = simt::Image::new(Arc::clone(code.loaded()));
         Arc::new(match code.is_rewritten() {
             true => image
                 .with_insertions(rewrite::edit::inserted(code.text()))
-                .standing_for(ptx::parse(&code.original()).0),
+                .standing_for(Arc::clone(code.module())),
             false => image,
         })
     }
@@ -103,7 +104,7 @@ impl CheckedSim {
     ///
     /// # Errors
     /// When the original text cannot be loaded.
-    pub fn load(&mut self, text: &str, origin: &str) -> Result<ModuleId, LoadError> {
+    pub fn load(&mut self, text: impl Into<Parsed>, origin: &str) -> Result<ModuleId, LoadError> {
         let code = match &self.checker {
             Some(checker) => checker.code(text),
             None => Code::unchecked(text),
@@ -133,9 +134,9 @@ impl CheckedSim {
         let id = match self.device.load_image(&image) {
             Err(error) if code.is_rewritten() => {
                 let why = format!("its module does not load with checks: {error}");
-                let original = code.original();
-                checker.give_up(key, &original, &why);
-                self.device.load(&ptx::parse(&original).0)?
+                checker.give_up(key, &why);
+                let own = simt::Image::new(Arc::clone(code.module()));
+                self.device.load_image(&Arc::new(own))?
             }
             result => result?,
         };

@@ -353,7 +353,7 @@ impl Checker {
     /// The name under which the program's own code of a kernel has been loaded beside that with checks, if it has.
     pub fn own_name(&self, key: ModuleKey, kernel: &str) -> Option<String> {
         let module = self.modules.get(&key.0);
-        let module = module.filter(|module| module.code.rewritten);
+        let module = module.filter(|module| module.code.is_rewritten());
         let info = module.and_then(|module| module.kernels.get(kernel));
         let info = info.filter(|info| info.own && info.instrumented);
         info.map(|info| rewrite::own::name(&info.name))

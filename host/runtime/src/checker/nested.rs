@@ -122,7 +122,7 @@ impl Checker {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };
-        let (parsed, _) = ptx::parse(module.code.text());
+        let parsed = module.code.loaded();
         let bodies = parsed.functions().filter_map(|of| of.body.as_ref());
         let found = bodies.into_iter().find_map(|body| {
             let mut all = body.instructions().map(|(_, instruction)| instruction);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driver::load::Refusal;
 use driver::sys::CUresult;
 use os::interrupts;
-use ptx::ast::Item;
+use ptx::ast::{Item, Module};
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;
 use runtime::streams::{At, Streams};
@@ -15,7 +15,7 @@ use simt::{
 };
 use simulated::CheckedSim;
 
-use crate::image::is_ptx;
+use crate::image::{Ptx, is_ptx};
 use crate::{calls, order, refuse, state};
 
 /// The simulated device with its loaded modules, and the checker if the process is checked.
@@ -81,23 +81,19 @@ impl Engine {
         &self.device.device().config().name
     }
 
-    /// Loads PTX text that came from `origin`; `plainly` when it is not to be optimised, which changes nothing
+    /// Loads PTX; `plainly` when it is not to be optimised, which changes nothing
     /// here.
-    pub(crate) fn load(
-        &mut self,
-        text: &str,
-        origin: &str,
-        plainly: bool,
-    ) -> Result<ModuleId, Refusal> {
-        if let Some(refusal) = refuse::refusal(text, plainly) {
+    pub(crate) fn load(&mut self, ptx: &Ptx, plainly: bool) -> Result<ModuleId, Refusal> {
+        let Ptx { origin, parsed } = ptx;
+        if let Some(refusal) = refuse::refusal(parsed.text(), plainly) {
             return Err(refusal);
         }
-        is_ptx(text, origin)?;
-        let (module, _) = ptx::parse(text);
+        is_ptx(ptx)?;
+        let module = &parsed.module;
         let refuse = |code, message| Err(Refusal { code, message });
         let entries = module.functions().filter(|function| function.entry);
         let names = entries.map(|function| function.name.to_string()).collect();
-        match self.device.load(text, origin) {
+        match self.device.load(parsed, origin) {
             Ok(id) => {
                 self.kernels.insert(id, names);
                 let managed = module.variables().filter(|variable| variable.managed);
@@ -244,11 +240,10 @@ impl Engine {
     }
 }
 
-/// External names in `text` that another module would have to define.
+/// External names in a module that another module would have to define.
 ///
 /// What the device itself provides does not count.
-pub(crate) fn unresolved(text: &str) -> Vec<String> {
-    let (module, _) = ptx::parse(text);
+pub(crate) fn unresolved(module: &Module) -> Vec<String> {
     let defined = |name: &str| {
         module
             .functions()

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use driver::load::{self, Image as Found};
 pub(crate) use driver::load::{Refusal, Source};
 use driver::sys::CUresult;
+use ptx::Parsed;
 use ptx::ast::{Item, Span};
 use ptx::link::{SYSTEM_CALLS, Unit, defines_device_runtime, in_one_line, is_device_runtime};
 use simt::ModuleId;
@@ -16,10 +17,27 @@ use crate::pointer::Ptr;
 /// The architecture the device compiles for.
 const SM: u32 = 90;
 
+/// PTX as a program hands it to a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Ptx {
+    /// What a person calls it.
+    pub(crate) origin: String,
+    pub(crate) parsed: Parsed,
+}
+
+impl From<Source> for Ptx {
+    fn from(source: Source) -> Self {
+        Self {
+            parsed: Parsed::new(&source.text),
+            origin: source.origin,
+        }
+    }
+}
+
 /// PTX that belongs to a module.
 #[derive(Debug)]
 pub(crate) struct Image {
-    pub(crate) source: Source,
+    pub(crate) ptx: Ptx,
     /// It is a library's: each device gets it when it is first used there.
     pub(crate) library: bool,
     /// Nothing of it is optimised.
@@ -29,23 +47,24 @@ pub(crate) struct Image {
 }
 
 /// Reads an image of unknown kind.
-pub(crate) fn read(image: Ptr<c_void>) -> Result<Vec<Source>, Refusal> {
+pub(crate) fn read(image: Ptr<c_void>) -> Result<Vec<Ptx>, Refusal> {
     sources(load::read(image, SM)?)
 }
 
 /// Reads an image whose length is known, such as a file.
-pub(crate) fn read_bytes(bytes: &[u8], origin: &str) -> Result<Vec<Source>, Refusal> {
+pub(crate) fn read_bytes(bytes: &[u8], origin: &str) -> Result<Vec<Ptx>, Refusal> {
     sources(load::read_bytes(bytes, origin, SM)?)
 }
 
 /// What of an image can be loaded.
-fn sources(found: Found) -> Result<Vec<Source>, Refusal> {
+fn sources(found: Found) -> Result<Vec<Ptx>, Refusal> {
     Ok(match found {
         Found::Text(source) => {
-            readable(&source)?;
-            vec![source]
+            let ptx = source.into();
+            readable(&ptx)?;
+            vec![ptx]
         }
-        Found::Module(source) => vec![source],
+        Found::Module(source) => vec![source.into()],
         Found::Units(units) => vec![linked(&units)?],
     })
 }
@@ -72,7 +91,7 @@ pub(crate) fn without_device_runtime<'a>(units: impl Iterator<Item = Unit<'a>>) 
 }
 
 /// One module of translation units.
-fn linked(units: &[Source]) -> Result<Source, Refusal> {
+fn linked(units: &[Source]) -> Result<Ptx, Refusal> {
     let named = without_device_runtime(units.iter().map(|unit| Unit {
         name: &unit.origin,
         text: &unit.text,
@@ -82,33 +101,33 @@ fn linked(units: &[Source]) -> Result<Source, Refusal> {
         message: in_one_line(&errors),
     })?;
     let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
-    let source = Source {
-        text: text.into(),
+    let ptx = Ptx {
+        parsed: Parsed::new(&text),
         origin: names.join(" + "),
-        outdone: None,
     };
-    readable(&source)?;
-    alone(&source)?;
-    Ok(source)
+    readable(&ptx)?;
+    alone(&ptx)?;
+    Ok(ptx)
 }
 
 /// Refuses a module that needs what is not in it.
-fn alone(source: &Source) -> Result<(), Refusal> {
-    match unresolved(&source.text).first() {
+fn alone(ptx: &Ptx) -> Result<(), Refusal> {
+    match unresolved(&ptx.parsed.module).first() {
         None => Ok(()),
         Some(name) => Err(Refusal {
             code: CUresult::NOT_SUPPORTED,
             message: format!(
                 "{}: {name} is defined nowhere; link the file that defines it, built with PTX in it",
-                source.origin
+                ptx.origin
             ),
         }),
     }
 }
 
 /// Refuses what a real driver's compiler would not take for PTX.
-pub(crate) fn is_ptx(text: &str, origin: &str) -> Result<(), Refusal> {
-    let (module, diagnostics) = ptx::parse(text);
+pub(crate) fn is_ptx(ptx: &Ptx) -> Result<(), Refusal> {
+    let Ptx { origin, parsed } = ptx;
+    let (module, diagnostics) = (&parsed.module, &parsed.diagnostics);
     let refuse = |message| {
         Err(Refusal {
             code: CUresult::INVALID_PTX,
@@ -134,8 +153,9 @@ pub(crate) fn is_ptx(text: &str, origin: &str) -> Result<(), Refusal> {
 
 /// Refuses a function that cannot be read at all, as a real driver's compiler would. An unknown
 /// directive is kept and may do no harm.
-pub(crate) fn readable(source: &Source) -> Result<(), Refusal> {
-    let (module, diagnostics) = ptx::parse(&source.text);
+pub(crate) fn readable(ptx: &Ptx) -> Result<(), Refusal> {
+    let Ptx { origin, parsed } = ptx;
+    let (module, diagnostics) = (&parsed.module, &parsed.diagnostics);
     let unread = |span: Span| {
         let text = module.slice(span);
         text.contains(".entry") || text.contains(".func")
@@ -148,7 +168,7 @@ pub(crate) fn readable(source: &Source) -> Result<(), Refusal> {
         let wrong = diagnostics.iter().find(|d| span.contains(d.span.start));
         let (line, column) = module.line_column(wrong.map_or(span.start, |d| d.span.start));
         let what = wrong.map_or("a function that cannot be read", |d| &d.message);
-        let why = format!("{}:{line}:{column}: {what}", source.origin);
+        let why = format!("{origin}:{line}:{column}: {what}");
         return Err(Refusal {
             code: CUresult::INVALID_PTX,
             message: why,

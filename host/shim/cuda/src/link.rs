@@ -95,7 +95,7 @@ fn add(
         outdone: None,
     };
     let refused = match kind == PTX && !done {
-        true => is_ptx(&source.text, &source.origin).and_then(|()| readable(&source)),
+        true => check(&source),
         false => Err(Refusal {
             code: CUresult::NOT_SUPPORTED,
             message:
@@ -111,6 +111,13 @@ fn add(
     };
     found.options.tell(&refusal.message);
     Err(state.refused(&refusal, own))
+}
+
+/// Refuses what no load would take.
+fn check(source: &Source) -> Result<(), Refusal> {
+    let ptx = source.clone().into();
+    is_ptx(&ptx)?;
+    readable(&ptx)
 }
 
 /// The text of all units.

@@ -11,7 +11,7 @@ use simt::ModuleId;
 
 use crate::Answer;
 use crate::function::Function;
-use crate::image::{self, Image, Refusal, Source};
+use crate::image::{self, Image, Ptx, Refusal};
 use crate::jit::{Compiled, Options};
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
@@ -41,7 +41,7 @@ pub(crate) struct Library {
 /// What a library is loaded of, when something of it is first needed.
 #[derive(Debug)]
 enum Code {
-    Copied(Result<Vec<Source>, Refusal>),
+    Copied(Result<Vec<Ptx>, Refusal>),
     /// Where the program keeps it, by its word, until the library is unloaded.
     Kept(u64),
 }
@@ -63,7 +63,7 @@ impl State {
     pub(crate) fn load(
         &mut self,
         context: u64,
-        sources: Vec<Source>,
+        all: Vec<Ptx>,
         compiled: Compiled,
     ) -> Result<u64, Refusal> {
         let mut images = Vec::new();
@@ -71,11 +71,11 @@ impl State {
             0 => self.device(),
             context => self.device_of(context),
         };
-        for source in sources {
+        for ptx in all {
             let plainly = compiled.plainly;
-            match self.engine.load(&source.text, &source.origin, plainly) {
+            match self.engine.load(&ptx, plainly) {
                 Ok(id) => images.push(self.images.insert(Image {
-                    source,
+                    ptx,
                     plainly,
                     library: context == 0,
                     loaded: BTreeMap::from([(device, id)]),
@@ -139,8 +139,7 @@ impl State {
         match here.or(there) {
             Some(&id) => Ok(id),
             None => {
-                let Source { text, origin, .. } = &image.source;
-                let loaded = self.engine.load(text, origin, image.plainly);
+                let loaded = self.engine.load(&image.ptx, image.plainly);
                 let id = loaded.map_err(|refusal| refusal.code)?;
                 image.loaded.insert(device, id);
                 Ok(id)
@@ -223,7 +222,7 @@ impl State {
 /// Loads what was read into a context.
 fn load(
     context: u64,
-    sources: Result<Vec<Source>, Refusal>,
+    sources: Result<Vec<Ptx>, Refusal>,
     options: &Options,
 ) -> Result<u64, CUresult> {
     with(|state| {
@@ -234,7 +233,7 @@ fn load(
     })
 }
 
-fn read_file(name: Ptr<c_char>) -> Result<Result<Vec<Source>, Refusal>, CUresult> {
+fn read_file(name: Ptr<c_char>) -> Result<Result<Vec<Ptx>, Refusal>, CUresult> {
     let name = name.text()?;
     let bytes = std::fs::read(Path::new(&name)).map_err(|_| CUresult::FILE_NOT_FOUND)?;
     Ok(image::read_bytes(&bytes, &name))

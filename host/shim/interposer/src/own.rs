@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use driver::gpu;
 use driver::sys::*;
+use ptx::ast::Module;
 
 /// The program's own image of a module.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Own {
     /// How it is to be compiled.
     options: Vec<(CUjit_option, usize)>,
     /// Its PTX.
-    text: Arc<str>,
+    module: Arc<Module>,
     /// Its library, once it has been loaded; 0 if the driver does not take it.
     library: Mutex<Option<u64>>,
     waiting: OnceLock<BTreeSet<String>>,
@@ -66,11 +67,15 @@ fn attribute(real: &Api, of: Handle, device: CUdevice, id: CUfunction_attribute)
 
 impl Own {
     /// A copy of an image, what the program has said of compiling it, and its PTX.
-    pub(crate) fn new(image: Vec<u8>, options: Vec<(CUjit_option, usize)>, text: Arc<str>) -> Own {
+    pub(crate) fn new(
+        image: Vec<u8>,
+        options: Vec<(CUjit_option, usize)>,
+        module: Arc<Module>,
+    ) -> Own {
         Own {
             image,
             options,
-            text,
+            module,
             library: Mutex::new(None),
             waiting: OnceLock::new(),
         }
@@ -146,8 +151,8 @@ impl Own {
     /// More of its blocks than fit at once may wait for ever.
     pub(crate) fn waits(&self, kernel: &str) -> bool {
         let waiting = self.waiting.get_or_init(|| {
-            let (module, _) = ptx::parse(&self.text);
-            let waits = |of: &&ptx::ast::Function| !ptx::waits(&module, of).is_empty();
+            let module = &self.module;
+            let waits = |of: &&ptx::ast::Function| !ptx::waits(module, of).is_empty();
             let functions: Vec<_> = module.functions().filter(|of| of.body.is_some()).collect();
             // Who calls a function that waits is not followed.
             let any = functions.iter().any(|of| !of.entry && waits(of));

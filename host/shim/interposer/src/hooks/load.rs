@@ -11,6 +11,7 @@ use driver::gpu;
 use driver::load::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
+use ptx::Parsed;
 use ptx::ast::{Function, Space};
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit, in_one_line};
 use runtime::Prepared;
@@ -83,6 +84,8 @@ fn read(
 pub(super) struct Checked {
     prepared: Prepared,
     original: Source,
+    /// The program's own text, parsed.
+    own: Arc<ptx::ast::Module>,
     module: Module,
     /// Registers that a thread may have, if that has to be limited.
     limit: Option<u32>,
@@ -108,8 +111,8 @@ impl Checked {
         options: Vec<(CUjit_option, usize)>,
     ) {
         if self.has_checks() {
-            let text = self.original.text.clone();
-            let own = image().map(|image| Own::new(image, options, text));
+            let module = Arc::clone(&self.own);
+            let own = image().map(|image| Own::new(image, options, module));
             self.module.own = own.map(Arc::new);
         }
     }
@@ -118,15 +121,16 @@ impl Checked {
 impl Watch {
     /// Puts checks into PTX.
     pub(super) fn prepare(&mut self, source: Source, library: bool) -> Checked {
-        let prepared = self.session.checker().prepare(&source.text, &source.origin);
-        let (parsed, _) = ptx::parse(&source.text);
-        let entries = || parsed.functions().filter(|function| function.entry);
+        let parsed = Parsed::new(&source.text);
+        let prepared = self.session.checker().prepare(&parsed, &source.origin);
+        let module = parsed.module;
+        let entries = || module.functions().filter(|function| function.entry);
         let kernels = entries().map(|entry| {
             let (layout, _) = ptx::param_layout(&entry.params);
             let params = layout.iter().map(|of| (of.offset, of.bytes)).collect();
             (entry.name.to_string(), params)
         });
-        let global = parsed
+        let global = module
             .variables()
             .filter(|variable| variable.space == Space::Global);
         let unlimited = entries().any(|entry| !is_limited(entry));
@@ -141,6 +145,7 @@ impl Watch {
                 own: None,
             },
             prepared,
+            own: module,
             original: source,
         }
     }
@@ -261,6 +266,7 @@ pub(super) fn load(
         original: source,
         mut module,
         limit,
+        ..
     } = checked;
     let (result, handle) = match text {
         None => original(),
@@ -303,7 +309,7 @@ pub(super) fn load(
     if !why.is_empty() && result == CUresult::SUCCESS {
         with(|watch| {
             let checker = watch.session.checker();
-            checker.give_up(prepared.key, &source.text, &why);
+            checker.give_up(prepared.key, &why);
         });
         module.own = None;
     }
