@@ -344,7 +344,7 @@ impl Checker {
             let race = self.race(&launch, &begun, record, *count);
             let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
-                let line = |site| module.code.lines.get(&site).copied().unwrap_or(0);
+                let line = |site| module.code.site(site).map_or(0, |site| site.ptx_line);
                 lines = [race.previous_site, race.site].map(line);
             }
             let proved = begun.proved.as_deref().filter(|_| race.decided);

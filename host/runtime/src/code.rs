@@ -3,7 +3,6 @@
 //! Nothing here depends on a process, a device or a launch, so checkers can share it: tests run one module under
 //! many schedules.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -15,6 +14,7 @@ use crate::instructions::Instructions;
 use crate::options::{Options, Prove};
 use crate::proofs::Proofs;
 use crate::repair::{Known, Pair, Repairs};
+use crate::{log, names};
 
 /// Number of the first site of a process.
 pub const FIRST_SITE: u32 = 1;
@@ -37,8 +37,6 @@ pub struct Code {
     pub(crate) remarks: Vec<String>,
     /// How long rewriting took.
     pub(crate) seconds: f64,
-    /// Lines in the program's own PTX of the sites that the checks name.
-    pub(crate) lines: HashMap<u32, u32>,
     instructions: OnceLock<Arc<Instructions>>,
     /// What is known of its kernels for proofs; none where nothing is proved.
     proofs: Option<Proofs>,
@@ -68,11 +66,9 @@ impl Code {
             proofs.as_ref().filter(|_| !bare)?.accesses(module, kernel)
         });
         let rewritten = std::mem::take(&mut rewriting.text);
-        let sites = rewriting.sites.iter();
         Self {
             with_checks: !bare,
             rewritten: (!bare && rewritten != own.text()).then_some(rewritten),
-            lines: sites.map(|site| (site.id, site.ptx_line)).collect(),
             remarks: remarks.collect(),
             seconds: started.elapsed().as_secs_f64(),
             rewriting,
@@ -93,7 +89,6 @@ impl Code {
             config: None,
             remarks: Vec::new(),
             seconds: 0.0,
-            lines: HashMap::new(),
             instructions: OnceLock::new(),
             proofs: None,
             accesses: OnceLock::new(),
@@ -127,6 +122,27 @@ impl Code {
     /// The program's own text.
     pub fn own(&self) -> &Parsed {
         &self.own
+    }
+
+    /// A site that the checks name, by its number.
+    pub(crate) fn site(&self, id: u32) -> Option<&rewrite::Site> {
+        let first = self.config.as_ref()?.first_site;
+        self.rewriting.sites.get(id.checked_sub(first)? as usize)
+    }
+
+    /// The number in the log of an instruction by its number among the [`instructions`](Self::instructions), if the
+    /// checks name it, and nothing else is to be said of it.
+    pub(crate) fn named(&self, number: u32) -> Option<u32> {
+        let instructions = self.instructions();
+        let (offset, told) = (instructions.offset(number)?, instructions.site(number)?);
+        let sites = &self.rewriting.sites;
+        let found = sites.binary_search_by_key(&offset, |site| site.offset);
+        let site = names::site(&sites[found.ok()?]);
+        let same = log::Site {
+            id: site.id,
+            ..told.clone()
+        };
+        (site == same).then_some(site.id)
     }
 
     /// What its instructions mean to the happens-before engine.

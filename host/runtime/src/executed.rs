@@ -26,10 +26,7 @@ struct Access {
 impl Accesses {
     /// Those of the program's own module, where `sites` have checks in the loaded text.
     pub(crate) fn new(module: &Module, shifts: &Shifts, sites: &[rewrite::Site]) -> Self {
-        let checked: HashSet<_> = sites
-            .iter()
-            .map(|site| (site.ptx_line, site.text.as_str()))
-            .collect();
+        let checked: HashSet<u32> = sites.iter().map(|site| site.offset).collect();
         let mut all = HashMap::new();
         let bodies = module.functions().filter_map(|of| of.body.as_ref());
         for (_, instruction) in bodies.flat_map(|body| body.instructions()) {
@@ -39,13 +36,10 @@ impl Accesses {
                 _ => continue,
             };
             let offset = instruction.span.start;
-            let line = module.line_column(offset).0;
-            let text = module.slice(instruction.span);
-            let text: Vec<&str> = text.split_whitespace().collect();
             let access = Access {
                 offset,
                 shared,
-                has_check: checked.contains(&(line, text.join(" ").as_str())),
+                has_check: checked.contains(&offset),
             };
             all.insert(shifts.rewritten(offset), access);
             // The program's own code of a kernel with checks.

@@ -14,6 +14,8 @@ pub(crate) struct Instructions {
     by_offset: HashMap<u32, Meaning>,
     /// The accesses, numbered as [`Access::site`] counts them.
     sites: Vec<log::Site>,
+    /// Where each begins in the original text.
+    offsets: Vec<u32>,
     /// What each does, where it is one scalar or vector per lane.
     accesses: Vec<Option<Access>>,
     /// Some instruction lets dependent launches begin (`griddepcontrol.launch_dependents`).
@@ -107,6 +109,7 @@ impl Instructions {
                     .loc
                     .map(|loc| module.inline_frames(body, loc))
                     .unwrap_or_default();
+                all.offsets.push(instruction.span.start);
                 all.sites.push(log::Site {
                     id: site,
                     function: function.name.to_string(),
@@ -192,6 +195,11 @@ impl Instructions {
     /// An access by its number.
     pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
         self.sites.get(number as usize)
+    }
+
+    /// Where an access begins in the original text, by its number.
+    pub(crate) fn offset(&self, number: u32) -> Option<u32> {
+        self.offsets.get(number as usize).copied()
     }
 
     /// What an access does, by its number, where it is one scalar or vector per lane.

@@ -50,7 +50,8 @@ pub(crate) fn kernel(info: &rewrite::KernelInfo, observed: bool) -> log::Kernel 
     }
 }
 
-fn site(site: &rewrite::Site) -> log::Site {
+/// Describes a site that the checks name.
+pub(crate) fn site(site: &rewrite::Site) -> log::Site {
     log::Site {
         id: site.id,
         function: site.function.clone(),

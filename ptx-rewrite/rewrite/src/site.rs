@@ -14,6 +14,8 @@ pub struct Site {
     pub function: String,
     /// The instruction's text.
     pub text: String,
+    /// Its first byte in the original PTX.
+    pub offset: u32,
     /// Line in the original PTX, from 1.
     pub ptx_line: u32,
     /// What it does.
@@ -39,6 +41,7 @@ impl Site {
             id,
             function: function.name.to_string(),
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            offset: instruction.span.start,
             ptx_line: module.line_column(instruction.span.start).0,
             op,
             kind,

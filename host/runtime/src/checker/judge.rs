@@ -169,14 +169,16 @@ impl Checker {
         let Some(module) = self.modules.get_mut(&key) else {
             return;
         };
-        let (next, named) = (&mut self.next_site, &mut module.named);
+        let (next, code, named) = (&mut self.next_site, &module.code, &mut module.named);
         let mut sites = Vec::new();
         for (number, site) in all {
             named.entry(number).or_insert_with(|| {
-                let id = *next;
-                *next += 1;
-                sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
-                id
+                code.named(number).unwrap_or_else(|| {
+                    let id = *next;
+                    *next += 1;
+                    sites.extend(site.map(|site| log::Site { id, ..site.clone() }));
+                    id
+                })
             });
         }
         if !sites.is_empty() {
