@@ -53,18 +53,18 @@ pub struct Kernel {
 
 /// A launch that the driver has not been asked for yet.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct ArmedLaunch {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
     /// It is to run the program's own code, which has no hidden parameter; see [`Begun::runs_own`].
     pub own: bool,
-    /// Number of its flight.
+    /// Its number in flight.
     flight: Option<u64>,
 }
 
 /// Launches between two events.
 #[derive(Debug)]
-struct Flight {
+struct InFlight {
     number: u64,
     context: u64,
     stream: usize,
@@ -80,7 +80,7 @@ struct Flight {
 struct Retired {
     context: u64,
     place: usize,
-    /// Flights with smaller numbers may still use it.
+    /// Launches with smaller numbers may still use it.
     before: u64,
 }
 
@@ -105,9 +105,9 @@ pub struct Node {
 pub struct Session {
     checker: Checker,
     gpus: BTreeMap<u64, Gpu>,
-    flights: Vec<Flight>,
+    flights: Vec<InFlight>,
     /// Those that the driver is being asked for.
-    asked: Vec<Flight>,
+    asked: Vec<InFlight>,
     /// The one whose progress is shown.
     shown: Option<u64>,
     /// Somebody has waited for them in vain, and none has ended since.
@@ -160,14 +160,20 @@ impl Session {
     /// Arms a launch into a stream of a context that is known.
     ///
     /// With `early` it may start before what is ahead of it in the stream has ended.
-    pub fn begin(&mut self, context: u64, stream: usize, kernel: Kernel, early: bool) -> Ticket {
+    pub fn begin(
+        &mut self,
+        context: u64,
+        stream: usize,
+        kernel: Kernel,
+        early: bool,
+    ) -> ArmedLaunch {
         self.prepare(context, stream);
         let _entered = self.gpus.get(&context).map(Gpu::enter);
         let mut begun = self.arm(context, &kernel, None);
         if early && let Some(begun) = &mut begun {
             begun.overlaps();
         }
-        Ticket {
+        ArmedLaunch {
             parameter: begun.as_ref().and_then(|begun| begun.parameter),
             own: begun.as_ref().is_some_and(Begun::runs_own),
             flight: begun.and_then(|begun| self.ask(context, stream, vec![(kernel, begun)])),
@@ -175,8 +181,8 @@ impl Session {
     }
 
     /// The driver has been asked for the launch; `error` says why it refused.
-    pub fn launched(&mut self, ticket: Ticket, error: Option<CUresult>) {
-        let number = ticket.flight;
+    pub fn launched(&mut self, armed: ArmedLaunch, error: Option<CUresult>) {
+        let number = armed.flight;
         let mut asked = self.asked.iter();
         let Some(index) = asked.position(|flight| Some(flight.number) == number) else {
             return;
@@ -196,10 +202,10 @@ impl Session {
         }
         followed = followed.and_then(|()| gpu.record(found, flight.stream));
         match (error, followed) {
-            (refused, Ok(())) => self.flights.push(Flight { refused, ..flight }),
+            (refused, Ok(())) => self.flights.push(InFlight { refused, ..flight }),
             // What was sent ahead may not have arrived, but the context is of no use any more.
-            (Some(error), Err(_)) => self.land(
-                Flight {
+            (Some(error), Err(_)) => self.complete(
+                InFlight {
                     refused: Some(error),
                     ..flight
                 },
@@ -207,7 +213,7 @@ impl Session {
             ),
             // The launch has failed already and ended its context.
             (None, Err(error)) if gpu.passed(&flight.events[0]).is_err() => {
-                self.land(flight, Some(error.to_string()));
+                self.complete(flight, Some(error.to_string()));
             }
             // Nobody will know when it has ended.
             (None, Err(error)) => {
@@ -327,7 +333,7 @@ impl Session {
     }
 
     /// Arms the nodes of an executable graph that is to be launched into a stream.
-    pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> Ticket {
+    pub fn begin_graph(&mut self, context: u64, stream: usize, exec: u64) -> ArmedLaunch {
         self.prepare(context, stream);
         let _entered = self.gpus.get(&context).map(Gpu::enter);
         let nodes = self.exec(exec).iter();
@@ -351,7 +357,7 @@ impl Session {
             true => None,
             false => self.ask(context, stream, launches),
         };
-        Ticket {
+        ArmedLaunch {
             parameter: None,
             own: false,
             flight,
@@ -384,7 +390,7 @@ impl Session {
                     self.stuck = false;
                     let mut flight = self.flights.remove(index);
                     self.note_overlaps(&mut flight);
-                    self.land(flight, ended.err().map(|error| error.to_string()));
+                    self.complete(flight, ended.err().map(|error| error.to_string()));
                 }
             }
         }
@@ -411,11 +417,11 @@ impl Session {
         self.settle(PATIENCE);
         let (gone, left) = std::mem::take(&mut self.flights)
             .into_iter()
-            .partition(|flight: &Flight| flight.context == context);
+            .partition(|flight: &InFlight| flight.context == context);
         self.flights = left;
         for flight in gone {
             let why = "its context was destroyed before it ended";
-            self.land(flight, Some(why.to_owned()));
+            self.complete(flight, Some(why.to_owned()));
         }
         self.execs
             .values_mut()
@@ -514,7 +520,7 @@ impl Session {
         context: u64,
         stream: usize,
         launches: Vec<(Kernel, Begun)>,
-    ) -> Option<Flight> {
+    ) -> Option<InFlight> {
         let number = self.number();
         let gpu = self.gpus.get_mut(&context)?;
         let events = gpu.event().and_then(|before| {
@@ -523,7 +529,7 @@ impl Session {
             Ok([before, behind, found])
         });
         match events {
-            Ok(events) => Some(Flight {
+            Ok(events) => Some(InFlight {
                 number,
                 context,
                 stream,
@@ -540,11 +546,11 @@ impl Session {
     }
 
     /// Says of a flight that has ended, and of those that have not been drained, which overlapped.
-    fn note_overlaps(&mut self, ended: &mut Flight) {
+    fn note_overlaps(&mut self, ended: &mut InFlight) {
         let Some(gpu) = self.gpus.get(&ended.context) else {
             return;
         };
-        let checks = |of: &Flight| of.launches.iter().any(|(_, begun)| begun.is_on_device());
+        let checks = |of: &InFlight| of.launches.iter().any(|(_, begun)| begun.is_on_device());
         for other in &mut self.flights {
             if !checks(ended) || !checks(other) {
                 continue;
@@ -571,8 +577,8 @@ impl Session {
     }
 
     /// Writes down what launches have found, also when they failed.
-    fn land(&mut self, flight: Flight, error: Option<String>) {
-        let Flight {
+    fn complete(&mut self, flight: InFlight, error: Option<String>) {
+        let InFlight {
             context,
             launches,
             events: [before, behind, found],

@@ -11,7 +11,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of `open`.
-    pub fn meet<E>(
+    pub fn attach<E>(
         &mut self,
         context: u64,
         open: impl FnOnce() -> Result<Gpu, E>,

@@ -75,8 +75,8 @@ pub(crate) struct Module {
     pub(crate) variables: Vec<String>,
     /// The handle is that of a library.
     pub(crate) library: bool,
-    /// Contexts in which the variables have been told.
-    pub(crate) told: HashSet<u64>,
+    /// Contexts in which the checker knows the variables.
+    pub(crate) registered: HashSet<u64>,
     /// The program's own image, if this is not what has been loaded.
     pub(crate) own: Option<Arc<Own>>,
 }
@@ -301,7 +301,7 @@ pub(crate) fn current(real: &Api) -> Option<CUcontext> {
 }
 
 /// Stack for threads with checks, in bytes, that need so much without.
-pub(crate) fn deeper(bytes: usize) -> usize {
+pub(crate) fn stack_with_checks(bytes: usize) -> usize {
     bytes.saturating_mul(3).saturating_add(1024)
 }
 
@@ -322,18 +322,18 @@ impl Watch {
     /// Makes sure that the calling thread's context is known, and gives its number.
     pub(crate) fn context(&mut self) -> Option<u64> {
         let context = current(&resolve::real()?.api)?;
-        self.meet(context)
+        self.attach(context)
     }
 
     /// Makes sure that a live context is known, and gives its number.
-    pub(crate) fn meet(&mut self, context: CUcontext) -> Option<u64> {
+    pub(crate) fn attach(&mut self, context: CUcontext) -> Option<u64> {
         let real = &resolve::real()?.api;
         let number = context.expose_provenance() as u64;
         // SAFETY: the context lives, as the program uses it; hooks tell of its end.
-        let met = self
+        let attached = self
             .session
-            .meet(number, || unsafe { Gpu::new(real, context) });
-        match met {
+            .attach(number, || unsafe { Gpu::new(real, context) });
+        match attached {
             Ok(()) => Some(number),
             Err(error) => {
                 progress::say_once(&format!("a context is not checked: {error}"));
@@ -362,7 +362,7 @@ impl Watch {
         self.attached.remove(&context);
         self.stacks.remove(&context);
         for module in self.modules.values_mut() {
-            module.told.remove(&context);
+            module.registered.remove(&context);
         }
         for (address, _) in self.memory.extract_if(|_, of| *of == context) {
             self.session.checker().freed(address);
@@ -372,7 +372,7 @@ impl Watch {
 
     /// Gives the threads of a context more stack, once, where a module with checks has kernels that need it: frames
     /// are larger with checks, and where nobody knows how many of them there are, a driver takes the limit.
-    pub(crate) fn deepen(&mut self, real: &Api, module: u64, context: u64) {
+    pub(crate) fn raise_stack_limit(&mut self, real: &Api, module: u64, context: u64) {
         let Some(key) = self.modules.get(&module).map(|module| module.key) else {
             return;
         };
@@ -389,7 +389,7 @@ impl Watch {
             return;
         }
         // SAFETY: as above.
-        match unsafe { real.cuCtxSetLimit(limit::STACK_SIZE, deeper(shown)) } {
+        match unsafe { real.cuCtxSetLimit(limit::STACK_SIZE, stack_with_checks(shown)) } {
             CUresult::SUCCESS => {
                 self.stacks.insert(context, shown);
             }
@@ -417,7 +417,7 @@ impl Watch {
 
     /// Remembers a function that the program has asked for. Handles are used again when what they named
     /// is gone, and what is not known has them now.
-    pub(crate) fn learn(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
+    pub(crate) fn register(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
         self.functions.remove(&handle);
         self.owns.remove(&handle);
         let Some(found) = self.modules.get(&module) else {
@@ -447,7 +447,7 @@ impl Watch {
     }
 
     /// Remembers the function that a context has of a kernel, under a handle that the driver has given.
-    pub(crate) fn learn_function(&mut self, handle: u64, kernel: u64) {
+    pub(crate) fn register_function(&mut self, handle: u64, kernel: u64) {
         self.functions.remove(&handle);
         self.owns.remove(&handle);
         let Some(found) = self.functions.get(&kernel).cloned() else {
@@ -463,14 +463,14 @@ impl Watch {
     }
 
     /// Tells the checker where a module's variables are in a context.
-    pub(crate) fn tell_variables(&mut self, real: &Api, handle: u64, context: u64) {
+    pub(crate) fn register_variables(&mut self, real: &Api, handle: u64, context: u64) {
         let Some(module) = self.modules.get_mut(&handle) else {
             return;
         };
-        if !module.told.insert(context) {
+        if !module.registered.insert(context) {
             return;
         }
-        self.deepen(real, handle, context);
+        self.raise_stack_limit(real, handle, context);
         let Some(module) = self.modules.get(&handle) else {
             return;
         };

@@ -255,20 +255,20 @@ impl Machine {
             },
             parameters: params.clone(),
         };
-        let ticket = session.begin(self.client.context(), 0, kernel, false);
-        let function = match (ticket.own, loaded.own) {
+        let armed = session.begin(self.client.context(), 0, kernel, false);
+        let function = match (armed.own, loaded.own) {
             (false, _) => loaded.function,
             (true, own) => own.context("the program's own code has no name")?,
         };
-        if let Some(offset) = loaded.hidden.filter(|_| !ticket.own) {
-            let parameter = ticket
+        if let Some(offset) = loaded.hidden.filter(|_| !armed.own) {
+            let parameter = armed
                 .parameter
                 .context("no memory for the launch's state")?;
             params.resize(offset as usize, 0);
             params.extend(parameter.to_le_bytes());
         }
         let asked = self.client.launch(function, &shape, &params);
-        session.launched(ticket, asked.err());
+        session.launched(armed, asked.err());
         let ended = asked.and_then(|()| self.client.finish());
         ensure!(
             session.settle(PATIENCE),
@@ -309,7 +309,7 @@ fn session((checks, model): How, client: &Client, processes: u64) -> Result<Sess
         ..Options::default()
     };
     let mut session = Session::new(Checker::new(options, Writer::Memory(Vec::new())));
-    session.meet(client.context(), || {
+    session.attach(client.context(), || {
         let mut memory = client.memory()?;
         memory.share(processes);
         Ok::<_, DeviceError>(memory)

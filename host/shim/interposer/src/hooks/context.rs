@@ -6,7 +6,7 @@ use driver::sys::*;
 use runtime::progress;
 use runtime::session::PATIENCE;
 
-use crate::watch::{current, deeper, with, with_begun};
+use crate::watch::{current, stack_with_checks, with, with_begun};
 
 /// Drains what has ended, after the program has waited for it.
 fn waited(result: CUresult) -> CUresult {
@@ -155,7 +155,7 @@ pub(crate) unsafe fn cuCtxSetLimit(real: &'static Api, limit: CUlimit, value: us
     let Some((context, _)) = deepened else {
         return set(value);
     };
-    let mut result = set(deeper(value));
+    let mut result = set(stack_with_checks(value));
     if result != CUresult::SUCCESS {
         // It may be more than there can be.
         result = set(value);

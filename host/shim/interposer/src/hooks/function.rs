@@ -44,7 +44,7 @@ pub(crate) unsafe fn cuLibraryUnload(real: &'static Api, library: CUlibrary) -> 
 ///
 /// # Safety
 /// After success `out` points to a handle, and `name` is a C string.
-unsafe fn learn<T>(
+unsafe fn register<T>(
     (result, out): (CUresult, *mut *mut T),
     module: u64,
     name: *const c_char,
@@ -53,7 +53,7 @@ unsafe fn learn<T>(
     if result == CUresult::SUCCESS {
         // SAFETY: by the contract.
         let (handle, name) = unsafe { ((*out).expose_provenance(), CStr::from_ptr(name)) };
-        with_begun(|watch| watch.learn(handle as u64, module, &name.to_string_lossy(), kernel));
+        with_begun(|watch| watch.register(handle as u64, module, &name.to_string_lossy(), kernel));
     }
     result
 }
@@ -67,7 +67,7 @@ pub(crate) unsafe fn cuModuleGetFunction(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let result = real.cuModuleGetFunction(func, module, name);
-        learn(
+        register(
             (result, func),
             module.expose_provenance() as u64,
             name,
@@ -86,7 +86,7 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     unsafe {
         let result = real.cuLibraryGetKernel(kernel_out, library, name);
         let library = library.expose_provenance() as u64;
-        learn((result, kernel_out), library, name, true)
+        register((result, kernel_out), library, name, true)
     }
 }
 
@@ -98,7 +98,7 @@ fn learn_all(real: &'static Api, handle: u64) {
     };
     for name in module.kernels.keys() {
         if let Some(function) = find(real, handle, module.library, name) {
-            with_begun(|watch| watch.learn(function, handle, name, module.library));
+            with_begun(|watch| watch.register(function, handle, name, module.library));
         }
     }
 }
@@ -279,7 +279,7 @@ pub(crate) unsafe fn cuKernelGetFunction(
     let (result, handle) = unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
     if result == CUresult::SUCCESS {
         let kernel = kernel.expose_provenance() as u64;
-        with_begun(|watch| watch.learn_function(handle, kernel));
+        with_begun(|watch| watch.register_function(handle, kernel));
     }
     result
 }
@@ -343,7 +343,7 @@ impl Watch {
         };
         let _relaxed = gpu::relaxed(real);
         if let Some(kernel) = kernels.into_iter().find(of_kernel) {
-            self.learn_function(function, kernel);
+            self.register_function(function, kernel);
         }
     }
 }

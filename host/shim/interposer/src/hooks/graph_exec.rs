@@ -424,31 +424,31 @@ pub(crate) unsafe fn cuGraphLaunch(
 ) -> CUresult {
     let number = launch::number(real, stream);
     let mut here = None;
-    let ticket = with_begun(|watch| {
+    let armed = with_begun(|watch| {
         let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
         here = Some(gpu::here(now));
         let context = match launch::context_of(real, number).unwrap_or(now) {
             0 => return None,
             context => std::ptr::with_exposed_provenance_mut(context as usize),
         };
-        let context = watch.meet(context)?;
+        let context = watch.attach(context)?;
         let exec = exec.expose_provenance() as u64;
         // Within a capture it becomes part of another graph.
         match capture(real, number) {
             Some(_) => None,
             None => {
-                let ticket = watch.session.begin_graph(context, number, exec);
+                let armed = watch.session.begin_graph(context, number, exec);
                 watch.wake();
-                Some(ticket)
+                Some(armed)
             }
         }
     });
     // SAFETY: the caller keeps the conditions of the C function.
     let result = unsafe { real.cuGraphLaunch(exec, stream) };
-    if let Some(Some(ticket)) = ticket {
+    if let Some(Some(armed)) = armed {
         let error = (result != CUresult::SUCCESS).then_some(result);
         with_begun(|watch| {
-            watch.session.launched(ticket, error);
+            watch.session.launched(armed, error);
             watch.wake();
         });
         runtime::progress::erase();

@@ -9,7 +9,7 @@ use driver::steps::Block;
 use driver::sys::*;
 use runtime::Extent;
 use runtime::progress;
-use runtime::session::{Kernel, Ticket};
+use runtime::session::{ArmedLaunch, Kernel};
 
 use crate::resolve;
 use crate::watch::{Function, Watch, current, with_begun};
@@ -163,9 +163,9 @@ impl Watch {
         let function = self.functions.get(&asked.function)?.clone();
         let context = match asked.context {
             0 => self.context().or(function.context)?,
-            context => self.meet(std::ptr::with_exposed_provenance_mut(context as usize))?,
+            context => self.attach(std::ptr::with_exposed_provenance_mut(context as usize))?,
         };
-        self.tell_variables(real, function.module, context);
+        self.register_variables(real, function.module, context);
         let attributes = *self
             .attributes
             .entry((asked.function, context))
@@ -252,8 +252,8 @@ const TOO_LARGE: [CUresult; 2] = [
 
 /// What is to be done about a launch.
 enum Plan {
-    /// It runs between two events: the program's own code, if the ticket says so and that has been found.
-    Launch(Function, Ticket, Option<u64>),
+    /// It runs between two events: the program's own code, if the armed says so and that has been found.
+    Launch(Function, ArmedLaunch, Option<u64>),
     /// It becomes part of a graph.
     Node(Function, Option<u64>),
 }
@@ -306,9 +306,9 @@ pub(super) unsafe fn launch(
             None => {
                 // Asked for first: without it, the launch runs the code with checks.
                 let own = watch.own(real, asked.function);
-                let ticket = watch.session.begin(context, stream, kernel, asked.early);
+                let armed = watch.session.begin(context, stream, kernel, asked.early);
                 watch.wake();
-                Plan::Launch(function, ticket, own)
+                Plan::Launch(function, armed, own)
             }
         })
     });
@@ -318,11 +318,11 @@ pub(super) unsafe fn launch(
         None if is_hidden(asked.function) => return nowhere(real),
         None => return go(named, params, extra),
     };
-    let (function, parameter, ticket, own) = match plan {
+    let (function, parameter, armed, own) = match plan {
         Plan::Node(function, parameter) => (function, parameter, None, None),
-        Plan::Launch(function, ticket, own) => (function, ticket.parameter, Some(ticket), own),
+        Plan::Launch(function, armed, own) => (function, armed.parameter, Some(armed), own),
     };
-    let runs_own = ticket.as_ref().is_some_and(|ticket| ticket.own);
+    let runs_own = armed.as_ref().is_some_and(|armed| armed.own);
     let result = match (function.hidden, parameter) {
         _ if runs_own => match own {
             Some(own) => go(
@@ -353,10 +353,10 @@ pub(super) unsafe fn launch(
             watch.session.checker().note(text);
         });
     }
-    if let Some(ticket) = ticket {
+    if let Some(armed) = armed {
         let error = (result != CUresult::SUCCESS).then_some(result);
         with_begun(|watch| {
-            watch.session.launched(ticket, error);
+            watch.session.launched(armed, error);
             watch.wake();
         });
         progress::erase();

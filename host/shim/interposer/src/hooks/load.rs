@@ -141,7 +141,7 @@ impl Watch {
                 kernels: kernels.collect(),
                 variables: global.map(|variable| variable.name.to_string()).collect(),
                 library,
-                told: HashSet::new(),
+                registered: HashSet::new(),
                 own: None,
             },
             prepared,
@@ -318,7 +318,7 @@ pub(super) fn load(
             watch.modules.insert(handle, module);
             // The earlier the better: a driver waits for the device to do that.
             if let Some(context) = watch.context() {
-                watch.deepen(real, handle, context);
+                watch.raise_stack_limit(real, handle, context);
             }
         });
     }
