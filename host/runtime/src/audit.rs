@@ -5,7 +5,7 @@
 
 use driver::Device;
 
-use crate::checker::{self, Begun, Checker};
+use crate::checker::{self, Checker, PendingLaunch};
 use crate::heard::Heard;
 use crate::log::{self, Event};
 use crate::reference::Reference;
@@ -58,12 +58,12 @@ impl Audit {
         &mut self,
         checker: &mut Checker,
         device: &dyn Device,
-        begun: &Begun,
+        pending: &PendingLaunch,
         [watched, journal]: [Option<&Reference>; 2],
     ) {
         self.journal = journal.map(Reference::every_race);
-        (self.cells_decide, self.release_capable) = begun.cells_decide();
-        self.granules = checker.granules(begun);
+        (self.cells_decide, self.release_capable) = pending.cells_decide();
+        self.granules = checker.granules(pending);
         let sites: std::collections::HashMap<u32, u32> = checker
             .events()
             .iter()
@@ -74,13 +74,13 @@ impl Audit {
             .flatten()
             .collect();
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
-        let (records, counters) = checker.recorded(device, begun);
+        let (records, counters) = checker.recorded(device, pending);
         self.counters = counters;
         self.counters.undecided += journal.map_or(0, Reference::undecided);
         self.cells.extend(records.iter().map(|record| {
             let (owner, address) = match checker::is_shared(record) {
                 true => {
-                    let (owner, at) = begun.in_shared(u64::from(record.cta), record.address);
+                    let (owner, at) = pending.in_shared(u64::from(record.cta), record.address);
                     (Some(owner), at)
                 }
                 false => (None, record.address),
@@ -93,7 +93,7 @@ impl Audit {
                     .then_some(record.previous_thread),
                 shared: owner,
                 address,
-                possible: !begun.is_decided(record),
+                possible: !pending.is_decided(record),
                 why: log::Why::Unordered,
             }
         }));

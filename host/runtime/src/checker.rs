@@ -25,7 +25,7 @@ use crate::repair::Pair;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
 
-pub use self::launch::{Begun, Busy, Extent, Outcome};
+pub use self::launch::{Busy, Extent, Outcome, PendingLaunch};
 pub use self::nested::Ancestor;
 
 /// Number of a module in the process.
@@ -256,9 +256,9 @@ impl Checker {
     }
 
     /// Bytes of the kernel's granules of global and of shared memory.
-    pub(crate) fn granules(&self, begun: &Begun) -> (u32, u32) {
-        let module = self.modules.get(&begun.launch.module);
-        let kernel = module.and_then(|module| module.kernels.get(&begun.launch.kernel));
+    pub(crate) fn granules(&self, pending: &PendingLaunch) -> (u32, u32) {
+        let module = self.modules.get(&pending.launch.module);
+        let kernel = module.and_then(|module| module.kernels.get(&pending.launch.kernel));
         let global = kernel.map_or(2, |kernel| kernel.granule_log2);
         let shared = kernel.and_then(|kernel| kernel.shared_granule_log2);
         (1 << global, 1 << shared.unwrap_or(2))
@@ -268,9 +268,9 @@ impl Checker {
     pub(crate) fn recorded(
         &mut self,
         device: &dyn Device,
-        begun: &Begun,
+        pending: &PendingLaunch,
     ) -> (Vec<Record>, log::Counters) {
-        let place = begun.place.unwrap_or(usize::MAX);
+        let place = pending.place.unwrap_or(usize::MAX);
         let drained = self.shadow(device).drain(device, place);
         let drained = drained.unwrap_or_default();
         let counters = drained.counted(log::Counters::default());
@@ -282,14 +282,14 @@ impl Checker {
     pub fn end(
         &mut self,
         device: &dyn Device,
-        begun: Begun,
+        pending: PendingLaunch,
         outcome: Outcome,
         mut judged: Option<Judged>,
     ) {
-        let mut launch = begun.launch.clone();
+        let mut launch = pending.launch.clone();
         launch.seconds = outcome
             .seconds
-            .unwrap_or_else(|| begun.started.elapsed().as_secs_f64());
+            .unwrap_or_else(|| pending.started.elapsed().as_secs_f64());
         launch.program_bytes = self.allocations.bytes();
         launch.shadow_bytes = self.shadow(device).bytes();
         launch.warp_instructions = outcome.warp_instructions;
@@ -304,10 +304,10 @@ impl Checker {
         launch.strays = outcome.strays;
         launch.error_frames = outcome.error_frames;
         launch.interrupted = outcome.interrupted;
-        launch.untold = outcome.running && begun.journaled;
+        launch.untold = outcome.running && pending.journaled;
         launch.ended = outcome.ended;
         let mut drained = Drained::default();
-        if let Some(place) = begun.place {
+        if let Some(place) = pending.place {
             let shadow = self.shadow(device);
             let found = match outcome.refused {
                 true => Ok(Drained::default()),
@@ -320,7 +320,10 @@ impl Checker {
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
         }
-        launch.proof = begun.proved.as_ref().map(|of| Box::new(of.counts.clone()));
+        launch.proof = pending
+            .proved
+            .as_ref()
+            .map(|of| Box::new(of.counts.clone()));
         launch.executed = outcome.executed.map(|counts| {
             let listens = self.listens();
             let checked = launch.checked;
@@ -328,26 +331,26 @@ impl Checker {
                 .modules
                 .get(&launch.module)
                 .map(|of| of.code.accesses());
-            let proved = begun.proved.as_deref();
+            let proved = pending.proved.as_deref();
             let executed = accesses.map(|of| {
                 of.executed(&counts, proved, |has_check| {
-                    checked && (listens || begun.journaled || has_check)
+                    checked && (listens || pending.journaled || has_check)
                 })
             });
             executed.unwrap_or_default()
         });
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
-        let settled = judged.is_some() || begun.journaled;
+        let settled = judged.is_some() || pending.journaled;
         let (mut races, mut refuted) = (Vec::new(), Vec::new());
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let race = self.race(&launch, &begun, record, *count);
+            let race = self.race(&launch, &pending, record, *count);
             let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
                 let line = |site| module.code.site(site).map_or(0, |site| site.ptx_line);
                 lines = [race.previous_site, race.site].map(line);
             }
-            let proved = begun.proved.as_deref().filter(|_| race.decided);
+            let proved = pending.proved.as_deref().filter(|_| race.decided);
             refuted.extend(proved.and_then(|of| of.refuted(lines)));
             let (level, space) = (race.level, race.space);
             races.push((
@@ -375,7 +378,7 @@ impl Checker {
             Some(judged) => (Some(judged.instructions.clone()), judged.touched.take()),
             None => (None, None),
         };
-        self.launch_over(&begun, instructions, touched);
+        self.launch_over(&pending, instructions, touched);
         if let Some(judged) = judged {
             launch.clocks = judged.clocks();
             launch.counters.dropped += judged.dropped;
@@ -384,7 +387,7 @@ impl Checker {
                 launch.unjudged = log::Unjudged::LocksAndVersions;
             }
             launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
-            self.judged(&launch, &judged, begun.proved.as_deref());
+            self.judged(&launch, &judged, pending.proved.as_deref());
         }
         self.write(Event::Launch(Box::new(launch)));
     }
@@ -475,12 +478,18 @@ impl Checker {
         }
     }
 
-    fn race(&self, launch: &log::Launch, begun: &Begun, record: &Record, count: u64) -> log::Race {
+    fn race(
+        &self,
+        launch: &log::Launch,
+        pending: &PendingLaunch,
+        record: &Record,
+        count: u64,
+    ) -> log::Race {
         let previous = (record.previous_cta != UNKNOWN && record.previous_thread != UNKNOWN)
             .then(|| thread(launch, record.previous_cta, record.previous_thread));
         log::Race {
             launch: launch.launch,
-            decided: begun.is_decided(record),
+            decided: pending.is_decided(record),
             level: match record.verdict {
                 rule::CONFLICT_GRID => Level::Grid,
                 rule::CONFLICT_CTA => Level::Cta,
@@ -496,7 +505,7 @@ impl Checker {
             why: log::Why::Unordered,
             locks: Vec::new(),
             address: match is_shared(record) {
-                true => begun.in_shared(0, record.address).1,
+                true => pending.in_shared(0, record.address).1,
                 false => record.address,
             },
             allocation: match is_shared(record) {

@@ -37,7 +37,7 @@ mod watch;
 
 use report::log;
 
-pub use checker::{Ancestor, Begun, Checker, Extent, ModuleKey, Outcome, Prepared, thread};
+pub use checker::{Ancestor, Checker, Extent, ModuleKey, Outcome, PendingLaunch, Prepared, thread};
 pub use code::{Code, FIRST_SITE};
 pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use driver::gpu::{Event, Gpu};
 use driver::sys::CUresult;
 
-use crate::checker::{Begun, Checker, Extent, ModuleKey, Outcome};
+use crate::checker::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
 use crate::reference::Reference;
 
 /// How long a launch waits for others in whose place it wants to be checked.
@@ -56,7 +56,7 @@ pub struct Kernel {
 pub struct ArmedLaunch {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
-    /// It is to run the program's own code, which has no hidden parameter; see [`Begun::runs_own`].
+    /// It is to run the program's own code, which has no hidden parameter; see [`PendingLaunch::runs_own`].
     pub own: bool,
     /// Its number in flight.
     flight: Option<u64>,
@@ -68,7 +68,7 @@ struct InFlight {
     number: u64,
     context: u64,
     stream: usize,
-    launches: Vec<(Kernel, Begun)>,
+    launches: Vec<(Kernel, PendingLaunch)>,
     /// Before them, behind them, and behind what they have found.
     events: [Event; 3],
     /// Why the driver has refused them.
@@ -169,14 +169,14 @@ impl Session {
     ) -> ArmedLaunch {
         self.prepare(context, stream);
         let _entered = self.gpus.get(&context).map(Gpu::enter);
-        let mut begun = self.arm(context, &kernel, None);
-        if early && let Some(begun) = &mut begun {
-            begun.overlaps();
+        let mut pending = self.arm(context, &kernel, None);
+        if early && let Some(pending) = &mut pending {
+            pending.overlaps();
         }
         ArmedLaunch {
-            parameter: begun.as_ref().and_then(|begun| begun.parameter),
-            own: begun.as_ref().is_some_and(Begun::runs_own),
-            flight: begun.and_then(|begun| self.ask(context, stream, vec![(kernel, begun)])),
+            parameter: pending.as_ref().and_then(|pending| pending.parameter),
+            own: pending.as_ref().is_some_and(PendingLaunch::runs_own),
+            flight: pending.and_then(|pending| self.ask(context, stream, vec![(kernel, pending)])),
         }
     }
 
@@ -196,8 +196,8 @@ impl Session {
         let [_, behind, found] = &flight.events;
         let mut followed = gpu.record(behind, flight.stream);
         if error.is_none() && followed.is_ok() {
-            for (_, begun) in &flight.launches {
-                self.checker.fetch(gpu, begun);
+            for (_, pending) in &flight.launches {
+                self.checker.fetch(gpu, pending);
             }
         }
         followed = followed.and_then(|()| gpu.record(found, flight.stream));
@@ -346,12 +346,12 @@ impl Session {
         let mut launches = Vec::new();
         for node in nodes {
             let place = |parameter| self.places.get(&(context, parameter)).copied();
-            let begun = match node.parameter.map(place) {
+            let pending = match node.parameter.map(place) {
                 _ if node.own => self.begin_own(context, &node.kernel),
                 Some(None) => self.skip(context, &node.kernel, NO_PLACE),
                 place => self.arm(context, &node.kernel, place.flatten()),
             };
-            launches.extend(begun.map(|begun| (node.kernel, begun)));
+            launches.extend(pending.map(|pending| (node.kernel, pending)));
         }
         let flight = match launches.is_empty() {
             true => None,
@@ -444,7 +444,7 @@ impl Session {
     }
 
     /// Arms one launch, waiting for others if need be; none if the context is not known.
-    fn arm(&mut self, context: u64, kernel: &Kernel, kept: Option<usize>) -> Option<Begun> {
+    fn arm(&mut self, context: u64, kernel: &Kernel, kept: Option<usize>) -> Option<PendingLaunch> {
         let started = Instant::now();
         let mut polled = false;
         loop {
@@ -454,7 +454,7 @@ impl Session {
                 .checker
                 .try_begin(gpu, kernel.key, &kernel.name, given, kept)
             {
-                Ok(begun) => return Some(begun),
+                Ok(pending) => return Some(pending),
                 Err(_) if !polled => {
                     polled = true;
                     self.poll();
@@ -479,14 +479,14 @@ impl Session {
         }
     }
 
-    fn begin_own(&mut self, context: u64, kernel: &Kernel) -> Option<Begun> {
+    fn begin_own(&mut self, context: u64, kernel: &Kernel) -> Option<PendingLaunch> {
         let gpu = self.gpus.get_mut(&context)?;
         let launch = (kernel.extent, kernel.parameters.as_slice());
         let checker = &mut self.checker;
         Some(checker.begin_own(gpu, kernel.key, &kernel.name, launch))
     }
 
-    fn skip(&mut self, context: u64, kernel: &Kernel, why: &str) -> Option<Begun> {
+    fn skip(&mut self, context: u64, kernel: &Kernel, why: &str) -> Option<PendingLaunch> {
         let gpu = self.gpus.get_mut(&context)?;
         let (key, name, extent) = (kernel.key, &kernel.name, kernel.extent);
         Some(self.checker.begin_unchecked(gpu, key, name, extent, why))
@@ -507,7 +507,12 @@ impl Session {
 
     /// Puts the first event before launches that the driver is to be asked for; the number of their
     /// flight.
-    fn ask(&mut self, context: u64, stream: usize, launches: Vec<(Kernel, Begun)>) -> Option<u64> {
+    fn ask(
+        &mut self,
+        context: u64,
+        stream: usize,
+        launches: Vec<(Kernel, PendingLaunch)>,
+    ) -> Option<u64> {
         let flight = self.open(context, stream, launches)?;
         let number = flight.number;
         self.asked.push(flight);
@@ -519,7 +524,7 @@ impl Session {
         &mut self,
         context: u64,
         stream: usize,
-        launches: Vec<(Kernel, Begun)>,
+        launches: Vec<(Kernel, PendingLaunch)>,
     ) -> Option<InFlight> {
         let number = self.number();
         let gpu = self.gpus.get_mut(&context)?;
@@ -550,7 +555,11 @@ impl Session {
         let Some(gpu) = self.gpus.get(&ended.context) else {
             return;
         };
-        let checks = |of: &InFlight| of.launches.iter().any(|(_, begun)| begun.is_on_device());
+        let checks = |of: &InFlight| {
+            of.launches
+                .iter()
+                .any(|(_, pending)| pending.is_on_device())
+        };
         for other in &mut self.flights {
             if !checks(ended) || !checks(other) {
                 continue;
@@ -564,15 +573,15 @@ impl Session {
             let began = passed(start) && gap(start, last) > 0.0;
             if began && !(passed(end) && gap(end, first) >= 0.0) {
                 let both = ended.launches.iter_mut().chain(&mut other.launches);
-                both.for_each(|(_, begun)| begun.overlaps());
+                both.for_each(|(_, pending)| pending.overlaps());
             }
         }
     }
 
     /// Nobody will know what launches find.
-    fn abandon(&mut self, launches: Vec<(Kernel, Begun)>, why: &str) {
-        for (_, begun) in launches {
-            self.checker.abandon(begun, why);
+    fn abandon(&mut self, launches: Vec<(Kernel, PendingLaunch)>, why: &str) {
+        for (_, pending) in launches {
+            self.checker.abandon(pending, why);
         }
     }
 
@@ -598,10 +607,10 @@ impl Session {
             Some(_) => None,
         };
         let seconds = seconds.map(|all| all / launches.len() as f64);
-        for (Kernel { key, extent, .. }, begun) in launches {
+        for (Kernel { key, extent, .. }, pending) in launches {
             let journal = match is_refused {
                 true => None,
-                false => self.checker.journal(gpu, &begun, key, extent, false),
+                false => self.checker.journal(gpu, &pending, key, extent, false),
             };
             let outcome = Outcome {
                 seconds,
@@ -611,7 +620,7 @@ impl Session {
                 ..Outcome::default()
             };
             let judged = journal.map(Reference::finish);
-            self.checker.end(gpu, begun, outcome, judged);
+            self.checker.end(gpu, pending, outcome, judged);
         }
         let events = [before, behind, found];
         events.into_iter().for_each(|event| gpu.put_back(event));

@@ -275,10 +275,10 @@ impl CheckedSim {
             dynamic_shared: launch.dynamic_shared,
         };
         let device = &mut Reserved(&mut self.device);
-        let mut begun = checker.begin(device, key, kernel, extent, &launch.params);
-        begun.set_place(at);
-        begun.set_launcher(by);
-        progress::begin(kernel, begun.number(), checker.races());
+        let mut pending = checker.begin(device, key, kernel, extent, &launch.params);
+        pending.set_place(at);
+        pending.set_launcher(by);
+        progress::begin(kernel, pending.number(), checker.races());
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
             launch.schedule = Schedule::Seeded(seed);
@@ -298,14 +298,14 @@ impl CheckedSim {
         if checker.options().sim_threads > 1 {
             launch.threads.most = checker.options().sim_threads;
         }
-        let own = begun.runs_own().then(|| rewrite::own::name(kernel));
+        let own = pending.runs_own().then(|| rewrite::own::name(kernel));
         launch.called = own.as_ref().map(|_| kernel.to_owned());
-        if let (Some(offset), Some(parameter), None) = (hidden, begun.parameter, &own) {
+        if let (Some(offset), Some(parameter), None) = (hidden, pending.parameter, &own) {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());
         }
-        let mut reference = checker.reference(key, &begun, extent);
-        if let Some(at) = begun.at() {
+        let mut reference = checker.reference(key, &pending, extent);
+        if let Some(at) = pending.at() {
             reference = reference.map(|reference| reference.at_place(at));
         }
         let keep_all = audit.is_some();
@@ -315,10 +315,10 @@ impl CheckedSim {
         }
         let mut watch = match reference {
             Some(_) => None,
-            None => checker.watch(key, &begun),
+            None => checker.watch(key, &pending),
         };
         let code = own.as_deref().unwrap_or(kernel);
-        let journaled = checker.journaled_text(key, &begun).filter(|_| keep_all);
+        let journaled = checker.journaled_text(key, &pending).filter(|_| keep_all);
         let mut result = match (&mut reference, &mut watch) {
             (Some(reference), _) if let Some(loaded) = journaled => {
                 let mut used = Used::of(reference, loaded);
@@ -363,21 +363,21 @@ impl CheckedSim {
             error_frames,
             running: false,
         };
-        let journal = checker.journal(&self.device, &begun, key, extent, keep_all);
+        let journal = checker.journal(&self.device, &pending, key, extent, keep_all);
         if let Some(audit) = audit {
             let oracles = [reference.as_ref(), journal.as_ref()];
-            audit.fill(checker, &self.device, &begun, oracles);
+            audit.fill(checker, &self.device, &pending, oracles);
             audit.heard = reference.as_mut().map_or(Vec::new(), Reference::heard);
         }
-        let judge = reference.filter(|_| begun.is_listened()).or(journal);
+        let judge = reference.filter(|_| pending.is_listened()).or(journal);
         let mut judged = judge
             .map(Reference::finish)
             .or_else(|| watch.map(Watch::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
-            let at = begun.at().cloned().unwrap_or_else(|| checker.place());
-            checker.ancestor(&begun, at, judged.as_mut())
+            let at = pending.at().cloned().unwrap_or_else(|| checker.place());
+            checker.ancestor(&pending, at, judged.as_mut())
         });
-        checker.end(&self.device, begun, outcome, judged);
+        checker.end(&self.device, pending, outcome, judged);
         progress::end();
         Ok((result?, launcher))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use driver::Device;
 use shadow::hb::Shape;
 
-use super::{Begun, Checker, Extent, ModuleKey};
+use super::{Checker, Extent, ModuleKey, PendingLaunch};
 use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::options::Prove;
@@ -20,9 +20,14 @@ use crate::watch::Watch;
 
 impl Checker {
     /// The happens-before oracle that listens to a launch, if it is judged in that way.
-    pub fn reference(&self, key: ModuleKey, begun: &Begun, extent: Extent) -> Option<Reference> {
-        let reference = self.oracle(key, extent).filter(|_| begun.is_listened())?;
-        let proved = begun.proved.as_ref();
+    pub fn reference(
+        &self,
+        key: ModuleKey,
+        pending: &PendingLaunch,
+        extent: Extent,
+    ) -> Option<Reference> {
+        let reference = self.oracle(key, extent).filter(|_| pending.is_listened())?;
+        let proved = pending.proved.as_ref();
         Some(match proved.filter(|_| self.options.prove == Prove::On) {
             Some(proved) => reference.without(proved.offsets()),
             None => reference,
@@ -30,17 +35,17 @@ impl Checker {
     }
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
-    pub fn watch(&self, key: ModuleKey, begun: &Begun) -> Option<Watch> {
-        let proved = begun.is_proved() && self.listens();
-        let at = begun.at.as_ref().filter(|_| proved)?;
+    pub fn watch(&self, key: ModuleKey, pending: &PendingLaunch) -> Option<Watch> {
+        let proved = pending.is_proved() && self.listens();
+        let at = pending.at.as_ref().filter(|_| proved)?;
         let module = self.modules.get(&key.0)?;
         Watch::new(module.code.instructions(), at)
     }
 
     /// The loaded text of a launch's module, if the launch keeps a journal.
-    pub fn journaled_text(&self, key: ModuleKey, begun: &Begun) -> Option<&str> {
+    pub fn journaled_text(&self, key: ModuleKey, pending: &PendingLaunch) -> Option<&str> {
         let module = self.modules.get(&key.0)?;
-        begun.journaled.then(|| module.code.text())
+        pending.journaled.then(|| module.code.text())
     }
 
     /// An oracle for a launch of this size.
@@ -56,17 +61,17 @@ impl Checker {
     pub fn journal(
         &mut self,
         device: &dyn Device,
-        begun: &Begun,
+        pending: &PendingLaunch,
         key: ModuleKey,
         extent: Extent,
         keep_all: bool,
     ) -> Option<Reference> {
-        if !(begun.journaled && begun.launch.checked) {
+        if !(pending.journaled && pending.launch.checked) {
             return None;
         }
         let mut oracle = self.oracle(key, extent)?.without_values();
         let module = self.modules.get(&key.0)?;
-        let info = module.kernels.get(&begun.launch.kernel)?;
+        let info = module.kernels.get(&pending.launch.kernel)?;
         let shared = info.shared_granule_log2.unwrap_or(2);
         if keep_all {
             oracle = oracle.keep_all();
@@ -74,11 +79,11 @@ impl Checker {
         oracle.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
         let shifts = module.code.shifts();
         let loaded = |at| shifts.rewritten(at);
-        let in_shared = |cta, place| begun.in_shared(cta, place);
+        let in_shared = |cta, place| pending.in_shared(cta, place);
         let mut replay = Replay::new(oracle, shape(extent), &loaded, &in_shared);
         let limit = self.options.timeout;
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let deadline = limit.and_then(|limit| begun.started.checked_add(limit));
+        let deadline = limit.and_then(|limit| pending.started.checked_add(limit));
         let mut patience = Patience::new(deadline);
         // Not through the method, which would hold the modules too.
         let shadow = self.shadows.get_mut(&device.memory_id())?;

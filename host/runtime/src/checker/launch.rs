@@ -93,7 +93,7 @@ pub struct Outcome {
 
 /// A launch in flight.
 #[derive(Debug)]
-pub struct Begun {
+pub struct PendingLaunch {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
     /// Where the launch has its records, if it is checked on the device.
@@ -121,7 +121,7 @@ pub struct Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
-impl Begun {
+impl PendingLaunch {
     /// The launch's number in the process, from 1.
     pub fn number(&self) -> u64 {
         self.launch.launch
@@ -202,9 +202,9 @@ impl Checker {
         kernel: &str,
         extent: Extent,
         parameters: &[u8],
-    ) -> Begun {
+    ) -> PendingLaunch {
         match self.try_begin(device, key, kernel, (extent, parameters), None) {
-            Ok(begun) => begun,
+            Ok(pending) => pending,
             Err(Busy) => {
                 let why = "other launches are in flight and have not ended";
                 self.begin_unchecked(device, key, kernel, extent, why)
@@ -224,24 +224,31 @@ impl Checker {
         kernel: &str,
         (extent, parameters): (Extent, &[u8]),
         kept: Option<usize>,
-    ) -> Result<Begun, Busy> {
+    ) -> Result<PendingLaunch, Busy> {
         self.start(device);
-        let mut begun = self.begun(key, kernel, extent);
-        match self.arm(device, key, kernel, (extent, parameters), kept, &mut begun) {
-            Ok(()) => begun.launch.checked = true,
+        let mut pending = self.pending(key, kernel, extent);
+        match self.arm(
+            device,
+            key,
+            kernel,
+            (extent, parameters),
+            kept,
+            &mut pending,
+        ) {
+            Ok(()) => pending.launch.checked = true,
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
                 // The node has its place as a parameter, and runs all the same.
                 if let Some(place) = kept {
                     self.shadow(device).disarm(device, place);
                 }
-                begun.own = kept.is_none() && self.has_own(key, kernel);
-                begun.launch.why_not = Some(why);
+                pending.own = kept.is_none() && self.has_own(key, kernel);
+                pending.launch.why_not = Some(why);
             }
         }
-        self.tell_begun(&begun);
-        begun.started = Instant::now();
-        Ok(begun)
+        self.log_begin(&pending);
+        pending.started = Instant::now();
+        Ok(pending)
     }
 
     /// A launch that is not checked, for the reason given.
@@ -252,16 +259,16 @@ impl Checker {
         kernel: &str,
         extent: Extent,
         why: &str,
-    ) -> Begun {
+    ) -> PendingLaunch {
         self.start(device);
-        let mut begun = self.begun(key, kernel, extent);
-        self.tell_begun(&begun);
-        begun.launch.why_not = Some(why.to_owned());
-        begun.own = self.has_own(key, kernel);
+        let mut pending = self.pending(key, kernel, extent);
+        self.log_begin(&pending);
+        pending.launch.why_not = Some(why.to_owned());
+        pending.own = self.has_own(key, kernel);
         if self.hidden_parameter(key, kernel).is_some() {
-            begun.parameter = self.idle(device);
+            pending.parameter = self.idle(device);
         }
-        begun
+        pending
     }
 
     /// A place for the node of a graph, and the value of its hidden parameter; see
@@ -279,8 +286,8 @@ impl Checker {
     }
 
     /// The device has been asked for a launch: asks for what it will have found.
-    pub fn fetch(&mut self, device: &mut dyn Device, begun: &Begun) {
-        if let Some(place) = begun.place {
+    pub fn fetch(&mut self, device: &mut dyn Device, pending: &PendingLaunch) {
+        if let Some(place) = pending.place {
             self.shadow(device).fetch(device, place);
         }
     }
@@ -303,7 +310,7 @@ impl Checker {
         kernel: &str,
         extent: Extent,
         (place, why): (usize, &str),
-    ) -> Begun {
+    ) -> PendingLaunch {
         self.shadow(device).disarm(device, place);
         self.begin_unchecked(device, key, kernel, extent, why)
     }
@@ -314,17 +321,17 @@ impl Checker {
     }
 
     /// Races of a launch that may still run, as far as they lie in memory of the host.
-    pub(crate) fn found_so_far(&mut self, device: &dyn Device, begun: &Begun) -> u64 {
+    pub(crate) fn found_so_far(&mut self, device: &dyn Device, pending: &PendingLaunch) -> u64 {
         let shadow = self.shadow(device);
-        let found = begun.place.map(|place| shadow.look(device, place));
+        let found = pending.place.map(|place| shadow.look(device, place));
         found.map_or(0, |found| {
             found.map_or(0, |found| found.records.len() as u64)
         })
     }
 
     /// What a launch finds cannot be read; its place stays taken, because it may still run.
-    pub fn abandon(&mut self, begun: Begun, why: &str) {
-        let mut launch = begun.launch;
+    pub fn abandon(&mut self, pending: PendingLaunch, why: &str) {
+        let mut launch = pending.launch;
         launch.checked = false;
         launch.judge = log::Judge::Nobody;
         launch.why_not = Some(why.to_owned());
@@ -332,9 +339,9 @@ impl Checker {
     }
 
     /// Counts a launch, and writes down that it is about to begin.
-    fn tell_begun(&mut self, begun: &Begun) {
+    fn log_begin(&mut self, pending: &PendingLaunch) {
         self.launches += 1;
-        let launch = &begun.launch;
+        let launch = &pending.launch;
         self.write(log::Event::Begun(Box::new(log::Begun {
             launch: launch.launch,
             kernel: launch.kernel.clone(),
@@ -410,22 +417,22 @@ impl Checker {
         key: ModuleKey,
         kernel: &str,
         (extent, parameters): (Extent, &[u8]),
-    ) -> Begun {
+    ) -> PendingLaunch {
         self.start(device);
-        let mut begun = self.begun(key, kernel, extent);
-        begun.own = true;
-        begun.proved = self.proves_whole(key, kernel, (extent, parameters));
-        match begun.proved {
-            Some(_) => (begun.launch.checked, begun.launch.judge) = (true, log::Judge::Proof),
-            None => begun.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
+        let mut pending = self.pending(key, kernel, extent);
+        pending.own = true;
+        pending.proved = self.proves_whole(key, kernel, (extent, parameters));
+        match pending.proved {
+            Some(_) => (pending.launch.checked, pending.launch.judge) = (true, log::Judge::Proof),
+            None => pending.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
         }
-        self.tell_begun(&begun);
-        begun.started = Instant::now();
-        begun
+        self.log_begin(&pending);
+        pending.started = Instant::now();
+        pending
     }
 
-    fn begun(&self, key: ModuleKey, kernel: &str, extent: Extent) -> Begun {
-        Begun {
+    fn pending(&self, key: ModuleKey, kernel: &str, extent: Extent) -> PendingLaunch {
+        PendingLaunch {
             parameter: None,
             place: None,
             owner_shift: None,
@@ -455,7 +462,7 @@ impl Checker {
         kernel: &str,
         (extent, parameters): (Extent, &[u8]),
         kept: Option<usize>,
-        begun: &mut Begun,
+        pending: &mut PendingLaunch,
     ) -> Result<(), Refused> {
         let cannot = |why: &str| Err(Refused::Cannot(why.to_owned()));
         if !self.options.check {
@@ -470,9 +477,9 @@ impl Checker {
             if !selected {
                 return cannot(NOT_SELECTED);
             }
-            begun.proved = self.prove(key, kernel, (extent, parameters));
-            let whole = begun.proved.as_ref().is_some_and(|of| of.proof.whole);
-            begun.launch.judge = match whole && self.options.prove == Prove::On {
+            pending.proved = self.prove(key, kernel, (extent, parameters));
+            let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
+            pending.launch.judge = match whole && self.options.prove == Prove::On {
                 true => log::Judge::Proof,
                 false => log::Judge::HappensBefore,
             };
@@ -483,20 +490,20 @@ impl Checker {
         }
         let proves = self.options.prove == Prove::On;
         if selected {
-            begun.proved = self.prove(key, kernel, (extent, parameters));
+            pending.proved = self.prove(key, kernel, (extent, parameters));
         }
-        let proved = begun.proved.as_deref();
+        let proved = pending.proved.as_deref();
         let whole = proved.is_some_and(|of| of.proof.whole) && proves;
         // The node of a graph has been made with the checked code, whatever its launches prove.
         if whole && kept.is_none() && self.has_own(key, kernel) {
-            begun.launch.judge = log::Judge::Proof;
-            begun.own = true;
+            pending.launch.judge = log::Judge::Proof;
+            pending.own = true;
             return Ok(());
         }
-        begun.release_capable = info.release_capable;
-        begun.journaled = info.journaled;
+        pending.release_capable = info.release_capable;
+        pending.journaled = info.journaled;
         let beyond = info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
-        begun.by_cells = !beyond;
+        pending.by_cells = !beyond;
         // The fence rule wants an acquire, which the scoped model does without.
         let counted = self.options.mode == Mode::Fast
             && self.options.model != Some(Model::Scoped)
@@ -520,7 +527,7 @@ impl Checker {
             () if info.stores_strongly || info.swaps => log::Unjudged::Everything,
             () => log::Unjudged::Nothing,
         };
-        begun.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
+        pending.fence_rule = counted && shape.ctas <= WITNESS_CTA_MASK + 1;
         let shared = info.shared_granule_log2.map(|granule_log2| SharedShape {
             bytes: u64::from(extent.shared),
             granule_log2,
@@ -536,7 +543,7 @@ impl Checker {
             let window = self.allocations.window(parameters);
             let order = match () {
                 () if info.journaled => Order::Journal,
-                () if begun.fence_rule => Order::FenceRule,
+                () if pending.fence_rule => Order::FenceRule,
                 () => Order::Barriers,
             };
             let shadow = self.shadow(device);
@@ -550,21 +557,21 @@ impl Checker {
         }
         match armed {
             Ok(armed) => {
-                begun.launch.judge = match begun.journaled {
+                pending.launch.judge = match pending.journaled {
                     true => log::Judge::Journal,
                     false => log::Judge::Cells,
                 };
-                begun.launch.unjudged = unjudged;
-                begun.parameter = Some(armed.parameter);
-                begun.place = Some(armed.place);
-                begun.owner_shift = armed.owner_shift;
-                begun.launch.counters.cleared = armed.cleared;
+                pending.launch.unjudged = unjudged;
+                pending.parameter = Some(armed.parameter);
+                pending.place = Some(armed.place);
+                pending.owner_shift = armed.owner_shift;
+                pending.launch.counters.cleared = armed.cleared;
                 Ok(())
             }
             Err(Refused::Busy) => Err(Refused::Busy),
             Err(why) => {
                 // The kernel has the parameter, so it needs some value.
-                begun.parameter = self.idle(device);
+                pending.parameter = self.idle(device);
                 Err(why)
             }
         }

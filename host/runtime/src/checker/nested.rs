@@ -9,7 +9,7 @@ use std::sync::Arc;
 use shadow::hb::{Access, Engine, Kind, LANES, Launched, Order, Scope};
 use shadow::streams::{Kind as StreamKind, Meeting, Stream, Touch};
 
-use super::{Begun, Checker, ModuleKey};
+use super::{Checker, ModuleKey, PendingLaunch};
 use crate::follower::THREADS_LOG2;
 use crate::judged::Judged;
 use crate::log::{self, Event, Why};
@@ -56,17 +56,22 @@ impl Ancestor {
 
 impl Checker {
     /// A launch that has ended and left requests, at its place among all work.
-    pub fn ancestor(&self, begun: &Begun, at: At, judged: Option<&mut Judged>) -> Ancestor {
+    pub fn ancestor(
+        &self,
+        pending: &PendingLaunch,
+        at: At,
+        judged: Option<&mut Judged>,
+    ) -> Ancestor {
         let mut instructions = None;
         let mut launcher = None;
         if let Some(judged) = judged {
             instructions = Some(Arc::clone(&judged.instructions));
             launcher = judged.launcher.take();
         }
-        let launch = Box::new(begun.launch.clone());
+        let launch = Box::new(pending.launch.clone());
         Ancestor {
             piece: Piece::new(at, Maker::Launch(launch, instructions), None),
-            checked: begun.is_checked(),
+            checked: pending.is_checked(),
             launcher,
             request: None,
         }

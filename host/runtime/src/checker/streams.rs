@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shadow::streams::{Footprint, Meeting};
 
-use super::{Begun, Checker, thread};
+use super::{Checker, PendingLaunch, thread};
 use crate::follower::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Call, Event};
@@ -58,18 +58,18 @@ impl Checker {
     /// A launch is over. If it is not known what it has touched, it cannot be compared.
     pub(super) fn launch_over(
         &mut self,
-        begun: &Begun,
+        pending: &PendingLaunch,
         instructions: Option<Arc<Instructions>>,
         touched: Option<Touched>,
     ) {
-        if let Some(at) = begun.at.clone() {
-            let (number, module) = (begun.launch.launch, begun.launch.module);
+        if let Some(at) = pending.at.clone() {
+            let (number, module) = (pending.launch.launch, pending.launch.module);
             let launch = log::Launch {
                 launch: number,
                 module,
-                grid: begun.launch.grid,
-                block: begun.launch.block,
-                checked: begun.launch.checked,
+                grid: pending.launch.grid,
+                block: pending.launch.block,
+                checked: pending.launch.checked,
                 ..log::Launch::default()
             };
             let maker = Maker::Launch(Box::new(launch), instructions);

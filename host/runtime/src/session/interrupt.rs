@@ -20,14 +20,14 @@ impl Session {
             let Some(gpu) = self.gpus.get(&flight.context) else {
                 continue;
             };
-            for (_, begun) in flight.launches {
+            for (_, pending) in flight.launches {
                 let outcome = Outcome {
                     error: Some("it was interrupted".to_owned()),
                     interrupted: true,
                     running: true,
                     ..Outcome::default()
                 };
-                self.checker.end(gpu, begun, outcome, None);
+                self.checker.end(gpu, pending, outcome, None);
             }
         }
     }
@@ -36,15 +36,15 @@ impl Session {
     pub fn show_progress(&mut self) {
         let mut all = self.flights.iter().chain(&self.asked);
         let oldest = all.next().and_then(|flight| {
-            let (kernel, begun) = flight.launches.first()?;
+            let (kernel, pending) = flight.launches.first()?;
             Some((
                 flight.number,
                 self.gpus.get(&flight.context)?,
                 kernel,
-                begun,
+                pending,
             ))
         });
-        let Some((number, gpu, kernel, begun)) = oldest else {
+        let Some((number, gpu, kernel, pending)) = oldest else {
             self.shown = None;
             progress::end();
             return;
@@ -52,8 +52,8 @@ impl Session {
         if self.shown != Some(number) {
             self.shown = Some(number);
             progress::end();
-            progress::begin(&kernel.name, begun.number(), self.checker.races());
+            progress::begin(&kernel.name, pending.number(), self.checker.races());
         }
-        progress::show(|| self.checker.found_so_far(gpu, begun));
+        progress::show(|| self.checker.found_so_far(gpu, pending));
     }
 }
