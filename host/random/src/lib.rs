@@ -41,6 +41,11 @@ impl Random {
         self.below(100) < of_hundred
     }
 
+    /// True once in so many times on average; not for 0.
+    pub fn one_in(&mut self, times: u32) -> bool {
+        self.below(times) == 0
+    }
+
     /// One of several, which must not be none.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())]

@@ -14,6 +14,7 @@ mod truth;
 
 use prove::Argument;
 use prove::decide::decide;
+use random::Random;
 
 /// Problems in a plain run.
 const CASES: u64 = 100_000;
@@ -30,7 +31,7 @@ fn no_access_that_can_conflict_is_proved() {
     let (mut shown, show) = (0, number("PROVE_SHOW", 0));
     for case in 0..cases {
         let seed = seed.wrapping_mul(1 << 32).wrapping_add(case);
-        let case = make::case(&mut make::Random(seed));
+        let case = make::case(&mut Random::new(seed));
         let Some(truths) = truth::truth(&case) else {
             large += 1;
             continue;

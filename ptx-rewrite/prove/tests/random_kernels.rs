@@ -8,37 +8,13 @@ mod machine;
 use std::fmt::Write;
 
 use machine::{Machine, Run};
+use random::Random;
 
 /// Kernels in a plain run.
 const KERNELS: u64 = 3_000;
 
 /// Bytes of a buffer.
 const BYTES: u64 = 4096;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
 
 /// A kernel while it is written.
 struct Writer<'r> {
@@ -74,21 +50,21 @@ impl Writer<'_> {
 
     fn value(&mut self) -> String {
         // Newer ones more often.
-        let count = self.values.len() as u64;
+        let count = self.values.len();
         let index = match self.random.one_in(2) {
-            true => count - 1 - self.random.below(count.min(4)),
-            false => self.random.below(count),
+            true => count - 1 - self.random.index(count.min(4)),
+            false => self.random.index(count),
         };
-        self.values[index as usize].clone()
+        self.values[index].clone()
     }
 
     fn constant(&mut self) -> i64 {
         match self.random.below(6) {
-            0 => self.random.of(&[31, 63, 7, 15, 255]),
+            0 => self.random.pick(&[31, 63, 7, 15, 255]),
             1 => self
                 .random
-                .of(&[-1, -2, -4, -32, 0x7fff_ffff, -0x8000_0000, 0x4000_0000]),
-            _ => self.random.below(20) as i64 - 2,
+                .pick(&[-1, -2, -4, -32, 0x7fff_ffff, -0x8000_0000, 0x4000_0000]),
+            _ => i64::from(self.random.below(20)) - 2,
         }
     }
 
@@ -102,13 +78,11 @@ impl Writer<'_> {
     /// A new value.
     fn compute(&mut self) {
         let (a, b) = (self.value(), self.operand());
-        let signed = self.random.of(&["s32", "u32"]);
+        let signed = self.random.pick(&["s32", "u32"]);
         let small = 1 + self.random.below(12);
         let r = match self.random.one_in(12) && self.values.len() > 8 {
             // Written again, sometimes under a condition.
-            true => {
-                self.values[6 + self.random.below(self.values.len() as u64 - 6) as usize].clone()
-            }
+            true => self.values[6 + self.random.index(self.values.len() - 6)].clone(),
             false => self.fresh(),
         };
         let guard = match self.random.one_in(8) && self.values.contains(&r) {
@@ -131,13 +105,13 @@ impl Writer<'_> {
             9 => format!("shl.b32 {r}, {a}, {shift};"),
             10 => format!("shr.{signed} {r}, {a}, {shift};"),
             11 => {
-                let mask = self.random.of(&[1, 3, 7, 15, 31, -2, -4, 6, 255]);
+                let mask = self.random.pick(&[1, 3, 7, 15, 31, -2, -4, 6, 255]);
                 format!("and.b32 {r}, {a}, {mask};")
             }
             12 => format!("div.{signed} {r}, {a}, {small};"),
             13 => format!("rem.{signed} {r}, {a}, {small};"),
             14 => {
-                let op = self.random.of(&["min", "max"]);
+                let op = self.random.pick(&["min", "max"]);
                 format!("{op}.{signed} {r}, {a}, {b};")
             }
             15 => {
@@ -145,11 +119,11 @@ impl Writer<'_> {
                 format!("selp.b32 {r}, {a}, {b}, {p};")
             }
             16 => {
-                let op = self.random.of(&["or", "xor"]);
+                let op = self.random.pick(&["or", "xor"]);
                 format!("{op}.b32 {r}, {a}, {b};")
             }
             17 => {
-                let op = self.random.of(&["neg.s32", "not.b32", "abs.s32"]);
+                let op = self.random.pick(&["neg.s32", "not.b32", "abs.s32"]);
                 format!("{op} {r}, {a};")
             }
             18 => {
@@ -157,7 +131,7 @@ impl Writer<'_> {
                 format!("bfe.u32 {r}, {a}, {from}, {bits};")
             }
             _ => {
-                let ty = self.random.of(&["u16", "s16"]);
+                let ty = self.random.pick(&["u16", "s16"]);
                 format!("cvt.{ty}.u32 %h1, {a}; cvt.{signed}.{ty} {r}, %h1;")
             }
         };
@@ -172,13 +146,13 @@ impl Writer<'_> {
         let (a, b) = (self.value(), self.operand());
         self.predicates += 1;
         let p = format!("%p{}", self.predicates);
-        let comparison = self.random.of(&["lt", "le", "gt", "ge", "eq", "ne"]);
-        let signed = self.random.of(&["s32", "s32", "u32"]);
+        let comparison = self.random.pick(&["lt", "le", "gt", "ge", "eq", "ne"]);
+        let signed = self.random.pick(&["s32", "s32", "u32"]);
         self.line(format_args!("setp.{comparison}.{signed} {p}, {a}, {b};"));
         match self.random.below(6) {
             0 => {
                 let (c, d) = (self.value(), self.operand());
-                let both = self.random.of(&["and", "or"]);
+                let both = self.random.pick(&["and", "or"]);
                 self.predicates += 1;
                 let q = format!("%p{}", self.predicates);
                 self.line(format_args!("setp.lt.{both}.s32 {q}, {c}, {d}, {p};"));
@@ -203,8 +177,8 @@ impl Writer<'_> {
             index = r;
         }
         let shared = self.random.one_in(3);
-        let scale = self.random.of(&[4, 4, 4, 8]);
-        let offset = self.random.of(&[0, 0, 0, 4, 16, -4, 64]);
+        let scale = self.random.pick(&[4, 4, 4, 8]);
+        let offset = self.random.pick(&[0, 0, 0, 4, 16, -4, 64]);
         let value = self.value();
         let address = match shared {
             true => {
@@ -215,8 +189,8 @@ impl Writer<'_> {
             }
             false => {
                 let (wide, at) = (self.wide(), self.wide());
-                let buffer = self.random.of(&["%a", "%a", "%c"]);
-                let signed = self.random.of(&["s32", "u32"]);
+                let buffer = self.random.pick(&["%a", "%a", "%c"]);
+                let signed = self.random.pick(&["s32", "u32"]);
                 match self.random.below(3) {
                     0 => {
                         self.line(format_args!(
@@ -258,7 +232,7 @@ impl Writer<'_> {
             }
             _ => {
                 let r = self.fresh();
-                let ty = self.random.of(&["u32", "s32", "u8", "s16"]);
+                let ty = self.random.pick(&["u32", "s32", "u8", "s16"]);
                 self.line(format_args!("ld.{space}.{ty} {r}, [{address}+{offset}];"));
                 self.values.push(r);
             }
@@ -297,17 +271,17 @@ impl Writer<'_> {
         let counter = self.fresh();
         let uniform = self.random.one_in(2);
         let start = match uniform {
-            true => self.random.of(&["0", "0", "1", "9", "-3"]).to_owned(),
+            true => self.random.pick(&["0", "0", "1", "9", "-3"]).to_owned(),
             false => self.operand(),
         };
         let bound = match self.random.below(4) {
             0 => self.value(),
             1 => "%n".to_owned(),
-            _ => (self.random.below(9) as i64 - 1).to_string(),
+            _ => (i64::from(self.random.below(9)) - 1).to_string(),
         };
-        let step = self.random.of(&["1", "1", "2", "-1", "3", "-2", "%ntid"]);
-        let comparison = self.random.of(&["lt", "lt", "le", "ne", "gt", "ge"]);
-        let signed = self.random.of(&["s32", "s32", "u32"]);
+        let step = self.random.pick(&["1", "1", "2", "-1", "3", "-2", "%ntid"]);
+        let comparison = self.random.pick(&["lt", "lt", "le", "ne", "gt", "ge"]);
+        let signed = self.random.pick(&["s32", "s32", "u32"]);
         let spent = self.fresh();
         self.predicates += 2;
         let (p, q) = (self.predicates - 1, self.predicates);
@@ -364,7 +338,7 @@ impl Writer<'_> {
         self.together = together;
     }
 
-    fn block(&mut self, most: u64) {
+    fn block(&mut self, most: u32) {
         self.depth += 1;
         for _ in 0..=self.random.below(most) {
             match self.random.below(12) {
@@ -422,13 +396,13 @@ fn nothing_that_happens_contradicts_a_summary() {
     let (mut ran, mut accesses, mut proved, mut whole, mut events) = (0, 0, 0, 0, 0);
     for number in 0..kernels {
         let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let text = kernel(&mut random);
         let mut machine = Machine::new(&text);
         let (a, c) = (machine.buffer(BYTES), machine.buffer(BYTES));
         // Indices that differ.
         let words: Vec<u8> = (0..BYTES / 4)
-            .flat_map(|_| (random.below(300) as u32).to_le_bytes())
+            .flat_map(|_| random.below(300).to_le_bytes())
             .collect();
         machine
             .device
@@ -436,12 +410,12 @@ fn nothing_that_happens_contradicts_a_summary() {
             .write(c, &words)
             .expect("memory");
         let aliases = random.one_in(5);
-        let mut run = Run::new(1 + random.below(3) as u32, random.of(&[1, 4, 8, 33, 64]));
+        let mut run = Run::new(1 + random.below(3), random.pick(&[1, 4, 8, 33, 64]));
         if random.one_in(3) {
             run.block[1] = 2;
         }
-        let n = random.of(&[0, 1, 5, 16, 60, 0xffff_ffff]);
-        let m = random.below(100) as u32;
+        let n = random.pick(&[0, 1, 5, 16, 60, 0xffff_ffff]);
+        let m = random.below(100);
         let run = run
             .long(a)
             .long(if aliases { a + 128 } else { c })

@@ -320,20 +320,10 @@ fn tidy(rows: &mut Rows) -> Step {
 
 #[cfg(test)]
 mod tests {
+    use random::Random;
+
     use super::*;
     use crate::decide::integer::INFINITE;
-
-    /// Numbers that look random.
-    struct Random(u64);
-
-    impl Random {
-        fn between(&mut self, low: i64, high: i64) -> i64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            low + i64::try_from((self.0 >> 20) % (high - low + 1).unsigned_abs()).unwrap()
-        }
-    }
 
     /// A system of few variables with few values.
     fn system(random: &mut Random) -> System {
@@ -400,7 +390,7 @@ mod tests {
 
     #[test]
     fn empty_systems_have_no_solution() {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut random = Random::new(1);
         let (mut unsatisfiable, mut found, mut by_bounds) = (0, 0, 0);
         for number in 0..20_000 {
             let mut system = system(&mut random);

@@ -4,34 +4,7 @@ use prove::problem::{
     Access, Alternative, Axis, Effect, Kind, Linear, LoopId, Meeting, Problem, Space, Symbol,
     SymbolId,
 };
-
-/// A generator of random numbers: SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from `low` to `high`.
-    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
-        let span = u64::try_from(high - low + 1).unwrap();
-        low + i64::try_from(self.next() % span).unwrap()
-    }
-
-    /// True in so many of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: i64) -> bool {
-        self.between(1, 100) <= percent
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::try_from(self.between(0, from.len() as i64 - 1)).unwrap()]
-    }
-}
+use random::Random;
 
 /// A quotient and a remainder by definition.
 pub(crate) struct Division {
@@ -97,12 +70,12 @@ impl Maker<'_> {
             let blocks = self.random.between(1, [4, 2, 2][axis as usize].min(left));
             left /= blocks;
             // An axis without a symbol is rare.
-            if blocks > 1 || !self.random.chance(1) {
+            if blocks > 1 || !self.random.percent(1) {
                 self.symbol(Kind::Block(axis), 0, blocks - 1, Vec::new());
             }
         }
         for around in 0..LoopId::try_from(self.random.between(0, 2)).unwrap() {
-            let high = if self.random.chance(4) {
+            let high = if self.random.percent(4) {
                 -1
             } else {
                 self.random.between(0, 3)
@@ -181,20 +154,20 @@ impl Maker<'_> {
 
     fn access(&mut self) -> Access {
         if let Some(before) = self.case.problem.accesses.last()
-            && self.random.chance(45)
+            && self.random.percent(45)
         {
             let mut access = before.clone();
             access.effect = self.effect();
-            if self.random.chance(30) {
+            if self.random.percent(30) {
                 access.bytes = self.random.pick(&[1, 2, 4, 8]);
             }
             for alternative in &mut access.alternatives {
-                if self.random.chance(60) {
+                if self.random.percent(60) {
                     alternative.address.constant +=
                         i128::from(self.random.pick(&[1, 4, -4, 8, 64, 300]));
                 }
             }
-            if self.random.chance(25) {
+            if self.random.percent(25) {
                 let row = self.row(&access.loops.clone());
                 access.path.extend(row);
             }
@@ -212,7 +185,7 @@ impl Maker<'_> {
         for _ in 0..self.random.between(-1, 2) {
             path.extend(self.row(&loops));
         }
-        let ways = if self.random.chance(80) {
+        let ways = if self.random.percent(80) {
             1
         } else {
             self.random.between(2, 3)
@@ -221,7 +194,7 @@ impl Maker<'_> {
             .map(|_| self.alternative(&loops, bytes, &mut path))
             .collect();
         Access {
-            space: if self.random.chance(75) {
+            space: if self.random.percent(75) {
                 Space::Global
             } else {
                 Space::Shared
@@ -251,7 +224,7 @@ impl Maker<'_> {
             5..7 => self.matrix(bytes, path),
             _ => self.some_terms(4, &[1, -1, 2, 4, -4, 8, 12, 16, 20, 32]),
         };
-        if self.random.chance(15) {
+        if self.random.percent(15) {
             when.extend(self.row(loops));
         }
         self.allowed(loops, &mut terms);
@@ -273,16 +246,16 @@ impl Maker<'_> {
         let mut step = i64::from(bytes);
         let mut terms = Vec::new();
         for symbol in symbols {
-            if self.random.chance(15) {
+            if self.random.percent(15) {
                 continue;
             }
             let (low, high) = self.case.problem.symbols[symbol as usize].range;
             if high > low {
-                terms.push((symbol, if self.random.chance(15) { -step } else { step }));
+                terms.push((symbol, if self.random.percent(15) { -step } else { step }));
                 step *= high - low + self.random.pick(&[1, 1, 1, 1, 2, 0, 3]);
                 step = step.max(1);
             }
-            if self.random.chance(10) {
+            if self.random.percent(10) {
                 break;
             }
         }
@@ -301,7 +274,7 @@ impl Maker<'_> {
                 .position(|symbol| symbol.kind == kind);
             position.map(|position| SymbolId::try_from(position).unwrap())
         };
-        let (x, y) = if self.random.chance(80) {
+        let (x, y) = if self.random.percent(80) {
             (Axis::X, Axis::Y)
         } else {
             (Axis::Y, Axis::X)
@@ -363,7 +336,7 @@ impl Maker<'_> {
         self.allowed(loops, &mut terms);
         let constant = self.random.between(-3, 8).into();
         let row = Linear { terms, constant };
-        if !self.random.chance(20) {
+        if !self.random.percent(20) {
             return vec![row];
         }
         let mut opposite = row.clone();
@@ -376,7 +349,7 @@ impl Maker<'_> {
         let accesses = self.case.problem.accesses.len();
         for i in 0..accesses {
             for j in i..accesses {
-                if self.random.chance(50) {
+                if self.random.percent(50) {
                     continue;
                 }
                 let mut meetings: Vec<Meeting> = Vec::new();
@@ -390,7 +363,7 @@ impl Maker<'_> {
                         .collect();
                     let mut meeting = Meeting::new();
                     for around in common {
-                        if self.random.chance(80) {
+                        if self.random.percent(80) {
                             meeting.push((around, self.random.pick(&[0, 0, 0, 1, -1])));
                         }
                     }
