@@ -142,46 +142,18 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
     }
 }
 
-/// Every test of the workspace but the programs, which want to come last.
+/// Every test of the workspace; the programs, which want to come last, count as ignored.
 fn unit(workspace: &Workspace, summary_line: &mut SummaryLine) -> Result<()> {
-    // Both run even if the first fails.
-    let mut failed = Vec::new();
-    for arguments in [
-        [
-            "test",
-            "--no-fail-fast",
-            "--workspace",
-            "--exclude",
-            "xtask",
-            "--quiet",
-        ]
-        .as_slice(),
-        &[
-            "test",
-            "--no-fail-fast",
-            "--package",
-            "xtask",
-            "--lib",
-            "--bins",
-            "--test",
-            "tree",
-            "--quiet",
-        ],
-    ] {
-        let mut cargo = workspace.cargo(arguments);
-        if let Some(toolkit) = toolkit::find() {
-            toolkit.prepare(&mut cargo);
-        }
-        failed.extend(stream(&mut cargo, summary_line).err());
+    let mut cargo = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--quiet"]);
+    if let Some(toolkit) = toolkit::find() {
+        toolkit.prepare(&mut cargo);
     }
-    match failed.into_iter().next() {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    stream(&mut cargo, summary_line)
 }
 
 fn apps_command(workspace: &Workspace, toolkit: &Toolkit) -> Command {
-    let mut cargo = workspace.cargo(&["test", "--quiet", "--package", "xtask", "--test", "apps"]);
+    // Of the whole workspace, as above: cargo would build half of it again for the features of one package alone.
+    let mut cargo = workspace.cargo(&["test", "--quiet", "--workspace", "--test", "apps"]);
     toolkit.prepare(&mut cargo).env(READY, "1");
     cargo
 }
