@@ -1,7 +1,7 @@
 // Breadth-first search by levels over a random graph in compressed rows, with a flag per node for the frontier.
 // In the suite's spirit it races on purpose: several nodes of a level may give the same neighbour the same distance
 // and set its flag, and every thread that finds work sets the same flag for the host. All of them write the same
-// value, which wants to be a warning; but two of the races are told as errors, because what a store has written is
+// value, which wants to be a warning; but one of the races is an error, because what a store has written is
 // not known when more than one access came before and bytes beside it, or lanes beside it, are written too.
 //@ variants: clean
 //@ expect: race

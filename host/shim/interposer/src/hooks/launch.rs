@@ -252,7 +252,7 @@ const TOO_LARGE: [CUresult; 2] = [
 
 /// What is to be done about a launch.
 enum Plan {
-    /// It runs between two events: the program's own code, if the armed says so and that has been found.
+    /// It runs between two events: the program's own code, if the launch is armed so and that has been found.
     Launch(Function, ArmedLaunch, Option<u64>),
     /// It becomes part of a graph.
     Node(Function, Option<u64>),
