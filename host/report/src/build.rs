@@ -475,9 +475,9 @@ impl<'a> Builder<'a> {
         let undecided = known::mark(&mut report.races, &views);
         report.coverage.missed.extend(undecided);
         let now = time::rfc3339(context.start.unwrap_or_else(SystemTime::now));
-        let today = now.split('T').next().unwrap_or_default();
+        let date = now.split('T').next().unwrap_or_default();
         let lists = &context.suppressions;
-        report.suppressions = known::suppress(&mut report.races, &views, lists, today);
+        report.suppressions = known::suppress(&mut report.races, &views, lists, date);
         if let Some(baseline) = &context.baseline {
             baseline.mark(&mut report.races);
         }

@@ -1,6 +1,7 @@
 //! One race as text: excerpts of both sides, and what is known besides.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
@@ -56,12 +57,13 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
             text,
             line,
             span,
+            ..
         },
         other,
     ] = &places
         && (path, text, line) == (&other.path, &other.text, &other.line)
     {
-        let snippet = Snippet::source(text.clone())
+        let snippet = Snippet::source(text.to_string())
             .path(path.clone())
             .line_start(*line);
         found.push(match *span == other.span {
@@ -82,7 +84,7 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
     }
     let sides = places.into_iter().zip(&race.accesses).enumerate();
     for (n, (place, _)) in sides.filter(|(_, (_, access))| !access.is_call()) {
-        let snippet = Snippet::source(place.text)
+        let snippet = Snippet::source(place.text.to_string())
             .path(place.path)
             .line_start(place.line);
         found.push(snippet.annotation(annotation(n, place.span)));
@@ -92,36 +94,47 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
 
 /// What an excerpt shows.
 #[derive(PartialEq)]
-struct Place {
-    path: String,
-    text: String,
+pub(crate) struct Place {
+    pub(crate) path: String,
+    pub(crate) text: Rc<str>,
     /// Number of the first line of `text`.
-    line: usize,
-    span: std::ops::Range<usize>,
+    pub(crate) line: usize,
+    pub(crate) span: std::ops::Range<usize>,
+    /// `text` is the source file; else it is the PTX instruction, or nothing.
+    pub(crate) is_source: bool,
 }
 
-fn place(access: &Access, sources: &Sources) -> Place {
-    if let Some(frame) = access.shown()
-        && let Some(text) = sources.text(&frame.file)
-        && let Some(span) = extent(&text, frame.line, frame.column, access.op == "ld")
+pub(crate) fn place(access: &Access, sources: &Sources) -> Place {
+    match access.shown() {
+        Some(frame) => place_of_frame(frame, &access.ptx.text, access.op == "ld", sources),
+        None => without_source(access.ptx.module.clone(), access.ptx.line, &access.ptx.text),
+    }
+}
+
+/// The place of a frame; `ptx` stands for a source that is not here. `whole` is as for [`extent`].
+pub(crate) fn place_of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &Sources) -> Place {
+    let path = sources.shown(&frame.file);
+    if let Some(text) = sources.text(&frame.file)
+        && let Some(span) = extent(&text, frame.line, frame.column, whole)
     {
         return Place {
-            path: sources.shown(&frame.file),
-            text: text.to_string(),
+            path,
+            text,
             line: 1,
             span,
+            is_source: true,
         };
     }
-    // The source is not here: say where it is, and show what is known of it.
-    let (path, line) = match access.shown() {
-        Some(frame) => (sources.shown(&frame.file), frame.line),
-        None => (access.ptx.module.clone(), access.ptx.line),
-    };
+    without_source(path, frame.line, ptx)
+}
+
+fn without_source(path: String, line: u32, ptx: &str) -> Place {
     Place {
         path,
-        text: access.ptx.text.clone(),
+        text: ptx.into(),
         line: line as usize,
-        span: 0..access.ptx.text.len(),
+        span: 0..ptx.len(),
+        is_source: false,
     }
 }
 

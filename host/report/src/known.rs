@@ -110,17 +110,17 @@ pub(crate) fn mark(races: &mut [Race], views: &[Vec<View>]) -> Option<String> {
     })
 }
 
-/// Marks races that the user's lists are for; gives what became of their entries. `today` is a date of ISO 8601.
+/// Marks races that the user's lists are for; gives what became of their entries. `date` is the day of the run (ISO 8601).
 pub(crate) fn suppress(
     races: &mut [Race],
     views: &[Vec<View>],
     lists: &[List],
-    today: &str,
+    date: &str,
 ) -> Vec<Suppression> {
     let mut all = Vec::new();
     for list in lists {
         for entry in &list.entries {
-            let expired = entry.expires.as_deref().is_some_and(|last| last < today);
+            let expired = entry.expires.as_deref().is_some_and(|last| last < date);
             let mut fits = 0;
             for (race, views) in races.iter_mut().zip(views) {
                 if !entry.holds_for(race, views) {
@@ -217,19 +217,7 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Access, FrameAt};
-
-    fn access(frames: &[(&str, &str)]) -> Access {
-        let frames = frames.iter().map(|(file, function)| FrameAt {
-            file: (*file).to_owned(),
-            function: (*function).to_owned(),
-            ..FrameAt::default()
-        });
-        Access {
-            frames: frames.collect(),
-            ..Access::default()
-        }
-    }
+    use crate::suppressions::tests::access;
 
     fn race(launch: u64, rule: &str, frames: &[(&str, &str)]) -> (Race, Vec<View>) {
         let accesses = [access(frames), access(frames)];
@@ -286,11 +274,11 @@ mod tests {
              [[suppress]]\nrule = \"CR001\"\nreason = \"y\"\n",
         );
         let lists = [list.unwrap()];
-        let warned = |today: &str| {
+        let warned = |date: &str| {
             let own = [("/my.cu", "k()")];
             let (race, views) = race(1, "CR002", &own);
             let mut races = [race];
-            let used = suppress(&mut races, &[views], &lists, today);
+            let used = suppress(&mut races, &[views], &lists, date);
             let warnings: Vec<_> = used.iter().filter_map(Suppression::warning).collect();
             let by = races[0].suppressed_by.as_ref();
             let by = by.map(|by| format!("{}:{:?} {}", by.source, by.line, by.reason));

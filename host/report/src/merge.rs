@@ -13,6 +13,15 @@ use crate::model::{
 use crate::proofs::Proofs;
 use crate::stray::Stray;
 
+/// Adds the counters of a structure to another one's, and binds its other fields, behind the semicolon. The compiler
+/// checks that none is forgotten.
+macro_rules! add {
+    ($from:expr => $to:expr, $of:ident { $($field:ident),* $(; $($other:ident),*)? }) => {
+        let $of { $($field,)* $($($other),*)? } = $from;
+        $($to.$field += $field;)*
+    };
+}
+
 impl Report {
     /// One report of several: the same race, by its fingerprint, is one entry with the counts of all; coverage is added;
     /// the outcome is the worst. The first report says what was run.
@@ -294,16 +303,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     }
     to.kernels.sort_by(|a, b| a.mangled.cmp(&b.mangled));
     union(&mut to.unchecked_functions, unchecked_functions);
-    let Launches {
-        total,
-        checked,
-        failed,
-        invalid,
-    } = launches;
-    to.launches.total += total;
-    to.launches.checked += checked;
-    to.launches.failed += failed;
-    to.launches.invalid += invalid;
+    add!(launches => to.launches, Launches { total, checked, failed, invalid });
     to.incomplete.extend(incomplete);
     to.lost.extend(lost);
     to.running.extend(running);
@@ -314,62 +314,13 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         to.host_threads.kernels = kernels;
     }
     to.unordered += unordered;
-    let Unjudged {
-        everything,
-        locks,
-        versions,
-    } = unjudged;
-    to.unjudged.everything += everything;
-    to.unjudged.locks += locks;
-    to.unjudged.versions += versions;
+    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions });
     union(&mut to.missed, missed);
     union(&mut to.incomplete_because, incomplete_because);
-    let Records {
-        conflicts,
-        emitted,
-        dropped,
-    } = records;
-    to.records.conflicts += conflicts;
-    to.records.emitted += emitted;
-    to.records.dropped += dropped;
+    add!(records => to.records, Records { conflicts, emitted, dropped });
     Executed::add(&mut to.executed, executed);
-    let Cells {
-        evictions,
-        undecided,
-        outside,
-        unreleased,
-        ordered,
-        cleared,
-        overlapped,
-    } = cells;
-    to.cells.evictions += evictions;
-    to.cells.undecided += undecided;
-    to.cells.outside += outside;
-    to.cells.unreleased += unreleased;
-    to.cells.ordered += ordered;
-    to.cells.cleared += cleared;
-    to.cells.overlapped += overlapped;
-    let Clocks {
-        launches,
-        accesses,
-        synchronisations,
-        warps,
-        left_converged,
-        converged,
-        diverged,
-        nested_diverged,
-        sparse,
-        peak_resident,
-    } = clocks;
-    to.clocks.launches += launches;
-    to.clocks.accesses += accesses;
-    to.clocks.synchronisations += synchronisations;
-    to.clocks.warps += warps;
-    to.clocks.left_converged += left_converged;
-    to.clocks.converged += converged;
-    to.clocks.diverged += diverged;
-    to.clocks.nested_diverged += nested_diverged;
-    to.clocks.sparse += sparse;
+    add!(cells => to.cells, Cells { evictions, undecided, outside, unreleased, ordered, cleared, overlapped });
+    add!(clocks => to.clocks, Clocks { launches, accesses, synchronisations, warps, left_converged, converged, diverged, nested_diverged, sparse; peak_resident });
     to.clocks.peak_resident = to.clocks.peak_resident.max(peak_resident);
 }
 
@@ -410,35 +361,8 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
     union(&mut to.unsupported, unsupported);
     union(&mut to.may_order, may_order);
     to.launches += launches;
-    let Judges {
-        happens_before,
-        journal,
-        cells,
-        proof,
-    } = judged_by;
-    to.judged_by.happens_before += happens_before;
-    to.judged_by.journal += journal;
-    to.judged_by.cells += cells;
-    to.judged_by.proof += proof;
-    let Proofs {
-        launches,
-        whole,
-        read_only,
-        private,
-        barriers,
-        atomic,
-        unproved,
-        out_of_steps,
-        reasons,
-    } = proofs;
-    to.proofs.launches += launches;
-    to.proofs.whole += whole;
-    to.proofs.read_only += read_only;
-    to.proofs.private += private;
-    to.proofs.barriers += barriers;
-    to.proofs.atomic += atomic;
-    to.proofs.unproved += unproved;
-    to.proofs.out_of_steps += out_of_steps;
+    add!(judged_by => to.judged_by, Judges { happens_before, journal, cells, proof });
+    add!(proofs => to.proofs, Proofs { launches, whole, read_only, private, barriers, atomic, unproved, out_of_steps; reasons });
     let known: BTreeSet<u32> = to.proofs.reasons.iter().map(|of| of.ptx_line).collect();
     let new = reasons.into_iter();
     let new = new.filter(|reason| !known.contains(&reason.ptx_line));
@@ -449,23 +373,7 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
 }
 
 fn add_stats(to: &mut Stats, from: Stats) {
-    let Stats {
-        warp_instructions,
-        thread_instructions,
-        global_sectors,
-        device_fences,
-        launch_seconds,
-        rewrite_seconds,
-        program_bytes,
-        shadow_bytes,
-        latencies,
-    } = from;
-    to.warp_instructions += warp_instructions;
-    to.thread_instructions += thread_instructions;
-    to.global_sectors += global_sectors;
-    to.device_fences += device_fences;
-    to.launch_seconds += launch_seconds;
-    to.rewrite_seconds += rewrite_seconds;
+    add!(from => to, Stats { warp_instructions, thread_instructions, global_sectors, device_fences, launch_seconds, rewrite_seconds; program_bytes, shadow_bytes, latencies });
     to.program_bytes = to.program_bytes.max(program_bytes);
     to.shadow_bytes = to.shadow_bytes.max(shadow_bytes);
     for Latency { kernel, bins } in latencies {

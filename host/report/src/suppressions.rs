@@ -410,11 +410,12 @@ pub fn toml_text(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::model::FrameAt;
 
-    fn access(frames: &[(&str, &str)]) -> Access {
+    /// An access whose frames are in these files and functions.
+    pub(crate) fn access(frames: &[(&str, &str)]) -> Access {
         let frames = frames.iter().map(|(file, function)| FrameAt {
             file: (*file).to_owned(),
             function: (*function).to_owned(),

@@ -1,56 +1,30 @@
 //! Where reports and messages go, and that they arrive as they should.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod place;
+
+use std::process::{Output, Stdio};
+
+use place::{COUNT, Place, RACY};
 
 /// Block 0 and block 1 increment a word.
 const KERNEL: &str = include_str!("c/count.ptx");
-const PLAIN: &str =
-    "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
 /// Clears a terminal, and names its window.
 const ESCAPES: &str = "\x1b[2J\x1b]0;name\x07";
 
-/// A folder with the racing kernel.
-struct Place(tempfile::TempDir);
+/// A folder with a kernel.
+fn with(kernel: &str) -> Place {
+    let place = Place::new();
+    place.write("count.ptx", kernel);
+    place
+}
 
-impl Place {
-    fn new(kernel: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        std::fs::write(place.path("count.ptx"), kernel).unwrap();
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn tool(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
-        command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
-        command.args(arguments).current_dir(self.0.path());
-        command.stdin(Stdio::null());
-        command
-    }
-
-    /// Runs the kernel on two blocks.
-    fn run(&self, more: &[&str]) -> Output {
-        let launch = [
-            "count.ptx",
-            "--grid",
-            "2",
-            "--block",
-            "1",
-            "--arg",
-            "u32[1]",
-            "--arg",
-            "u32:5",
-        ];
-        self.tool(&[&launch[..], more].concat()).output().unwrap()
-    }
+/// Runs the kernel on two blocks.
+fn run(place: &Place, more: &[&str]) -> Output {
+    place.command(&[&COUNT, more].concat()).output().unwrap()
 }
 
 fn racing() -> String {
-    KERNEL.replace("${op}", PLAIN)
+    KERNEL.replace("${op}", RACY)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -59,20 +33,20 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn json_on_standard_error_is_nothing_but_json() {
-    let place = Place::new(&racing());
-    let output = place.run(&["--format", "json"]);
+    let place = with(&racing());
+    let output = run(&place, &["--format", "json"]);
     assert_eq!(output.status.code(), Some(66));
     let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report["summary"]["outcome"], "races");
     // Beside text the first line says what runs where.
-    let output = place.run(&["--format", "json", "--format", "text"]);
+    let output = run(&place, &["--format", "json", "--format", "text"]);
     assert!(text(&output.stderr).starts_with("cudarun-check 0"));
 }
 
 #[test]
 fn a_report_that_a_file_does_not_take_is_on_standard_error() {
-    let place = Place::new(&racing());
-    let output = place.run(&["--log-file", "/dev/full"]);
+    let place = with(&racing());
+    let output = run(&place, &["--log-file", "/dev/full"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(66), "{stderr}");
     assert!(
@@ -81,16 +55,16 @@ fn a_report_that_a_file_does_not_take_is_on_standard_error() {
     );
     assert!(stderr.contains("SUMMARY: cudarun-check: "), "{stderr}");
     let quiet = KERNEL.replace("${op}", "red.global.add.u32 [%word], %step;");
-    let output = Place::new(&quiet).run(&["--format", "json:/dev/full"]);
+    let output = run(&with(&quiet), &["--format", "json:/dev/full"]);
     assert_eq!(output.status.code(), Some(70), "{}", text(&output.stderr));
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_panic() {
-    let place = Place::new(&racing());
+    let place = with(&racing());
     for arguments in [&["inspect", "count.ptx"][..], &["doctor"]] {
         for full in [false, true] {
-            let mut command = place.tool(arguments);
+            let mut command = place.command(arguments);
             let stdout = match full {
                 true => std::fs::File::create("/dev/full").unwrap().into(),
                 false => Stdio::piped(),
@@ -107,8 +81,7 @@ fn a_reader_that_goes_away_is_no_panic() {
             assert_ne!(output.status.code(), Some(101), "{arguments:?}");
         }
     }
-    let mut command = place.tool(&["count.ptx", "--grid", "2", "--block", "1"]);
-    command.args(["--arg", "u32[1]", "--arg", "u32:5"]);
+    let mut command = place.command(&COUNT);
     let full = std::fs::File::create("/dev/full").unwrap();
     let status = command.stderr(full).status().unwrap();
     assert_eq!(status.code(), Some(66));
@@ -122,9 +95,13 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         + &format!("\n.file 1 \"evil{ESCAPES}.cu\"\n");
     let unknown = racing().replacen("ld.param", &format!("bogus{ESCAPES}.u32 x; ld.param"), 1);
     for kernel in [named, unknown] {
-        let place = Place::new(&kernel);
-        let inspected = place.tool(&["inspect", "count.ptx"]).output().unwrap();
-        for output in [place.run(&[]), place.run(&["--color", "always"]), inspected] {
+        let place = with(&kernel);
+        let inspected = place.command(&["inspect", "count.ptx"]).output().unwrap();
+        for output in [
+            run(&place, &[]),
+            run(&place, &["--color", "always"]),
+            inspected,
+        ] {
             for bytes in [output.stdout, output.stderr] {
                 let bytes = text(&bytes);
                 assert!(
@@ -134,21 +111,24 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
             }
         }
     }
-    let place = Place::new("");
-    let output = place.tool(&[&format!("no{ESCAPES}such")]).output().unwrap();
+    let place = with("");
+    let output = place
+        .command(&[&format!("no{ESCAPES}such")])
+        .output()
+        .unwrap();
     assert!(text(&output.stderr).contains("no\\u{1b}[2J"), "{output:?}");
 }
 
 #[test]
 fn every_format_goes_to_its_file() {
-    let place = Place::new(&racing());
+    let place = with(&racing());
     let names = ["json", "sarif", "junit", "github", "markdown", "html"];
     let formats: Vec<String> = names
         .iter()
         .map(|name| format!("{name}:report.{name}"))
         .collect();
     let flags: Vec<&str> = formats.iter().flat_map(|of| ["--format", of]).collect();
-    let output = place.run(&flags);
+    let output = run(&place, &flags);
     assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
     for (name, part) in names.into_iter().zip([
         "\"rule\": \"CR003\"",
@@ -164,40 +144,29 @@ fn every_format_goes_to_its_file() {
             "{name}: {report}"
         );
     }
-    let output = place.run(&["--format", "sarif"]);
+    let output = run(&place, &["--format", "sarif"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report["version"], "2.1.0");
 }
 
 #[test]
 fn a_job_of_github_actions_gets_annotations() {
-    let place = Place::new(&racing());
-    let arguments = [
-        "count.ptx",
-        "--grid",
-        "2",
-        "--block",
-        "1",
-        "--arg",
-        "u32[1]",
-        "--arg",
-        "u32:5",
-    ];
-    let run = |in_job: &str, more: &[&str]| {
-        let mut command = place.tool(&[&arguments[..], more].concat());
+    let place = with(&racing());
+    let job = |in_job: &str, more: &[&str]| {
+        let mut command = place.command(&[&COUNT, more].concat());
         command.env("GITHUB_ACTIONS", in_job);
         command.env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
         text(&command.output().unwrap().stderr)
     };
-    assert!(run("true", &[]).contains("\n::error title=CR003"));
-    assert!(!run("false", &[]).contains("\n::error"));
+    assert!(job("true", &[]).contains("\n::error title=CR003"));
+    assert!(!job("false", &[]).contains("\n::error"));
     // Who chooses a format gets that one.
-    assert!(!run("true", &["--format", "text"]).contains("\n::error"));
+    assert!(!job("true", &["--format", "text"]).contains("\n::error"));
     // The summary of a step keeps what is there.
     std::fs::write(place.path("summary.md"), "before\n").unwrap();
     let summary = format!("markdown:{}", place.path("summary.md").display());
-    run("true", &["--format", &summary]);
-    run("true", &["--format", &summary]);
+    job("true", &["--format", &summary]);
+    job("true", &["--format", &summary]);
     let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
     assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
     assert_eq!(summary.matches("## cudarun-check").count(), 2);

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::excerpt::{self, labels};
+use crate::excerpt::{self, Place, labels};
 use crate::model::{FrameAt, Level, Race, Report};
 use crate::rules::Rule;
 use crate::side::shown;
-use crate::source::{Sources, extent};
+use crate::source::Sources;
 use crate::{misuse, stray, stuck, text};
 
 /// The name of the rule of accesses outside of all memory.
@@ -107,63 +107,64 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
 }
 
 fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a> {
-    let mut spots = Vec::new();
-    for (access, label) in race.accesses.iter().zip(labels(race)) {
-        if access.is_call() {
-            continue;
-        }
-        let known = match access.shown() {
-            Some(frame) => spot_of(frame, label.clone(), sources, access.op == "ld"),
-            None => None,
-        };
-        spots.push(known.unwrap_or_else(|| Spot {
-            path: access.ptx.module.clone(),
-            line: access.ptx.line as usize,
-            columns: None,
-            label,
-            source: None,
-            shown: access.ptx.text.clone(),
-            function: &access.function,
-        }));
-    }
+    let sides = race.accesses.iter().zip(labels(race));
+    let sides = sides.filter(|(access, _)| !access.is_call());
+    let spots = sides.map(|(access, label)| {
+        let function = access
+            .shown()
+            .map_or(&access.function, |frame| &frame.function);
+        Spot::of(excerpt::place(access, sources), label, function)
+    });
     Finding {
         rule: &race.rule,
         level: race.level,
         message: race.message.clone(),
         help: race.help.clone(),
         kernel: &race.kernel.name,
-        spots,
+        spots: spots.collect(),
         race: Some(race),
         text: excerpt::render(race, report, sources, false),
     }
 }
 
 fn spot<'a>(frames: &'a [FrameAt], label: String, sources: &Sources) -> Option<Spot<'a>> {
-    spot_of(shown(frames)?, label, sources, false)
+    let frame = shown(frames)?;
+    let place = excerpt::place_of_frame(frame, "", false, sources);
+    Some(Spot::of(place, label, &frame.function))
 }
 
-fn spot_of<'a>(
-    frame: &'a FrameAt,
-    label: String,
-    sources: &Sources,
-    whole: bool,
-) -> Option<Spot<'a>> {
-    let source = sources.text(&frame.file);
-    let span = source
-        .as_ref()
-        .and_then(|text| extent(text, frame.line, frame.column, whole));
-    let columns = source.as_ref().zip(span).map(|(text, span)| {
-        let line = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-        let start = text[line..span.start].chars().count() + 1;
-        start..start + text[span].chars().count()
-    });
-    Some(Spot {
-        path: sources.shown(&frame.file),
-        line: frame.line as usize,
-        columns,
-        label,
-        shown: sources.line(&frame.file, frame.line).unwrap_or_default(),
-        source,
-        function: &frame.function,
-    })
+impl<'a> Spot<'a> {
+    fn of(place: Place, label: String, function: &'a str) -> Self {
+        let Place {
+            path,
+            text,
+            line,
+            span,
+            is_source,
+        } = place;
+        if !is_source {
+            return Self {
+                path,
+                line,
+                columns: None,
+                label,
+                source: None,
+                shown: text.to_string(),
+                function,
+            };
+        }
+        let before = &text[..span.start];
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = text[start..span.start].chars().count() + 1;
+        let line_text = text[start..].lines().next().unwrap_or_default();
+        Self {
+            path,
+            line: line + before.matches('\n').count(),
+            columns: Some(column..column + text[span].chars().count()),
+            label,
+            shown: line_text.to_owned(),
+            source: Some(text),
+            function,
+        }
+    }
 }

@@ -226,3 +226,19 @@ fn races_of_the_baseline_are_known_in_every_format() {
     );
     assert_eq!(render(Format::Github).matches("::error ").count(), 1);
 }
+
+#[test]
+fn without_its_source_a_side_shows_its_instruction() {
+    let nowhere = Sources::new(Vec::new());
+    let report = report(&nowhere);
+    let page = Format::Html.render(&report, &nowhere, Style::default());
+    assert_holds(
+        &page.unwrap(),
+        &[
+            "<code>count.cu:2</code>",
+            "st.global.u32 [%rd1], %r1;",
+            "<code>count.cu:3</code>",
+            "ld.global.u32 %r1, [%rd1];",
+        ],
+    );
+}

@@ -8,6 +8,19 @@ use std::process::{Command, Stdio};
 pub(crate) const RACY: &str =
     "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
 
+/// Runs the counting kernel on two blocks.
+pub(crate) const COUNT: [&str; 9] = [
+    "count.ptx",
+    "--grid",
+    "2",
+    "--block",
+    "1",
+    "--arg",
+    "u32[1]",
+    "--arg",
+    "u32:5",
+];
+
 pub(crate) struct Place(tempfile::TempDir);
 
 /// How the tool ended, and what it said.
@@ -66,12 +79,17 @@ impl Place {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    pub(crate) fn tool(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
         command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
         command.env_remove("GITHUB_ACTIONS");
         command.args(arguments).current_dir(self.0.path());
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Ran {
+        let output = self.command(arguments).output().unwrap();
         Ran {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -83,8 +101,6 @@ impl Place {
     pub(crate) fn run_kernel(&self, op: &str, more: &[&str]) -> Ran {
         let kernel = include_str!("../c/count.ptx").replace("${op}", op);
         self.write("count.ptx", &kernel);
-        let launch = "count.ptx --grid 2 --block 1 --arg u32[1] --arg u32:5";
-        let launch: Vec<&str> = launch.split(' ').collect();
-        self.tool(&[&launch, more].concat())
+        self.tool(&[&COUNT, more].concat())
     }
 }
