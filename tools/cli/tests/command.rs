@@ -3,16 +3,17 @@
 //! Programs without CUDA, and kernels of `.ptx` files; `cargo xtask test` has a compiler for others.
 
 mod audit;
+mod place;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use place::{COUNT, RACY, Ran};
 
 /// Block 0 and block 1 increment a word; `${op}` makes it racy or not.
 const KERNEL: &str = include_str!("c/count.ptx");
-const PLAIN: &str =
-    "ld.global.u32 %old, [%word]; add.u32 %old, %old, %step; st.global.u32 [%word], %old;";
 const ATOMIC: &str = "atom.global.add.u32 %old, [%word], %step;";
 
 /// A folder for one test.
@@ -57,43 +58,7 @@ impl Place {
     /// Runs the counting kernel on two blocks.
     fn count(&self, op: &str, more: &[&str]) -> Ran {
         let file = self.kernel(op);
-        let launch = [
-            "--grid", "2", "--block", "1", "--arg", "u32[1]", "--arg", "u32:5",
-        ];
-        self.run(&[&[file.as_str()], &launch[..], more].concat())
-    }
-}
-
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Self {
-        let ran = Self {
-            code: output.status.code().expect("the tool itself is not killed"),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        };
-        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-        ran
-    }
-}
-
-impl Ran {
-    #[track_caller]
-    fn ends(&self, code: i32, words: &[&str]) -> &Self {
-        assert_eq!(self.code, code, "{}", self.stderr);
-        for word in words {
-            assert!(
-                self.stderr.contains(word),
-                "{word}\nis missing in\n{}",
-                self.stderr
-            );
-        }
-        self
+        self.run(&[&[file.as_str()], &COUNT[1..], more].concat())
     }
 }
 
@@ -274,7 +239,7 @@ fn a_signal_ends_the_program_and_still_gives_a_report() {
 #[test]
 fn a_racy_kernel_is_reported_and_its_repair_is_not() {
     let place = Place::new();
-    place.count(PLAIN, &[]).ends(
+    place.count(RACY, &[]).ends(
         66,
         &[
             "error[CR003]: inter-block race on global memory",
@@ -294,7 +259,7 @@ fn a_racy_kernel_is_reported_and_its_repair_is_not() {
 #[test]
 fn fast_mode_is_sure_of_what_nobody_released_and_not_of_what_may_be_observed() {
     let place = Place::new();
-    let fenced = format!("{PLAIN} membar.gl;");
+    let fenced = format!("{RACY} membar.gl;");
     for mode in ["precise", "full", "fast"] {
         place
             .count(&fenced, &["--mode", mode])
@@ -353,20 +318,20 @@ fn a_report_names_what_is_missing_between_the_two_sides() {
 #[test]
 fn exit_codes_and_printing_follow_the_flags() {
     let place = Place::new();
-    place.count(PLAIN, &["--error-exitcode", "3"]).ends(3, &[]);
+    place.count(RACY, &["--error-exitcode", "3"]).ends(3, &[]);
     place
-        .count(PLAIN, &["--error-exitcode", "0"])
+        .count(RACY, &["--error-exitcode", "0"])
         .ends(0, &["error[CR003]"]);
     place
-        .count(PLAIN, &["--fail-on", "never"])
+        .count(RACY, &["--fail-on", "never"])
         .ends(0, &["error[CR003]"]);
-    let limited = place.count(PLAIN, &["--print-limit", "0"]);
+    let limited = place.count(RACY, &["--print-limit", "0"]);
     limited.ends(66, &["more not shown"]);
     assert!(!limited.stderr.contains("error[CR003]"));
-    assert!(!place.count(PLAIN, &[]).stderr.contains('\u{1b}'));
+    assert!(!place.count(RACY, &[]).stderr.contains('\u{1b}'));
     assert!(
         place
-            .count(PLAIN, &["--color", "always"])
+            .count(RACY, &["--color", "always"])
             .stderr
             .contains('\u{1b}')
     );
@@ -375,7 +340,7 @@ fn exit_codes_and_printing_follow_the_flags() {
         .count(same, &[])
         .ends(0, &["warning[CR003]", "wrote 4 bytes: 5 (second)"]);
     place.count(same, &["--fail-on", "warning"]).ends(66, &[]);
-    let logged = place.count(PLAIN, &["--log-file", "report.txt", "-q"]);
+    let logged = place.count(RACY, &["--log-file", "report.txt", "-q"]);
     assert_eq!(logged.ends(66, &[]).stderr, "");
     assert!(
         std::fs::read_to_string(place.path("report.txt"))
@@ -389,7 +354,7 @@ fn json_keeps_to_its_schema() {
     let place = Place::new();
     place
         .count(
-            PLAIN,
+            RACY,
             &[
                 "--format",
                 "text",
@@ -417,7 +382,7 @@ fn json_keeps_to_its_schema() {
         report["races"][0]["accesses"][0]["frames"],
         serde_json::json!([])
     );
-    let unwritable = place.count(PLAIN, &["--format", "json:lib/none/r.json"]);
+    let unwritable = place.count(RACY, &["--format", "json:lib/none/r.json"]);
     unwritable.ends(70, &["lib/none/r.json"]);
 }
 
@@ -425,7 +390,7 @@ fn json_keeps_to_its_schema() {
 fn checks_can_be_off_or_for_some_kernels_only() {
     let place = Place::new();
     let count = |more: &[&str]| {
-        let ran = place.count(PLAIN, &[&["--format", "json:r.json"], more].concat());
+        let ran = place.count(RACY, &[&["--format", "json:r.json"], more].concat());
         let text = std::fs::read_to_string(place.path("r.json")).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         (
@@ -441,13 +406,13 @@ fn checks_can_be_off_or_for_some_kernels_only() {
     assert_eq!(code, 66);
     assert!(with > without && without > 0, "{with} {without}");
     place
-        .count(PLAIN, &["--kernel-name", "other"])
+        .count(RACY, &["--kernel-name", "other"])
         .ends(75, &["not selected by --kernel-name"]);
     place
-        .count(PLAIN, &["--kernel-name", "kne=count"])
+        .count(RACY, &["--kernel-name", "kne=count"])
         .ends(66, &[]);
-    place.count(PLAIN, &["--exact"]).ends(66, &[]);
-    place.count(PLAIN, &["--shadow-mem", "64KiB"]).ends(66, &[]);
+    place.count(RACY, &["--exact"]).ends(66, &[]);
+    place.count(RACY, &["--shadow-mem", "64KiB"]).ends(66, &[]);
 }
 
 #[test]
@@ -538,7 +503,7 @@ fn launches_that_fail_say_where_in_the_file() {
         setp.eq.u32 %second, %old, 1;
         add.u64 %word, %word, 0x100000;
         @%second st.global.u32 [%word], %step;";
-    let both = place.count(&format!("{PLAIN} {late}"), &[]);
+    let both = place.count(&format!("{RACY} {late}"), &[]);
     both.ends(66, &["invalid global write", "error[CR003]"]);
     // A loop that asks who is together is not proved to have no end.
     let busy = "again: activemask.b32 %old; bra again;";
@@ -550,7 +515,7 @@ fn launches_that_fail_say_where_in_the_file() {
 #[test]
 fn rewriting_can_be_undone() {
     let place = Place::new();
-    let file = place.kernel(PLAIN);
+    let file = place.kernel(RACY);
     place
         .run(&["rewrite", &file, "-o", "out.ptx", "--map", "map.json"])
         .ends(0, &[]);
@@ -577,7 +542,7 @@ fn rewriting_can_be_undone() {
 #[test]
 fn files_are_inspected() {
     let place = Place::new();
-    let file = place.kernel(PLAIN);
+    let file = place.kernel(RACY);
     let shown = place.run(&["inspect", &file]);
     assert!(shown.stdout.contains("count"), "{}", shown.stdout);
     let summary = place.run(&["inspect", "--summary", "--kernel", "count", &file]);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Every thread increments a word.
 pub(crate) const RACY: &str =
@@ -25,15 +25,28 @@ pub(crate) struct Place(tempfile::TempDir);
 
 /// How the tool ended, and what it said.
 pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
+    pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let ran = Self {
+            code: output.status.code().expect("the tool itself is not killed"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        };
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
 }
 
 impl Ran {
     #[track_caller]
     pub(crate) fn ends(&self, code: i32, words: &[&str]) -> &Self {
-        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        assert_eq!(self.code, code, "{}", self.stderr);
         for word in words {
             assert!(
                 self.stderr.contains(word),
@@ -89,12 +102,7 @@ impl Place {
     }
 
     pub(crate) fn tool(&self, arguments: &[&str]) -> Ran {
-        let output = self.command(arguments).output().unwrap();
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        self.command(arguments).output().unwrap().into()
     }
 
     /// Runs the counting kernel, with `op` for what it does, on two blocks.
