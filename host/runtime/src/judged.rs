@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use shadow::hb::{Engine, Launched, Order, Race, Stats, Thread};
+use shadow::hb::{Engine, Launched, Order, Place, Race, Stats, Thread};
 
 use crate::instructions::Instructions;
 use crate::locking;
 use crate::log::{self, Misuse};
-use crate::pairs::Found;
+use crate::pairs::{Found, is_shared};
 use crate::streams::Touched;
 
 /// What a journal leaves open.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
-    /// Sites of weak stores of which it is not known whether they came before strong accesses to the same
-    /// bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
+    /// Sites of weak stores, and of asynchronous copies, of which it is not known whether they came before strong
+    /// accesses to the same bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
     pub(crate) overtaken: BTreeSet<u32>,
+    /// Of asynchronous copies, by site: whether they write to shared memory.
+    copies: BTreeMap<u32, bool>,
     /// Races with atomics that may have been observed by another thread than the journal says.
     pub(crate) polls: HashSet<([u32; 2], [Thread; 2])>,
     /// Pairs of sites with such races, and with others.
@@ -49,6 +51,24 @@ impl Doubts {
         }
     }
 
+    /// An asynchronous copy writes there.
+    pub(crate) fn copies(&mut self, site: u32, target: Place) {
+        self.copies.insert(site, is_shared(target));
+    }
+
+    /// A race of two accesses, of which one may be a copy. The bytes of a copy may come at any time while it is under
+    /// way, so who has made a strong access meanwhile may have observed them or not.
+    pub(crate) fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
+        let [a, b] = Self::sites(race);
+        let written = Some(&is_shared(race.place));
+        for (copy, other) in [(a, b), (b, a)] {
+            if self.copies.get(&copy) == written && is_strong(instructions, other) {
+                self.overtaken.insert(copy);
+                self.undecided += 1;
+            }
+        }
+    }
+
     /// Whether this very race is one, in whatever order accesses were made that a journal does not tell.
     pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
         !self.polls.contains(&Self::poll(race)) && !self.hangs(instructions, race)
@@ -61,16 +81,20 @@ impl Doubts {
         !polled && !self.hangs(instructions, race)
     }
 
-    /// Whether a race may hang on when weak stores were made. They race with what has overtaken them in any case.
+    /// Whether a race may hang on when weak stores and copies were made. They race with what has overtaken them in any
+    /// case.
     fn hangs(&self, instructions: &Instructions, race: &Race) -> bool {
-        let strong = |site| {
-            let order = instructions.access(site).map(|access| access.order);
-            order.and_then(Order::scope).is_some()
-        };
         let [a, b] = Self::sites(race);
-        let overtaken = |one, other| self.overtaken.contains(&one) && strong(other);
+        let overtaken =
+            |one, other| self.overtaken.contains(&one) && is_strong(instructions, other);
         !self.overtaken.is_empty() && !overtaken(a, b) && !overtaken(b, a)
     }
+}
+
+/// Whether an access takes part in the observation order of its location.
+fn is_strong(instructions: &Instructions, site: u32) -> bool {
+    let order = instructions.access(site).map(|access| access.order);
+    order.and_then(Order::scope).is_some()
 }
 
 /// What the oracle has to say about a launch.

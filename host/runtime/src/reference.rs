@@ -342,6 +342,7 @@ impl Observer for Reference {
         }
         for mut race in races {
             self.doubts.found(&race);
+            self.doubts.overtakes(instructions, &race);
             let class = fences::class(&mut self.order, engine, &mut race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
@@ -520,6 +521,7 @@ impl Observer for Reference {
         let (engine, instructions) = (&mut self.engine, &self.instructions);
         let mut doubts = Vec::new();
         if !self.knows_swaps {
+            self.doubts.copies(meaning.site, target);
             for (kind, (place, bytes)) in [(Kind::Load, from), (Kind::Store, to)] {
                 let access = Access {
                     kind,
@@ -540,6 +542,7 @@ impl Observer for Reference {
         }
         for mut race in races {
             self.doubts.found(&race);
+            self.doubts.overtakes(instructions, &race);
             // What the async proxy has written itself it may read.
             let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
             if !own {
