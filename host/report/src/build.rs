@@ -22,7 +22,7 @@ use crate::names::demangle;
 use crate::side::{access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
-use crate::{incomplete, known, locks, misuse, nested, streams, time, value};
+use crate::{incomplete, known, locks, misuse, nested, streams, time, value, verified};
 
 /// The log of one process in one schedule.
 #[derive(Clone, Debug, Default)]
@@ -511,7 +511,8 @@ impl<'a> Builder<'a> {
         let deadlock = report.failures.iter().any(|failure| failure.deadlock);
         let strayed = !report.out_of_bounds.is_empty();
         let ended_well = context.exit.code == Some(0);
-        let incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
+        let mut incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
+        incomplete.extend(verified::incomplete(&report));
         report.summary.outcome = match () {
             () if !report.tool.errors.is_empty() => Outcome::ToolError,
             () if counting > 0 || deadlock || strayed => Outcome::Races,

@@ -45,6 +45,7 @@ mod time;
 mod unjudged;
 mod update;
 mod value;
+mod verified;
 pub mod words;
 
 pub use build::{Context, Log};

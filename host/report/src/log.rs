@@ -7,6 +7,7 @@ mod file;
 mod repair;
 mod stray;
 mod stuck;
+mod verified;
 
 pub use events::{Gap, Misuse, Scope};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refuse
 pub use repair::{Cause, Counted, Outside, Point, Repair, Update, Word};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
+pub use verified::{Answer, Because, Verified};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,6 +205,9 @@ pub struct Launch {
     /// What its arguments prove, where that was tried.
     #[serde(default)]
     pub proof: Option<Box<Proof>>,
+    /// What `verify` says of it.
+    #[serde(default)]
+    pub verified: Option<Box<Verified>>,
     /// The accesses of its threads, where the device counts them.
     #[serde(default)]
     pub executed: Option<Executed>,

@@ -12,6 +12,7 @@ use crate::model::{
 };
 use crate::proofs::Proofs;
 use crate::stray::Stray;
+use crate::verified;
 
 /// Adds the counters of a structure to another one's, and binds its other fields, behind the semicolon. The compiler
 /// checks that none is forgotten.
@@ -55,6 +56,7 @@ impl Report {
             suppressions,
             failures,
             out_of_bounds,
+            verified,
             notes,
             stats,
         } = other;
@@ -113,6 +115,9 @@ impl Report {
                 Some(known) => known.count += failure.count,
                 None => self.failures.push(failure),
             }
+        }
+        for of in verified {
+            verified::join(&mut self.verified, of);
         }
         for stray in out_of_bounds {
             let key = |stray: &Stray| {

@@ -46,6 +46,11 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
             "threads pass by a barrier that the rest of the block waits at",
             "let every thread of the block reach `__syncthreads()`: move it out of the condition, or out of a loop that threads leave at different times",
         ),
+        Misuse::Recycled => (
+            "early-reuse",
+            "a thread comes to a barrier that it has not waited for the last time, so that in another order it takes part too early",
+            "let the threads wait for what the barrier has ordered before they use the same number again, or take another number in turn",
+        ),
         Misuse::NotMember => (
             "not-a-member",
             "a thread takes part in a warp operation whose mask leaves it out",

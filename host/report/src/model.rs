@@ -13,11 +13,12 @@ pub use crate::known::{SuppressedBy, Suppression};
 pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
+pub use crate::verified::{Answers, Because, Verified};
 
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.13";
+pub const SCHEMA_VERSION: &str = "1.14";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Accesses outside of all memory, after which launches went on.
     pub out_of_bounds: Vec<Stray>,
+    /// What `verify` says of each kernel.
+    pub verified: Vec<Verified>,
     /// Remarks.
     pub notes: Vec<String>,
     /// What the device counted, checks included.

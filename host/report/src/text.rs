@@ -9,7 +9,7 @@ use crate::misuse;
 use crate::model::{Failure, Report, Suppression};
 use crate::source::Sources;
 use crate::words::{counted, number};
-use crate::{stray, stuck};
+use crate::{stray, stuck, verified};
 
 /// How to render.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +73,9 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
             &mut text,
             format_args!("warning: the process ended in launch {which}; {found}"),
         );
+    }
+    for line in verified::lines(report, sources) {
+        put(&mut text, format_args!("{line}"));
     }
     for what in &report.tool.errors {
         put(

@@ -7,14 +7,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use ptx::Parsed;
-use ptx::ast::Module;
+use ptx::ast::{Module, Statement};
 
 use crate::executed::Accesses;
 use crate::instructions::Instructions;
-use crate::options::{Options, Prove};
+use crate::options::{Options, Prove, Volatile};
 use crate::proofs::Proofs;
 use crate::repair::{Known, Pair, Repairs};
 use crate::{log, names};
+
+/// What `verify` leaves out.
+const VOLATILE: &str = ".volatile";
 
 /// Number of the first site of a process.
 pub const FIRST_SITE: u32 = 1;
@@ -48,7 +51,10 @@ impl Code {
     /// Prepares a module as `options` say; its sites are counted from `first_site`.
     pub fn new(text: impl Into<Parsed>, options: &Options, first_site: u32) -> Self {
         let started = Instant::now();
-        let own = text.into();
+        let mut own = text.into();
+        if options.verify == Some(Volatile::Plain) {
+            own = plain(own);
+        }
         if !options.check {
             return Self::unchecked(own);
         }
@@ -185,4 +191,31 @@ impl Code {
         let repairs = repairs.get_or_insert_with(|| Repairs::new(Arc::clone(self.module())));
         repairs.of(pairs)
     }
+}
+
+/// The same text without `.volatile`; everything stays at its place.
+fn plain(text: Parsed) -> Parsed {
+    let module = &text.module;
+    let mut plain = text.text().to_owned();
+    for function in module.functions() {
+        let statements = function.body.iter().flat_map(|body| &body.statements);
+        for statement in statements {
+            let Statement::Instruction(instruction) = statement else {
+                continue;
+            };
+            let span = instruction.span;
+            let written = module.slice(span);
+            if let Some(at) = written.find(VOLATILE)
+                && instruction.has("volatile")
+            {
+                let end = written[at..].find(char::is_whitespace).map(|end| at + end);
+                let end = end.unwrap_or(written.len());
+                let kept = &written[at + VOLATILE.len()..end];
+                let new = format!("{kept}{}", " ".repeat(VOLATILE.len()));
+                let start = span.start as usize;
+                plain.replace_range(start + at..start + end, &new);
+            }
+        }
+    }
+    Parsed::new(&plain)
 }

@@ -33,6 +33,7 @@ pub mod streams;
 mod told;
 mod used;
 mod values;
+mod verify;
 mod watch;
 
 use report::log;
@@ -43,4 +44,5 @@ pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};
 pub use reference::Reference;
 pub use used::Used;
+pub use verify::{Followed, Obstacles};
 pub use watch::Watch;

@@ -47,6 +47,8 @@ pub struct Options {
     pub outside: Outside,
     /// What becomes of accesses that a launch's arguments prove to be free of races.
     pub prove: Prove,
+    /// Whether to say of each launch what its run proves of all runs, and for what volatile accesses are taken then.
+    pub verify: Option<Volatile>,
 }
 
 impl Default for Options {
@@ -66,6 +68,7 @@ impl Default for Options {
             sim_threads: 1,
             outside: Outside::default(),
             prove: Prove::default(),
+            verify: None,
         }
     }
 }
@@ -98,6 +101,17 @@ pub enum Mode {
     Precise,
     /// The device's cells alone: what they cannot follow is possible.
     Fast,
+}
+
+/// What a volatile load or store is to `verify`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Volatile {
+    /// A plain one: it orders nothing, and it races.
+    #[default]
+    Plain,
+    /// A strong one, as in the PTX ISA.
+    Strong,
 }
 
 /// What becomes of accesses that a launch's arguments prove to be free of races.

@@ -1,5 +1,6 @@
 //! The reference oracle: happens-before over what the simulated device does, no shadow cell involved.
 
+mod barriers;
 mod departed;
 mod fences;
 mod hearing;
@@ -19,6 +20,7 @@ use shadow::hb::{
     Order, Place, Rule, Shape, Strong, Thread, Warp,
 };
 
+use self::barriers::Barriers;
 use self::departed::Departures;
 use self::polls::Polls;
 use crate::follower::Follower;
@@ -45,6 +47,8 @@ pub struct Reference {
     luck: Luck,
     /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
     strong: Option<Strong>,
+    /// Orders threads by barriers alone, where somebody asks.
+    barriers: Option<Barriers>,
     /// [`Observer::exchanged`] is called.
     knows_swaps: bool,
     pairs: Pairs,
@@ -77,6 +81,7 @@ impl Reference {
         let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
         Self {
             strong: wanted.then(|| Strong::new(shape, instructions.looks)),
+            barriers: None,
             knows_swaps: true,
             instructions,
             shape,
@@ -177,6 +182,9 @@ impl Reference {
         if let Some(strong) = &mut self.strong {
             strong.tell(&tell);
         }
+        if let Some(barriers) = &mut self.barriers {
+            tell(&mut barriers.engine);
+        }
         self.luck.tell(tell);
     }
 
@@ -187,6 +195,9 @@ impl Reference {
         self.order.tell(&tell);
         if let Some(strong) = &mut self.strong {
             strong.barrier(warp(who), lanes, &tell);
+        }
+        if let Some(barriers) = &mut self.barriers {
+            tell(&mut barriers.engine);
         }
         self.luck.barrier(warp(who), lanes, tell);
     }
@@ -300,6 +311,9 @@ impl Observer for Reference {
             access: written,
             places: each(who.lanes).map(place).collect(),
         });
+        if let Some(barriers) = &mut self.barriers {
+            barriers.access((warp(who), who.lanes), &written, place);
+        }
         let of = self.use_of(&meaning);
         // What becomes of them is told when their values are.
         let told_later = meaning.swaps || self.follows_updates(&meaning);
@@ -430,6 +444,7 @@ impl Observer for Reference {
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
+        self.comes(who, id);
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
@@ -448,6 +463,9 @@ impl Observer for Reference {
         };
         self.hear(nobody, || Told::Complete { id });
         self.with(|engine| engine.complete(cta, id));
+        if let Some(barriers) = &mut self.barriers {
+            barriers.complete(cta, id);
+        }
     }
 
     fn warp_barrier(&mut self, who: Executing) {
@@ -553,6 +571,9 @@ impl Observer for Reference {
         pairs.explain(engine, &self.luck);
         let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
         self.order.tell(tell);
+        if let Some(barriers) = &mut self.barriers {
+            barriers.copy(me, from, to, issue);
+        }
         self.luck.tell(tell);
     }
 
@@ -637,6 +658,9 @@ impl Observer for Reference {
             strong.exit(warp(who), who.lanes);
         }
         self.order.tell(|engine| engine.exit(warp(who), who.lanes));
+        if let Some(barriers) = &mut self.barriers {
+            barriers.exit(who, self.shape.threads);
+        }
         self.luck.exit(warp(who), who.lanes);
     }
 }

@@ -464,6 +464,14 @@ pub(crate) enum ExchangeKind {
 }
 
 impl ExchangeKind {
+    /// Whether lanes bring predicates.
+    pub(crate) fn votes(self) -> bool {
+        matches!(
+            self,
+            Self::VoteAll | Self::VoteAny | Self::VoteUni | Self::Ballot
+        )
+    }
+
     /// The opcode, without its type.
     pub(crate) fn name(self) -> &'static str {
         match self {

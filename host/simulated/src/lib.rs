@@ -319,7 +319,13 @@ impl CheckedSim {
         };
         let code = own.as_deref().unwrap_or(kernel);
         let journaled = checker.journaled_text(key, &pending).filter(|_| keep_all);
+        let verifies = checker.options().verify.is_some();
+        let listened = reference.take_if(|_| verifies && audit.is_none());
+        let mut followed = listened.map(|reference| checker.followed(&pending, reference));
         let mut result = match (&mut reference, &mut watch) {
+            _ if let Some(followed) = &mut followed => {
+                self.device.launch_observed(id, code, &launch, followed)
+            }
             (Some(reference), _) if let Some(loaded) = journaled => {
                 let mut used = Used::of(reference, loaded);
                 let result = self.device.launch_observed(id, code, &launch, &mut used);
@@ -330,6 +336,11 @@ impl CheckedSim {
             (None, Some(watch)) => self.device.launch_observed(id, code, &launch, watch),
             (None, None) => self.device.launch(id, code, &launch),
         };
+        let obstacles = followed.map(|followed| {
+            let (listened, obstacles) = followed.finish();
+            reference = Some(listened);
+            obstacles
+        });
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
             && let Some(line) = errors::translate(error, |line| checker.original_line(key, line))
@@ -377,6 +388,9 @@ impl CheckedSim {
             let at = pending.at().cloned().unwrap_or_else(|| checker.place());
             checker.ancestor(&pending, at, judged.as_mut())
         });
+        if verifies {
+            checker.verify(&mut pending, judged.as_ref(), obstacles.as_ref(), &outcome);
+        }
         checker.end(&self.device, pending, outcome, judged);
         progress::end();
         Ok((result?, launcher))

@@ -9,6 +9,7 @@ mod misuse;
 mod observer;
 mod scope;
 mod space;
+mod taint;
 
 pub use cause::{Cause, Gap};
 pub use misuse::Misuse;
@@ -17,3 +18,4 @@ pub use observer::{
 };
 pub use scope::Scope;
 pub use space::Space;
+pub use taint::{Decides, Sources};

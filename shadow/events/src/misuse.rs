@@ -20,6 +20,9 @@ pub enum Misuse {
     Exited,
     /// The same, and they went on with what comes behind it.
     Skipped,
+    /// A thread comes to a barrier without knowing that the barrier has completed before: in another order it takes
+    /// part in that earlier generation.
+    Recycled,
     /// A lane takes part in an operation whose mask of members leaves it out.
     NotMember,
     /// A lane arrives at an mbarrier more often than its phase still expects.

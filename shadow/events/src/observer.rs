@@ -1,6 +1,6 @@
 //! What the lanes of a launch do, event by event, and the interface of what listens to it.
 
-use crate::{Misuse, Space};
+use crate::{Decides, Misuse, Sources, Space};
 
 /// Distance in bytes between the shared memories of the CTAs of a cluster: to a CTA, its own lies at
 /// 0, and that of rank `r` at `1 + r` times this.
@@ -71,6 +71,9 @@ pub struct Updated<'a> {
 pub trait Observer {
     /// Whether it wants to be told anything.
     const OBSERVES: bool = true;
+
+    /// Whether it wants to know what depends on the launch's input and schedule: [`Self::depends`].
+    const FOLLOWS_VALUES: bool = false;
 
     /// An access to memory, before it is made. `addresses` holds one address per lane; those of lanes that do not
     /// take part mean nothing. `space` is never generic. `bytes` are per lane.
@@ -208,6 +211,12 @@ pub trait Observer {
     /// came there, or their own.
     fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {
         let _ = (who, misuse, offset);
+    }
+
+    /// A value that depends on more than the launch's arguments decides what lanes do at an instruction, or are about
+    /// to do. `from` is the instruction that has brought the value.
+    fn depends(&mut self, who: Executing, decides: Decides, on: Sources, from: u32) {
+        let _ = (who, decides, on, from);
     }
 
     /// Lanes jump, from a `bra`.

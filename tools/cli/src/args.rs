@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use runtime::options::Volatile;
 use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
@@ -19,7 +20,7 @@ use crate::output::Wanted;
     version = env!("CUDARUN_CHECK_VERSION"),
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check report|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check verify [OPTIONS] APP [ARGS]...\n       cudarun-check report|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -31,6 +32,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program, or a kernel of a .ptx file, and report its races (the default)
     Run(Box<RunArgs>),
+    /// Prove that no schedule makes the launches of a program, or a kernel of a .ptx file, race, or say what is in the
+    /// way
+    Verify(Box<VerifyArgs>),
     /// Show saved reports again, in any format; several are merged into one
     Report(ReportArgs),
     /// Print suppressions of the races of saved reports, for `--suppressions FILE`
@@ -149,7 +153,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Do not exit with 75 when a run is incomplete; the report says so all the same
-    #[arg(long, conflicts_with_all = ["strict", "require_coverage"])]
+    #[arg(long, alias = "allow-unknown", conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
     #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
@@ -166,11 +170,44 @@ pub(crate) struct RunArgs {
     /// Do not show the progress of launches [default: shown on a terminal, unless --quiet]
     #[arg(long, overrides_with = "progress")]
     pub(crate) no_progress: bool,
+    /// Set by `verify`
+    #[arg(skip)]
+    pub(crate) verify: Option<Volatile>,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
     /// The program and its arguments, or a .ptx file
     #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
+}
+
+/// `verify`
+#[derive(Clone, Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// What volatile loads and stores are: plain ones, which race and order nothing, or strong ones, as in the PTX ISA
+    #[arg(long, value_enum, default_value_t = VolatileChoice::Plain)]
+    pub(crate) volatile: VolatileChoice,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `--volatile`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VolatileChoice {
+    Plain,
+    Strong,
+}
+
+impl VerifyArgs {
+    /// The run that proves something.
+    pub(crate) fn run(&self) -> RunArgs {
+        RunArgs {
+            verify: Some(match self.volatile {
+                VolatileChoice::Plain => Volatile::Plain,
+                VolatileChoice::Strong => Volatile::Strong,
+            }),
+            ..self.run.clone()
+        }
+    }
 }
 
 /// Where reports go, and how they look.
@@ -442,14 +479,16 @@ pub(crate) enum Color {
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let arguments = with_command(arguments.into_iter().collect());
     let cli = Cli::try_parse_from(&arguments)?;
-    let Command::Run(run) = &cli.command else {
-        return Ok(cli);
+    let (name, app) = match &cli.command {
+        Command::Run(run) => ("run", &run.app[0]),
+        Command::Verify(verify) => ("verify", &verify.run.app[0]),
+        _ => return Ok(cli),
     };
-    if !is_ptx(&run.app[0]) {
+    if !is_ptx(app) {
         return Ok(cli);
     }
     // What follows a program belongs to it; what follows a .ptx file are our own flags.
-    let command = Cli::command().mut_subcommand("run", |command| {
+    let command = Cli::command().mut_subcommand(name, |command| {
         command.mut_arg("app", |app| app.trailing_var_arg(false))
     });
     Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
@@ -462,8 +501,9 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 17] = [
+    const COMMANDS: [&str; 18] = [
         "run",
+        "verify",
         "baseline",
         "diff",
         "report",

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Verify(args) => run::run(&args.run()),
         Command::Report(args) => saved::run(args),
         Command::Baseline(command) => baseline::run(command),
         Command::Diff(args) => baseline::diff(args),

@@ -31,6 +31,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
         return Err(Stop::new(USAGE, text.to_owned()));
     }
     may_sample(args)?;
+    may_verify(args)?;
     if args.output.new_only && args.baseline.is_none() {
         return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
     }
@@ -61,12 +62,29 @@ fn may_sample(args: &RunArgs) -> Result<(), Stop> {
     }
 }
 
+/// Only happens-before over every access can prove something.
+fn may_verify(args: &RunArgs) -> Result<(), Stop> {
+    let other = [
+        (args.as_gpu, "--as-gpu"),
+        (args.mode == ModeChoice::Fast, "--mode fast"),
+        (args.check == Switch::Off, "--check off"),
+        (args.prove == ProveChoice::Audit, "--prove audit"),
+        (args.model.is_some(), "--model"),
+    ];
+    let other = other.iter().find(|(given, _)| *given);
+    match other.filter(|_| args.verify.is_some()) {
+        Some((_, flag)) => Err(Stop::new(USAGE, format!("verify does not go with {flag}"))),
+        None => Ok(()),
+    }
+}
+
 /// The device; flags that only the simulated one understands choose it.
 fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
     let simulated = [
         (args.schedules > 1, "--schedules"),
         (args.seed != 0, "--seed"),
         (args.as_gpu, "--as-gpu"),
+        (args.verify.is_some(), "verify"),
         (args.mode == ModeChoice::Full, "--mode full"),
         (args.sim_threads > 1, "--sim-threads"),
         (args.oob == OutsideChoice::Continue, "--oob continue"),
@@ -121,6 +139,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             ProveChoice::Off => Prove::Off,
             ProveChoice::Audit => Prove::Audit,
         },
+        verify: args.verify,
         ..Options::default()
     }
 }

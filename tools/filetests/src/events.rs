@@ -30,6 +30,7 @@ pub(crate) fn outcome(
         ordered: counted(events, |of| of.ordered),
         undecided: counted(events, |of| of.undecided),
         proved: events.iter().any(is_proved),
+        verified: verified(events),
         refuted: refuted(events),
         unchecked: kernels.iter().find_map(|kernel| unchecked(events, kernel)),
         by_barriers: kernels.iter().all(|kernel| {
@@ -54,6 +55,15 @@ fn counted(events: &[Event], of: fn(&Counters) -> u64) -> u64 {
         _ => 0,
     });
     launches.sum()
+}
+
+/// What `verify` says of the launches together.
+fn verified(events: &[Event]) -> Option<report::log::Verified> {
+    let launches = events.iter().filter_map(|event| match event {
+        Event::Launch(launch) => launch.verified.as_deref(),
+        _ => None,
+    });
+    launches.min_by_key(|of| of.answer).cloned()
 }
 
 /// Whether something is proved of a launch.

@@ -11,6 +11,7 @@ use driver::Device as _;
 use report::log::Writer;
 use report::source::Sources;
 use report::{self, Context, Report};
+use runtime::options::Volatile;
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, Prove, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
@@ -91,6 +92,8 @@ pub struct Outcome {
     pub undecided: u64,
     /// Some access is proved to have no races.
     pub proved: bool,
+    /// What `verify` says, where it was asked.
+    pub verified: Option<report::log::Verified>,
     /// Races that a proof has excluded.
     pub refuted: Vec<String>,
     /// Accesses that were not checked, if there are any.
@@ -139,6 +142,8 @@ pub struct Checks {
     pub as_gpu: bool,
     /// What becomes of accesses that are proved.
     pub prove: Prove,
+    /// Ask what the run proves of all runs.
+    pub verify: bool,
 }
 
 impl Checks {
@@ -148,6 +153,7 @@ impl Checks {
             mode,
             as_gpu: false,
             prove: Prove::On,
+            verify: false,
         }
     }
 }
@@ -158,6 +164,8 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         mode: checks.mode,
         as_gpu: checks.as_gpu,
         prove: checks.prove,
+        // What a file says of volatile data holds by the PTX ISA.
+        verify: checks.verify.then_some(Volatile::Strong),
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
+use report::log::Answer;
 use runtime::{Mode, Model, Prove};
 use simulated::Ready;
 
@@ -226,7 +227,35 @@ pub fn run(case: &Case) -> Result<()> {
         .filter_map(|&oracle| one(case, oracle).err().map(|error| format!("{error:#}")));
     let wrong: Vec<String> = wrong.collect();
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
+    verify(case)?;
     help(case)
+}
+
+/// Fails when `verify` proves what races, or what luck alone has ordered, or says that something races which does not.
+fn verify(case: &Case) -> Result<()> {
+    let checks = Checks {
+        verify: true,
+        ..Checks::by(Mode::Precise)
+    };
+    let schedule = Schedule {
+        seed: 0,
+        threads: 1,
+    };
+    let outcome = once(
+        case,
+        &machine::ready(&case.text, Some(checks)),
+        checks,
+        schedule,
+    )?;
+    let verified = outcome.verified.context("nothing was verified")?;
+    let clean = expected(case)? == Verdict::NoRace && case.all("misuse").is_empty();
+    let right = match verified.answer {
+        Answer::Race => !clean,
+        Answer::Unknown => true,
+        Answer::ThisData | Answer::AllData => clean && labels(case)?.is_empty(),
+    };
+    ensure!(right, "verify answers {:?}", verified.answer);
+    Ok(())
 }
 
 fn one(case: &Case, oracle: Oracle) -> Result<()> {

@@ -5,6 +5,7 @@ use crate::executed::Executed;
 use crate::log::{self, Event};
 use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
 use crate::names::demangle;
+use crate::verified;
 use crate::{failure, stray};
 
 impl Builder<'_> {
@@ -115,6 +116,7 @@ impl Builder<'_> {
                 kernel.skipped_because.push(why);
             }
         }
+        verified::add(&mut self.report.verified, launch);
         let coverage = &mut self.report.coverage;
         Executed::add(&mut coverage.executed, launch.executed);
         coverage.launches.total += 1;

@@ -6,16 +6,18 @@ use std::time::Duration;
 use driver::Device;
 use shadow::hb::Shape;
 
-use super::{Checker, Extent, ModuleKey, PendingLaunch};
+use super::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
 use crate::judged::Judged;
 use crate::log::{self, Event};
 use crate::options::Prove;
 use crate::patience::Patience;
+use crate::place;
 use crate::proofs::Proved;
 use crate::reference::Reference;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
 use crate::told;
+use crate::verify::{Followed, Obstacles};
 use crate::watch::Watch;
 
 impl Checker {
@@ -32,6 +34,44 @@ impl Checker {
             Some(proved) => reference.without(proved.offsets()),
             None => reference,
         })
+    }
+
+    /// Follows a launch that happens-before listens to, for what its run proves of all runs.
+    pub fn followed(&self, pending: &PendingLaunch, reference: Reference) -> Followed {
+        let proved = pending.proved.iter().flat_map(|of| of.offsets());
+        Followed::new(reference, proved.collect())
+    }
+
+    /// Says of a launch what its run proves of all runs; `obstacles` are those of a launch that was
+    /// [followed](Self::followed).
+    pub fn verify(
+        &self,
+        pending: &mut PendingLaunch,
+        judged: Option<&Judged>,
+        obstacles: Option<&Obstacles>,
+        outcome: &Outcome,
+    ) {
+        let unknown =
+            |why: String| log::Verified::of(log::Answer::Unknown, vec![log::Because::of(why)]);
+        let module = self.modules.get(&pending.launch.module);
+        let verified = match (judged, obstacles, &outcome.error) {
+            _ if outcome.deadlock => log::Verified::of(log::Answer::Race, Vec::new()),
+            (Some(judged), Some(obstacles), failed) => {
+                obstacles.answer(judged, failed.as_deref(), |offset| {
+                    let module = module.map(|of| of.code.module());
+                    let line = module.map(|of| of.line_column(offset).0);
+                    let frames = module.zip(line).map(|(of, line)| place::frames(of, line));
+                    (line.unwrap_or(0), frames.unwrap_or_default())
+                })
+            }
+            (.., Some(failed)) => unknown(format!("the launch failed: {failed}")),
+            _ if pending.is_proved() => log::Verified::of(log::Answer::AllData, Vec::new()),
+            _ => unknown(match &pending.launch.why_not {
+                Some(why) => format!("the launch is not checked: {why}"),
+                None => "the launch is not checked".to_owned(),
+            }),
+        };
+        pending.launch.verified = Some(Box::new(verified));
     }
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.

@@ -6,6 +6,7 @@ use super::address::{deposit, fetch, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
+use super::taint::Passed;
 use super::warp::{Frame, Split, Warp};
 use crate::code::{Argument, Call, Callee, Formal, Kind};
 use crate::lanes::{Lanes, WARP};
@@ -94,6 +95,10 @@ impl<O: Observer> Machine<'_, O> {
         (caller, argument): (&Frame, Argument),
         (callee, formal): (&Frame, Formal),
     ) {
+        if O::FOLLOWS_VALUES {
+            let from = Passed::argument(caller, argument);
+            self.follow_passed(warp, mask, from, Passed::formal(callee, formal));
+        }
         let consts = &self.setup.program.consts;
         match (argument, formal) {
             (
@@ -137,6 +142,10 @@ impl<O: Observer> Machine<'_, O> {
         (callee, formal): (&Frame, Formal),
         (caller, result): (&Frame, Argument),
     ) {
+        if O::FOLLOWS_VALUES {
+            let to = Passed::argument(caller, result);
+            self.follow_passed(warp, mask, Passed::formal(callee, formal), to);
+        }
         let consts = &self.setup.program.consts;
         match (formal, result) {
             (
@@ -196,6 +205,10 @@ impl<O: Observer> Machine<'_, O> {
         result: Option<&Argument>,
         value: &Lanes,
     ) {
+        if let Some(&to) = result.filter(|_| O::FOLLOWS_VALUES) {
+            let to = Passed::argument(&split.frame, to);
+            self.follow_passed(warp, split.mask, Passed::Result, to);
+        }
         match result {
             None => {}
             Some(&Argument::Row(row)) => {

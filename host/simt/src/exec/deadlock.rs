@@ -9,6 +9,7 @@ use super::machine::Machine;
 use super::mbarrier::outstanding;
 use super::sharing::Held;
 use super::stuck::{self, Effort, Look, Round};
+use super::taint::Memories;
 use super::warp::State;
 use crate::code::Kind;
 use crate::error::{Absent, LaunchError, On, Waiting};
@@ -154,6 +155,7 @@ impl<O: Observer> Grid<'_, O> {
             progress: real.progress,
             over: real.over,
             tally: Tally::default(),
+            taint: Memories::default(),
         };
         let cta = &self.ctas[slot];
         let warps = cta.warps.len();

@@ -12,6 +12,7 @@ use events::{Misuse, Observer};
 use super::address::lanes;
 use super::cta::CtaId;
 use super::machine::Machine;
+use super::taint::Taint;
 use super::warp::{Split, State, Warp};
 use crate::code::{Exchange, ExchangeKind, Kind};
 use crate::lanes::{Lanes, WARP};
@@ -23,6 +24,7 @@ struct Inputs {
     c: Lanes,
     members: Lanes,
     lanes: u32,
+    taint: Taint,
 }
 
 /// Lanes that wait, and whom each names.
@@ -98,6 +100,7 @@ impl<O: Observer> Machine<'_, O> {
             c: [0; WARP],
             members: [0; WARP],
             lanes: 0,
+            taint: Taint::default(),
         };
         self.gather(warp, split, exchange, &mut inputs);
         self.look_for_strangers(cta, warp, split, &inputs);
@@ -105,7 +108,7 @@ impl<O: Observer> Machine<'_, O> {
             self.announce(cta, warp, split.pc, &inputs);
         }
         let (d, p) = compute(exchange.kind, &inputs);
-        self.scatter(warp, split, exchange, &d, p);
+        self.scatter(warp, split, exchange, (&d, p), &inputs);
     }
 
     /// Tells of lanes that take part without being members.
@@ -206,6 +209,7 @@ impl<O: Observer> Machine<'_, O> {
             c: [0; WARP],
             members: [0; WARP],
             lanes: 0,
+            taint: Taint::default(),
         };
         for (index, exchange) in &parts {
             let split = warp.splits[*index].clone();
@@ -218,7 +222,7 @@ impl<O: Observer> Machine<'_, O> {
         let (d, p) = compute(kind, &inputs);
         for (index, exchange) in &parts {
             let split = warp.splits[*index].clone();
-            self.scatter(warp, &split, exchange, &d, p);
+            self.scatter(warp, &split, exchange, (&d, p), &inputs);
             let clock = warp.clock;
             let split = &mut warp.splits[*index];
             split.state = State::Ready;
@@ -229,13 +233,11 @@ impl<O: Observer> Machine<'_, O> {
 
     fn gather(&self, warp: &Warp, split: &Split, exchange: &Exchange, inputs: &mut Inputs) {
         let consts = &self.setup.program.consts;
-        let votes = matches!(
-            exchange.kind,
-            ExchangeKind::VoteAll
-                | ExchangeKind::VoteAny
-                | ExchangeKind::VoteUni
-                | ExchangeKind::Ballot
-        );
+        let votes = exchange.kind.votes();
+        if O::FOLLOWS_VALUES {
+            let brought = self.follow_brought(warp, split, exchange);
+            inputs.taint = inputs.taint.with(brought);
+        }
         let members = match exchange.members {
             Some(row) => warp.read(&split.frame, row, consts),
             None => [u64::from(split.mask); WARP],
@@ -265,7 +267,18 @@ impl<O: Observer> Machine<'_, O> {
         inputs.lanes |= split.mask;
     }
 
-    fn scatter(&self, warp: &mut Warp, split: &Split, exchange: &Exchange, d: &Lanes, p: u32) {
+    fn scatter(
+        &self,
+        warp: &mut Warp,
+        split: &Split,
+        exchange: &Exchange,
+        (d, p): (&Lanes, u32),
+        inputs: &Inputs,
+    ) {
+        if O::FOLLOWS_VALUES {
+            let lanes = (&inputs.b, &inputs.c);
+            self.follow_exchange(warp, split, exchange, (inputs.taint, lanes));
+        }
         let mut rows = warp.rows(&split.frame, &self.setup.program.consts);
         if let Some(row) = exchange.d {
             rows.put(row, split.mask, d);
@@ -344,7 +357,7 @@ fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
 
 /// The lane a shuffle reads from, and whether it lies in the segment; its own lane otherwise.
 /// Source: PTX ISA, `shfl.sync`.
-fn source(kind: ExchangeKind, lane: usize, b: u64, c: u64) -> (usize, bool) {
+pub(super) fn source(kind: ExchangeKind, lane: usize, b: u64, c: u64) -> (usize, bool) {
     let lane = lane as i64;
     let (b, clamp, segment) = ((b & 31) as i64, (c & 31) as i64, (c >> 8 & 31) as i64);
     let most = lane & segment | clamp & !segment & 31;

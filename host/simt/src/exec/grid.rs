@@ -202,6 +202,7 @@ impl<'a, O: Observer> Grid<'a, O> {
             let shared = &mut self.machine.shared[slot];
             shared.clear();
             shared.resize(words, 0);
+            self.machine.taint.start(slot);
         }
         self.machine.clusters[first] = ClusterBarrier {
             arrived: 0,

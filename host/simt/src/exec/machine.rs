@@ -8,6 +8,7 @@ use ptx::ast::{Module, Space};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::sharing::Held;
+use super::taint::Memories;
 use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress};
 use crate::memory::Window;
@@ -57,6 +58,8 @@ pub(crate) struct Machine<'a, O> {
     pub(crate) progress: Progress,
     pub(super) over: Option<Over>,
     pub(super) tally: Tally<'a>,
+    /// What memory depends on, where somebody asks.
+    pub(super) taint: Memories,
 }
 
 /// Whose wish it is that a launch does not go on.
@@ -116,6 +119,7 @@ impl<'a, O: Observer> Machine<'a, O> {
             progress: Progress::default(),
             over: None,
             tally: Tally::new(setup.launch.tallies.as_ref(), &setup.program.offsets),
+            taint: Memories::default(),
         }
     }
 

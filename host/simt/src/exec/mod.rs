@@ -30,6 +30,7 @@ mod step;
 mod strong;
 mod stuck;
 mod surface;
+mod taint;
 mod texture;
 mod threads;
 mod warp;

@@ -182,6 +182,10 @@ impl<O: Observer> Machine<'_, O> {
                 if !barriers.is_over(id, generation) {
                     return;
                 }
+                if O::FOLLOWS_VALUES {
+                    self.follow_result(cta, warp, index);
+                }
+                let split = &mut warp.splits[index];
                 split.state = State::Ready;
                 split.turn = clock;
                 let op = &program.ops[split.pc as usize];
@@ -250,6 +254,9 @@ impl<O: Observer> Machine<'_, O> {
                     one if only(one).is_some() => 1,
                     some => u64::from(some.count_ones()),
                 };
+            }
+            if O::FOLLOWS_VALUES {
+                self.follow(cta, warp, split, op, exec);
             }
             if exec == 0 {
                 split.pc += 1;

@@ -8,6 +8,7 @@
 //! Registers are columns of the lanes, so the frames of different splits may overlap in rows.
 
 use super::spin::Spins;
+use super::taint::Registers;
 use crate::code::Func;
 use crate::lanes::{Lanes, Rows, WARP};
 
@@ -40,6 +41,8 @@ pub(crate) struct Warp {
     pub(crate) cluster_phase: Box<[u64; WARP]>,
     /// Lanes that have arrived there and not waited since.
     pub(crate) cluster_arrived: u32,
+    /// What registers depend on, where somebody asks.
+    pub(crate) taint: Registers,
 }
 
 /// Lanes that are at the same place.
@@ -113,6 +116,7 @@ impl Warp {
         self.spins = Spins::default();
         self.cluster_phase.fill(0);
         self.cluster_arrived = 0;
+        self.taint.clear();
         self.regs.resize(kernel.rows as usize, [0; WARP]);
         self.preds.clear();
         self.preds.resize(kernel.preds as usize, 0);

@@ -15,6 +15,8 @@
 //!    without.
 //! 8. What races by happens-before is what races by [`crate::definition`].
 //! 9. So it is under the scoped model, unordered strong conflicts included.
+//! 10. What `verify` proves of all schedules races under none, and what it proves for all data races with no other
+//!     contents of memory either.
 
 mod bench;
 mod orders;
@@ -25,7 +27,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::Result;
-use report::log;
+use report::log::{self, Answer};
 use runtime::Mode;
 use runtime::audit::Conflict;
 use simt::LaunchError;
@@ -45,6 +47,15 @@ const AS_GPU: Checks = Checks {
     as_gpu: true,
     ..Checks::by(Mode::Precise)
 };
+
+/// To ask what a run proves of all runs.
+const VERIFY: Checks = Checks {
+    verify: true,
+    ..Checks::by(Mode::Precise)
+};
+
+/// What memory contains in runs that are compared with those on zeroes.
+const OTHER_INPUT: u8 = 1;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +80,8 @@ pub enum Wrong {
     Definition,
     /// The same, or an unordered strong conflict, under the scoped model.
     Scoped,
+    /// A run has a race that `verify` excludes.
+    Verify,
     /// Happens-before and the obvious truth differ, on the text with checks.
     Truth,
     /// The same on the program as it was written.
@@ -107,6 +120,7 @@ impl Wrong {
             Self::Heard => "heard",
             Self::Definition => "definition",
             Self::Scoped => "scoped",
+            Self::Verify => "verify",
             Self::Truth => "truth",
             Self::Original => "original",
         }
@@ -151,6 +165,11 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
     let mut scoped: Option<Bench> = None;
     let observed = kernel.acts().into_iter().any(observes);
     let mut known = None;
+    let verified = bench(VERIFY)?.verify().map_err(|error| failed(0, error))?;
+    let proved = matches!(verified.answer, Answer::ThisData | Answer::AllData);
+    let for_all_data = verified.answer == Answer::AllData;
+    total.proved += u64::from(proved);
+    total.proved_for_all_data += u64::from(for_all_data);
     for &schedule in schedules {
         let finding = |(wrong, what)| Finding {
             wrong,
@@ -162,6 +181,13 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         total.runs += 1;
         total.racy_runs += u64::from(!run.audit.clocks.is_empty());
         run.precise(&mut total).map_err(finding)?;
+        if proved {
+            run.is_free(&verified).map_err(finding)?;
+        }
+        if for_all_data {
+            let other = written.run_on(schedule, OTHER_INPUT).map_err(fails)?;
+            other.is_free(&verified).map_err(finding)?;
+        }
         run.misuse(kernel).map_err(finding)?;
         run.second(kernel, &text, &mut total).map_err(finding)?;
         if scoped::wanted(kernel) {
@@ -316,6 +342,20 @@ impl Run {
                     "bytes that race, but not by the journal: {missed:?}; the other way: {alarms:?}"
                 ),
             )),
+        }
+    }
+
+    /// The run has no race, as `verify` says.
+    fn is_free(&self, verified: &log::Verified) -> Result<(), Disagreement> {
+        match self.audit.clocks.first() {
+            None => Ok(()),
+            Some(race) => {
+                let (answer, lines) = (verified.answer, (race.earlier, race.line));
+                Err((
+                    Wrong::Verify,
+                    format!("{answer:?}, but lines {lines:?} race"),
+                ))
+            }
         }
     }
 

@@ -52,6 +52,10 @@ tally! {
     strong: "runs of them with unordered strong conflicts",
     /// Runs in which happens-before found a race.
     racy_runs: "runs with a race",
+    /// Kernels that one run proves for all schedules.
+    proved: "kernels that `verify` proves for all schedules",
+    /// Those that it proves for all contents of memory too.
+    proved_for_all_data: "those of them that it proves for all data",
     /// Racy granules of shared memory.
     shared: "racy words of shared memory",
     /// Pairs of sites that precise mode reported.

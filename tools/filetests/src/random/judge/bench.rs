@@ -8,6 +8,7 @@ use driver::Device as _;
 use ptx::ast::Module;
 use report::log::{self, Event, Writer};
 use runtime::audit::Audit;
+use runtime::options::Volatile;
 use runtime::{Checker, Model, Options, Prove, ShadowSize};
 use simt::{Device, DeviceConfig, Limits, Schedule};
 use simulated::CheckedSim;
@@ -75,7 +76,11 @@ impl Bench {
             mode: checks.mode,
             as_gpu: checks.as_gpu,
             // Everything is checked, and what is proved must hold.
-            prove: Prove::Audit,
+            prove: match checks.verify {
+                true => Prove::On,
+                false => Prove::Audit,
+            },
+            verify: checks.verify.then_some(Volatile::Strong),
             model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
@@ -118,10 +123,31 @@ impl Bench {
         })
     }
 
+    /// What a run round robin proves of all runs.
+    pub(super) fn verify(&mut self) -> Result<log::Verified> {
+        self.sim.device_mut().fill(self.memory, 0, self.bytes)?;
+        // A launch that fails proves nothing.
+        let _ = self.sim.launch(self.id, ENTRY, &self.launch);
+        let events = self.sim.checker().context("no checker")?.events();
+        let mut launches = events.iter().filter_map(|event| match event {
+            Event::Launch(launch) => launch.verified.as_deref(),
+            _ => None,
+        });
+        launches
+            .next_back()
+            .cloned()
+            .context("nothing was verified")
+    }
+
     pub(super) fn run(&mut self, schedule: u64) -> Result<Run> {
+        self.run_on(schedule, 0)
+    }
+
+    /// Runs with all bytes of global memory as given.
+    pub(super) fn run_on(&mut self, schedule: u64, input: u8) -> Result<Run> {
         let events = |sim: &CheckedSim| sim.checker().map_or(0, |checker| checker.events().len());
         let before = events(&self.sim);
-        self.sim.device_mut().fill(self.memory, 0, self.bytes)?;
+        self.sim.device_mut().fill(self.memory, input, self.bytes)?;
         self.launch.schedule = match schedule {
             0 => Schedule::RoundRobin,
             seed => Schedule::Seeded(seed),

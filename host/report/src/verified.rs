@@ -1,0 +1,194 @@
+//! What `verify` says of the launches of a kernel.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::{self, Answer};
+use crate::model::{FrameAt, Report};
+use crate::names::demangle;
+use crate::side::frames;
+use crate::source::Sources;
+use crate::words::{counted, put_in};
+
+/// Most reasons of a kernel that are kept.
+const REASONS: usize = 16;
+
+/// What `verify` says of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Verified {
+    /// Demangled.
+    pub kernel: String,
+    /// The weakest answer of its launches.
+    pub answer: Answer,
+    /// Its launches by their answers.
+    pub launches: Answers,
+    /// What is in the way of a better answer.
+    pub because: Vec<Because>,
+}
+
+/// Launches by their answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answers {
+    /// Proved for all schedules and all contents of memory.
+    pub all_data: u64,
+    /// Proved for all schedules, and for what memory contained.
+    pub this_data: u64,
+    /// Neither proved nor refuted.
+    pub unknown: u64,
+    /// Accesses raced, or a barrier was misused.
+    pub race: u64,
+}
+
+impl Answers {
+    fn add(&mut self, other: Self) {
+        self.all_data += other.all_data;
+        self.this_data += other.this_data;
+        self.unknown += other.unknown;
+        self.race += other.race;
+    }
+
+    fn of(answer: Answer) -> Self {
+        let mut one = Self::default();
+        match answer {
+            Answer::AllData => one.all_data = 1,
+            Answer::ThisData => one.this_data = 1,
+            Answer::Unknown => one.unknown = 1,
+            Answer::Race => one.race = 1,
+        }
+        one
+    }
+
+    fn total(self) -> u64 {
+        self.all_data + self.this_data + self.unknown + self.race
+    }
+}
+
+/// What is in the way of a better answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Because {
+    /// What it is.
+    pub text: String,
+    /// Launches in whose way it is.
+    pub launches: u64,
+    /// Line in the program's own PTX, 0 for none.
+    pub ptx_line: u32,
+    /// Source, innermost inlined function first.
+    pub frames: Vec<FrameAt>,
+    /// The line of the instruction that has brought the value, or of the access before, 0 for none.
+    pub from_ptx_line: u32,
+    /// Its source.
+    pub from_frames: Vec<FrameAt>,
+}
+
+/// Adds what is said of a launch.
+pub(crate) fn add(all: &mut Vec<Verified>, launch: &log::Launch) {
+    let Some(of) = &launch.verified else {
+        return;
+    };
+    let because = of.because.iter().map(|of| Because {
+        text: of.text.clone(),
+        launches: 1,
+        ptx_line: of.ptx_line,
+        frames: frames(&of.frames, &launch.kernel),
+        from_ptx_line: of.from_ptx_line,
+        from_frames: frames(&of.from_frames, &launch.kernel),
+    });
+    let one = Verified {
+        kernel: demangle(&launch.kernel),
+        answer: of.answer,
+        launches: Answers::of(of.answer),
+        because: because.collect(),
+    };
+    join(all, one);
+}
+
+/// Adds what is said of launches of a kernel.
+pub(crate) fn join(all: &mut Vec<Verified>, other: Verified) {
+    let Some(known) = all.iter_mut().find(|known| known.kernel == other.kernel) else {
+        return all.push(other);
+    };
+    known.launches.add(other.launches);
+    // What is in the way of the weakest answer.
+    match other.answer.cmp(&known.answer) {
+        Ordering::Greater => return,
+        Ordering::Equal => {}
+        Ordering::Less => {
+            known.answer = other.answer;
+            known.because.clear();
+        }
+    }
+    for reason in other.because {
+        let place = |of: &Because| (of.text.clone(), of.ptx_line, of.from_ptx_line);
+        let same = |of: &&mut Because| place(of) == place(&reason);
+        let room = known.because.len() < REASONS;
+        match known.because.iter_mut().find(same) {
+            Some(known) => known.launches += reason.launches,
+            None if room => known.because.push(reason),
+            None => {}
+        }
+    }
+}
+
+/// Why a run is incomplete: what `verify` was asked to prove and has not.
+pub(crate) fn incomplete(report: &Report) -> Option<String> {
+    let kernels = report.verified.iter().map(|of| of.launches);
+    let open: u64 = kernels.map(|of| of.unknown + of.race).sum();
+    (open > 0).then(|| format!("{} not proved", counted(open, "launch")))
+}
+
+/// The answers, a line for each kernel and for each reason.
+pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
+    let mut lines = Vec::new();
+    for of in &report.verified {
+        let answer = match of.answer {
+            Answer::AllData => "PROVED (all schedules, all data)",
+            Answer::ThisData => "PROVED (all schedules, this data)",
+            Answer::Unknown => "UNKNOWN",
+            Answer::Race => "RACE",
+        };
+        let mut line = format!(
+            "{answer}: {}, {}",
+            of.kernel,
+            counted(of.launches.total(), "launch")
+        );
+        let better = match of.answer {
+            Answer::AllData => 0,
+            Answer::ThisData => of.launches.all_data,
+            Answer::Unknown | Answer::Race => of.launches.all_data + of.launches.this_data,
+        };
+        if better > 0 {
+            put_in(&mut line, format_args!(", of which {better} better proved"));
+        }
+        lines.push(line);
+        // Several instructions of a line may have the same reason.
+        let mut reasons: Vec<String> = Vec::new();
+        for because in &of.because {
+            let text = format!("  {}", reason(because, sources));
+            if !reasons.contains(&text) {
+                reasons.push(text);
+            }
+        }
+        lines.extend(reasons);
+    }
+    lines
+}
+
+fn reason(of: &Because, sources: &Sources) -> String {
+    let place = |frames: &[FrameAt], line: u32| match frames.first() {
+        Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
+        None => format!("PTX line {line}"),
+    };
+    let mut text = match of.ptx_line {
+        0 => of.text.clone(),
+        line => format!("{}: {}", place(&of.frames, line), of.text),
+    };
+    if of.from_ptx_line != 0 {
+        let from = place(&of.from_frames, of.from_ptx_line);
+        put_in(&mut text, format_args!(" (from {from})"));
+    }
+    text
+}

@@ -1,0 +1,93 @@
+//! Happens-before in which barriers alone order threads: what holds in it, holds whoever comes first.
+
+use std::collections::BTreeSet;
+
+use events::{Executing, Misuse, Observer};
+use shadow::hb::{Access, Engine, Generations, Issue, Kind, Order, Place, Shape, Thread, Warp};
+
+use super::{Reference, warp};
+
+/// An engine that is told of barriers and copies as others, and of no fences. Strong accesses order nothing in it.
+pub(super) struct Barriers {
+    pub(super) engine: Engine,
+    /// Pairs of sites that it does not order.
+    unordered: BTreeSet<[u32; 2]>,
+    generations: Generations,
+}
+
+impl Barriers {
+    fn new(shape: Shape) -> Self {
+        Self {
+            engine: Engine::new(shape),
+            unordered: BTreeSet::new(),
+            generations: Generations::default(),
+        }
+    }
+
+    pub(super) fn access(
+        &mut self,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        place: impl Fn(u32) -> Place,
+    ) {
+        let access = match access.order.scope() {
+            // Those of scopes that include each other do not race, and what they observe does not count.
+            Some(scope) => Access {
+                kind: Kind::Store,
+                order: Order::Relaxed(scope),
+                ..*access
+            },
+            None => *access,
+        };
+        let unordered = &mut self.unordered;
+        self.engine.access(warp, lanes, &access, place, |race| {
+            unordered.insert([race.earlier.site, race.later.site]);
+        });
+    }
+
+    pub(super) fn complete(&mut self, cta: u64, id: u32) {
+        self.generations.complete(cta, id);
+    }
+
+    pub(super) fn exit(&mut self, who: Executing, threads: u32) {
+        self.engine.exit(warp(who), who.lanes);
+        self.generations.exit(warp(who), who.lanes, threads);
+    }
+
+    pub(super) fn copy(&mut self, me: Thread, from: (Place, u32), to: (Place, u32), issue: Issue) {
+        let unordered = &mut self.unordered;
+        self.engine.copy(me, from, to, issue, |race| {
+            unordered.insert([race.earlier.site, race.later.site]);
+        });
+    }
+}
+
+impl Reference {
+    /// Lanes come to a barrier of their CTA, before anybody else hears of it.
+    pub(super) fn comes(&mut self, who: Executing, id: u32) {
+        let Some(Barriers {
+            engine,
+            generations,
+            ..
+        }) = &mut self.barriers
+        else {
+            return;
+        };
+        let lanes = (warp(who), who.lanes);
+        if let Some(early) = generations.arrive(engine, lanes, id, who.offset) {
+            self.misuse(who, Misuse::Recycled, early.earlier);
+        }
+    }
+    /// Finds also what would race if barriers alone ordered threads.
+    pub(crate) fn with_barriers_alone(mut self) -> Self {
+        self.barriers = Some(Barriers::new(self.shape));
+        self
+    }
+
+    /// The byte offsets of pairs of accesses that barriers alone do not order, in the loaded text.
+    pub(crate) fn unordered_by_barriers(&self) -> Vec<[u32; 2]> {
+        let pairs = self.barriers.iter().flat_map(|of| &of.unordered);
+        let offset = |site| self.instructions.offset(site).unwrap_or(0);
+        pairs.map(|pair| pair.map(offset)).collect()
+    }
+}

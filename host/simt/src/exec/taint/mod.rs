@@ -1,0 +1,672 @@
+//! Follows what depends on more than a launch's arguments: on memory that it has not written, its input, and on the
+//! order in which its threads run.
+//!
+//! A value is tainted where it may be another one with other input, or under another schedule. What is computed from
+//! it is tainted too; memory keeps it byte by byte. Where such a value decides where an access goes or what is
+//! executed, the observer is told ([`Observer::depends`]): what it decides is followed no further, so a branch taints
+//! nothing. What is not followed exactly is tainted: textures, surfaces, matrices loaded from memory.
+
+mod memory;
+mod registers;
+
+use events::{Decides, Observer, Sources};
+use ptx::ast::Space;
+
+pub(crate) use self::memory::Memories;
+pub(crate) use self::registers::{Registers, Taint};
+use super::address::lanes;
+use super::atomic::Spot;
+use super::cta::CtaId;
+use super::exchange::source;
+use super::machine::Machine;
+use super::warp::{Frame, Split, Warp};
+use crate::code::{
+    Access, Address, Argument, AsyncStore, Atomic, BarrierKind, Callee, Copy, Exchange,
+    ExchangeKind, Formal, Kind, Mbarrier, MbarrierKind, Op, Special,
+};
+use crate::lanes::{Lanes, WARP};
+use crate::matrix::{Matrix, MatrixKind};
+
+/// Lanes that execute an op, and what its guard depends on.
+#[derive(Clone, Copy)]
+struct Guarded {
+    exec: u32,
+    guard: Taint,
+}
+
+/// Bytes that lanes access: where, by lane.
+struct Place {
+    spot: Spot,
+    region: u64,
+}
+
+impl<O: Observer> Machine<'_, O> {
+    /// An op is about to be executed by the lanes `exec` of a split.
+    pub(super) fn follow(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        op: &Op,
+        exec: u32,
+    ) {
+        let frame = split.frame;
+        let guard = warp.taint.pred(&frame, op.guard).of(split.mask);
+        if exec | guard.any() == 0 {
+            return;
+        }
+        let lanes = Guarded { exec, guard };
+        match &op.kind {
+            Kind::Alu(_, args) => warp.taint.compute(&frame, args, exec, guard),
+            Kind::Special(d, special) => {
+                let taint = match depends_on_order(*special) {
+                    true => self.by_order(split, exec),
+                    false => Taint::default(),
+                };
+                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+            }
+            Kind::FrameAddress { d, .. } | Kind::Param { d, .. } => {
+                let taint = Taint::default();
+                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+            }
+            Kind::Map { d, address, .. } | Kind::Rank { d, address, .. } => {
+                let taint = warp.taint.row(&frame, *address);
+                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+            }
+            Kind::IsSpace { d, address, .. } => {
+                let taint = warp.taint.row(&frame, *address);
+                warp.taint.write_pred(&frame, *d, exec, (taint, guard));
+            }
+            Kind::ActiveMask(d) => {
+                let taint = self.by_order(split, exec);
+                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+            }
+            Kind::Load(access) => self.follow_load(cta, warp, split, access, lanes),
+            Kind::Store(access) => self.follow_store(cta, warp, split, access, lanes),
+            Kind::Atomic(atomic) => self.follow_atomic(cta, warp, split, atomic, lanes),
+            Kind::Copy(copy) => self.follow_copy(cta, warp, split, copy, lanes),
+            Kind::AsyncStore(store) => self.follow_async_store(cta, warp, split, store, lanes),
+            Kind::Texture(texture) => {
+                let mut taint = warp.taint.rows(&frame, &texture.place.at);
+                taint = taint.with(warp.taint.row(&frame, texture.place.handle));
+                taint = taint.with(self.by_input(split, exec));
+                for row in texture.rows {
+                    warp.taint.write_row(&frame, row, exec, (taint, guard));
+                }
+            }
+            Kind::Surface(surface) => {
+                let place = warp.taint.rows(&frame, &surface.place.at);
+                let place = place.with(warp.taint.row(&frame, surface.place.handle));
+                self.decides(cta, warp, split, Decides::Address, place.of(exec));
+                self.decides(cta, warp, split, Decides::Access, guard);
+                if !surface.store {
+                    let taint = place.with(self.by_input(split, exec));
+                    for &row in &surface.rows {
+                        warp.taint.write_row(&frame, row, exec, (taint, guard));
+                    }
+                }
+            }
+            Kind::Matrix(matrix) => self.follow_matrix(cta, warp, split, matrix, lanes),
+            Kind::Mbarrier(mbarrier) => self.follow_mbarrier(cta, warp, split, mbarrier, lanes),
+            Kind::Allocate { d, bytes, .. } => {
+                let taint = warp.taint.row(&frame, *bytes);
+                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+            }
+            Kind::BranchIndexed { index, .. } => {
+                let taint = warp.taint.row(&frame, *index).of(exec).with(guard);
+                self.decides(cta, warp, split, Decides::Flow, taint);
+            }
+            Kind::Call(call) => {
+                let mut taint = guard;
+                if let Callee::Indirect(row) = &call.callee {
+                    taint = taint.with(warp.taint.row(&frame, *row).of(exec));
+                }
+                self.decides(cta, warp, split, Decides::Flow, taint);
+            }
+            Kind::Exchange(exchange) => {
+                let members = exchange.members.map(|row| warp.taint.row(&frame, row));
+                let taint = guard.with(members.unwrap_or_default().of(exec));
+                self.decides(cta, warp, split, Decides::Flow, taint);
+            }
+            Kind::Barrier(barrier) => {
+                let mut taint = warp.taint.row(&frame, barrier.id);
+                if let Some(count) = barrier.count {
+                    taint = taint.with(warp.taint.row(&frame, count));
+                }
+                self.decides(cta, warp, split, Decides::Flow, guard.with(taint.of(exec)));
+                if !matches!(barrier.kind, BarrierKind::Sync | BarrierKind::Arrive) {
+                    let brought = warp.taint.pred(&frame, barrier.predicate).of(exec);
+                    let on = sources(brought);
+                    self.taint.bring(cta.slot as usize, on);
+                }
+            }
+            Kind::Branch(_)
+            | Kind::ClusterBarrier { .. }
+            | Kind::Return
+            | Kind::Exit
+            | Kind::Trap
+            | Kind::Fence
+            | Kind::Copies
+            | Kind::StackSave(_)
+            | Kind::StackRestore(_)
+            | Kind::Unsupported(_) => self.decides(cta, warp, split, Decides::Flow, guard),
+            Kind::Dependency | Kind::Sleep(_) | Kind::Nop => {}
+        }
+    }
+
+    /// Tells that tainted values decide something, if they are.
+    fn decides(&mut self, cta: &CtaId, warp: &Warp, split: &Split, decides: Decides, taint: Taint) {
+        if taint.any() != 0 {
+            let who = self.who(cta, warp.index, split.pc, taint.any());
+            self.observer
+                .depends(who, decides, sources(taint), taint.from);
+        }
+    }
+
+    fn offset(&self, split: &Split) -> u32 {
+        let offsets = &self.setup.program.offsets;
+        offsets.get(split.pc as usize).copied().unwrap_or(0)
+    }
+
+    fn by_order(&self, split: &Split, lanes: u32) -> Taint {
+        Taint {
+            schedule: lanes,
+            from: self.offset(split),
+            ..Taint::default()
+        }
+    }
+
+    fn by_input(&self, split: &Split, lanes: u32) -> Taint {
+        Taint {
+            input: lanes,
+            from: self.offset(split),
+            ..Taint::default()
+        }
+    }
+
+    /// Where each lane accesses memory. An access that fails has no place.
+    fn places(
+        &mut self,
+        cta: &CtaId,
+        warp: &Warp,
+        split: &Split,
+        (address, bytes): (&Address, u32),
+        exec: u32,
+    ) -> Vec<(usize, Space, Place)> {
+        if exec == 0 {
+            return Vec::new();
+        }
+        let mut at: Lanes = [0; WARP];
+        let (first, others) = self.addresses(
+            warp,
+            split,
+            (address, bytes.next_power_of_two()),
+            exec,
+            &mut at,
+        );
+        let mut all = Vec::new();
+        for group in std::iter::once(&first).chain(&others) {
+            for lane in lanes(group.mask) {
+                let place = (group.space, at[lane]);
+                if let Ok(spot) = self.spot(cta, warp, lane, place, bytes, false) {
+                    let region = self.window.start;
+                    all.push((lane, group.space, Place { spot, region }));
+                }
+            }
+        }
+        all
+    }
+
+    fn follow_load(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        access: &Access,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let address = warp.taint.row(&frame, access.address.base).of(exec);
+        self.decides(cta, warp, split, Decides::Address, address);
+        self.decides(cta, warp, split, Decides::Access, guard);
+        let from = self.offset(split);
+        let places = self.places(cta, warp, split, (&access.address, access.bytes), exec);
+        for (step, &row) in access.steps() {
+            let mut taint = Taint {
+                from,
+                ..Taint::default()
+            };
+            for (lane, space, place) in &places {
+                let spot = place.spot.plus(step);
+                let on = match spot {
+                    Spot::Local { offset, .. } => {
+                        let local = warp.taint.local(offset as u32, access.element());
+                        sources(local.of(1 << lane))
+                    }
+                    _ => self
+                        .taint
+                        .read(spot, place.region, u64::from(access.element())),
+                };
+                let looks = access.strong && *space != Space::Local;
+                taint.input |= u32::from(on.input) << lane;
+                taint.schedule |= u32::from(on.schedule || looks) << lane;
+            }
+            warp.taint
+                .write_row(&frame, row, exec, (taint.with(address), guard));
+        }
+    }
+
+    fn follow_store(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        access: &Access,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let address = warp.taint.row(&frame, access.address.base).of(exec);
+        self.decides(cta, warp, split, Decides::Address, address);
+        self.decides(cta, warp, split, Decides::Access, guard);
+        let bytes = u64::from(access.element());
+        // Where a guard fails that may hold, the address says at least which region it would be.
+        let may = exec | guard.any();
+        let places = self.places(cta, warp, split, (&access.address, access.bytes), may);
+        for (lane, _, place) in places {
+            let lanes = 1u32 << lane;
+            let loose = address.with(guard).of(lanes);
+            for (step, &row) in access.steps() {
+                let value = warp.taint.row(&frame, row).of(lanes);
+                let spot = place.spot.plus(step);
+                let on = sources(value.with(loose));
+                match spot {
+                    Spot::Local { offset, .. } if exec & lanes != 0 => {
+                        let bytes = access.element();
+                        let taint = value.with(loose);
+                        warp.taint.set_local(offset as u32, bytes, lanes, taint);
+                    }
+                    Spot::Local { offset, .. } => {
+                        let (offset, bytes) = (offset as u32, access.element());
+                        let kept = warp.taint.local(offset, bytes);
+                        let taint = kept.with(value).with(loose);
+                        warp.taint.set_local(offset, bytes, lanes, taint);
+                    }
+                    _ => {
+                        if exec & lanes != 0 {
+                            self.taint.write(spot, bytes, on);
+                        }
+                        if loose.any() != 0 {
+                            self.taint.write_anywhere(spot, place.region, on);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow_atomic(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        atomic: &Atomic,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let address = warp.taint.row(&frame, atomic.address.base).of(exec);
+        self.decides(cta, warp, split, Decides::Address, address);
+        self.decides(cta, warp, split, Decides::Access, guard);
+        let bytes = u32::from(atomic.bytes.min(8)) * atomic.operands.len() as u32;
+        let operands = warp
+            .taint
+            .rows(&frame, atomic.operands.iter().chain(&atomic.second));
+        let ordered = self.taint.depends_on_order(atomic.op);
+        let may = exec | guard.any();
+        let places = self.places(cta, warp, split, (&atomic.address, bytes), may);
+        for (lane, _, place) in places {
+            let loose = address.with(guard).of(1 << lane);
+            let mut on = self.taint.read(place.spot, place.region, u64::from(bytes));
+            on = join(on, sources(operands.of(1 << lane).with(loose)));
+            on.schedule |= ordered;
+            if exec >> lane & 1 == 1 {
+                self.taint.write(place.spot, u64::from(bytes), on);
+            }
+            if loose.any() != 0 {
+                self.taint.write_anywhere(place.spot, place.region, on);
+            }
+        }
+        let taint = self.by_order(split, exec);
+        for &row in &atomic.results {
+            warp.taint.write_row(&frame, row, exec, (taint, guard));
+        }
+    }
+
+    fn follow_copy(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        copy: &Copy,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let operands = [
+            Some(copy.to.base),
+            Some(copy.from.base),
+            Some(copy.bytes),
+            copy.source_bytes,
+            copy.multicast,
+            copy.complete.map(|at| at.base),
+        ];
+        let mut address = warp.taint.rows(&frame, operands.iter().flatten()).of(exec);
+        if let Some(ignore) = copy.ignore {
+            address = address.with(warp.taint.pred(&frame, ignore).of(exec));
+        }
+        self.decides(cta, warp, split, Decides::Address, address);
+        self.decides(cta, warp, split, Decides::Access, guard);
+        let bytes = warp.read(&frame, copy.bytes, &self.setup.program.consts);
+        let ordered = copy
+            .reduce
+            .is_some_and(|(op, _)| self.taint.depends_on_order(op));
+        let may = exec | guard.any();
+        let from = self.places(cta, warp, split, (&copy.from, 1), may);
+        let to = self.places(cta, warp, split, (&copy.to, 1), may);
+        for (lane, _, source) in from {
+            let Some((_, _, target)) = to.iter().find(|(of, ..)| *of == lane) else {
+                continue;
+            };
+            let count = bytes[lane] & 0xffff_ffff;
+            let loose = address.with(guard).of(1 << lane);
+            let mut on = self.taint.read(source.spot, source.region, count);
+            if copy.reduce.is_some() {
+                on = join(on, self.taint.read(target.spot, target.region, count));
+                on.schedule |= ordered;
+            }
+            on = join(on, sources(loose));
+            let mut targets = vec![target.spot];
+            if let Some(row) = copy.multicast {
+                let ranks = warp.read(&frame, row, &self.setup.program.consts)[lane];
+                if let Spot::Shared { offset, .. } = target.spot {
+                    let in_cta = |rank: u32| Spot::Shared {
+                        slot: (cta.first_slot + rank) as usize,
+                        offset,
+                    };
+                    let ranks = (0..16).filter(|rank| ranks >> rank & 1 == 1);
+                    targets = ranks.map(in_cta).collect();
+                }
+            }
+            for spot in targets {
+                if exec >> lane & 1 == 1 {
+                    self.taint.write(spot, count, on);
+                }
+                if loose.any() != 0 {
+                    self.taint.write_anywhere(spot, target.region, on);
+                }
+            }
+        }
+    }
+
+    fn follow_async_store(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        store: &AsyncStore,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let address = warp
+            .taint
+            .rows(&frame, &[store.to.base, store.complete.base]);
+        let address = address.of(exec);
+        self.decides(cta, warp, split, Decides::Address, address);
+        self.decides(cta, warp, split, Decides::Access, guard);
+        let value = warp.taint.rows(&frame, &store.rows);
+        let bytes = u64::from(store.bytes) * store.rows.len() as u64;
+        let ordered = store
+            .reduce
+            .is_some_and(|op| self.taint.depends_on_order(op));
+        let places = self.places(
+            cta,
+            warp,
+            split,
+            (&store.to, bytes as u32),
+            exec | guard.any(),
+        );
+        for (lane, _, place) in places {
+            let loose = address.with(guard).of(1 << lane);
+            let mut on = sources(value.of(1 << lane).with(loose));
+            if store.reduce.is_some() {
+                on = join(on, self.taint.read(place.spot, place.region, bytes));
+                on.schedule |= ordered;
+            }
+            if exec >> lane & 1 == 1 {
+                self.taint.write(place.spot, bytes, on);
+            }
+            if loose.any() != 0 {
+                self.taint.write_anywhere(place.spot, place.region, on);
+            }
+        }
+    }
+
+    fn follow_matrix(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        matrix: &Matrix,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let operands = matrix.a.iter().chain(&matrix.b).chain(&matrix.c);
+        let mut taint = warp.taint.rows(&frame, operands).of(exec).spread(exec);
+        let in_memory = matches!(
+            matrix.kind,
+            MatrixKind::Rows { .. } | MatrixKind::Fragment { .. }
+        );
+        if let Some(address) = matrix.address.as_ref().filter(|_| in_memory) {
+            let mut place = warp.taint.row(&frame, address.base);
+            if let Some(stride) = matrix.stride {
+                place = place.with(warp.taint.row(&frame, stride));
+            }
+            self.decides(cta, warp, split, Decides::Address, place.of(exec));
+            self.decides(cta, warp, split, Decides::Access, guard);
+            taint = taint.with(self.by_input(split, exec));
+            if matrix.d.is_empty() {
+                let on = sources(taint.with(guard));
+                for (_, _, place) in self.places(cta, warp, split, (address, 1), exec) {
+                    self.taint.write_anywhere(place.spot, place.region, on);
+                }
+            }
+        }
+        for &row in &matrix.d {
+            warp.taint.write_row(&frame, row, exec, (taint, guard));
+        }
+    }
+
+    fn follow_mbarrier(
+        &mut self,
+        cta: &CtaId,
+        warp: &mut Warp,
+        split: &Split,
+        mbarrier: &Mbarrier,
+        Guarded { exec, guard }: Guarded,
+    ) {
+        let frame = split.frame;
+        let operands = warp
+            .taint
+            .rows(&frame, &[mbarrier.address.base, mbarrier.a, mbarrier.b]);
+        self.decides(
+            cta,
+            warp,
+            split,
+            Decides::Flow,
+            guard.with(operands.of(exec)),
+        );
+        let by_order = self.by_order(split, exec);
+        for (_, _, place) in self.places(cta, warp, split, (&mbarrier.address, 8), exec) {
+            self.taint.write(place.spot, 8, sources(by_order));
+        }
+        let Some(d) = mbarrier.d else {
+            return;
+        };
+        match mbarrier.kind {
+            MbarrierKind::TestWait { .. } => {
+                warp.taint.write_pred(&frame, d, exec, (by_order, guard));
+            }
+            _ => warp.taint.write_row(&frame, d, exec, (by_order, guard)),
+        }
+    }
+
+    /// What lanes bring to an exchange.
+    pub(super) fn follow_brought(&self, warp: &Warp, split: &Split, exchange: &Exchange) -> Taint {
+        let of = match exchange.kind.votes() {
+            true => warp.taint.pred(&split.frame, exchange.a),
+            false => warp.taint.row(&split.frame, exchange.a),
+        };
+        let taint = of.with(warp.taint.rows(&split.frame, &[exchange.b, exchange.c]));
+        taint.of(split.mask)
+    }
+
+    /// Lanes have exchanged what all of them have brought. `lanes` gives each lane's lane and clamp, of a shuffle.
+    pub(super) fn follow_exchange(
+        &self,
+        warp: &mut Warp,
+        split: &Split,
+        exchange: &Exchange,
+        (brought, lanes): (Taint, (&Lanes, &Lanes)),
+    ) {
+        let mask = split.mask;
+        let shuffles = matches!(
+            exchange.kind,
+            ExchangeKind::ShflUp
+                | ExchangeKind::ShflDown
+                | ExchangeKind::ShflBfly
+                | ExchangeKind::ShflIdx
+        );
+        let mut taint = match shuffles {
+            true => {
+                let moved = |bits: u32| {
+                    let from = |lane| source(exchange.kind, lane, lanes.0[lane], lanes.1[lane]).0;
+                    let set = (0..WARP).filter(|&lane| bits >> from(lane) & 1 == 1);
+                    set.fold(0, |all, lane| all | 1 << lane)
+                };
+                let own = warp.taint.rows(&split.frame, &[exchange.b, exchange.c]);
+                let moved = Taint {
+                    input: moved(brought.input),
+                    schedule: moved(brought.schedule),
+                    ..brought
+                };
+                moved.with(own)
+            }
+            false => brought.spread(u32::MAX),
+        };
+        let together = exchange.members.is_none() && exchange.kind != ExchangeKind::Together;
+        if together {
+            taint = taint.with(self.by_order(split, mask));
+        }
+        if let Some(row) = exchange.d {
+            warp.taint.set_row(&split.frame, row, mask, taint);
+        }
+        if let Some(pred) = exchange.p {
+            warp.taint.set_pred(&split.frame, pred, mask, taint);
+        }
+    }
+
+    /// A parameter or a result is passed between two frames.
+    pub(super) fn follow_passed(&self, warp: &mut Warp, lanes: u32, from: Passed, to: Passed) {
+        let taint = match from {
+            Passed::Row(frame, row) => warp.taint.row(&frame, row),
+            Passed::Local(offset, bytes) => warp.taint.local(offset, bytes),
+            Passed::Result => Taint {
+                schedule: lanes,
+                ..Taint::default()
+            },
+        };
+        match to {
+            Passed::Row(frame, row) => warp.taint.set_row(&frame, row, lanes, taint),
+            Passed::Local(offset, bytes) => warp.taint.set_local(offset, bytes, lanes, taint),
+            Passed::Result => {}
+        }
+    }
+
+    /// Lanes go on after a barrier that gives them a result.
+    pub(super) fn follow_result(&self, cta: &CtaId, warp: &mut Warp, split: usize) {
+        let Split {
+            pc, mask, frame, ..
+        } = warp.splits[split];
+        let Kind::Barrier(barrier) = &self.setup.program.ops[pc as usize].kind else {
+            return;
+        };
+        let on = self.taint.brought(cta.slot as usize);
+        let taint = Taint {
+            input: if on.input { mask } else { 0 },
+            schedule: if on.schedule { mask } else { 0 },
+            from: self.setup.program.offsets[pc as usize],
+        };
+        match barrier.kind {
+            BarrierKind::Popc => warp.taint.set_row(&frame, barrier.d, mask, taint),
+            BarrierKind::And | BarrierKind::Or => {
+                warp.taint.set_pred(&frame, barrier.d, mask, taint);
+            }
+            BarrierKind::Sync | BarrierKind::Arrive => {}
+        }
+    }
+}
+
+/// Whether a special register tells of the order in which threads run.
+fn depends_on_order(special: Special) -> bool {
+    matches!(
+        special,
+        Special::Clock
+            | Special::ClockHi
+            | Special::Clock64
+            | Special::GlobalTimer
+            | Special::GlobalTimerLo
+            | Special::GlobalTimerHi
+            | Special::SmId
+            | Special::WarpId
+            | Special::GridId
+            | Special::Nothing
+    )
+}
+
+/// Where a parameter or a result is.
+#[derive(Clone, Copy)]
+pub(super) enum Passed {
+    Row(Frame, u32),
+    /// In local memory: offset and bytes.
+    Local(u32, u32),
+    /// The result of a function that is no PTX.
+    Result,
+}
+
+impl Passed {
+    pub(super) fn argument(frame: &Frame, argument: Argument) -> Self {
+        match argument {
+            Argument::Row(row) => Self::Row(*frame, row),
+            Argument::Frame { offset, bytes } => Self::Local(frame.local + offset, bytes),
+        }
+    }
+
+    pub(super) fn formal(frame: &Frame, formal: Formal) -> Self {
+        match formal {
+            Formal::Row { row, .. } => Self::Row(*frame, row),
+            Formal::Frame { offset, bytes } => Self::Local(frame.local + offset, bytes),
+        }
+    }
+}
+
+fn sources(taint: Taint) -> Sources {
+    Sources {
+        input: taint.input != 0,
+        schedule: taint.schedule != 0,
+    }
+}
+
+fn join(a: Sources, b: Sources) -> Sources {
+    Sources {
+        input: a.input || b.input,
+        schedule: a.schedule || b.schedule,
+    }
+}

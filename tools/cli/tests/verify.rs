@@ -1,0 +1,111 @@
+//! `verify`: what one run proves of all runs, and what is in the way.
+
+mod place;
+
+use place::{Place, Ran};
+
+/// Verifies a kernel of a file on one block.
+fn verify(kernel: &str, block: &str, arguments: &[&str]) -> (Ran, serde_json::Value) {
+    let place = Place::new();
+    place.write("verify.ptx", include_str!("c/verify.ptx"));
+    let mut words = vec!["verify", "--format", "text", "--format", "json:report.json"];
+    words.extend([
+        "verify.ptx",
+        "--kernel",
+        kernel,
+        "--grid",
+        "1",
+        "--block",
+        block,
+    ]);
+    words.extend(arguments);
+    let ran = place.tool(&words);
+    let report = place.json("report.json");
+    (ran, report["verified"][0].clone())
+}
+
+#[test]
+fn warps_that_hand_over_by_named_barriers_are_proved() {
+    let (ran, verified) = verify("ring", "64", &["--arg", "u32[32]", "--arg", "u32:100"]);
+    ran.ends(0, &["PROVED (all schedules, all data): ring, 1 launch\n"]);
+    assert_eq!(verified["answer"], "all-data");
+    assert_eq!(verified["launches"]["all_data"], 1);
+}
+
+#[test]
+fn a_barrier_that_another_order_completes_too_early_is_an_error() {
+    // Of three warps two complete the barrier, and the last may be left alone.
+    let (ran, verified) = verify("early", "96", &["--arg", "u32[1]"]);
+    ran.ends(66, &["error[CR007]"]);
+    assert_eq!(verified["answer"], "race");
+}
+
+#[test]
+fn what_an_index_decides_is_proved_for_its_data_only() {
+    let (ran, verified) = verify(
+        "scatter",
+        "4",
+        &["--arg", "u32[4]", "--arg", "u32[4]:2,0,3,1"],
+    );
+    ran.ends(
+        0,
+        &[
+            "PROVED (all schedules, this data): scatter, 1 launch\n",
+            "where the access goes depends on what memory contains (from PTX line ",
+        ],
+    );
+    assert_eq!(verified["because"][0]["launches"], 1);
+    let (ran, verified) = verify(
+        "scatter",
+        "4",
+        &["--arg", "u32[4]", "--arg", "u32[4]:2,0,2,1"],
+    );
+    ran.ends(66, &["error[CR001]", "RACE: scatter, 1 launch\n"]);
+    assert_eq!(verified["answer"], "race");
+}
+
+#[test]
+fn what_the_order_of_threads_decides_is_not_proved() {
+    let tickets = ["--arg", "u32[64]", "--arg", "u32[1]"];
+    let (ran, verified) = verify("tickets", "64", &tickets);
+    ran.ends(
+        75,
+        &[
+            "UNKNOWN: tickets, 1 launch\n",
+            "where the access goes depends on the order in which threads run (from PTX line ",
+            "incomplete: 1 launch not proved",
+        ],
+    );
+    assert_eq!(verified["answer"], "unknown");
+    let allowed = [&tickets[..], &["--allow-unknown"]].concat();
+    verify("tickets", "64", &allowed).0.ends(0, &["UNKNOWN"]);
+}
+
+#[test]
+fn volatile_data_races_unless_it_is_said_to_be_strong() {
+    let (ran, verified) = verify("neighbour", "32", &["--arg", "u32[32]"]);
+    ran.ends(66, &["error[CR001]", "RACE: neighbour"]);
+    assert_eq!(verified["answer"], "race");
+    let strong = ["--arg", "u32[32]", "--volatile", "strong"];
+    let (ran, verified) = verify("neighbour", "32", &strong);
+    // No data race by the PTX ISA, and no proof either: nothing orders the accesses.
+    ran.ends(75, &["UNKNOWN: neighbour"]);
+    assert_eq!(verified["answer"], "unknown");
+}
+
+#[test]
+fn flags_that_cannot_prove_anything_are_refused() {
+    for flags in [
+        &["--as-gpu"][..],
+        &["--mode", "fast"],
+        &["--check", "off"],
+        &["--prove", "audit"],
+        &["--model", "scoped"],
+    ] {
+        let place = Place::new();
+        place.write("verify.ptx", include_str!("c/verify.ptx"));
+        let words = [&["verify"], flags, &["verify.ptx"]].concat();
+        let ran = place.tool(&words);
+        ran.ends(64, &["verify does not go with --"]);
+    }
+}
