@@ -70,6 +70,7 @@ pub fn functions(journal: bool, clusters: bool) -> String {
     for part in PTX[start..]
         .split("\t// .globl")
         .flat_map(|part| part.split_inclusive("\n}\n"))
+        .flat_map(|part| part.split_inclusive("\n;\n"))
     {
         let Some(start) = part.find(".visible .func") else {
             continue;

@@ -125,7 +125,7 @@ pub unsafe extern "C" fn __cudarun_journal_event(
         if (*launch).journal == 0 {
             return;
         }
-        let lanes = peers(about, (what as u64) << 32u32 | kind as u64, 0);
+        let lanes = peers_of_cell(about, (what as u64) << 32u32 | kind as u64);
         event(launch, state, lanes, kind, (about, what, 0));
     }
 }
@@ -144,7 +144,7 @@ pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u3
 
 /// The number of the first of some lanes.
 pub fn first(lanes: u32) -> u32 {
-    ones((lanes & (0 - lanes)) - 1)
+    lowest(lanes)
 }
 
 pub fn is_shared(word: u32) -> bool {
@@ -264,21 +264,57 @@ unsafe fn write(
 /// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
 pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
     unsafe {
-        let granule_log2 = access.granule_log2();
-        let end = access.address + access.bytes() as u64;
-        let mut found = if access.is(JOURNAL_FORCED) | access.copies { TELL } else { 0 };
-        let mut at = access.address;
+        let offset = access.address - (*launch).window_base;
+        if offset >= (*launch).window_bytes {
+            return outside(launch, access);
+        }
+        let mut found = enter(launch, state, access, (access.address, offset >> access.granule_log2()));
+        if access.is(JOURNAL_FORCED) | access.copies {
+            found = found | TELL;
+        }
+        // Most accesses are to one granule, and need no loop.
+        let next = access.address + (1u64 << access.granule_log2());
+        if access.bytes() as u64 + access.address > next {
+            let Access { address, what, word, copies } = *access;
+            return __cudarun_journal_touch(launch, state, address, what, word, copies as u32, next, found);
+        }
+        found
+    }
+}
+
+/// Counts an access beyond the checked memory, unless it is told in any case: then it is missing nowhere, like the
+/// barrier of the grid.
+unsafe fn outside(launch: *const LaunchBlock, access: &Access) -> u32 {
+    if access.is(JOURNAL_FORCED) | access.copies {
+        return TELL;
+    }
+    count(unsafe { &raw mut (*((*launch).counters as *mut Counters)).outside }, 1);
+    0
+}
+
+/// Enters an access to its granules from `at` on, after what has been found of those before.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_touch(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+    copies: u32,
+    mut at: u64,
+    mut found: u32,
+) -> u32 {
+    let access = Access { address, what, word, copies: copies != 0 };
+    unsafe {
+        let end = address + access.bytes() as u64;
         while at < end {
             let offset = at - (*launch).window_base;
             if offset >= (*launch).window_bytes {
-                // What is told in any case is missing nowhere, like the barrier of the grid.
-                if found & TELL == 0 {
-                    count(&raw mut (*((*launch).counters as *mut Counters)).outside, 1);
-                }
-                return found;
+                return if found & TELL == 0 { found | outside(launch, &access) } else { found };
             }
-            found = found | enter(launch, state, access, (at, offset >> granule_log2));
-            at = at + (1u64 << granule_log2);
+            found = found | enter(launch, state, &access, (at, offset >> access.granule_log2()));
+            at = at + (1u64 << access.granule_log2());
         }
         found
     }
@@ -295,10 +331,11 @@ pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access
             if offset >= (*launch).window_bytes {
                 return false;
             }
-            let place = Granule::of(launch, state, offset >> granule_log2);
+            let me = load_local::<{ ME }>(state);
+            let place = Granule::of(launch, me, offset >> granule_log2);
             let cell = load_cell(place.cell_at);
-            let others = cell ^ (load_local::<{ ME }>(state) | place.tag);
-            let apart = rule::above(others, (*launch).tag_shift) != 0;
+            let others = cell ^ (me | place.tag);
+            let apart = shr(others, (*launch).tag_shift) != 0;
             let stale = others & GENERATION_MASK != 0;
             if cell & JOURNAL_TOLD != 0 && cell & JOURNAL_STRONG != 0 && !(stale | apart) {
                 return true;
@@ -319,15 +356,14 @@ struct Granule {
 }
 
 impl Granule {
-    unsafe fn of(launch: *const LaunchBlock, state: u64, granule: u64) -> Granule {
+    unsafe fn of(launch: *const LaunchBlock, me: u64, granule: u64) -> Granule {
         unsafe {
             let cells = (*launch).index_mask;
-            let me = load_local::<{ ME }>(state);
             let slots = (*launch).slot_mask;
             let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts(launch), slots, cells) };
             let index = (granule & cells) + slot;
             Granule {
-                tag: up(granule >> (*launch).index_bits, (*launch).tag_shift),
+                tag: shl(shr(granule, (*launch).index_bits), (*launch).tag_shift),
                 cell_at: (*launch).cells + (index << 3u32),
                 witnesses: (*launch).witnesses + (index << 3u32),
                 row: (*launch).row,
@@ -345,10 +381,11 @@ unsafe fn enter(
 ) -> u32 {
     unsafe {
         let shifts = shifts(launch);
-        let Granule { tag, cell_at, witnesses, row } = Granule::of(launch, state, granule);
+        let untagged = load_local::<{ ME }>(state);
+        let Granule { tag, cell_at, witnesses, row } = Granule::of(launch, untagged, granule);
         let stores_at = witnesses + JOURNAL_STORE_WITNESS * row;
         let loads_at = witnesses + JOURNAL_LOAD_WITNESS * row;
-        let me = load_local::<{ ME }>(state) | tag;
+        let me = untagged | tag;
         let writes = access.is(JOURNAL_WRITES);
         let mine = if writes { JOURNAL_STORED } else { JOURNAL_LOADED };
         let mut cell = load_cell(cell_at);
@@ -358,7 +395,7 @@ unsafe fn enter(
                 cell = load_cell(cell_at);
                 continue;
             }
-            let apart = rule::above(cell ^ me, shifts.tag) != 0;
+            let apart = shr(cell ^ me, shifts.tag) != 0;
             let empty = old | apart;
             if !empty && cell & JOURNAL_TOLD != 0 {
                 if cell & JOURNAL_STRONG != 0 {
@@ -388,7 +425,7 @@ unsafe fn enter(
                 continue;
             }
             // Nobody else touches a busy cell.
-            if apart && !old && !(shifts.in_turn && rule::above(cell, shifts.tag) < rule::above(me, shifts.tag)) {
+            if apart && !old && !(shifts.in_turn && shr(cell, shifts.tag) < shr(me, shifts.tag)) {
                 count(&raw mut (*((*launch).counters as *mut Counters)).evictions, 1);
             }
             let (stored, loaded) = if empty {

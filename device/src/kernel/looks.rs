@@ -175,7 +175,7 @@ pub unsafe extern "C" fn __cudarun_journal_look(
         let mut lanes = own_lane();
         let is_idle = is_idle(idle, operand, found);
         if is_idle {
-            lanes = peers(lock as u64, what as u64, asked);
+            lanes = peers_of_cell(lock as u64 & 0xffff_ffff | (what as u64) << 32u32, asked);
         }
         let mut taken = 0;
         if lanes & lanes_below() == 0 {
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn __cudarun_journal_look(
                 return 1;
             }
             has_tried(state);
-            sleep(0);
+            sleep(1);
             return 0;
         }
         fence();

@@ -3,7 +3,7 @@
 macro_rules! special {
     ($name:literal) => {{
         let value: u32;
-        unsafe { asm!(concat!("mov.u32 {0}, %", $name, ";"), out(reg32) value) };
+        unsafe { asm!(concat!("mov.u32 {0}, %", $name, ";"), out(reg32) value, options(pure, nomem)) };
         value
     }};
 }
@@ -22,7 +22,7 @@ pub fn peers(a: u64, b: u64, c: u64) -> u32 {
             "match.any.sync.b64 {0}, {3}, %active;",
             "match.any.sync.b64 {1}, {4}, %active;",
             "match.any.sync.b64 {2}, {5}, %active; }}",
-            out(reg32) by_a, out(reg32) by_b, out(reg32) by_c, in(reg64) a, in(reg64) b, in(reg64) c)
+            out(reg32) by_a, out(reg32) by_b, out(reg32) by_c, in(reg64) a, in(reg64) b, in(reg64) c, options(nomem))
     };
     by_a & by_b & by_c
 }
@@ -34,9 +34,26 @@ pub fn peers_of_cell(a: u64, b: u64) -> u32 {
         asm!("{{ .reg .b32 %active; activemask.b32 %active;",
             "match.any.sync.b64 {0}, {2}, %active;",
             "match.any.sync.b64 {1}, {3}, %active; }}",
-            out(reg32) by_a, out(reg32) by_b, in(reg64) a, in(reg64) b)
+            out(reg32) by_a, out(reg32) by_b, in(reg64) a, in(reg64) b, options(nomem))
     };
     by_a & by_b
+}
+
+/// The lanes that are here with this one, and have the same value.
+pub fn peers_of(a: u64) -> u32 {
+    let by_a: u32;
+    unsafe {
+        asm!("{{ .reg .b32 %active; activemask.b32 %active;", "match.any.sync.b64 {0}, {1}, %active; }}",
+            out(reg32) by_a, in(reg64) a, options(nomem))
+    };
+    by_a
+}
+
+/// The lanes that are here with this one.
+pub fn all_peers() -> u32 {
+    let active: u32;
+    unsafe { asm!("activemask.b32 {0};", out(reg32) active, options(nomem)) };
+    active
 }
 
 /// The lanes below this one, one bit each.
@@ -52,20 +69,20 @@ pub fn own_lane() -> u32 {
 /// Shifts as PTX has them: by 64 or more gives 0.
 pub fn shl(value: u64, by: u32) -> u64 {
     let shifted: u64;
-    unsafe { asm!("shl.b64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by) };
+    unsafe { asm!("shl.b64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by, options(pure, nomem)) };
     shifted
 }
 
 pub fn shr(value: u64, by: u32) -> u64 {
     let shifted: u64;
-    unsafe { asm!("shr.u64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by) };
+    unsafe { asm!("shr.u64 {0}, {1}, {2};", out(reg64) shifted, in(reg64) value, in(reg32) by, options(pure, nomem)) };
     shifted
 }
 
 /// How many bits are set.
 pub fn ones(bits: u32) -> u32 {
     let count: u32;
-    unsafe { asm!("popc.b32 {0}, {1};", out(reg32) count, in(reg32) bits) };
+    unsafe { asm!("popc.b32 {0}, {1};", out(reg32) count, in(reg32) bits, options(pure, nomem)) };
     count
 }
 
@@ -78,7 +95,7 @@ pub fn cta_in_grid() -> u64 {
 /// Acquire, so that the witnesses read after it belong to the cell or to a later one.
 pub fn load_cell(at: u64) -> u64 {
     let value: u64;
-    unsafe { asm!("ld.acquire.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
+    unsafe { asm!("ld.acquire.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at, options(nomem)) };
     value
 }
 
@@ -88,7 +105,7 @@ pub fn swap_near(at: u64, old: u64, new: u64) -> u64 {
     let seen: u64;
     unsafe {
         asm!("atom.relaxed.gpu.global.cas.b64 {0}, [{1}], {2}, {3};", "fence.acq_rel.cta;",
-            out(reg64) seen, in(reg64) at, in(reg64) old, in(reg64) new)
+            out(reg64) seen, in(reg64) at, in(reg64) old, in(reg64) new, options(nomem))
     };
     seen
 }
@@ -106,37 +123,37 @@ pub fn publish(at: u64, value: u64, near: bool) {
         return publish_cell(at, value);
     }
     unsafe {
-        asm!("fence.acq_rel.cta;", "st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value)
+        asm!("fence.acq_rel.cta;", "st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value, options(nomem))
     };
 }
 
 /// Release, so that the witnesses written before it are seen with the cell.
 pub fn publish_cell(at: u64, value: u64) {
-    unsafe { asm!("st.release.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
+    unsafe { asm!("st.release.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value, options(nomem)) };
 }
 
 /// Orders what the thread has done before what it does from here on.
 pub fn fence() {
-    unsafe { asm!("fence.acq_rel.gpu;") };
+    unsafe { asm!("fence.acq_rel.gpu;", options(nomem)) };
 }
 
 pub fn compare_and_swap(at: u64, old: u64, new: u64) -> u64 {
     let seen: u64;
     unsafe {
         asm!("atom.acquire.gpu.global.cas.b64 {0}, [{1}], {2}, {3};",
-            out(reg64) seen, in(reg64) at, in(reg64) old, in(reg64) new)
+            out(reg64) seen, in(reg64) at, in(reg64) old, in(reg64) new, options(nomem))
     };
     seen
 }
 
 pub fn load_relaxed(at: u64) -> u64 {
     let value: u64;
-    unsafe { asm!("ld.relaxed.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at) };
+    unsafe { asm!("ld.relaxed.gpu.global.u64 {0}, [{1}];", out(reg64) value, in(reg64) at, options(nomem)) };
     value
 }
 
 pub fn store_relaxed(at: u64, value: u64) {
-    unsafe { asm!("st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value) };
+    unsafe { asm!("st.relaxed.gpu.global.u64 [{0}], {1};", in(reg64) at, in(reg64) value, options(nomem)) };
 }
 
 /// Adds `more` and gives the value before.
@@ -144,28 +161,28 @@ pub fn fetch_add(at: *mut u64, more: u32) -> u64 {
     let value: u64;
     unsafe {
         asm!("atom.relaxed.gpu.global.add.u64 {0}, [{1}], {2};",
-            out(reg64) value, in(reg64) at as u64, in(reg64) more as u64)
+            out(reg64) value, in(reg64) at as u64, in(reg64) more as u64, options(nomem))
     };
     value
 }
 
 /// Adds `more`.
 pub fn add(at: u64, more: u64) {
-    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at, in(reg64) more) };
+    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at, in(reg64) more, options(nomem)) };
 }
 
 /// Sets `bits`.
 pub fn set(at: u64, bits: u64) {
-    unsafe { asm!("red.relaxed.gpu.global.or.b64 [{0}], {1};", in(reg64) at, in(reg64) bits) };
+    unsafe { asm!("red.relaxed.gpu.global.or.b64 [{0}], {1};", in(reg64) at, in(reg64) bits, options(nomem)) };
 }
 
 pub fn count(at: *mut u64, more: u32) {
-    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) more as u64) };
+    unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) more as u64, options(nomem)) };
 }
 
 /// Leaves the time to others, for up to twice so many nanoseconds.
 pub fn sleep(nanoseconds: u32) {
-    unsafe { asm!("nanosleep.u32 {0};", in(reg32) nanoseconds) };
+    unsafe { asm!("nanosleep.u32 {0};", in(reg32) nanoseconds, options(nomem)) };
 }
 
 /// What the lane `lane` of `lanes` has, once all of them are here.
@@ -173,9 +190,26 @@ pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
     let theirs: u32;
     unsafe {
         asm!("shfl.sync.idx.b32 {0}, {1}, {2}, 31, {3};",
-            out(reg32) theirs, in(reg32) value, in(reg32) lane, in(reg32) lanes)
+            out(reg32) theirs, in(reg32) value, in(reg32) lane, in(reg32) lanes, options(nomem))
     };
     theirs
+}
+
+/// Waits until all of `lanes` are here.
+pub fn meet(lanes: u32) {
+    unsafe {
+        asm!("{{ .reg .b32 %own; shfl.sync.bfly.b32 %own, 0, 0, 31, {0}; }}", in(reg32) lanes, options(nomem))
+    };
+}
+
+/// The number of the lowest bit that is set.
+pub fn lowest(bits: u32) -> u32 {
+    let number: u32;
+    unsafe {
+        asm!("{{ .reg .b32 %turned; brev.b32 %turned, {1}; clz.b32 {0}, %turned; }}",
+            out(reg32) number, in(reg32) bits, options(pure, nomem))
+    };
+    number
 }
 
 /// What 1, 2, 4 or 8 bytes of the program's global memory hold.
@@ -183,13 +217,13 @@ pub fn load_program(at: u64, bytes: u32) -> u64 {
     let narrow: u32;
     unsafe {
         if bytes == 4 {
-            asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+            asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) narrow, in(reg64) at, options(nomem))
         } else if bytes == 8 {
             return load_relaxed(at);
         } else if bytes == 2 {
-            asm!("ld.relaxed.gpu.global.u16 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+            asm!("ld.relaxed.gpu.global.u16 {0}, [{1}];", out(reg32) narrow, in(reg64) at, options(nomem))
         } else {
-            asm!("ld.relaxed.gpu.global.u8 {0}, [{1}];", out(reg32) narrow, in(reg64) at)
+            asm!("ld.relaxed.gpu.global.u8 {0}, [{1}];", out(reg32) narrow, in(reg64) at, options(nomem))
         }
     }
     narrow as u64
@@ -198,12 +232,12 @@ pub fn load_program(at: u64, bytes: u32) -> u64 {
 /// Memory of the thread's own: what lies so many bytes from there.
 pub fn load_local<const OFFSET: u64>(from: u64) -> u64 {
     let value: u64;
-    unsafe { asm!("ld.local.u64 {0}, [{1}+{2}];", out(reg64) value, in(reg64) from, const OFFSET) };
+    unsafe { asm!("ld.local.u64 {0}, [{1}+{2}];", out(reg64) value, in(reg64) from, const OFFSET, options(nomem)) };
     value
 }
 
 pub fn store_local<const OFFSET: u64>(from: u64, value: u64) {
-    unsafe { asm!("st.local.u64 [{0}+{2}], {1};", in(reg64) from, in(reg64) value, const OFFSET) };
+    unsafe { asm!("st.local.u64 [{0}+{2}], {1};", in(reg64) from, in(reg64) value, const OFFSET, options(nomem)) };
 }
 
 /// Clears 64 bytes of it, which lie at a multiple of 16.
@@ -211,7 +245,7 @@ pub fn clear_local<const OFFSET: u64>(from: u64) {
     unsafe {
         asm!("st.local.v2.u64 [{0}+{1}], {{0, 0}};", "st.local.v2.u64 [{0}+{2}], {{0, 0}};",
             "st.local.v2.u64 [{0}+{3}], {{0, 0}};", "st.local.v2.u64 [{0}+{4}], {{0, 0}};",
-            in(reg64) from, const OFFSET, const OFFSET + 16, const OFFSET + 32, const OFFSET + 48)
+            in(reg64) from, const OFFSET, const OFFSET + 16, const OFFSET + 32, const OFFSET + 48, options(nomem))
     };
 }
 
@@ -220,6 +254,6 @@ pub fn store_entry(at: u64, words: (u64, u64, u64, u64)) {
     unsafe {
         asm!("st.relaxed.gpu.global.u64 [{0}], {1};", "st.relaxed.gpu.global.u64 [{0}+8], {2};",
             "st.relaxed.gpu.global.u64 [{0}+16], {3};", "st.release.gpu.global.u64 [{0}+24], {4};",
-            in(reg64) at, in(reg64) words.0, in(reg64) words.1, in(reg64) words.2, in(reg64) words.3)
+            in(reg64) at, in(reg64) words.0, in(reg64) words.1, in(reg64) words.2, in(reg64) words.3, options(nomem))
     };
 }

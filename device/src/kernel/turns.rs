@@ -16,6 +16,9 @@ const SLEEP_LOG2: u32 = 7;
 /// Longest sleep in nanoseconds.
 const SLEEP_MOST: u64 = 1 << 13;
 
+/// Looks that find nothing new before one that sleeps.
+const AWAKE: u64 = 4;
+
 /// What a store adds to a lock's counts, and what an atomic adds.
 const STORE: u64 = 1 << 32 | 1;
 const ATOMIC: u64 = 1;
@@ -145,6 +148,10 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         // An entry of a change does not stand for later ones that change nothing: the first of these gets its own.
         look.remember(state, &access, counts - changed as u64);
         give_back(state, lock, turn);
+        if !changed {
+            // Who looks may well wait for others.
+            sleep(0);
+        }
         0
     }
 }
@@ -154,7 +161,7 @@ unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
     let lanes = load_local::<{ TOGETHER }>(state) as u32;
     if lanes != 0 {
         store_local::<{ TOGETHER }>(state, 0);
-        of_lane(lanes, first(lanes), 0);
+        meet(lanes);
         if lanes & lanes_below() != 0 {
             return;
         }
@@ -170,14 +177,23 @@ pub unsafe fn enter_strong(launch: *const LaunchBlock, state: u64, access: &Acce
         let place = (access.bytes() as u64) << 56u32 | access.address;
         // The lock of a location in shared memory never knows one.
         if load_relaxed(&raw const (*lock).entered as u64) != place {
-            enter_first(launch, state, (access.address, access.what, access.word), lock);
+            __cudarun_journal_strong(launch, state, access.address, access.what, access.word, lock);
         }
     }
 }
 
+/// Enters the first strong access to a location, with the lock of that.
 #[inline(never)]
-unsafe fn enter_first(launch: *const LaunchBlock, state: u64, what: (u64, u32, u32), lock: *const Lock) {
-    let access = Access { address: what.0, what: what.1, word: what.2, copies: false };
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cudarun_journal_strong(
+    launch: *const LaunchBlock,
+    state: u64,
+    address: u64,
+    what: u32,
+    word: u32,
+    lock: *const Lock,
+) {
+    let access = Access { address, what, word, copies: false };
     unsafe {
         touch(launch, state, &access);
         let granules = (*launch).window_bytes >> access.granule_log2();
@@ -191,8 +207,9 @@ unsafe fn enter_first(launch: *const LaunchBlock, state: u64, what: (u64, u32, u
 pub fn rest(state: u64) {
     let polls = load_local::<{ POLLS }>(state);
     store_local::<{ POLLS }>(state, polls + 1);
-    let time = shl(1u64 << SLEEP_LOG2, polls as u32);
-    sleep((if polls > 6 { SLEEP_MOST } else { time }) as u32);
+    // At first its warp alone lets others go first: other lanes of it may wait for this one.
+    let time = if polls < AWAKE { 0 } else { shl(1u64 << SLEEP_LOG2, (polls - AWAKE) as u32) };
+    sleep((if polls > AWAKE + 6 { SLEEP_MOST } else { time }) as u32);
 }
 
 /// Leaves the time to others: the longer, the more turns there are before this one. Whoever is next
@@ -201,7 +218,7 @@ pub fn wait(done: u64, turn: u64) {
     let before = turn - done - 2;
     let most = SLEEP_MOST >> SLEEP_LOG2;
     let turns = if before > most { most } else { before };
-    sleep((turns << SLEEP_LOG2) as u32);
+    sleep((turns << SLEEP_LOG2 | 1) as u32);
 }
 
 /// Before `fence.sc`: waits until it is the turn of the lanes that are here. Such fences are in one
@@ -212,7 +229,7 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
         if (*launch).journal == 0 {
             return;
         }
-        let lanes = peers(0, 0, 0);
+        let lanes = all_peers();
         store_local::<{ TOGETHER }>(state, lanes as u64);
         if lanes & lanes_below() == 0 {
             let lock = fences(launch);
@@ -224,7 +241,7 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
                 done = load_cell(&raw const (*lock).done as u64);
             }
         }
-        of_lane(lanes, first(lanes), 0);
+        meet(lanes);
     }
 }
 

@@ -83,6 +83,6 @@ fn threads_that_compete_do_not_wait_for_each_other_in_turns() {
 }
 
 /// Times the unchecked warp-instructions.
-const LIMIT: u64 = 16;
+const LIMIT: u64 = 10;
 /// Warp-instructions for each value of the word.
 const PER_VALUE: u64 = 10_000;

@@ -4,7 +4,8 @@
 //! runs until it reaches the place of another one. Since compilers lay out code in topological
 //! order, that is where the lanes meet again. A split that keeps the others waiting runs out of
 //! patience, sooner when it spins ([`super::spin`]); then the others get a turn, so that a lock
-//! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp.
+//! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp;
+//! one that sleeps for no time ends its warp's turn.
 
 use events::{Executing, Misuse, Observer};
 
@@ -49,6 +50,8 @@ pub(crate) struct Ran {
 pub(super) enum Stop {
     /// Out of fuel or patience, or at the place of another split.
     Pause,
+    /// Lets other warps go first.
+    Yield,
     /// Waits, as its state says; or its op needs lanes that are elsewhere.
     Blocked,
     /// All its lanes have exited.
@@ -88,6 +91,10 @@ impl<O: Observer> Machine<'_, O> {
             match stop {
                 Ok(Stop::Gone) => {}
                 Ok(Stop::Pause | Stop::Blocked) => warp.splits.push(split),
+                Ok(Stop::Yield) => {
+                    warp.splits.push(split);
+                    break;
+                }
                 Err(fault) => return Err(self.failed(cta, warp, split.pc, *fault)),
             }
         }
@@ -407,10 +414,12 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::Nop => {}
                 Kind::Sleep(time) => {
                     let times = warp.read(&split.frame, *time, &program.consts);
-                    let longest = lanes(exec).map(|lane| times[lane]).max();
-                    let turns = longest.unwrap_or(0) / SLEEP_TURN;
-                    split.asleep = turns.min(MOST_SLEEP) as u32 + 1;
+                    let longest = lanes(exec).map(|lane| times[lane]).max().unwrap_or(0);
                     split.pc += 1;
+                    if longest == 0 {
+                        return Ok(Stop::Yield);
+                    }
+                    split.asleep = (longest / SLEEP_TURN).min(MOST_SLEEP) as u32 + 1;
                     return Ok(Stop::Pause);
                 }
                 // What follows acts on whole splits: lanes whose guard fails go their own way.
