@@ -52,7 +52,8 @@ impl Code {
     pub fn new(text: impl Into<Parsed>, options: &Options, first_site: u32) -> Self {
         let started = Instant::now();
         let mut own = text.into();
-        if options.verify == Some(Volatile::Plain) {
+        let volatile = options.verify.map(|verify| verify.volatile);
+        if volatile == Some(Volatile::Plain) {
             own = plain(own);
         }
         if !options.check {

@@ -47,8 +47,8 @@ pub struct Options {
     pub outside: Outside,
     /// What becomes of accesses that a launch's arguments prove to be free of races.
     pub prove: Prove,
-    /// Whether to say of each launch what its run proves of all runs, and for what volatile accesses are taken then.
-    pub verify: Option<Volatile>,
+    /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
+    pub verify: Option<Verify>,
 }
 
 impl Default for Options {
@@ -101,6 +101,15 @@ pub enum Mode {
     Precise,
     /// The device's cells alone: what they cannot follow is possible.
     Fast,
+}
+
+/// What `verify` assumes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    /// What a volatile load or store is.
+    pub volatile: Volatile,
+    /// Lanes of a warp that execute an access together go on together, as if a barrier of the warp stood behind it.
+    pub warp_synchronous: bool,
 }
 
 /// What a volatile load or store is to `verify`.

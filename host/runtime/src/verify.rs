@@ -20,6 +20,7 @@ use ptx::ast::Space;
 
 use crate::judged::Judged;
 use crate::log;
+use crate::options::Verify;
 use crate::pairs::Class;
 use crate::reference::Reference;
 
@@ -42,14 +43,19 @@ pub struct Followed {
     /// Byte offsets of accesses that the launch's arguments prove.
     proved: HashSet<u32>,
     reasons: BTreeMap<Reason, u64>,
+    warp_synchronous: bool,
+    /// The lanes of the last access, if they go on together.
+    together: Option<Executing>,
 }
 
 impl Followed {
-    pub(crate) fn new(reference: Reference, proved: HashSet<u32>) -> Self {
+    pub(crate) fn new(reference: Reference, proved: HashSet<u32>, verify: Verify) -> Self {
         Self {
             reference: reference.with_barriers_alone(),
             proved,
             reasons: BTreeMap::new(),
+            warp_synchronous: verify.warp_synchronous,
+            together: None,
         }
     }
 
@@ -182,6 +188,7 @@ impl Observer for Followed {
         bytes: u32,
     ) {
         self.reference.access(who, kind, space, addresses, bytes);
+        self.together = self.warp_synchronous.then_some(who);
     }
 
     fn exchanged(
@@ -214,6 +221,9 @@ impl Observer for Followed {
 
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
         self.reference.accessed(read);
+        if let Some(who) = self.together.take() {
+            self.reference.meet(who);
+        }
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use runtime::options::Volatile;
+use runtime::options::{Verify, Volatile};
 use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
@@ -172,7 +172,7 @@ pub(crate) struct RunArgs {
     pub(crate) no_progress: bool,
     /// Set by `verify`
     #[arg(skip)]
-    pub(crate) verify: Option<Volatile>,
+    pub(crate) verify: Option<Verify>,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
     /// The program and its arguments, or a .ptx file
@@ -186,6 +186,10 @@ pub(crate) struct VerifyArgs {
     /// What volatile loads and stores are: plain ones, which race and order nothing, or strong ones, as in the PTX ISA
     #[arg(long, value_enum, default_value_t = VolatileChoice::Plain)]
     pub(crate) volatile: VolatileChoice,
+    /// Assume that lanes of a warp which execute an access together go on together, for code that was written for
+    /// lockstep, as before Volta
+    #[arg(long)]
+    pub(crate) warp_synchronous: bool,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -201,9 +205,12 @@ impl VerifyArgs {
     /// The run that proves something.
     pub(crate) fn run(&self) -> RunArgs {
         RunArgs {
-            verify: Some(match self.volatile {
-                VolatileChoice::Plain => Volatile::Plain,
-                VolatileChoice::Strong => Volatile::Strong,
+            verify: Some(Verify {
+                volatile: match self.volatile {
+                    VolatileChoice::Plain => Volatile::Plain,
+                    VolatileChoice::Strong => Volatile::Strong,
+                },
+                warp_synchronous: self.warp_synchronous,
             }),
             ..self.run.clone()
         }

@@ -94,6 +94,18 @@ fn volatile_data_races_unless_it_is_said_to_be_strong() {
 }
 
 #[test]
+fn lockstep_orders_what_lanes_do_together() {
+    let (ran, verified) = verify(
+        "neighbour",
+        "32",
+        &["--arg", "u32[32]", "--warp-synchronous"],
+    );
+    ran.ends(0, &["PROVED (all schedules"]);
+    // The last lane reads a word that nobody writes.
+    assert_eq!(verified["answer"], "all-data");
+}
+
+#[test]
 fn flags_that_cannot_prove_anything_are_refused() {
     for flags in [
         &["--as-gpu"][..],

@@ -11,7 +11,7 @@ use driver::Device as _;
 use report::log::Writer;
 use report::source::Sources;
 use report::{self, Context, Report};
-use runtime::options::Volatile;
+use runtime::options::{Verify, Volatile};
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, Prove, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
 use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
@@ -143,17 +143,28 @@ pub struct Checks {
     /// What becomes of accesses that are proved.
     pub prove: Prove,
     /// Ask what the run proves of all runs.
-    pub verify: bool,
+    pub verify: Option<Verify>,
 }
 
 impl Checks {
+    /// Asks what the run proves of all runs, with volatile accesses as in the PTX ISA.
+    pub const fn verify() -> Self {
+        Self {
+            verify: Some(Verify {
+                volatile: Volatile::Strong,
+                warp_synchronous: false,
+            }),
+            ..Self::by(Mode::Precise)
+        }
+    }
+
     /// By `mode`, as on the simulated device.
     pub const fn by(mode: Mode) -> Self {
         Self {
             mode,
             as_gpu: false,
             prove: Prove::On,
-            verify: false,
+            verify: None,
         }
     }
 }
@@ -164,8 +175,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         mode: checks.mode,
         as_gpu: checks.as_gpu,
         prove: checks.prove,
-        // What a file says of volatile data holds by the PTX ISA.
-        verify: checks.verify.then_some(Volatile::Strong),
+        verify: checks.verify,
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

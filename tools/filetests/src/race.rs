@@ -233,10 +233,7 @@ pub fn run(case: &Case) -> Result<()> {
 
 /// Fails when `verify` proves what races, or what luck alone has ordered, or says that something races which does not.
 fn verify(case: &Case) -> Result<()> {
-    let checks = Checks {
-        verify: true,
-        ..Checks::by(Mode::Precise)
-    };
+    let checks = Checks::verify();
     let schedule = Schedule {
         seed: 0,
         threads: 1,

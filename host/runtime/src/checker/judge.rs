@@ -39,7 +39,8 @@ impl Checker {
     /// Follows a launch that happens-before listens to, for what its run proves of all runs.
     pub fn followed(&self, pending: &PendingLaunch, reference: Reference) -> Followed {
         let proved = pending.proved.iter().flat_map(|of| of.offsets());
-        Followed::new(reference, proved.collect())
+        let verify = self.options.verify.unwrap_or_default();
+        Followed::new(reference, proved.collect(), verify)
     }
 
     /// Says of a launch what its run proves of all runs; `obstacles` are those of a launch that was

@@ -78,6 +78,13 @@ impl Reference {
             self.misuse(who, Misuse::Recycled, early.earlier);
         }
     }
+    /// Lanes go on together, as behind a barrier of their warp.
+    pub(crate) fn meet(&mut self, who: Executing) {
+        self.barrier(who, who.lanes, |engine| {
+            engine.warp_barrier(warp(who), who.lanes);
+        });
+    }
+
     /// Finds also what would race if barriers alone ordered threads.
     pub(crate) fn with_barriers_alone(mut self) -> Self {
         self.barriers = Some(Barriers::new(self.shape));

@@ -48,12 +48,6 @@ const AS_GPU: Checks = Checks {
     ..Checks::by(Mode::Precise)
 };
 
-/// To ask what a run proves of all runs.
-const VERIFY: Checks = Checks {
-    verify: true,
-    ..Checks::by(Mode::Precise)
-};
-
 /// What memory contains in runs that are compared with those on zeroes.
 const OTHER_INPUT: u8 = 1;
 
@@ -165,7 +159,9 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
     let mut scoped: Option<Bench> = None;
     let observed = kernel.acts().into_iter().any(observes);
     let mut known = None;
-    let verified = bench(VERIFY)?.verify().map_err(|error| failed(0, error))?;
+    let verified = bench(Checks::verify())?
+        .verify()
+        .map_err(|error| failed(0, error))?;
     let proved = matches!(verified.answer, Answer::ThisData | Answer::AllData);
     let for_all_data = verified.answer == Answer::AllData;
     total.proved += u64::from(proved);

@@ -8,7 +8,6 @@ use driver::Device as _;
 use ptx::ast::Module;
 use report::log::{self, Event, Writer};
 use runtime::audit::Audit;
-use runtime::options::Volatile;
 use runtime::{Checker, Model, Options, Prove, ShadowSize};
 use simt::{Device, DeviceConfig, Limits, Schedule};
 use simulated::CheckedSim;
@@ -77,10 +76,10 @@ impl Bench {
             as_gpu: checks.as_gpu,
             // Everything is checked, and what is proved must hold.
             prove: match checks.verify {
-                true => Prove::On,
-                false => Prove::Audit,
+                Some(_) => Prove::On,
+                None => Prove::Audit,
             },
-            verify: checks.verify.then_some(Volatile::Strong),
+            verify: checks.verify,
             model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
