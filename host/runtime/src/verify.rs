@@ -255,6 +255,10 @@ impl Observer for Followed {
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        // Whether a phase is over when a thread looks depends on who comes first.
+        if over && self.reference.looks(who) {
+            self.note(who.offset, Obstacle::Order, who.offset);
+        }
         self.reference.mbarrier(who, address, over);
     }
 

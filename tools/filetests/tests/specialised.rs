@@ -583,3 +583,13 @@ fn accesses_without_a_later_barrier_race_too() {
          first:\nsetp.eq.u32 %first, %t, 0;\n@%first st.shared.u32 [word], %t;\nbar.sync 0;\n";
     assert_eq!(small(ordered), Answer::AllData);
 }
+
+#[test]
+fn a_look_at_an_mbarrier_proves_nothing() {
+    // What the first warp reads is ordered only if the second one has come before.
+    let look = ".reg .pred %one, %over;\n.shared .align 8 .b64 bar;\nsetp.eq.u32 %one, %t, 32;\n\
+         @%one mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n@%first bra look;\n\
+         @%one st.shared.u32 [word], %t;\n@%one mbarrier.arrive.shared.b64 _, [bar];\nret;\n\
+         look:\nmbarrier.try_wait.parity.shared.b64 %over, [bar], 0;\nld.shared.u32 %v, [word];\n";
+    assert_eq!(small(look), Answer::Unknown);
+}

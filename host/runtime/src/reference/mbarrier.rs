@@ -27,6 +27,14 @@ impl Operation {
 }
 
 impl Reference {
+    /// Whether an operation on an mbarrier asks for the end of a phase.
+    pub(crate) fn looks(&self, who: Executing) -> bool {
+        matches!(
+            self.mbarrier_op(who),
+            Some((MbarrierOp::TestWait | MbarrierOp::TryWait, _))
+        )
+    }
+
     /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
     pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
         let meaning = self.meaning(who)?;
