@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use crate::advice::advise;
 use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
-use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair, reach};
+use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair};
 use crate::fingerprint::{self, Places};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
         let key = pair(race, [first, second], said);
         let known = self.races.get(&key).copied();
         let unknown = is_unknown(race, [first.0, second.0]);
-        let rank = (race.decided, reach(race.level), !race.same_value);
+        let rank = race.rank();
         let view = self.view(race, [first, second], said);
         let index = match known {
             None => {
@@ -534,6 +534,7 @@ pub(crate) fn launched(launch: &log::Launch) -> KernelLaunch {
         grid: launch.grid,
         block: launch.block,
         launched_by: launch.launched_by.as_ref().map(nested::launcher),
+        recorded: launch.recorded.clone(),
     }
 }
 

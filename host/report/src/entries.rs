@@ -39,15 +39,6 @@ pub(crate) fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<
     Pair::Places(sides)
 }
 
-/// How far apart threads are.
-pub(crate) fn reach(level: log::Level) -> u32 {
-    match level {
-        log::Level::Warp => 0,
-        log::Level::Cta => 1,
-        log::Level::Grid => 2,
-    }
-}
-
 /// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
 /// many others, so is a scope that is too narrow; a missing barrier of the block comes before what happens within a warp, and an order
 /// that only this run has had comes last.

@@ -16,6 +16,30 @@ use crate::words::{counted, number, put_in, scope};
 
 /// One race, without the newline at its end.
 pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
+    let help = Severity::HELP.message(&race.help);
+    draw(group(race, report, sources).element(help), color)
+}
+
+/// The same without what would order the accesses.
+pub(crate) fn render_without_help(
+    race: &Race,
+    report: &Report,
+    sources: &Sources,
+    color: bool,
+) -> String {
+    draw(group(race, report, sources), color)
+}
+
+fn draw(group: Group<'_>, color: bool) -> String {
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    renderer.render(&[group])
+}
+
+fn group<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Group<'a> {
     let severity = match race.level {
         Level::Error => Severity::ERROR,
         Level::Warning => Severity::WARNING,
@@ -28,13 +52,7 @@ pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, color: boo
     for (name, message) in remarks(race, report, sources) {
         group = group.element(Severity::NOTE.with_name(name).message(message));
     }
-    group = group.element(Severity::HELP.message(&race.help));
-    let renderer = if color {
-        Renderer::styled()
-    } else {
-        Renderer::plain()
-    };
-    renderer.render(&[group])
+    group
 }
 
 /// One excerpt per file; a side whose source is not there shows its PTX instruction.

@@ -32,6 +32,7 @@ pub mod names;
 mod nested;
 pub mod proofs;
 mod remedy;
+pub mod replay;
 pub mod rules;
 mod side;
 pub mod source;

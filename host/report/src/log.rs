@@ -269,6 +269,9 @@ pub struct Launch {
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
+    /// The name of its recording, if it was recorded.
+    #[serde(default)]
+    pub recorded: Option<String>,
 }
 
 /// How many of a kernel's accesses the arguments of a launch prove to be free of races, by what proves them.
@@ -460,6 +463,14 @@ pub struct Race {
     pub work: Vec<Work>,
 }
 
+impl Race {
+    /// How much its witness says: whether it is certain, how far apart its threads are, and whether it shows more than
+    /// one value.
+    pub fn rank(&self) -> (bool, u32, bool) {
+        (self.decided, self.level.reach(), !self.same_value)
+    }
+}
+
 /// What a person calls the stream that is there without having been made.
 pub const DEFAULT_STREAM: &str = "the default stream";
 
@@ -571,6 +582,17 @@ pub enum Level {
     Cta,
     /// Of one warp.
     Warp,
+}
+
+impl Level {
+    /// How far apart its threads are.
+    pub(crate) fn reach(self) -> u32 {
+        match self {
+            Self::Warp => 0,
+            Self::Cta => 1,
+            Self::Grid => 2,
+        }
+    }
 }
 
 /// A thread by its block and thread index.

@@ -491,6 +491,9 @@ pub struct KernelLaunch {
     /// The kernel that has launched it, demangled, and where, as far as that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched_by: Option<String>,
+    /// The name of its recording, if it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<String>,
 }
 
 /// Where a race was.

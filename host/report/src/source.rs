@@ -26,6 +26,14 @@ impl Sources {
         }
     }
 
+    /// Takes these texts for the files at their recorded paths, whatever is there.
+    pub fn holding(self, texts: impl IntoIterator<Item = (String, String)>) -> Self {
+        let texts = texts.into_iter();
+        let texts = texts.map(|(path, text)| (path, Some(Rc::from(text))));
+        self.known.borrow_mut().extend(texts);
+        self
+    }
+
     /// The text of a file, if it is there.
     pub fn text(&self, path: &str) -> Option<Rc<str>> {
         if let Some(known) = self.known.borrow().get(path) {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::Pointers;
+use serde::{Deserialize, Serialize};
 use shadow::layout::UNWRITTEN_WORDS;
 
 use crate::log::Allocation;
 
 /// Live allocations by base address.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocations {
     live: BTreeMap<u64, Allocation>,
     made: u64,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use driver::Device;
 use ptx::Parsed;
+use report::replay::Step;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
@@ -77,6 +78,10 @@ pub struct Checker {
     callers: HashMap<(u32, u32), Vec<log::Frame>>,
     /// Somebody reads what would repair a race.
     advises: bool,
+    /// How much the witnesses of pairs of sites say whose launches are recorded.
+    recorded: HashMap<[u32; 2], (bool, u32, bool)>,
+    /// A race says more than those of recorded launches.
+    says_more: bool,
 }
 
 impl Checker {
@@ -99,6 +104,8 @@ impl Checker {
             requests: 0,
             callers: HashMap::new(),
             advises: true,
+            recorded: HashMap::new(),
+            says_more: false,
         }
     }
 
@@ -107,6 +114,20 @@ impl Checker {
     pub fn without_advice(mut self) -> Self {
         self.advises = false;
         self
+    }
+
+    /// Knows these allocations, and counts launches on from these: as another checker did before a launch.
+    pub fn resuming(self, allocations: Allocations, launches: u64) -> Self {
+        Self {
+            allocations,
+            launches,
+            ..self
+        }
+    }
+
+    /// What is known of the program's memory.
+    pub fn allocations(&self) -> &Allocations {
+        &self.allocations
     }
 
     /// How this process is checked.
@@ -224,6 +245,23 @@ impl Checker {
         place::frames(module.code.module(), original_line)
     }
 
+    /// Adds the source of steps of a module's code.
+    pub fn place_steps<'a>(&self, key: ModuleKey, steps: impl IntoIterator<Item = &'a mut Step>) {
+        let Some(module) = self.modules.get(&key.0) else {
+            return;
+        };
+        let mut known = HashMap::new();
+        for step in steps {
+            let line = step.ptx_line;
+            let found = known
+                .entry(line)
+                .or_insert_with(|| place::function_and_frames(module.code.module(), line));
+            if let Some((function, frames)) = found {
+                step.set_source(frames, function);
+            }
+        }
+    }
+
     /// What memory of the device belongs to.
     pub fn allocation(&self, address: u64) -> Option<log::Allocation> {
         self.allocations.find(address).cloned()
@@ -278,14 +316,15 @@ impl Checker {
         (records.collect(), counters)
     }
 
-    /// Writes down what a launch found, also when it failed.
+    /// Writes down what a launch found, also when it failed. The name for its recording, if it is to be kept: it can be
+    /// recorded, and has races that no recorded launch shows as well.
     pub fn end(
         &mut self,
         device: &dyn Device,
         pending: PendingLaunch,
         outcome: Outcome,
         mut judged: Option<Judged>,
-    ) {
+    ) -> Option<String> {
         let mut launch = pending.launch.clone();
         launch.seconds = outcome
             .seconds
@@ -389,7 +428,35 @@ impl Checker {
             launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
             self.judged(&launch, &judged, pending.proved.as_deref());
         }
+        launch.recorded = self.recording(&launch, pending.recordable);
+        let recorded = launch.recorded.clone();
         self.write(Event::Launch(Box::new(launch)));
+        recorded
+    }
+
+    /// The name for the recording of a launch whose races have been written, if it is to be kept.
+    fn recording(
+        &mut self,
+        launch: &log::Launch,
+        recordable: Option<Result<(), String>>,
+    ) -> Option<String> {
+        if !std::mem::take(&mut self.says_more) {
+            return None;
+        }
+        match recordable? {
+            Ok(()) => {
+                let seed = self.options.seed.unwrap_or(0);
+                Some(format!("{}-{seed}-{}", std::process::id(), launch.launch))
+            }
+            Err(why) => {
+                let kernel = report::names::demangle(&launch.kernel);
+                let number = launch.launch;
+                self.note(format!(
+                    "launch #{number} of {kernel} has a race, and is not recorded: {why}"
+                ));
+                None
+            }
+        }
     }
 
     /// Tells of memory that the program allocated by `api`, or of a module's variable.
@@ -527,7 +594,15 @@ impl Checker {
 
     fn write(&mut self, event: Event) {
         if let Event::Race(race) = &event {
-            self.races.insert([race.previous_site, race.site]);
+            let sites = [race.previous_site, race.site];
+            self.races.insert(sites);
+            if self.options.record.is_some() && race.work.is_empty() {
+                let known = self.recorded.get(&sites);
+                if known.is_none_or(|known| race.rank() > *known) {
+                    self.recorded.insert(sites, race.rank());
+                    self.says_more = true;
+                }
+            }
         }
         self.writer.write(event);
     }

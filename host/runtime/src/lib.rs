@@ -6,6 +6,7 @@
 
 pub mod allocations;
 pub mod audit;
+pub mod between;
 pub mod checker;
 mod code;
 mod executed;

@@ -49,6 +49,8 @@ pub struct Options {
     pub prove: Prove,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
     pub verify: Option<Verify>,
+    /// Launches with races are recorded, as long as what their memory holds has no more bytes than this in all.
+    pub record: Option<u64>,
 }
 
 impl Default for Options {
@@ -69,6 +71,7 @@ impl Default for Options {
             outside: Outside::default(),
             prove: Prove::default(),
             verify: None,
+            record: None,
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Pairs {
     pub(crate) dropped: u64,
     /// All races, for an audit.
     pub(crate) every: Option<Vec<Race>>,
+    /// Those of the last access, for a replay.
+    pub(crate) latest: Option<Vec<Race>>,
 }
 
 /// Sites, the smaller number first, whether in shared memory, and what is wrong.
@@ -88,6 +90,9 @@ impl Pairs {
     pub(crate) fn keep(&mut self, class: Class, race: Race, stores: bool) -> Option<Open> {
         if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
             every.push(race);
+        }
+        if let Some(latest) = &mut self.latest {
+            latest.push(race);
         }
         let key = key(class, race.place, [race.earlier.site, race.later.site]);
         let (pair, witness) = match self.index.get(&key) {

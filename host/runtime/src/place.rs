@@ -30,20 +30,26 @@ pub(crate) fn original_line(rewritten: &str, line: u32) -> u32 {
 
 /// The source of the first instruction on a line of a module, innermost inlined function first.
 pub(crate) fn frames(module: &Module, line: u32) -> Vec<Frame> {
+    function_and_frames(module, line).map_or_else(Vec::new, |(_, frames)| frames)
+}
+
+/// The same with the function that it stands in, mangled.
+pub(crate) fn function_and_frames(module: &Module, line: u32) -> Option<(String, Vec<Frame>)> {
     let bodies = module
         .functions()
-        .filter_map(|function| function.body.as_ref());
-    for body in bodies {
+        .filter_map(|function| Some((&function.name, function.body.as_ref()?)));
+    for (name, body) in bodies {
         for (_, instruction) in body.instructions() {
             if module.line_column(instruction.span.start).0 == line
                 && let Some(loc) = instruction.loc
             {
                 let frames = module.inline_frames(body, loc);
-                return frames.iter().map(crate::names::frame).collect();
+                let frames = frames.iter().map(crate::names::frame).collect();
+                return Some((name.to_string(), frames));
             }
         }
     }
-    Vec::new()
+    None
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use shadow::hb::{
 use self::barriers::Barriers;
 use self::departed::Departures;
 use self::polls::Polls;
+use crate::between::Between;
 use crate::follower::Follower;
 use crate::grid::Arrivals;
 use crate::heard::{Heard, Told};
@@ -72,6 +73,8 @@ pub struct Reference {
     launched: Vec<Launched>,
     /// What the engine was told, for [`Self::keep_all`].
     heard: Option<Vec<Heard>>,
+    /// What happens between two accesses, for [`Self::follow`].
+    between: Option<Box<Between>>,
     /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
     pub(crate) granules: [u32; 2],
 }
@@ -103,6 +106,7 @@ impl Reference {
             proved: Vec::new(),
             launched: Vec::new(),
             heard: None,
+            between: None,
             granules: [4; 2],
         }
     }

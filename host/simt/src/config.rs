@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use ptx::ParamLayout;
+use serde::{Deserialize, Serialize};
 
 use crate::requests::Requests;
 use crate::strays::Strays;
 use crate::tallies::Tallies;
 
 /// The simulated device's size.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceConfig {
     /// Device memory in bytes. It is reserved, and committed only where it is touched.
     pub memory: u64,
@@ -135,7 +136,7 @@ impl Default for Threads {
 }
 
 /// Who runs when. Both are deterministic and fair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Schedule {
     /// Resident warps in turn.
     #[default]

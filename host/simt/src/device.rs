@@ -6,17 +6,32 @@ use std::sync::Arc;
 use driver::DeviceError;
 use events::Observer;
 use ptx::ast::Module;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
 use crate::error::{LaunchError, LoadError};
 use crate::exec::{self, Crew, Setup};
-use crate::memory::Memory;
-use crate::module::{Image, Loaded};
+use crate::memory::{Memory, Region};
+use crate::module::{Image, Loaded, Placement};
 use crate::texture::Textures;
 
 /// Identity of a loaded module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub(crate) u32);
+
+/// What a device is and has, apart from what its memory holds and from its modules: enough to make another one whose
+/// launches do the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// What it was made with.
+    pub config: DeviceConfig,
+    /// The regions of its memory.
+    pub regions: Vec<Region>,
+    /// Its texture and surface objects.
+    pub textures: Textures,
+    /// Launches so far.
+    pub launches: u64,
+}
 
 /// A simulated device.
 #[derive(Debug)]
@@ -50,6 +65,28 @@ impl Device {
             launches: 0,
             crew: Crew::default(),
         })
+    }
+
+    /// Makes a device with memory at the same addresses as another one; all of it is zero.
+    ///
+    /// # Errors
+    /// When the address space has no room for it, or regions overlap or are outside of their memory.
+    pub fn restore(state: &State) -> Result<Self, DeviceError> {
+        let mut device = Self::new(state.config.clone())?;
+        device.memory.restore(&state.regions)?;
+        device.textures = state.textures.clone();
+        device.launches = state.launches;
+        Ok(device)
+    }
+
+    /// What [`Device::restore`] needs.
+    pub fn state(&self) -> State {
+        State {
+            config: self.config.clone(),
+            regions: self.memory.regions().collect(),
+            textures: self.textures.clone(),
+            launches: self.launches,
+        }
     }
 
     /// What it was made with.
@@ -96,10 +133,26 @@ impl Device {
     /// As [`Device::load`].
     pub fn load_image(&mut self, image: &Arc<Image>) -> Result<ModuleId, LoadError> {
         let loaded = Loaded::new(image, &mut self.memory, &mut self.functions)?;
+        Ok(self.add(loaded))
+    }
+
+    fn add(&mut self, loaded: Loaded) -> ModuleId {
         let id = ModuleId(self.next_module);
         self.next_module += 1;
         self.modules.insert(id, loaded);
-        Ok(id)
+        id
+    }
+
+    /// Loads a module whose variables and functions have their places already, with whatever the variables hold.
+    ///
+    /// None when the placement lacks one of them.
+    pub fn load_at(&mut self, image: &Arc<Image>, placement: &Placement) -> Option<ModuleId> {
+        Some(self.add(Loaded::at(image, placement)?))
+    }
+
+    /// Where the variables and functions of a module lie.
+    pub fn placement(&self, module: ModuleId) -> Option<Placement> {
+        self.modules.get(&module).map(Loaded::placement)
     }
 
     /// Forgets a module and frees its variables. An unknown module is ignored.

@@ -38,10 +38,10 @@ pub use config::{
     DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Progress, Schedule, Sink,
     Threads,
 };
-pub use device::{Device, ModuleId};
+pub use device::{Device, ModuleId, State};
 pub use error::{Absent, LaunchError, LoadError, On, Place, Waiting};
-pub use memory::Memory;
-pub use module::Image;
+pub use memory::{Memory, Region};
+pub use module::{Image, Placement};
 pub use random::Random;
 pub use requests::{Child, Request, Requests, Wanted};
 pub use strays::{Stray, Strays};

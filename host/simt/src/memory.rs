@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::DeviceError;
 use os::mem::Mapping;
+use serde::{Deserialize, Serialize};
 
 /// First address of the device's own memory.
 pub const ARENA: u64 = 0x2000_0000_0000;
@@ -20,7 +21,7 @@ const ALIGNMENT: u64 = 512;
 pub struct Memory {
     /// The arena is number 0. Numbers are reused.
     mappings: Vec<Option<Arc<Mapping>>>,
-    regions: BTreeMap<u64, Region>,
+    regions: BTreeMap<u64, Part>,
     /// Holes of the arena below `top`: offset to length.
     holes: BTreeMap<u64, u64>,
     /// Offset up to which the arena has ever been handed out.
@@ -34,11 +35,29 @@ pub struct Memory {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Region {
+struct Part {
     bytes: u64,
     mapping: u32,
     /// Address of the first byte of the mapping.
     origin: u64,
+}
+
+/// A region, for another memory to have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Region {
+    /// Its first address.
+    pub address: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Number of the memory that it shows, the same for regions that show the same; 0 is the device's own.
+    pub shows: u32,
+    /// Offset in that memory, unless it is the device's own.
+    pub offset: u64,
+    /// No thread of the host reaches it while a launch runs.
+    pub own: bool,
+    /// Bytes that the device's own malloc was asked for, if it has handed out the region.
+    pub heap: Option<u64>,
 }
 
 /// A region as the interpreter caches it.
@@ -73,6 +92,75 @@ impl Memory {
             placed: BTreeSet::new(),
             heap: BTreeMap::new(),
         })
+    }
+
+    /// Its regions, ascending.
+    pub fn regions(&self) -> impl Iterator<Item = Region> {
+        self.regions.iter().map(|(&address, part)| Region {
+            address,
+            bytes: part.bytes,
+            shows: part.mapping,
+            offset: match part.mapping {
+                0 => 0,
+                _ => address - part.origin,
+            },
+            own: self.is_own(part.mapping),
+            heap: self.heap.get(&address).copied(),
+        })
+    }
+
+    /// Makes regions, all of them zero, in a memory that has none.
+    pub(crate) fn restore(&mut self, regions: &[Region]) -> Result<(), DeviceError> {
+        let mut shown: BTreeMap<u32, u64> = BTreeMap::new();
+        for region in regions.iter().filter(|region| region.shows != 0) {
+            let end = region.offset.saturating_add(region.bytes);
+            let bytes = shown.entry(region.shows).or_insert(0);
+            *bytes = end.max(*bytes);
+        }
+        let mut mappings: BTreeMap<u32, Arc<Mapping>> = BTreeMap::new();
+        for (number, bytes) in shown {
+            let mapping = Mapping::zeroed(bytes).map_err(|_| DeviceError::OutOfMemory { bytes })?;
+            mappings.insert(number, Arc::new(mapping));
+        }
+        for region in regions {
+            let (address, bytes) = (region.address, region.bytes);
+            let bad = DeviceError::InvalidRange { address, bytes };
+            match mappings.get(&region.shows) {
+                None => self.take(address, bytes).ok_or(bad)?,
+                Some(mapping) => {
+                    let origin = address.checked_sub(region.offset).ok_or(bad)?;
+                    let slot = self.add(Arc::clone(mapping), origin, address, bytes)?;
+                    if region.own {
+                        self.placed.insert(slot);
+                    }
+                }
+            }
+            self.heap.extend(region.heap.map(|bytes| (address, bytes)));
+        }
+        Ok(())
+    }
+
+    /// Hands out bytes of the arena at an address, behind all that has been handed out.
+    fn take(&mut self, address: u64, bytes: u64) -> Option<()> {
+        let offset = address.checked_sub(ARENA)?;
+        let room = bytes.max(1).checked_next_multiple_of(ALIGNMENT)?;
+        let end = offset.checked_add(room).filter(|&end| end <= self.size)?;
+        let gap = offset.checked_sub(self.top)?;
+        if !offset.is_multiple_of(ALIGNMENT) || bytes == 0 {
+            return None;
+        }
+        if gap > 0 {
+            self.holes.insert(self.top, gap);
+        }
+        self.top = end;
+        self.used += room;
+        let part = Part {
+            bytes,
+            mapping: 0,
+            origin: ARENA,
+        };
+        self.regions.insert(address, part);
+        Some(())
     }
 
     /// Bytes of the arena.
@@ -114,7 +202,7 @@ impl Memory {
             }
         };
         self.used += room;
-        let region = Region {
+        let region = Part {
             bytes,
             mapping: 0,
             origin: ARENA,
@@ -253,7 +341,7 @@ impl Memory {
             }
         };
         self.mappings[slot] = Some(mapping);
-        let region = Region {
+        let region = Part {
             bytes,
             mapping: slot as u32,
             origin,

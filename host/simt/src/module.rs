@@ -2,11 +2,12 @@
 //!
 //! What does not depend on the device is the [`Image`], which any number of devices and loads share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ptx::ast::{Init, Item, Linkage, Module, Space, Variable};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::code::Program;
@@ -104,6 +105,15 @@ impl Image {
     }
 }
 
+/// Where a module's variables and functions lie on a device, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Addresses of the variables.
+    pub variables: BTreeMap<String, u64>,
+    /// Addresses of the functions.
+    pub functions: BTreeMap<String, u64>,
+}
+
 /// A loaded module.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -133,11 +143,7 @@ impl Loaded {
             *functions += 1;
             symbols.functions.insert(function.name.clone(), address);
         }
-        for item in &module.items {
-            if let Item::Alias { name, aliasee, .. } = item {
-                symbols.aliases.insert(name.clone(), aliasee.clone());
-            }
-        }
+        symbols.add_aliases(module);
         let outcome =
             place(module, memory, &mut symbols).and_then(|()| initialise(module, memory, &symbols));
         let loaded = Self {
@@ -150,6 +156,41 @@ impl Loaded {
                 loaded.release(memory);
                 Err(error)
             }
+        }
+    }
+
+    /// A module whose variables and functions have their places already, with whatever these hold.
+    ///
+    /// None when the placement lacks one of them.
+    pub(crate) fn at(image: &Arc<Image>, placement: &Placement) -> Option<Self> {
+        let mut symbols = Symbols::default();
+        let defined = image.module.functions().filter(|of| of.body.is_some());
+        for function in defined {
+            let address = *placement.functions.get(function.name.as_str())?;
+            symbols.functions.insert(function.name.clone(), address);
+        }
+        symbols.add_aliases(&image.module);
+        for variable in defined_variables(&image.module) {
+            let address = *placement.variables.get(variable.name.as_str())?;
+            symbols.add(variable, address);
+        }
+        Some(Self {
+            image: Arc::clone(image),
+            symbols: image.placement(symbols),
+        })
+    }
+
+    /// Where its variables and functions lie.
+    pub(crate) fn placement(&self) -> Placement {
+        let variables = self.symbols.variables.iter();
+        let functions = self.symbols.functions.iter();
+        Placement {
+            variables: variables
+                .map(|(name, symbol)| (name.to_string(), symbol.address))
+                .collect(),
+            functions: functions
+                .map(|(name, address)| (name.to_string(), *address))
+                .collect(),
         }
     }
 
@@ -196,9 +237,8 @@ fn placed(module: &Module) -> impl Iterator<Item = &Variable> {
 }
 
 fn place(module: &Module, memory: &mut Memory, symbols: &mut Symbols) -> Result<(), LoadError> {
-    for variable in placed(module) {
-        // A declaration stands beside its definition, or means a symbol of another module.
-        if variable.linkage == Linkage::Extern || symbols.variables.contains_key(&variable.name) {
+    for variable in defined_variables(module) {
+        if symbols.variables.contains_key(&variable.name) {
             continue;
         }
         let bytes = variable.bytes();
@@ -211,18 +251,39 @@ fn place(module: &Module, memory: &mut Memory, symbols: &mut Symbols) -> Result<
         } else {
             memory.alloc(bytes).map_err(out)?
         };
+        symbols.add(variable, address);
+    }
+    Ok(())
+}
+
+/// Variables of device memory that the module defines; a declaration stands beside its definition, or means a symbol of
+/// another module.
+fn defined_variables(module: &Module) -> impl Iterator<Item = &Variable> {
+    placed(module).filter(|variable| variable.linkage != Linkage::Extern)
+}
+
+impl Symbols {
+    fn add_aliases(&mut self, module: &Module) {
+        for item in &module.items {
+            if let Item::Alias { name, aliasee, .. } = item {
+                self.aliases.insert(name.clone(), aliasee.clone());
+            }
+        }
+    }
+
+    /// A variable lies at an address.
+    fn add(&mut self, variable: &Variable, address: u64) {
         let symbol = Symbol {
             space: variable.space,
             address,
-            bytes,
+            bytes: variable.bytes(),
         };
-        symbols.variables.insert(variable.name.clone(), symbol);
-        if variable.space == Space::Const {
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            symbols.const_bytes = symbols.const_bytes.saturating_add(bytes);
+        let before = self.variables.insert(variable.name.clone(), symbol);
+        if variable.space == Space::Const && before.is_none() {
+            let bytes = u32::try_from(variable.bytes()).unwrap_or(u32::MAX);
+            self.const_bytes = self.const_bytes.saturating_add(bytes);
         }
     }
-    Ok(())
 }
 
 fn initialise(module: &Module, memory: &mut Memory, symbols: &Symbols) -> Result<(), LoadError> {

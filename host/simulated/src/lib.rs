@@ -1,6 +1,7 @@
 //! The simulated device with checks: what the shim, the command line and the file tests run on.
 
 mod errors;
+pub mod recorded;
 mod requests;
 mod strays;
 mod stuck;
@@ -12,13 +13,16 @@ use std::time::Duration;
 use driver::DeviceError;
 use ptx::Parsed;
 use simt::{
-    Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Requests, Schedule,
-    Strays, Tallies,
+    Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Placement, Requests,
+    Schedule, Strays, Tallies,
 };
+
+use recorded::Recorder;
 
 use report::log;
 use runtime::allocations::VARIABLE;
 use runtime::audit::Audit;
+use runtime::between::{Steps, Wanted};
 use runtime::options::Outside;
 use runtime::progress;
 use runtime::streams::At;
@@ -29,9 +33,13 @@ pub struct CheckedSim {
     device: Device,
     checker: Option<Checker>,
     modules: HashMap<ModuleId, Loaded>,
+    recorder: Option<Recorder>,
 }
 
 struct Loaded {
+    /// As it was to be loaded.
+    ready: Ready,
+    origin: String,
     key: Option<ModuleKey>,
     /// Addresses of the module's variables.
     variables: Vec<u64>,
@@ -77,6 +85,7 @@ impl CheckedSim {
             device,
             checker,
             modules: HashMap::new(),
+            recorder: None,
         }
     }
 
@@ -120,6 +129,8 @@ impl CheckedSim {
         let Some(checker) = &mut self.checker else {
             let id = self.device.load_image(&ready.image)?;
             let loaded = Loaded {
+                ready: ready.clone(),
+                origin: origin.to_owned(),
                 key: None,
                 variables: Vec::new(),
             };
@@ -154,11 +165,28 @@ impl CheckedSim {
             }
         }
         let loaded = Loaded {
+            ready: ready.clone(),
+            origin: origin.to_owned(),
             key: Some(key),
             variables,
         };
         self.modules.insert(id, loaded);
         Ok(id)
+    }
+
+    /// Loads a module whose variables and functions have their places already, of which the checker knows. None where
+    /// the placement lacks one of them.
+    fn load_placed(&mut self, ready: &Ready, origin: &str, at: &Placement) -> Option<ModuleId> {
+        let id = self.device.load_at(&ready.image, at)?;
+        let taken = |checker: &mut Checker| checker.take(Arc::clone(&ready.code), origin).0;
+        let loaded = Loaded {
+            ready: ready.clone(),
+            origin: origin.to_owned(),
+            key: self.checker.as_mut().map(taken),
+            variables: at.variables.values().copied().collect(),
+        };
+        self.modules.insert(id, loaded);
+        Some(id)
     }
 
     /// Unloads a module.
@@ -195,7 +223,7 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, None, None)
+        self.run(id, kernel, launch, None, &mut Also::default())
     }
 
     /// Runs a kernel at a place among the work of all streams. In `precise` mode on the simulated device,
@@ -210,7 +238,7 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, Some(at), None)
+        self.run(id, kernel, launch, Some(at), &mut Also::default())
     }
 
     /// Runs a kernel and tells what the cells and happens-before say of this very run, whoever of
@@ -225,7 +253,11 @@ impl CheckedSim {
         launch: &Launch,
         audit: &mut Audit,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, None, Some(audit))
+        let mut also = Also {
+            audit: Some(audit),
+            ..Also::default()
+        };
+        self.run(id, kernel, launch, None, &mut also)
     }
 
     fn run(
@@ -234,11 +266,11 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
         at: Option<At>,
-        audit: Option<&mut Audit>,
+        also: &mut Also<'_>,
     ) -> Result<LaunchStats, LaunchError> {
         let mut launch = launch.clone();
         launch.requests = Requests::new(0);
-        let (stats, launcher) = self.run_grid(id, kernel, &launch, (at, None), audit)?;
+        let (stats, launcher) = self.run_grid(id, kernel, &launch, (at, None), also)?;
         let asked = launch.requests.take();
         if !asked.is_empty() {
             self.run_requests(id, &launch, launcher, asked)?;
@@ -254,7 +286,7 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
         (at, by): (Option<At>, Option<log::Launcher>),
-        audit: Option<&mut Audit>,
+        also: &mut Also<'_>,
     ) -> Result<(LaunchStats, Option<Ancestor>), LaunchError> {
         let hidden = self.hidden(id, kernel);
         let key = self.modules.get(&id).and_then(|loaded| loaded.key);
@@ -277,7 +309,7 @@ impl CheckedSim {
         let device = &mut Reserved(&mut self.device);
         let mut pending = checker.begin(device, key, kernel, extent, &launch.params);
         pending.set_place(at);
-        pending.set_launcher(by);
+        pending.set_launcher(by.clone());
         progress::begin(kernel, pending.number(), checker.races());
         let mut launch = launch.clone();
         if let Some(seed) = checker.options().seed {
@@ -308,7 +340,7 @@ impl CheckedSim {
         if let Some(at) = pending.at() {
             reference = reference.map(|reference| reference.at_place(at));
         }
-        let keep_all = audit.is_some();
+        let keep_all = also.audit.is_some();
         if keep_all {
             let watched = reference.take().or_else(|| checker.oracle(key, extent));
             reference = watched.map(Reference::keep_all);
@@ -317,10 +349,17 @@ impl CheckedSim {
             Some(_) => None,
             None => checker.watch(key, &pending),
         };
+        if let Some(wanted) = also.wanted.take() {
+            reference = reference.map(|reference| reference.follow(wanted));
+        }
+        let before = match (&mut self.recorder, &reference) {
+            (Some(recorder), Some(_)) => Some(recorder.before(&self.device)),
+            _ => None,
+        };
         let code = own.as_deref().unwrap_or(kernel);
         let journaled = checker.journaled_text(key, &pending).filter(|_| keep_all);
         let verifies = checker.options().verify.is_some();
-        let listened = reference.take_if(|_| verifies && audit.is_none());
+        let listened = reference.take_if(|_| verifies && also.audit.is_none());
         let mut followed = listened.map(|reference| checker.followed(&pending, reference));
         let mut result = match (&mut reference, &mut watch) {
             _ if let Some(followed) = &mut followed => {
@@ -375,7 +414,8 @@ impl CheckedSim {
             running: false,
         };
         let journal = checker.journal(&self.device, &pending, key, extent, keep_all);
-        if let Some(audit) = audit {
+        also.steps = reference.as_mut().and_then(Reference::followed);
+        if let Some(audit) = also.audit.as_deref_mut() {
             let oracles = [reference.as_ref(), journal.as_ref()];
             audit.fill(checker, &self.device, &pending, oracles);
             audit.heard = reference.as_mut().map_or(Vec::new(), Reference::heard);
@@ -391,7 +431,25 @@ impl CheckedSim {
         if verifies {
             checker.verify(&mut pending, judged.as_ref(), obstacles.as_ref(), &outcome);
         }
-        checker.end(&self.device, pending, outcome, judged);
+        let number = pending.number();
+        if let Some(before) = &before {
+            let too_large = before.as_ref().map(drop).map_err(ToString::to_string);
+            pending.set_recordable(too_large.and_then(|()| recorded::ends_by_itself(&result)));
+        }
+        let name = checker.end(&self.device, pending, outcome, judged);
+        if let (Some(recorder), Some(Ok(before))) = (&mut self.recorder, before) {
+            match (name, self.modules.get(&id)) {
+                (Some(name), Some(loaded)) => recorder.keep(
+                    (&self.device, checker),
+                    (id, loaded),
+                    (kernel, &launch),
+                    (&name, before),
+                    (number, by),
+                    &result,
+                ),
+                _ => recorder.drop(before),
+            }
+        }
         progress::end();
         Ok((result?, launcher))
     }
@@ -400,6 +458,16 @@ impl CheckedSim {
         let key = self.modules.get(&id)?.key?;
         self.checker.as_ref()?.hidden_parameter(key, kernel)
     }
+}
+
+/// What somebody wants of a launch besides.
+#[derive(Default)]
+pub(crate) struct Also<'a> {
+    /// What cells and happens-before say of it.
+    audit: Option<&'a mut Audit>,
+    /// Two accesses, and what happens between them.
+    wanted: Option<Wanted>,
+    steps: Option<Steps>,
 }
 
 /// Shows how far a launch is; false once a signal wants the process to end. For [`simt::Limits::go_on`], where this

@@ -11,7 +11,7 @@ use ptx::ast::Space;
 use shadow::streams::{Kind, Order, Stream};
 use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wanted};
 
-use super::CheckedSim;
+use super::{Also, CheckedSim};
 use report::log::{self, Call};
 use runtime::Ancestor;
 use runtime::streams::{At, footprint};
@@ -199,7 +199,8 @@ impl CheckedSim {
             ..Launch::new(child.grid, child.block, child.params.clone())
         };
         let place = (asked.at, asked.by);
-        let (_, launcher) = self.run_grid(id, &child.kernel, &launch, place, None)?;
+        let (_, launcher) =
+            self.run_grid(id, &child.kernel, &launch, place, &mut Also::default())?;
         let more = launch.requests.take();
         match more.is_empty() {
             true => Ok(()),

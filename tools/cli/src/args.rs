@@ -20,7 +20,7 @@ use crate::output::Wanted;
     version = env!("CUDARUN_CHECK_VERSION"),
     after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
-    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check verify [OPTIONS] APP [ARGS]...\n       cudarun-check report|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
+    override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check verify [OPTIONS] APP [ARGS]...\n       cudarun-check report|replay|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     /// Show saved reports again, in any format; several are merged into one
     Report(ReportArgs),
+    /// Run the recorded launch of a race again, and show what its two threads did between their accesses
+    Replay(ReplayArgs),
     /// Print suppressions of the races of saved reports, for `--suppressions FILE`
     Suppress(SuppressArgs),
     /// Keep a list of the races that a program is known to have, for `--baseline FILE`
@@ -131,6 +133,10 @@ pub(crate) struct RunArgs {
     /// What becomes of a launch that accesses what is outside of all memory; simulated device only
     #[arg(long, value_enum, default_value_t = OutsideChoice::Stop)]
     pub(crate) oob: OutsideChoice,
+    /// Record launches that have races into the file of --save, for `cudarun-check replay`, as long as their memory
+    /// holds no more than SIZE in all [default: 1GiB]; simulated device only, and not with --mode fast or --as-gpu
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "1GiB", value_parser = size, requires = "save")]
+    pub(crate) record: Option<u64>,
     /// Accesses that a launch's own arguments prove to be free of races are not checked; `off` checks
     /// them; `audit` checks them and holds the proofs against what it finds
     #[arg(long, value_enum, default_value_t = ProveChoice::On)]
@@ -259,6 +265,41 @@ pub(crate) struct ReportArgs {
     /// Exit code when a report has races
     #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
+}
+
+/// `replay`
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A file that `--record --save FILE` has written
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The id of a race, or how it begins [default: the first race]
+    #[arg(long, value_name = "CR-…")]
+    pub(crate) id: Option<String>,
+    /// List all accesses to the word that races, by all threads
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = ReplayFormat::Text)]
+    pub(crate) format: ReplayFormat,
+    /// Look for source files below this folder too; repeatable. The file has those of its races
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
+    /// Colours
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Exit code when the race is seen again
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
+    pub(crate) error_exitcode: u8,
+}
+
+/// `replay --format`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayFormat {
+    /// For people
+    Text,
+    /// All facts
+    Json,
 }
 
 /// `baseline`
@@ -508,12 +549,13 @@ pub(crate) fn is_ptx(word: &OsStr) -> bool {
 
 /// Puts `run` where no command is given.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 18] = [
+    const COMMANDS: [&str; 19] = [
         "run",
         "verify",
         "baseline",
         "diff",
         "report",
+        "replay",
         "suppress",
         "explain",
         "rewrite",
@@ -552,6 +594,14 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(bad)
+}
+
+/// Reads `512MiB`, `1GiB` or a number of bytes.
+fn size(text: &str) -> Result<u64, String> {
+    match ShadowSize::parse(text) {
+        Ok(ShadowSize::Bytes(bytes)) => Ok(bytes),
+        _ => Err(format!("`{text}` is not a size such as 512MiB or 1GiB")),
+    }
 }
 
 /// Reads `95` or `95%`.

@@ -14,6 +14,11 @@ pub(crate) fn out(line: impl Display) {
     drop(std::io::stdout().write_all(printable(&line, false).as_bytes()));
 }
 
+/// A text on standard output, whose control characters are its own.
+pub(crate) fn out_as_is(text: &str) {
+    drop(std::io::stdout().write_all(text.as_bytes()));
+}
+
 /// A line on standard error.
 pub(crate) fn say(line: impl Display) {
     let line = format!("{line}\n");

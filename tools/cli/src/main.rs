@@ -8,6 +8,7 @@
 )]
 
 mod app;
+mod archive;
 mod args;
 mod baseline;
 mod console;
@@ -21,6 +22,7 @@ mod logs;
 mod nvidia;
 mod output;
 mod program;
+mod replay;
 mod rewrite;
 mod run;
 mod saved;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Verify(args) => run::run(&args.run()),
         Command::Report(args) => saved::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Baseline(command) => baseline::run(command),
         Command::Diff(args) => baseline::diff(args),
         Command::Suppress(args) => suppress::run(args),

@@ -126,13 +126,8 @@ impl Outputs {
         let mut result = Ok(());
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
-                (Color::Always, _) => true,
-                (Color::Never, _) | (Color::Auto, Target::File(..)) => false,
-                (Color::Auto, Target::Stream(stream)) => {
-                    stream.is_terminal()
-                        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-                }
+                (color, Target::File(..)) => color == Color::Always,
+                (color, Target::Stream(stream)) => is_colored(color, *stream),
             };
             let style = Style {
                 color,
@@ -159,6 +154,19 @@ impl Outputs {
             }
         }
         result
+    }
+}
+
+/// Whether to colour what goes to a stream.
+pub(crate) fn is_colored(color: Color, stream: Stream) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            stream.is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
     }
 }
 
@@ -214,7 +222,7 @@ fn by_default(asked: &[Wanted]) -> Vec<Wanted> {
 }
 
 /// Fills in `%p` and `%q{NAME}`, as compute-sanitizer does.
-fn expand(path: &Path) -> Result<PathBuf, Stop> {
+pub(crate) fn expand(path: &Path) -> Result<PathBuf, Stop> {
     let Some(text) = path.to_str() else {
         return Ok(path.to_owned());
     };

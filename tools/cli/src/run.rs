@@ -1,6 +1,6 @@
 //! `run`: a program, or a kernel of a `.ptx` file, under one or several schedules.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use os::interrupts;
@@ -21,7 +21,7 @@ use crate::exit::{self, BAD_INPUT, INCOMPLETE, NO_DEVICE, Stop, USAGE};
 use crate::logs::Folders;
 use crate::output::{Outputs, Stream};
 use crate::stdin::Input;
-use crate::{app, baseline, device, kernel, program, suppress};
+use crate::{app, archive, baseline, device, kernel, output, program, suppress};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     }
     may_sample(args)?;
     may_verify(args)?;
+    may_record(args)?;
     if args.output.new_only && args.baseline.is_none() {
         return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
     }
@@ -52,6 +53,15 @@ struct Ran {
     logs: Vec<Log>,
     context: Context,
     timed_out: bool,
+    recordings: Option<Recordings>,
+}
+
+/// Where recorded launches are, and where they go.
+struct Recordings {
+    target: archive::Target,
+    /// Removes the folders with them when it goes.
+    _folders: Folders,
+    schedules: Vec<PathBuf>,
 }
 
 /// Only cells can leave words out.
@@ -78,6 +88,35 @@ fn may_verify(args: &RunArgs) -> Result<(), Stop> {
     }
 }
 
+/// Launches are recorded where happens-before listens to the simulated device.
+fn may_record(args: &RunArgs) -> Result<(), Stop> {
+    let unfit = [
+        (args.mode == ModeChoice::Fast, "--mode fast"),
+        (args.as_gpu, "--as-gpu"),
+        (args.check == Switch::Off, "--check off"),
+    ];
+    let flag = unfit
+        .iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+        .filter(|_| args.record.is_some());
+    match flag {
+        Some(flag) => Err(Stop::new(
+            USAGE,
+            format!("{flag} records no launches: leave out --record"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The file of `--save`, where that takes recorded launches, and the other outputs.
+fn open_outputs(args: &RunArgs) -> Result<(Outputs, Option<archive::Target>), Stop> {
+    let mut wanted = args.output.clone();
+    let path = wanted.save.take_if(|_| args.record.is_some());
+    let outputs = Outputs::open(&wanted, Stream::Error)?;
+    let path = path.as_deref().map(output::expand).transpose()?;
+    Ok((outputs, path.map(archive::Target::open).transpose()?))
+}
+
 /// The device; flags that only the simulated one understands choose it.
 fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
     let simulated = [
@@ -88,6 +127,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
         (args.mode == ModeChoice::Full, "--mode full"),
         (args.sim_threads > 1, "--sim-threads"),
         (args.oob == OutsideChoice::Continue, "--oob continue"),
+        (args.record.is_some(), "--record"),
     ];
     let flag = simulated
         .iter()
@@ -140,6 +180,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             ProveChoice::Audit => Prove::Audit,
         },
         verify: args.verify,
+        record: args.record,
         ..Options::default()
     }
 }
@@ -193,8 +234,9 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     let device = choose_device(args)?;
     let program = program::examine(&args.app[0], device.is_simulated())?;
     let libraries = app::libraries()?;
-    let outputs = Outputs::open(&args.output, Stream::Error)?;
+    let (outputs, target) = open_outputs(args)?;
     let folders = Folders::create()?;
+    let mut schedules = Vec::new();
     let input = Input::of_runs(args.schedules);
     announce(args, &outputs, &device);
     let mut context = context(args);
@@ -207,6 +249,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         logs: Vec::new(),
         context,
         timed_out: false,
+        recordings: None,
     };
     let start = Instant::now();
     for schedule in 0..args.schedules {
@@ -218,6 +261,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             break;
         }
         let logs = folders.schedule(schedule)?;
+        schedules.push(logs.main.clone());
         let options = options(args, schedule);
         let ended = app::run(
             &program,
@@ -241,6 +285,11 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         }
     }
     ran.context.seconds = start.elapsed().as_secs_f64();
+    ran.recordings = target.map(|target| Recordings {
+        target,
+        _folders: folders,
+        schedules,
+    });
     if !program.cuda && ran.logs.is_empty() && !ran.outputs.is_for_programs() {
         console::say(format_args!(
             "cudarun-check: {} does not use CUDA, as far as can be seen",
@@ -265,13 +314,24 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
         return Err(Stop::new(NO_DEVICE, text));
     }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
-    let outputs = Outputs::open(&args.output, Stream::Error)?;
+    let (outputs, target) = open_outputs(args)?;
+    let recordings = target.map(|target| {
+        let folders = Folders::create()?;
+        Ok(Recordings {
+            target,
+            schedules: vec![folders.schedule(0)?.main],
+            _folders: folders,
+        })
+    });
+    let recordings = recordings.transpose()?;
+    let folder = recordings.as_ref().map(|of| of.schedules[0].clone());
     announce(args, &outputs, &device::choose(DeviceChoice::Sim)?);
     let mut ran = Ran {
         outputs,
         logs: Vec::new(),
         context: context(args),
         timed_out: false,
+        recordings,
     };
     let start = Instant::now();
     // What the schedules before have found is to be reported too.
@@ -283,7 +343,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
             .map(|limit| limit.saturating_sub(start.elapsed()));
         options.timeout = left.map(|left| left.as_secs_f64());
         progress::enable(options.progress, None);
-        let done = job.run(options, schedule == 0)?;
+        let done = job.run(options, folder.as_deref(), schedule == 0)?;
         ran.logs.push(Log {
             events: done.events,
             ..Log::default()
@@ -316,7 +376,17 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
     roots.extend(beside.filter(|folder| folder.is_dir()));
     let sources = Sources::new(roots);
     let report = Report::build(&ran.logs, &ran.context, &sources);
-    let written = ran.outputs.write(&report, &sources);
+    let mut written = ran.outputs.write(&report, &sources);
+    if let Some(Recordings {
+        target, schedules, ..
+    }) = &ran.recordings.take()
+    {
+        let recorded = target.write(&report, &sources, schedules);
+        if let Err(stop) = &recorded {
+            console::say(format_args!("cudarun-check: {}", stop.message));
+        }
+        written = written.and(recorded);
+    }
     if ran.timed_out && !ran.outputs.is_for_programs() {
         let limit = args.timeout.unwrap_or_default();
         console::say(format_args!(

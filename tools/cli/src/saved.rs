@@ -1,11 +1,12 @@
 //! Saved reports: reading them, and `report`, which shows them again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use report::Report;
 use report::source::Sources;
 
-use crate::args::{OutputArgs, ReportArgs};
+use crate::archive::{self, Saved};
+use crate::args::ReportArgs;
 use crate::exit::{self, BAD_INPUT, Stop};
 use crate::output::{Outputs, Stream};
 
@@ -13,14 +14,14 @@ use crate::output::{Outputs, Stream};
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     let report = read_all(&args.runs)?;
     let mut outputs = Outputs::open(&args.output, Stream::Output)?;
-    outputs.write(&report, &sources(&args.output))?;
+    outputs.write(&report, &sources(&args.output.source_root))?;
     let (outcome, exit) = (report.summary.outcome, report.run.exit);
     Ok(exit::of_run(outcome, exit, args.error_exitcode, false))
 }
 
 /// Where sources are looked for when the program's folder is not known.
-fn sources(args: &OutputArgs) -> Sources {
-    let mut roots = args.source_root.clone();
+pub(crate) fn sources(roots: &[PathBuf]) -> Sources {
+    let mut roots = roots.to_vec();
     roots.extend(std::env::current_dir());
     Sources::new(roots)
 }
@@ -31,17 +32,33 @@ pub(crate) fn read_all(paths: &[impl AsRef<Path>]) -> Result<Report, Stop> {
     Ok(Report::merge(reports?))
 }
 
-/// A report that `--save` has written.
+/// A report that `--save` has written, with recorded launches or without.
 pub(crate) fn read(path: &Path) -> Result<Report, Stop> {
-    let bad = |what: String| {
-        let text = format!("{}: {what}", path.display());
-        Stop::new(BAD_INPUT, text)
+    let bytes = bytes(path)?;
+    let text = match archive::is_archive(&bytes) {
+        true => Saved::new(path, bytes)?.report()?,
+        false => String::from_utf8(bytes).map_err(|error| unreadable(path, &error))?,
     };
-    let text =
-        std::fs::read_to_string(path).map_err(|error| bad(format!("cannot read: {error}")))?;
-    Report::from_json(&text).map_err(|error| {
-        bad(format!(
-            "no report that this version reads: {error}; make one with `cudarun-check --save FILE`"
-        ))
+    parse(path, &text)
+}
+
+/// The bytes of a file.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Stop> {
+    std::fs::read(path).map_err(|error| {
+        let text = format!("{}: cannot read: {error}", path.display());
+        Stop::new(BAD_INPUT, text)
     })
+}
+
+/// Reads the JSON of a report.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Report, Stop> {
+    Report::from_json(text).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Stop {
+    let text = format!(
+        "{}: no report that this version reads: {error}; make one with `cudarun-check --save FILE`",
+        path.display()
+    );
+    Stop::new(BAD_INPUT, text)
 }

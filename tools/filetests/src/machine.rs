@@ -1,5 +1,6 @@
 //! The simulated device, checked or not, as a test case sees it.
 
+mod replayed;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -180,6 +181,8 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),
         timeout: Some(TIMEOUT.as_secs_f64()),
+        // Only those that record into a folder record anything.
+        record: Some(1 << 30),
         ..Options::default()
     }
 }

@@ -24,6 +24,8 @@ use crate::machine::{self, Checks, Launch, Machine, Outcome};
 const SEEDS: u64 = 16;
 /// Likewise, where much more is executed.
 const FEW_SEEDS: u64 = 4;
+/// Seeds whose runs are replayed.
+const REPLAYED: [u64; 3] = [0, 1, 7];
 
 /// Something that gives a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +230,7 @@ pub fn run(case: &Case) -> Result<()> {
     let wrong: Vec<String> = wrong.collect();
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     verify(case)?;
+    replay(case)?;
     help(case)
 }
 
@@ -252,6 +255,21 @@ fn verify(case: &Case) -> Result<()> {
         Answer::ThisData | Answer::AllData => clean && labels(case)?.is_empty(),
     };
     ensure!(right, "verify answers {:?}", verified.answer);
+    Ok(())
+}
+
+/// Fails unless a replay of each launch with races has the same races.
+fn replay(case: &Case) -> Result<()> {
+    let checks = Some(Checks::by(Mode::Precise));
+    let ready = machine::ready(&case.text, checks);
+    let (launch, arguments) = (Launch::of(case)?, arguments(case)?);
+    for seed in REPLAYED {
+        let machine = Machine::under(model(case)?, checks, seed)?;
+        let replayed = machine.replays(&ready, &launch, &arguments);
+        let compared = replayed.with_context(|| format!("replayed, seed {seed}"))?;
+        let silent = claimed(case, ORACLES[0])? == Verdict::Race && compared == 0;
+        ensure!(!silent, "seed {seed}: no race was replayed");
+    }
     Ok(())
 }
 

@@ -114,6 +114,8 @@ pub struct PendingLaunch {
     pub(super) proved: Option<Arc<Proved>>,
     /// It runs the program's own code of its kernel, not that with checks.
     own: bool,
+    /// Whether it can be recorded, or why not, where that was asked for.
+    pub(super) recordable: Option<Result<(), String>>,
     pub(super) started: Instant,
 }
 
@@ -135,6 +137,11 @@ impl PendingLaunch {
     /// The place that it was given.
     pub fn at(&self) -> Option<&At> {
         self.at.as_ref()
+    }
+
+    /// It can be recorded, or cannot, for the reason given.
+    pub fn set_recordable(&mut self, recordable: Result<(), String>) {
+        self.recordable = Some(recordable);
     }
 
     /// A kernel has launched it.
@@ -451,6 +458,7 @@ impl Checker {
             by_cells: false,
             proved: None,
             own: false,
+            recordable: None,
             started: Instant::now(),
         }
     }

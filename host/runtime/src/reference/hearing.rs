@@ -5,6 +5,7 @@ use shadow::hb::{LANES, Place, Thread};
 
 use super::Reference;
 use crate::audit::Conflict;
+use crate::between::{Between, Steps, Wanted};
 use crate::heard::{Heard, Told};
 use crate::pairs::Class;
 use crate::told;
@@ -46,16 +47,44 @@ impl Reference {
         self.heard.take().unwrap_or_default()
     }
 
+    /// Keeps what happens between two accesses.
+    pub fn follow(mut self, wanted: Wanted) -> Self {
+        self.pairs.latest = Some(Vec::new());
+        self.between = Some(Box::new(Between::new(wanted)));
+        self
+    }
+
+    /// What has happened between the accesses that [`Self::follow`] was asked for.
+    pub fn followed(&mut self) -> Option<Steps> {
+        self.tell_latest();
+        Some(self.between.take()?.finish())
+    }
+
+    /// Says which races the access before has had.
+    fn tell_latest(&mut self) {
+        let (Some(between), Some(latest)) = (&mut self.between, &mut self.pairs.latest) else {
+            return;
+        };
+        let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
+        for race in latest.drain(..) {
+            between.race(&race, [race.earlier.site, race.later.site].map(line));
+        }
+    }
+
     /// Keeps what the engine is told of an instruction.
     pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> Told) {
+        if self.heard.is_none() && self.between.is_none() {
+            return;
+        }
+        self.tell_latest();
         let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
-        if let Some(heard) = &mut self.heard {
-            let line = site.and_then(|site| self.instructions.site(site));
-            heard.push(Heard::new(
-                who,
-                line.map_or(0, |site| site.ptx_line),
-                what(),
-            ));
+        let line = site.and_then(|site| self.instructions.site(site));
+        let heard = Heard::new(who, line.map_or(0, |site| site.ptx_line), what());
+        if let Some(between) = &mut self.between {
+            between.hear(heard.clone());
+        }
+        if let Some(all) = &mut self.heard {
+            all.push(heard);
         }
     }
 }

@@ -39,16 +39,21 @@ impl Engine {
             true => None,
             false => options::from_environment().map_err(unchecked)?,
         };
+        let mut folder = None;
         let checker = match asked {
             Some(asked) => {
                 progress::enable(asked.options.progress, Some(&asked.folder));
                 let log = Writer::create(&asked.folder, asked.spare.as_deref())
                     .map_err(|_| CUresult::SYSTEM_NOT_READY)?;
+                folder = Some(asked.folder);
                 Some(Checker::new(asked.options, log))
             }
             None => None,
         };
-        let device = CheckedSim::new(device, checker);
+        let mut device = CheckedSim::new(device, checker);
+        if let Some(folder) = folder {
+            device.record_into(folder);
+        }
         Ok(Engine {
             device,
             managed: HashMap::new(),

@@ -14,11 +14,13 @@ mod sample;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use cube::unfold;
 pub(crate) use sample::{Coordinate, Fetch, gather, sample, value};
 
 /// A texture object: where its texels are and how they are read.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Texture {
     /// Where the texels are.
     pub image: Image,
@@ -47,7 +49,7 @@ impl Texture {
 ///
 /// The address and both pitches are multiples of a channel's bytes. Fetches obey the bounds of device
 /// memory, whatever is said here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Device address of the first texel.
     pub address: u64,
@@ -60,7 +62,7 @@ pub struct Image {
 }
 
 /// The type of one channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "kind and bits")]
 pub enum ChannelFormat {
     U8,
@@ -90,7 +92,7 @@ impl ChannelFormat {
 }
 
 /// How a texture is read.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampler {
     /// What coordinates outside of the image mean, in x, y and z; layers are always clamped.
     pub address: [AddressMode; 3],
@@ -119,7 +121,7 @@ impl Default for Sampler {
 }
 
 /// What a coordinate outside of the image means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressMode {
     /// The image repeats; only with normalised coordinates, else [`AddressMode::Clamp`].
     Wrap,
@@ -133,7 +135,7 @@ pub enum AddressMode {
 }
 
 /// How texels become a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     /// The texel that contains the point.
     Point,
@@ -142,7 +144,7 @@ pub enum Filter {
 }
 
 /// A surface object: a box of texels that kernels load from and store to by bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surface {
     /// Where the texels are.
     pub image: Image,
@@ -154,7 +156,7 @@ pub struct Surface {
 const FIRST: u64 = 0x7e78_0000_0000_0001;
 
 /// The texture and surface objects of a device by their handles. A handle is never used twice.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Textures {
     made: u64,
     items: BTreeMap<u64, Texture>,

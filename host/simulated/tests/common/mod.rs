@@ -8,6 +8,7 @@ use runtime::audit::Audit;
 use runtime::{Checker, Options};
 use simt::{Device, DeviceConfig, Launch, LaunchError, ModuleId};
 use simulated::CheckedSim;
+use simulated::recorded::{Recorded, TooLarge};
 
 /// The device and the module.
 pub(crate) struct Rig {
@@ -37,6 +38,22 @@ impl Rig {
         let checker = self.sim.checker_mut().unwrap();
         checker.allocated(at, count, "cudaMalloc");
         at
+    }
+
+    /// Gives memory back.
+    pub(crate) fn free(&mut self, at: u64) {
+        self.sim.device_mut().free(at).unwrap();
+        self.sim.checker_mut().unwrap().freed(at);
+    }
+
+    /// Takes what a launch of the kernel depends on.
+    pub(crate) fn record(&self, launch: &Launch) -> Result<Recorded, TooLarge> {
+        self.record_within(launch, u64::MAX)
+    }
+
+    /// The same, if memory holds at most so many bytes.
+    pub(crate) fn record_within(&self, launch: &Launch, limit: u64) -> Result<Recorded, TooLarge> {
+        Recorded::take(&self.sim, self.module, "k", launch, limit).unwrap()
     }
 
     /// The address of a variable of the module.

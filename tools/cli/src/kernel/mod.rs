@@ -83,13 +83,22 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Runs it once, for somebody who [holds](interrupts::hold) signals; prints the dumped buffers when `show`.
-    pub(crate) fn run(&self, options: Options, show: bool) -> Result<Done, Stop> {
+    /// Runs it once, for somebody who [holds](interrupts::hold) signals; `record` is the folder for recorded launches.
+    /// Prints the dumped buffers when `show`.
+    pub(crate) fn run(
+        &self,
+        options: Options,
+        record: Option<&Path>,
+        show: bool,
+    ) -> Result<Done, Stop> {
         let internal = |what: String| Stop::new(INTERNAL, what);
         let device =
             Device::new(DeviceConfig::default()).map_err(|error| internal(error.to_string()))?;
         let checker = Checker::new(options, Writer::Memory(Vec::new()));
         let mut sim = CheckedSim::new(device, Some(checker));
+        if let Some(folder) = record {
+            sim.record_into(folder);
+        }
         let id = sim
             .load(&self.text, &self.origin)
             .map_err(|error| Stop::new(BAD_INPUT, format!("{}: {error}", self.origin)))?;

@@ -1,0 +1,349 @@
+//! What two threads do between two accesses that race, in the order of the launch.
+//!
+//! Kept while a launch is replayed: of everything that the happens-before engine is told, what the two threads do to
+//! order themselves, and the accesses of all threads to the bytes that race.
+
+use report::replay::{Did, Role, Step};
+use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Race};
+
+use crate::heard::{Heard, Told};
+use crate::log;
+
+/// Steps that are kept on either side of those that are left out.
+const KEPT: usize = 200;
+/// Accesses to the bytes that race that are kept.
+const ACCESSES: usize = 10_000;
+
+/// Two accesses that race.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The earlier and the later thread: linear index of its CTA in the grid, and its own in the CTA.
+    pub threads: [(u64, u32); 2],
+    /// Lines of the instructions in the program's own PTX.
+    pub lines: [u32; 2],
+    /// The memory that they access.
+    pub space: log::Space,
+    /// First byte of the word that they share, an offset in shared memory.
+    pub address: u64,
+}
+
+impl Wanted {
+    /// Whether a race is theirs, whose instructions have these lines.
+    fn is(&self, race: &Race, lines: [u32; 2]) -> bool {
+        let sides = [race.earlier, race.later].map(|side| {
+            let of = side.thread;
+            (of.cta, of.warp * LANES + of.lane)
+        });
+        sides == self.threads && lines == self.lines && self.holds(race.place, 1)
+    }
+
+    /// Whether bytes from a place on share one with the word.
+    fn holds(&self, place: Place, bytes: u32) -> bool {
+        let (space, address) = match place {
+            Place::Global(address) => (log::Space::Global, address),
+            Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
+        };
+        let word = self.address & !3;
+        space == self.space && address < word + 4 && word < address + u64::from(bytes.max(1))
+    }
+}
+
+/// What happens between two accesses.
+#[derive(Clone, Debug)]
+pub struct Between {
+    wanted: Wanted,
+    /// From the last access of the earlier thread on.
+    first: Vec<Step>,
+    last: Vec<Step>,
+    left_out: u64,
+    /// The same up to a later access that was not found to race when it was made.
+    candidate: Option<Steps>,
+    /// What was found when the race was.
+    found: Option<Steps>,
+    /// The engine has just found the race.
+    met: bool,
+    /// Accesses of all threads to the bytes.
+    accesses: Vec<Step>,
+    more_accesses: u64,
+    /// Things that were told so far.
+    number: u64,
+}
+
+/// Steps from the first access to the second.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// In the order of the launch.
+    pub steps: Vec<Step>,
+    /// How many are left out in the middle.
+    pub left_out: u64,
+    /// Accesses of all threads to the bytes.
+    pub accesses: Vec<Step>,
+    /// How many of these are left out at the end.
+    pub more_accesses: u64,
+}
+
+impl Between {
+    /// Nothing yet.
+    pub fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            first: Vec::new(),
+            last: Vec::new(),
+            left_out: 0,
+            candidate: None,
+            found: None,
+            met: false,
+            accesses: Vec::new(),
+            more_accesses: 0,
+            number: 0,
+        }
+    }
+
+    /// What there was, when the launch has ended; no steps where it lacks one of the accesses.
+    pub fn finish(mut self) -> Steps {
+        self.settle();
+        let found = self.found.or(self.candidate).unwrap_or_default();
+        Steps {
+            accesses: self.accesses,
+            more_accesses: self.more_accesses,
+            ..found
+        }
+    }
+
+    /// The engine has found a race between instructions on these lines.
+    pub(crate) fn race(&mut self, race: &Race, lines: [u32; 2]) {
+        self.met |= self.found.is_none() && self.wanted.is(race, lines);
+    }
+
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.met) && self.found.is_none() {
+            self.found = Some(self.so_far());
+        }
+    }
+
+    fn so_far(&self) -> Steps {
+        Steps {
+            steps: self.first.iter().chain(&self.last).cloned().collect(),
+            left_out: self.left_out,
+            ..Steps::default()
+        }
+    }
+
+    /// The engine is told of something.
+    pub(crate) fn hear(&mut self, heard: Heard) {
+        self.settle();
+        self.number += 1;
+        let of = |n: usize| {
+            let (cta, thread) = self.wanted.threads[n];
+            let own = heard.cta == cta && heard.warp == thread / LANES;
+            match heard.what {
+                Told::Complete { .. } => heard.cta == cta,
+                Told::MbarrierComplete { at } => {
+                    matches!(at, Place::Shared { cta: of, .. } if of == cta)
+                }
+                _ => own && heard.lanes >> (thread % LANES) & 1 == 1,
+            }
+        };
+        let by = [of(0), of(1)];
+        let touched = self.touched(&heard);
+        if touched.is_empty() && (by == [false; 2] || !orders(&heard.what)) {
+            return;
+        }
+        let role = match by {
+            [true, true] => Role::Both,
+            [true, false] => Role::First,
+            [false, true] => Role::Second,
+            [false, false] => Role::Other,
+        };
+        let step = Step {
+            number: self.number,
+            role,
+            cta: heard.cta,
+            thread: match by {
+                _ if heard.lanes == 0 => None,
+                [true, false] => Some(self.wanted.threads[0].1),
+                [false, true] => Some(self.wanted.threads[1].1),
+                _ => touched
+                    .first()
+                    .copied()
+                    .or(Some(heard.warp * LANES + heard.lanes.trailing_zeros())),
+            },
+            ptx_line: heard.line,
+            did: did(&heard.what, !touched.is_empty()),
+            times: 1,
+            ..Step::default()
+        };
+        self.access(&heard, &touched, &step);
+        let makes = |n: usize| {
+            let thread = self.wanted.threads[n].1;
+            by[n] && heard.line == self.wanted.lines[n] && touched.contains(&thread)
+        };
+        let [first, second] = [makes(0), makes(1)];
+        if second && !self.first.is_empty() && self.candidate.is_none() {
+            self.push(step.clone());
+            self.candidate = Some(self.so_far());
+        } else if !first && !self.first.is_empty() && role != Role::Other {
+            self.push(step.clone());
+        }
+        if first && self.found.is_none() {
+            self.first = vec![step];
+            self.last.clear();
+            self.left_out = 0;
+        }
+    }
+
+    /// The threads, by their index in the CTA, that access the bytes that race.
+    fn touched(&self, heard: &Heard) -> Vec<u32> {
+        let lanes = (0..LANES).filter(|lane| heard.lanes >> lane & 1 == 1);
+        let threads = lanes.map(|lane| heard.warp * LANES + lane);
+        match &heard.what {
+            Told::Access { access, places } => {
+                let bytes = access.bytes * access.elements.max(1);
+                let touching = threads.zip(places);
+                let touching = touching.filter(|(_, place)| self.wanted.holds(**place, bytes));
+                touching.map(|(thread, _)| thread).collect()
+            }
+            Told::Copy { from, to, .. } => {
+                let holds = |(place, bytes)| self.wanted.holds(place, bytes);
+                match holds(*from) || holds(*to) {
+                    true => threads.collect(),
+                    false => Vec::new(),
+                }
+            }
+            Told::Mbarrier { at, .. } if self.wanted.holds(*at, 8) => threads.collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps an access to the bytes, for each thread that makes it.
+    fn access(&mut self, heard: &Heard, touched: &[u32], step: &Step) {
+        for &thread in touched {
+            if self.accesses.len() == ACCESSES {
+                self.more_accesses += 1;
+                continue;
+            }
+            let is = |n: usize| self.wanted.threads[n] == (heard.cta, thread);
+            self.accesses.push(Step {
+                thread: Some(thread),
+                role: match (is(0), is(1)) {
+                    (true, true) => Role::Both,
+                    (true, false) => Role::First,
+                    (false, true) => Role::Second,
+                    (false, false) => Role::Other,
+                },
+                ..step.clone()
+            });
+        }
+    }
+
+    fn push(&mut self, step: Step) {
+        let room = self.first.len() < KEPT;
+        let steps = match room {
+            true => &mut self.first,
+            false => &mut self.last,
+        };
+        if let Some(before) = steps.last_mut()
+            && before.is_again(&step)
+        {
+            before.times += 1;
+            before.number = step.number;
+            return;
+        }
+        steps.push(step);
+        if self.last.len() > KEPT {
+            self.left_out += self.last.remove(0).times;
+        }
+    }
+}
+
+/// Whether something orders threads, or ends one.
+fn orders(what: &Told) -> bool {
+    match what {
+        Told::Access { access, .. } => {
+            access.order.scope().is_some() || matches!(access.kind, Kind::Rmw | Kind::Reduction)
+        }
+        Told::Copy { .. } => false,
+        _ => true,
+    }
+}
+
+fn did(what: &Told, racing: bool) -> Did {
+    match what {
+        Told::Access { access, places } => access_of(access, places.first().copied(), racing),
+        Told::Fence { kind, scope } => Did::Fence {
+            order: match kind {
+                FenceKind::Sc => "sc",
+                FenceKind::AcqRel => "acq_rel",
+                FenceKind::Acquire => "acquire",
+                FenceKind::Release => "release",
+            }
+            .to_owned(),
+            scope: Some(*scope),
+        },
+        Told::ProxyFence => Did::Fence {
+            order: "proxy.async".to_owned(),
+            scope: None,
+        },
+        Told::InitFence => Did::Fence {
+            order: "mbarrier_init".to_owned(),
+            scope: None,
+        },
+        Told::Arrive { id, waits, .. } => Did::Arrive {
+            barrier: *id,
+            waits: *waits,
+        },
+        Told::Complete { id } => Did::Complete { barrier: *id },
+        Told::WarpBarrier => Did::WarpBarrier,
+        Told::ClusterArrive { relaxed, .. } => Did::ClusterArrive { relaxed: *relaxed },
+        Told::ClusterWait { .. } => Did::ClusterWait,
+        Told::Copy { bulk, .. } => Did::Copy {
+            bulk: *bulk,
+            racing,
+        },
+        Told::Commit { bulk } => Did::Commit { bulk: *bulk },
+        Told::Wait(_) => Did::WaitForCopies,
+        Told::Mbarrier {
+            at, order, over, ..
+        } => Did::Mbarrier {
+            address: offset(*at),
+            arrives: matches!(order, Some(Order::Release(_))),
+            waits: matches!(order, Some(Order::Acquire(_))),
+            over: *over,
+        },
+        Told::MbarrierComplete { at } => Did::MbarrierComplete {
+            address: offset(*at),
+        },
+        Told::Exit => Did::Exit,
+    }
+}
+
+fn access_of(access: &Access, place: Option<Place>, racing: bool) -> Did {
+    let (order, scope) = match access.order {
+        Order::Weak | Order::ReadOnly => ("weak", None),
+        Order::Relaxed(scope) => ("relaxed", Some(scope)),
+        Order::Acquire(scope) => ("acquire", Some(scope)),
+        Order::Release(scope) => ("release", Some(scope)),
+        Order::AcqRel(scope) => ("acq_rel", Some(scope)),
+    };
+    Did::Access {
+        op: match access.kind {
+            Kind::Load => "ld",
+            Kind::Store => "st",
+            Kind::Rmw => "atom",
+            Kind::Reduction => "red",
+        }
+        .to_owned(),
+        order: order.to_owned(),
+        scope,
+        address: place.map_or(0, offset),
+        shared: matches!(place, Some(Place::Shared { .. })),
+        racing,
+    }
+}
+
+fn offset(place: Place) -> u64 {
+    match place {
+        Place::Global(address) => address,
+        Place::Shared { offset, .. } => u64::from(offset),
+    }
+}
