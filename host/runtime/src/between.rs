@@ -4,11 +4,13 @@
 //! order themselves, and the accesses of all threads to the bytes that race.
 
 use report::replay::{Did, Role, Step};
-use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Race};
+use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race};
 
 use crate::heard::{Heard, Told};
 use crate::log;
 
+/// Bytes of an mbarrier object.
+const MBARRIER_BYTES: u32 = 8;
 /// Steps that are kept on either side of those that are left out.
 const KEPT: usize = 200;
 /// Accesses to the bytes that race that are kept.
@@ -203,14 +205,20 @@ impl Between {
                 let touching = touching.filter(|(_, place)| self.wanted.holds(**place, bytes));
                 touching.map(|(thread, _)| thread).collect()
             }
-            Told::Copy { from, to, .. } => {
+            Told::Copy { from, to, ends, .. } => {
                 let holds = |(place, bytes)| self.wanted.holds(place, bytes);
-                match holds(*from) || holds(*to) {
+                let ends = match ends {
+                    Completion::Mbarrier(at) => holds((*at, MBARRIER_BYTES)),
+                    Completion::Group => false,
+                };
+                match holds(*from) || holds(*to) || ends {
                     true => threads.collect(),
                     false => Vec::new(),
                 }
             }
-            Told::Mbarrier { at, .. } if self.wanted.holds(*at, 8) => threads.collect(),
+            Told::Mbarrier { at, .. } if self.wanted.holds(*at, MBARRIER_BYTES) => {
+                threads.collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ::report::Report;
 use anyhow::{Context, Result, bail};
 
 use super::build::{Builder, Built};
@@ -13,6 +14,12 @@ use super::header::{Expect, Marks, Pair};
 use super::report::{self, Races};
 use super::{Program, Variant};
 use crate::command::{self, Finished};
+
+/// Names of files of a run.
+const REPORT: &str = "report.json";
+const RECORDING: &str = "run.crr";
+/// The exit code of a race that was replayed.
+const RACES: i32 = 66;
 
 /// The key of races that `fast` mode misses; its value is what the tool says of that.
 const UNSEEN_IN_FAST: &str = "unseen-in-fast";
@@ -25,6 +32,9 @@ const GPU_LIMIT: Duration = Duration::from_secs(60);
 
 /// Memory for the cells on a GPU, where several programs run at a time: as much as the simulated device gives them.
 const GPU_SHADOW: &str = "2GiB";
+
+/// The last schedule whose races are recorded and replayed.
+const LAST_RECORDED: u64 = 1;
 
 /// The schedules that a program must come through: round robin, which is 0, and five others.
 const SEEDS: RangeInclusive<u64> = 0..=5;
@@ -79,6 +89,34 @@ pub fn judge_once(
             shorten(&finished.stderr)
         );
     }
+    if records(way) {
+        replay(builder, folder.path()).with_context(|| format!("{way:?}, replayed"))?;
+    }
+    Ok(())
+}
+
+/// Whether launches with races are recorded, to be replayed.
+fn records(way: Way) -> bool {
+    matches!(way, Way::Simulated(seed) if seed <= LAST_RECORDED)
+}
+
+/// Replays all races that a run has recorded.
+fn replay(builder: &Builder, folder: &Path) -> Result<()> {
+    let Ok(text) = std::fs::read_to_string(folder.join(REPORT)) else {
+        return Ok(());
+    };
+    let report = Report::from_json(&text)?;
+    let recorded = report.races.iter();
+    for race in recorded.filter(|race| race.kernel.recorded.is_some()) {
+        let mut command = Command::new(builder.dist.tool());
+        command.arg("replay").arg(folder.join(RECORDING));
+        command.args(["--id", &race.id]).current_dir(folder);
+        let finished = command::finish_within(&mut command, LIMIT)?;
+        if finished.code != RACES {
+            let said = shorten(&finished.stderr);
+            bail!("{}: exit code {}\n{said}", race.id, finished.code);
+        }
+    }
     Ok(())
 }
 
@@ -110,7 +148,7 @@ pub fn run(
     way: Way,
     folder: &Path,
 ) -> Result<(Finished, Option<Races>)> {
-    let report = folder.join("report.json");
+    let report = folder.join(REPORT);
     let mut command = Command::new(dist.tool());
     match way {
         Way::Simulated(seed) | Way::Audited(seed) => {
@@ -118,6 +156,12 @@ pub fn run(
             command.arg(seed.to_string());
             if let Way::Audited(_) = way {
                 command.args(["--prove", "audit"]);
+            }
+            if records(way) {
+                command
+                    .arg("--record")
+                    .arg("--save")
+                    .arg(folder.join(RECORDING));
             }
         }
         Way::Fast => {
