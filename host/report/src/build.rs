@@ -22,7 +22,7 @@ use crate::names::demangle;
 use crate::side::{access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
-use crate::{incomplete, known, locks, misuse, nested, streams, time, value, verified};
+use crate::{choice, incomplete, known, locks, misuse, nested, streams, time, value, verified};
 
 /// The log of one process in one schedule.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,8 @@ pub struct Context {
     pub schedules: u32,
     /// One word of memory of so many was checked; 0 counts as 1.
     pub sample: u32,
+    /// Races in this memory only are reported; both for none.
+    pub space: Option<log::Space>,
     /// The kernels ran on a GPU.
     pub gpu: bool,
     /// Kernels, mangled, that the program carries without PTX.
@@ -495,6 +497,7 @@ impl<'a> Builder<'a> {
         report.tool.seed = context.seed;
         report.tool.schedules = context.schedules;
         report.tool.sample = context.sample.max(1);
+        report.coverage.spaces = choice::spaces(context.space);
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
         report.run.interrupted = context.interrupted || self.interrupted;

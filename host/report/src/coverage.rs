@@ -128,9 +128,10 @@ pub(crate) fn coverage(report: &Report) -> String {
         let launches = counted(out_of_steps, "launch");
         parts[last] += &format!(", {launches} whose proof ran out of steps");
     }
-    let mut reasons: Vec<String> = Vec::new();
+    let mut reasons: Vec<String> = coverage.unchosen.said().collect();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
         if !why.is_empty()
+            && !coverage.unchosen.has(why)
             && !reasons.contains(why)
             && !missing.iter().any(|m| m.contains(why.as_str()))
         {
@@ -180,6 +181,9 @@ pub(crate) fn coverage(report: &Report) -> String {
         parts.push(format!(
             "order between kernels and the work that they launch not checked ({work} of work)"
         ));
+    }
+    if let [only] = &coverage.spaces[..] {
+        parts.push(format!("races in {only} memory only (--space)"));
     }
     parts.extend(coverage.unjudged.said());
     if report.tool.sample > 1 {

@@ -15,7 +15,11 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         return reasons;
     }
     if coverage.launches.checked == 0 {
-        reasons.push("nothing was checked".to_owned());
+        let unchosen = coverage.unchosen.total();
+        reasons.push(match unchosen > 0 && unchosen == coverage.launches.total {
+            true => "nothing was checked: the options select no launch".to_owned(),
+            false => "nothing was checked".to_owned(),
+        });
     }
     for lost in &coverage.lost {
         let by = lost
@@ -72,7 +76,9 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
 /// What counts under `--strict` and `--require-coverage` only.
 fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) {
     let launches = coverage.launches;
-    let ran = launches.total - launches.invalid;
+    // What the user does not want checked is not missing.
+    let unchosen = coverage.unchosen.total();
+    let ran = launches.total.saturating_sub(launches.invalid + unchosen);
     let share = 100.0 * launches.checked as f64 / ran.max(1) as f64;
     if let Some(least) = context.require_coverage
         && share < least
@@ -86,7 +92,8 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
     if !context.strict {
         return;
     }
-    let skipped = coverage.kernels.iter().map(|kernel| kernel.skipped).sum();
+    let skipped: u64 = coverage.kernels.iter().map(|kernel| kernel.skipped).sum();
+    let skipped = skipped.saturating_sub(unchosen);
     let unknown = coverage
         .kernels
         .iter()
@@ -190,6 +197,29 @@ mod tests {
         assert_eq!(
             with(false, Some(90.0)),
             "1 of 4 launches checked, 25.0 %, and --require-coverage asks for 90 %"
+        );
+    }
+
+    #[test]
+    fn what_the_user_has_left_out_is_not_missing() {
+        let mut coverage = checked(1, 4);
+        coverage.unchosen.launch_skip = 2;
+        coverage.unchosen.kernel_name = 1;
+        coverage.kernels.push(Kernel {
+            skipped: 3,
+            ..Kernel::default()
+        });
+        let context = Context {
+            strict: true,
+            require_coverage: Some(100.0),
+            ..Context::default()
+        };
+        assert_eq!(reasons(&coverage, &[], &context), Vec::<String>::new());
+        coverage.launches.checked = 0;
+        coverage.unchosen.launch_skip = 3;
+        assert_eq!(
+            reasons(&coverage, &[], &Context::default()).join("; "),
+            "nothing was checked: the options select no launch"
         );
     }
 }

@@ -10,6 +10,7 @@ pub mod baseline;
 mod blocks;
 mod build;
 mod causes;
+pub mod choice;
 mod coverage;
 mod entries;
 pub mod escape;

@@ -12,6 +12,7 @@ mod verified;
 pub use events::{Gap, Misuse, Scope};
 use serde::{Deserialize, Serialize};
 
+use crate::choice::NotChosen;
 use crate::executed::Executed;
 
 pub use call::Call;
@@ -199,6 +200,9 @@ pub struct Launch {
     pub checked: bool,
     /// Why not.
     pub why_not: Option<String>,
+    /// It is not among the launches that the user wants checked.
+    #[serde(default)]
+    pub not_chosen: Option<NotChosen>,
     /// What has judged it.
     #[serde(default)]
     pub judge: Judge,

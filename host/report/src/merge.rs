@@ -8,7 +8,7 @@ use crate::host_threads::HostThreads;
 use crate::judges::Judges;
 use crate::model::{
     Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
-    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unjudged,
+    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unchosen, Unjudged,
 };
 use crate::proofs::Proofs;
 use crate::stray::Stray;
@@ -286,6 +286,8 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         forgotten,
         host_threads,
         unordered,
+        unchosen,
+        spaces,
         unjudged,
         missed,
         incomplete_because,
@@ -319,6 +321,8 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         to.host_threads.kernels = kernels;
     }
     to.unordered += unordered;
+    add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, launch_skip, launch_count, launch_sample, time_budget });
+    union(&mut to.spaces, spaces);
     add!(unjudged => to.unjudged, Unjudged { everything, locks, versions });
     union(&mut to.missed, missed);
     union(&mut to.incomplete_because, incomplete_because);

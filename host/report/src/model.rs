@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
 pub use self::related::{Pair, Related};
+pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
 pub use crate::known::{SuppressedBy, Suppression};
@@ -18,7 +19,7 @@ pub use crate::verified::{Answers, Because, Verified};
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.14";
+pub const SCHEMA_VERSION: &str = "1.15";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -171,6 +172,10 @@ pub struct Coverage {
     pub host_threads: HostThreads,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
+    /// Launches that ran unchecked because the user wants it so.
+    pub unchosen: Unchosen,
+    /// The memory whose races the user wants reported: `global`, `shared`, or both.
+    pub spaces: Vec<String>,
     /// Launches in which CR011 and CR012 were not judged.
     pub unjudged: Unjudged,
     /// What else could not be checked, or was not kept, in words.

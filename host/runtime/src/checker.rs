@@ -16,6 +16,7 @@ use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
 use crate::allocations::Allocations;
+use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
 use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
@@ -55,6 +56,7 @@ struct Module {
 /// Checks the launches of one device.
 pub struct Checker {
     options: Options,
+    chooser: Chooser,
     writer: Writer,
     modules: HashMap<u32, Module>,
     next_site: u32,
@@ -88,6 +90,7 @@ impl Checker {
     /// Starts a log in `writer`.
     pub fn new(options: Options, writer: Writer) -> Self {
         Self {
+            chooser: Chooser::new(options.choice.clone()),
             options,
             writer,
             modules: HashMap::new(),
@@ -329,6 +332,9 @@ impl Checker {
         launch.seconds = outcome
             .seconds
             .unwrap_or_else(|| pending.started.elapsed().as_secs_f64());
+        if launch.checked {
+            self.chooser.spend(launch.seconds);
+        }
         launch.program_bytes = self.allocations.bytes();
         launch.shadow_bytes = self.shadow(device).bytes();
         launch.warp_instructions = outcome.warp_instructions;
@@ -594,6 +600,11 @@ impl Checker {
 
     fn write(&mut self, event: Event) {
         if let Event::Race(race) = &event {
+            // What a barrier is misused for has no memory.
+            let misused = matches!(race.why, log::Why::Misuse(_));
+            if !misused && !self.chooser.reports(race.space) {
+                return;
+            }
             let sites = [race.previous_site, race.site];
             self.races.insert(sites);
             if self.options.record.is_some() && race.work.is_empty() {

@@ -8,6 +8,7 @@ pub mod allocations;
 pub mod audit;
 pub mod between;
 pub mod checker;
+pub mod choice;
 mod code;
 mod executed;
 mod follower;
@@ -40,6 +41,7 @@ mod watch;
 use report::log;
 
 pub use checker::{Ancestor, Checker, Extent, ModuleKey, Outcome, PendingLaunch, Prepared, thread};
+pub use choice::Choice;
 pub use code::{Code, FIRST_SITE};
 pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};

@@ -2,8 +2,6 @@
 
 use ptx::isa::{MbarrierOp, MemoryKind, MemoryOp, Scope, Semantics};
 
-use report::names::demangle;
-
 use crate::log;
 
 /// Bytes of an mbarrier.
@@ -129,42 +127,5 @@ pub(crate) fn frame(frame: &ptx::Frame) -> log::Frame {
         line: frame.line,
         column: frame.column,
         function: frame.function.as_ref().map(ToString::to_string),
-    }
-}
-
-/// Whether a kernel is among those to check: by a part of its name, mangled or demangled, or by
-/// the whole name behind `kne=`, as compute-sanitizer writes it.
-pub(crate) fn selected(patterns: &[String], kernel: &str) -> bool {
-    let demangled = demangle(kernel);
-    let whole = |name: &str| [kernel, &demangled, report::names::base(&demangled)].contains(&name);
-    patterns.is_empty()
-        || patterns.iter().any(|pattern| {
-            if let Some(name) = pattern.strip_prefix("kne=") {
-                return whole(name);
-            }
-            let part = pattern.strip_prefix("kns=").unwrap_or(pattern);
-            kernel.contains(part) || demangled.contains(part)
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_selected_by_part_or_whole_name() {
-        let wants = |pattern: &str| selected(&[pattern.to_owned()], "_Z9histogramPKhiPj");
-        for yes in [
-            "hist",
-            "kns=gram(",
-            "kne=histogram",
-            "kne=_Z9histogramPKhiPj",
-        ] {
-            assert!(wants(yes), "{yes}");
-        }
-        for no in ["kne=hist", "reduce", "kne="] {
-            assert!(!wants(no), "{no}");
-        }
-        assert!(selected(&[], "anything"));
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Choice;
+
 /// Names the folder that takes one log per process.
 pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
 /// Names a folder, on another file system, for what that one does not take.
@@ -28,8 +30,8 @@ pub struct Options {
     pub shadow: ShadowSize,
     /// Seed of the simulated device's schedule; none for round robin.
     pub seed: Option<u64>,
-    /// Kernels to check: substrings of the mangled or demangled name; all when empty.
-    pub kernels: Vec<String>,
+    /// What is checked.
+    pub choice: Choice,
     /// Records per launch that are kept; one is made per pair of sites.
     pub records: u32,
     /// In precise mode, check as on a GPU: by the cells, and by a journal of those kernels whose
@@ -61,7 +63,7 @@ impl Default for Options {
             model: None,
             shadow: ShadowSize::Fraction(0.125),
             seed: None,
-            kernels: Vec::new(),
+            choice: Choice::default(),
             records: 4096,
             as_gpu: false,
             sample: 1,

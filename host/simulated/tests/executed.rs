@@ -3,7 +3,7 @@
 mod common;
 
 use report::executed::{Executed, Tally};
-use runtime::{Mode, Options, Prove, ShadowSize};
+use runtime::{Choice, Mode, Options, Prove, ShadowSize};
 
 use crate::common::{launch, load};
 
@@ -106,7 +106,10 @@ fn what_is_not_proved_is_checked() {
 fn what_is_not_checked_is_said() {
     for options in modes(Prove::On) {
         let options = Options {
-            kernels: vec!["other".to_owned()],
+            choice: Choice {
+                kernels: vec!["other".parse().unwrap()],
+                ..Choice::default()
+            },
             ..options
         };
         let of = counted(options, false);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::{Rig, launch, load};
 use report::log::Launch as Logged;
 use runtime::audit::Conflict;
-use runtime::{Mode, Options, Prove};
+use runtime::{Choice, Mode, Options, Prove};
 use simt::{Launch, Schedule};
 
 const THREADS: u32 = 64;
@@ -104,7 +104,10 @@ fn every_launch_has_a_journal_of_its_own() {
 #[test]
 fn a_kernel_that_is_not_selected_runs_without_a_journal() {
     let options = Options {
-        kernels: vec!["kne=other".to_owned()],
+        choice: Choice {
+            kernels: vec!["kne=other".parse().unwrap()],
+            ..Choice::default()
+        },
         ..Options::default()
     };
     let (launches, races, left) = run(&kernel(2, true), options, 1);

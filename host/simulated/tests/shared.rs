@@ -4,7 +4,7 @@ mod common;
 
 use common::{launch, load};
 use report::log::{Event, Launch as Logged, Level, Race, Space};
-use runtime::{Mode, Options, Prove, ShadowSize};
+use runtime::{Choice, Mode, Options, Prove, ShadowSize};
 use simt::Launch;
 
 /// Lane 0 of each warp stores to its word in dynamic shared memory; after a barrier, if there is
@@ -150,7 +150,10 @@ fn cells_are_cleared_when_the_generations_run_out() {
 #[test]
 fn a_kernel_that_is_not_selected_runs_unchecked() {
     let options = Options {
-        kernels: vec!["other".into()],
+        choice: Choice {
+            kernels: vec!["other".parse().unwrap()],
+            ..Choice::default()
+        },
         ..Options::default()
     };
     let (launches, races) = logged(&kernel(""), options, 3, 1);

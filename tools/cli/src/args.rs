@@ -4,14 +4,17 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use report::log::Space;
+use runtime::choice::{Pattern, parse_share};
 use runtime::options::{Verify, Volatile};
 use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
-use crate::exit::RACES;
+use crate::exit::{RACES, Stop};
 use crate::kernel::spec::ArgSpec;
 use crate::output::Wanted;
+use crate::settings::{self, Settings};
 
 /// Find data races in CUDA programs.
 #[derive(Debug, Parser)]
@@ -96,9 +99,8 @@ pub(crate) struct RunArgs {
     /// racing threads a report names, and how often, may then differ from run to run
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) sim_threads: u32,
-    /// Check only kernels with this in their name (kne=NAME for the whole name); repeatable
-    #[arg(long, value_name = "NAME")]
-    pub(crate) kernel_name: Vec<String>,
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
     /// `off` runs the program unchecked, for comparison
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) check: Switch,
@@ -164,7 +166,7 @@ pub(crate) struct RunArgs {
     /// Exit code when races are found
     #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
-    /// The exit code of races is for errors (certain races), or for warnings too
+    /// The exit code of races is for errors (certain races), for warnings too, or for nothing
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
     #[command(flatten)]
@@ -181,6 +183,15 @@ pub(crate) struct RunArgs {
     pub(crate) verify: Option<Verify>,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
+    /// Take options from this file [default: cudarun-check.toml in the working folder or above it]
+    #[arg(long, overrides_with = "no_config", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Take no options from a file
+    #[arg(long, overrides_with = "config")]
+    pub(crate) no_config: bool,
+    /// The file that options were taken from
+    #[arg(skip)]
+    pub(crate) settings: Option<PathBuf>,
     /// The program and its arguments, or a .ptx file
     #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
@@ -221,6 +232,59 @@ impl VerifyArgs {
             ..self.run.clone()
         }
     }
+}
+
+/// Which launches are checked; all others run as they are, and are counted in COVERAGE.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Choosing what is checked")]
+pub(crate) struct ChoiceArgs {
+    /// Check only kernels with this in their name, mangled or demangled; kne=NAME for the whole name, regex:EXPRESSION;
+    /// repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel_name: Vec<Pattern>,
+    /// Do not check kernels with such a name; repeatable
+    #[arg(long, visible_alias = "kernel-name-exclude", value_name = "NAME")]
+    pub(crate) exclude_kernel: Vec<Pattern>,
+    /// Check no launches before N launches of these kernels
+    #[arg(short = 's', long, default_value_t = 0, value_name = "N")]
+    pub(crate) launch_skip: u64,
+    /// Check at most N launches
+    #[arg(short = 'c', long, value_name = "N")]
+    pub(crate) launch_count: Option<u64>,
+    /// Check one of N launches, beginning with the first
+    #[arg(long, value_parser = parse_share, default_value = "1/1", value_name = "1/N")]
+    pub(crate) launch_sample: u64,
+    /// Report races in this memory only; accesses to the other one order threads all the same
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "global,shared",
+        value_name = "SPACE"
+    )]
+    pub(crate) space: Vec<SpaceChoice>,
+    /// Check no further launches when those that were checked have taken this time (90, 90s, 30m, 2h)
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) time_budget: Option<Duration>,
+}
+
+impl ChoiceArgs {
+    /// The memory whose races are reported, if not all.
+    pub(crate) fn only(&self) -> Option<Space> {
+        let has = |space| self.space.contains(&space);
+        match (has(SpaceChoice::Global), has(SpaceChoice::Shared)) {
+            (true, false) => Some(Space::Global),
+            (false, true) => Some(Space::Shared),
+            _ => None,
+        }
+    }
+}
+
+/// A memory that threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpaceChoice {
+    Global,
+    Shared,
 }
 
 /// Where reports go, and how they look.
@@ -511,7 +575,6 @@ pub(crate) enum NoPtx {
 pub(crate) enum FailOn {
     Error,
     Warning,
-    Info,
     Never,
 }
 
@@ -523,23 +586,56 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Reads the command line.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let arguments = with_command(arguments.into_iter().collect());
-    let cli = Cli::try_parse_from(&arguments)?;
-    let (name, app) = match &cli.command {
-        Command::Run(run) => ("run", &run.app[0]),
-        Command::Verify(verify) => ("verify", &verify.run.app[0]),
-        _ => return Ok(cli),
-    };
-    if !is_ptx(app) {
-        return Ok(cli);
+/// Why the options make no sense.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    /// The command line is wrong, or asks for help.
+    Usage(clap::Error),
+    /// The environment or a file is.
+    Settings(Stop),
+}
+
+impl From<clap::Error> for Wrong {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(error)
     }
-    // What follows a program belongs to it; what follows a .ptx file are our own flags.
-    let command = Cli::command().mut_subcommand(name, |command| {
-        command.mut_arg("app", |app| app.trailing_var_arg(false))
-    });
-    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Reads the command line, and what the environment and a file add to it.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Wrong> {
+    let mut arguments = with_command(arguments.into_iter().collect());
+    let mut command = Cli::command();
+    // A command that has parsed once is not to be changed any more.
+    let mut given = command.clone().try_get_matches_from(&arguments)?;
+    let app = |given: &ArgMatches| {
+        let (name, given) = given.subcommand()?;
+        let name = ["run", "verify"].into_iter().find(|of| *of == name)?;
+        let app = given.get_raw("app")?.next()?;
+        Some((name, app.to_owned()))
+    };
+    let Some((name, app)) = app(&given) else {
+        return Ok(Cli::from_arg_matches(&given)?);
+    };
+    if is_ptx(&app) {
+        // What follows a program belongs to it; what follows a .ptx file are our own flags.
+        command = Cli::command().mut_subcommand(name, |command| {
+            command.mut_arg("app", |app| app.trailing_var_arg(false))
+        });
+        given = command.clone().try_get_matches_from(&arguments)?;
+    }
+    let run = command.find_subcommand(name);
+    let settings = match run.zip(given.subcommand_matches(name)) {
+        Some((run, given)) => settings::read(run, given).map_err(Wrong::Settings)?,
+        None => Settings::default(),
+    };
+    arguments.splice(2..2, settings.words);
+    let mut cli = Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)?;
+    match &mut cli.command {
+        Command::Run(run) => run.settings = settings.file,
+        Command::Verify(verify) => verify.run.settings = settings.file,
+        _ => {}
+    }
+    Ok(cli)
 }
 
 /// Whether a word names a PTX file.

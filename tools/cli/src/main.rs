@@ -26,19 +26,21 @@ mod replay;
 mod rewrite;
 mod run;
 mod saved;
+mod settings;
 mod shell;
 mod stdin;
 mod suppress;
 
 use std::process::ExitCode;
 
-use args::Command;
+use args::{Command, Wrong};
 use exit::Stop;
 
 fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(Wrong::Settings(stop)) => return said(stop),
+        Err(Wrong::Usage(error)) => {
             // `--help` and `--version` are errors to clap, but not to us.
             let code = if error.use_stderr() { exit::USAGE } else { 0 };
             drop(error.print());
@@ -63,9 +65,12 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(Stop { code, message }) => {
-            console::say(format_args!("cudarun-check: {message}"));
-            ExitCode::from(code)
-        }
+        Err(stop) => said(stop),
     }
+}
+
+/// Says why we stop.
+fn said(Stop { code, message }: Stop) -> ExitCode {
+    console::say(format_args!("cudarun-check: {message}"));
+    ExitCode::from(code)
 }

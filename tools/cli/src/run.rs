@@ -9,11 +9,11 @@ use report::source::Sources;
 use report::words::counted;
 use report::{Context, Log, Report};
 use runtime::options::{Outside, Prove};
-use runtime::{Mode, Model, Options, ShadowSize, Show, progress};
+use runtime::{Choice, Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{
-    DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, ProveChoice, RunArgs,
-    Switch, is_ptx,
+    ChoiceArgs, DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, ProveChoice,
+    RunArgs, Switch, is_ptx,
 };
 use crate::console;
 use crate::device::Device;
@@ -162,7 +162,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
         },
         seed: (seed != 0).then_some(seed),
         as_gpu: args.as_gpu,
-        kernels: args.kernel_name.clone(),
+        choice: choice(&args.choice),
         sample: args.sample,
         progress: match (args.progress, args.no_progress || args.output.quiet) {
             (true, _) => Show::Always,
@@ -185,6 +185,18 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
     }
 }
 
+fn choice(args: &ChoiceArgs) -> Choice {
+    Choice {
+        kernels: args.kernel_name.clone(),
+        excluded: args.exclude_kernel.clone(),
+        skip: args.launch_skip,
+        count: args.launch_count,
+        sample: args.launch_sample,
+        space: args.only(),
+        budget: args.time_budget.map(|budget| budget.as_secs_f64()),
+    }
+}
+
 fn context(args: &RunArgs) -> Context {
     Context {
         assume_lockstep: args.assume_lockstep,
@@ -203,7 +215,8 @@ fn context(args: &RunArgs) -> Context {
         seed: args.seed,
         schedules: args.schedules,
         sample: args.sample,
-        warnings_fail: matches!(args.fail_on, FailOn::Warning | FailOn::Info),
+        space: args.choice.only(),
+        warnings_fail: args.fail_on == FailOn::Warning,
         unchecked: args.check == Switch::Off,
         require_coverage: args.require_coverage,
         strict: args.strict,
@@ -214,8 +227,12 @@ fn context(args: &RunArgs) -> Context {
 /// Says what is about to happen.
 fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
     if !args.output.quiet && !outputs.is_for_programs() {
+        let options = match &args.settings {
+            Some(file) => format!(", with the options of {}", file.display()),
+            None => String::new(),
+        };
         console::say(format_args!(
-            "cudarun-check {} on {device}",
+            "cudarun-check {} on {device}{options}",
             env!("CARGO_PKG_VERSION")
         ));
     }

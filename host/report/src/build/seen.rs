@@ -111,6 +111,9 @@ impl Builder<'_> {
         Executed::add(&mut kernel.executed, launch.executed);
         if !launch.checked {
             kernel.skipped += 1;
+            if let Some(why) = launch.not_chosen {
+                self.report.coverage.unchosen.add(why);
+            }
             let why = launch.why_not.clone().unwrap_or_default();
             if !kernel.skipped_because.contains(&why) {
                 kernel.skipped_because.push(why);

@@ -1,5 +1,6 @@
 //! What is said of a run as a whole: coverage, outcome, counts.
 
+use report::choice::NotChosen;
 use report::log::{Clocks, Counters, Event, Frame, Launch, Misuse, Why};
 use report::model::{ExitStatus, Outcome};
 use report::source::Sources;
@@ -13,7 +14,8 @@ fn what_was_not_checked_is_said() {
     let sources = Sources::default();
     let mut unchecked = launch(2);
     unchecked.checked = false;
-    unchecked.why_not = Some("not selected by --kernel-name".into());
+    unchecked.why_not = Some(NotChosen::KernelName.text().into());
+    unchecked.not_chosen = Some(NotChosen::KernelName);
     let mut failed = launch(3);
     failed.error =
         Some("_Z5countPi, ptx line 9: vavrg4 is not supported by the simulated device".into());
@@ -47,7 +49,7 @@ fn what_was_not_checked_is_said() {
     let text = render(&report, &sources);
     for part in [
         "1/2 kernels instrumented (no PTX for sealed(int*))",
-        "1 of 3 launches checked (not selected by --kernel-name)",
+        "1 of 3 launches checked (1 not selected by --kernel-name)",
         "1,234 granules evicted",
         "2 conflicts undecided,",
         "3 accesses outside the checked window",

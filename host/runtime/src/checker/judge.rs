@@ -1,7 +1,7 @@
 //! What a checker asks happens-before, and what becomes of the answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::Device;
 use shadow::hb::Shape;
@@ -126,6 +126,7 @@ impl Checker {
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let deadline = limit.and_then(|limit| pending.started.checked_add(limit));
         let mut patience = Patience::new(deadline);
+        let started = Instant::now();
         // Not through the method, which would hold the modules too.
         let shadow = self.shadows.get_mut(&device.memory_id())?;
         let dropped = shadow
@@ -140,6 +141,7 @@ impl Checker {
                 self.note(format!("cannot read the journal: {error}"));
                 1
             });
+        self.chooser.spend(started.elapsed().as_secs_f64());
         Some(replay.finish(dropped))
     }
 

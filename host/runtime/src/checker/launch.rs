@@ -9,7 +9,6 @@ use shadow::plan::Shape;
 
 use super::{Checker, ModuleKey};
 use crate::log;
-use crate::names;
 use crate::options::{Mode, Model, Prove};
 use crate::proofs::Proved;
 use crate::shadow_memory::{Order, Refused, SharedShape};
@@ -270,6 +269,8 @@ impl Checker {
         self.start(device);
         let mut pending = self.pending(key, kernel, extent);
         self.log_begin(&pending);
+        let not_chosen = pending.launch.not_chosen;
+        let why = not_chosen.map_or(why, |chosen| chosen.text());
         pending.launch.why_not = Some(why.to_owned());
         pending.own = self.has_own(key, kernel);
         if self.hidden_parameter(key, kernel).is_some() {
@@ -348,6 +349,7 @@ impl Checker {
     /// Counts a launch, and writes down that it is about to begin.
     fn log_begin(&mut self, pending: &PendingLaunch) {
         self.launches += 1;
+        self.chooser.begun(&pending.launch.kernel);
         let launch = &pending.launch;
         self.write(log::Event::Begun(Box::new(log::Begun {
             launch: launch.launch,
@@ -400,7 +402,7 @@ impl Checker {
         options.check
             && options.prove == Prove::On
             && !self.listens()
-            && names::selected(&options.kernels, kernel)
+            && self.chooser.names(kernel).is_ok()
             && self.has_own(key, kernel)
             && self.proves_whole(key, kernel, launch).is_some()
     }
@@ -429,9 +431,12 @@ impl Checker {
         let mut pending = self.pending(key, kernel, extent);
         pending.own = true;
         pending.proved = self.proves_whole(key, kernel, (extent, parameters));
-        match pending.proved {
-            Some(_) => (pending.launch.checked, pending.launch.judge) = (true, log::Judge::Proof),
-            None => pending.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
+        match (pending.launch.not_chosen, &pending.proved) {
+            (Some(why), _) => pending.launch.why_not = Some(why.text().to_owned()),
+            (None, Some(_)) => {
+                (pending.launch.checked, pending.launch.judge) = (true, log::Judge::Proof)
+            }
+            (None, None) => pending.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
         }
         self.log_begin(&pending);
         pending.started = Instant::now();
@@ -450,6 +455,10 @@ impl Checker {
                 kernel: kernel.to_owned(),
                 grid: extent.grid,
                 block: extent.block,
+                not_chosen: match self.options.check {
+                    true => self.chooser.chooses(kernel).err(),
+                    false => None,
+                },
                 ..log::Launch::default()
             },
             release_capable: false,
@@ -479,11 +488,10 @@ impl Checker {
         let module = self.modules.get(&key.0);
         let known = module.and_then(|module| module.kernels.get(kernel));
         let info = known.ok_or("the kernel is not in the module's PTX".to_owned())?;
-        let selected = names::selected(&self.options.kernels, kernel);
-        const NOT_SELECTED: &str = "not selected by --kernel-name";
+        let not_chosen = pending.launch.not_chosen;
         if self.listens() {
-            if !selected {
-                return cannot(NOT_SELECTED);
+            if let Some(why) = not_chosen {
+                return cannot(why.text());
             }
             pending.proved = self.prove(key, kernel, (extent, parameters));
             let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
@@ -497,7 +505,7 @@ impl Checker {
             return Err(info.why_not.clone().unwrap_or_default().into());
         }
         let proves = self.options.prove == Prove::On;
-        if selected {
+        if not_chosen.is_none() {
             pending.proved = self.prove(key, kernel, (extent, parameters));
         }
         let proved = pending.proved.as_deref();
@@ -547,7 +555,9 @@ impl Checker {
             true => spared(info, proved.filter(|_| proves), unwritten),
             false => unwritten,
         };
-        let armed = if selected {
+        let armed = if let Some(why) = not_chosen {
+            Err(Refused::Cannot(why.text().to_owned()))
+        } else {
             let window = self.allocations.window(parameters);
             let order = match () {
                 () if info.journaled => Order::Journal,
@@ -556,8 +566,6 @@ impl Checker {
             };
             let shadow = self.shadow(device);
             shadow.arm(device, kept, window, (shared, order, unwritten), shape)
-        } else {
-            Err(Refused::Cannot(NOT_SELECTED.to_owned()))
         };
         let shadow = self.shadow(device);
         if let Some(text) = shadow.shrunk() {

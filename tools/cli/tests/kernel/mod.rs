@@ -54,18 +54,23 @@ pub(crate) fn run_as(launch: &str, body: &str, options: &[&str]) -> Ran {
         .unwrap();
     let json = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&json)
-        .map(|error| format!("{}: {error}", error.instance_path))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    assert_valid(&json);
     Ran {
         code: output.status.code().unwrap(),
         text: String::from_utf8(output.stderr).unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         json,
     }
+}
+
+/// A report follows the schema.
+pub(crate) fn assert_valid(json: &Value) {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(json)
+        .map(|error| format!("{}: {error}", error.instance_path))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
 }

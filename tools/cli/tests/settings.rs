@@ -1,0 +1,158 @@
+//! Options from `CUDARUN_CHECK_OPTIONS` and `cudarun-check.toml`, and which of several counts.
+
+mod place;
+
+use place::{COUNT, Place, RACY, Ran};
+
+const VARIABLE: &str = "CUDARUN_CHECK_OPTIONS";
+const FILE: &str = "cudarun-check.toml";
+
+/// A folder with a racy kernel, and a file of options in it.
+fn with(options: &str) -> Place {
+    let place = Place::new();
+    let kernel = include_str!("c/count.ptx").replace("${op}", RACY);
+    place.write("count.ptx", &kernel);
+    place.write(FILE, options);
+    place
+}
+
+/// Runs the kernel with further options on the command line and in the environment.
+fn run(place: &Place, line: &[&str], environment: &str) -> Ran {
+    let mut command = place.command(&[&COUNT, line].concat());
+    command.env(VARIABLE, environment);
+    command.output().unwrap().into()
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+    let place = with("error_exitcode = 3\n");
+    let line = &["--error-exitcode", "5"][..];
+    let environment = "--error-exitcode 4";
+    for (code, line, environment) in [
+        (3, &[][..], ""),
+        (4, &[], environment),
+        (5, line, ""),
+        (5, line, environment),
+    ] {
+        run(&place, line, environment).ends(code, &[]);
+    }
+    place.write(FILE, "");
+    run(&place, &[], "").ends(66, &[]);
+}
+
+#[test]
+fn a_list_is_taken_from_one_place_as_a_whole() {
+    let place = with("kernel-name = [\"other\", \"third\"]\n");
+    run(&place, &[], "").ends(75, &["nothing was checked: the options select no launch"]);
+    run(&place, &[], "--kernel-name count").ends(66, &[]);
+    run(&place, &["--kernel-name", "fourth"], "--kernel-name count").ends(75, &[]);
+    place.write(FILE, "kernel-name = [\"other\", \"count\"]\n");
+    run(&place, &[], "").ends(66, &[]);
+}
+
+#[test]
+fn an_option_takes_the_place_of_one_that_it_excludes() {
+    let place = with("strict = true\nprogress = true\nexclude-kernel = \"count\"\n");
+    run(&place, &[], "").ends(75, &[]);
+    run(&place, &["--allow-incomplete"], "").ends(0, &[]);
+    run(&place, &[], "--allow-incomplete").ends(0, &[]);
+    run(&place, &["--strict"], "--allow-incomplete").ends(75, &[]);
+    // False is what the option is without the file.
+    place.write(FILE, "strict = false\nexclude-kernel = \"count\"\n");
+    run(&place, &["--allow-incomplete"], "").ends(0, &[]);
+}
+
+#[test]
+fn words_are_quoted_as_in_a_shell() {
+    let place = with("");
+    let options = "--error-exitcode=7 --kernel-name 'regex:^co.nt$' --log-file \"a b.txt\"";
+    run(&place, &[], options).ends(7, &[]);
+    assert!(place.read("a b.txt").contains("error[CR003]"));
+    for (options, words) in [
+        ("--seed 'x", "a quotation mark is not closed"),
+        ("--seed x", "invalid value 'x' for '--seed <N>'"),
+        ("--sed 3", "unexpected argument '--sed'"),
+        ("--seed 3 app", "`app` is no option"),
+        ("--help", "--help is for the command line"),
+    ] {
+        let why = format!("cudarun-check: {VARIABLE}: {words}");
+        run(&place, &[], options).ends(64, &[&why]);
+    }
+}
+
+#[test]
+fn the_file_is_found_upward_named_or_left_out() {
+    let place = with("error-exitcode = 3\n");
+    std::fs::create_dir_all(place.path("a/b")).unwrap();
+    let inside = |line: &[&str]| -> Ran {
+        let mut command = place.command(&[&["../../count.ptx"], &COUNT[1..], line].concat());
+        command.current_dir(place.path("a/b"));
+        command.env_remove(VARIABLE).output().unwrap().into()
+    };
+    let file = place.path(FILE).display().to_string();
+    inside(&[]).ends(3, &[&format!(", with the options of {file}\n")]);
+    // The nearest one counts, and it alone.
+    place.write("a/cudarun-check.toml", "fail-on = \"never\"\n");
+    inside(&[]).ends(0, &[]);
+    inside(&["--no-config"])
+        .ends(66, &[])
+        .lacks(&["with the options"]);
+    inside(&["--config", "../../cudarun-check.toml"]).ends(3, &[]);
+    inside(&["--no-config", "--config", "../../cudarun-check.toml"]).ends(3, &[]);
+    let missing = inside(&["--config", "none.toml"]);
+    missing.ends(65, &["none.toml: cannot read options"]);
+    let from_environment = format!("--config {file}");
+    run(&place, &["--no-config"], &from_environment).ends(66, &[]);
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let options = "suppressions = [\"known.toml\"]\nformat = [\"text\", \"json:r.json\"]\n";
+    let place = with(options);
+    place.write(
+        "known.toml",
+        "[[suppress]]\nkernel = \"count\"\nreason = \"a test\"\n",
+    );
+    std::fs::create_dir(place.path("a")).unwrap();
+    let mut command = place.command(&[&["../count.ptx"], &COUNT[1..]].concat());
+    command.current_dir(place.path("a")).env_remove(VARIABLE);
+    let ran: Ran = command.output().unwrap().into();
+    ran.ends(0, &["1 suppressed"]);
+    assert_eq!(place.json("r.json")["summary"]["suppressed"], 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_65_with_the_line_and_what_to_do() {
+    for (line, words) in [
+        (
+            "laucnh-skip = 3",
+            "unknown key `laucnh-skip`; write `launch-skip`?",
+        ),
+        ("qqq = 3", "unknown key `qqq`; keys are the options of"),
+        ("config = \"x\"", "unknown key `config`"),
+        ("[launch]", "unknown key `launch`"),
+        ("seed = \"x\"", "invalid value 'x' for '--seed <N>'"),
+        ("mode = \"slow\"", "possible values: precise, fast, full"),
+        ("strict = 1", "`strict` is true or false"),
+        ("seed = true", "`seed` is a string or a number"),
+        ("seed = [1, 2]", "`seed` has one value only"),
+        ("seed = ", "string values must be quoted"),
+        (
+            "kernel-name = [[1]]",
+            "`kernel-name` is a string or a number",
+        ),
+    ] {
+        let place = with(&format!("# options\n\n{line}\n"));
+        let ran = run(&place, &[], "");
+        let file = place.path(FILE).display().to_string();
+        ran.ends(65, &[&format!("cudarun-check: {file}:3: "), words]);
+    }
+}
+
+#[test]
+fn other_commands_take_no_options_from_them() {
+    let place = with("nonsense = 3\n");
+    let mut command = place.command(&["explain", "CR003"]);
+    let ran: Ran = command.env(VARIABLE, "--nonsense").output().unwrap().into();
+    ran.ends(0, &[]);
+}
