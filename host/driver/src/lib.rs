@@ -4,6 +4,7 @@
 //! * [`gpu`]: a context of a driver, as the checker uses it beside the program.
 //! * [`client`]: a program of our own on a driver.
 //! * [`pointer`]: pointers that a program hands to an entry point; [`load`]: the images that it hands to a load.
+//! * [`nvtx`]: the ranges that a program has open.
 //! * [`steps`]: launches in steps, before `cuLaunchKernel`.
 //! * [`probe`]: whether a driver works.
 //! * [`Device`]: what the runtime needs of a device, whichever it is.
@@ -12,6 +13,7 @@ pub mod client;
 mod device;
 pub mod gpu;
 pub mod load;
+pub mod nvtx;
 pub mod pointer;
 pub mod probe;
 pub mod steps;

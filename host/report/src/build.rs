@@ -188,6 +188,7 @@ impl<'a> Builder<'a> {
                 }
                 Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
                 Event::Begun(_)
+                | Event::HostCalls { .. }
                 | Event::Race(_)
                 | Event::Forgotten { .. }
                 | Event::Assumed(_)
@@ -204,7 +205,7 @@ impl<'a> Builder<'a> {
                 Event::Begun(begun) => self.begun(begun, &said),
                 Event::Launch(launch) => self.launch(launch),
                 Event::Race(race) => self.race(race, &said),
-                Event::Sites { .. } => {}
+                Event::Sites { .. } | Event::HostCalls { .. } => {}
                 Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
                 Event::Assumed(pair) => {
                     let name = |of| Some(demangle(&said.launches.get(&of?)?.kernel));
@@ -538,6 +539,7 @@ pub(crate) fn launched(launch: &log::Launch) -> KernelLaunch {
         block: launch.block,
         launched_by: launch.launched_by.as_ref().map(nested::launcher),
         recorded: launch.recorded.clone(),
+        host_stack: launch.host_stack.clone(),
     }
 }
 

@@ -13,6 +13,8 @@ pub enum NotChosen {
     KernelName,
     /// `--exclude-kernel` names its kernel.
     ExcludeKernel,
+    /// It is launched outside of all ranges of `--nvtx-include`, or in one of `--nvtx-exclude`.
+    NvtxRange,
     /// `--launch-skip` passes over it.
     LaunchSkip,
     /// As many launches as `--launch-count` says were chosen before it.
@@ -29,6 +31,7 @@ impl NotChosen {
         match self {
             Self::KernelName => "not selected by --kernel-name",
             Self::ExcludeKernel => "excluded by --exclude-kernel",
+            Self::NvtxRange => "left out by --nvtx-include or --nvtx-exclude",
             Self::LaunchSkip => "skipped by --launch-skip",
             Self::LaunchCount => "beyond --launch-count",
             Self::LaunchSample => "left out by --launch-sample",
@@ -45,6 +48,8 @@ pub struct Unchosen {
     pub kernel_name: u64,
     /// `--exclude-kernel` names their kernels.
     pub exclude_kernel: u64,
+    /// Outside of the ranges of `--nvtx-include`, or in those of `--nvtx-exclude`.
+    pub nvtx_range: u64,
     /// Passed over by `--launch-skip`.
     pub launch_skip: u64,
     /// Behind those of `--launch-count`.
@@ -60,6 +65,7 @@ impl Unchosen {
         *match why {
             NotChosen::KernelName => &mut self.kernel_name,
             NotChosen::ExcludeKernel => &mut self.exclude_kernel,
+            NotChosen::NvtxRange => &mut self.nvtx_range,
             NotChosen::LaunchSkip => &mut self.launch_skip,
             NotChosen::LaunchCount => &mut self.launch_count,
             NotChosen::LaunchSample => &mut self.launch_sample,
@@ -67,10 +73,11 @@ impl Unchosen {
         } += 1;
     }
 
-    fn all(&self) -> [(u64, NotChosen); 6] {
+    fn all(&self) -> [(u64, NotChosen); 7] {
         [
             (self.kernel_name, NotChosen::KernelName),
             (self.exclude_kernel, NotChosen::ExcludeKernel),
+            (self.nvtx_range, NotChosen::NvtxRange),
             (self.launch_skip, NotChosen::LaunchSkip),
             (self.launch_count, NotChosen::LaunchCount),
             (self.launch_sample, NotChosen::LaunchSample),

@@ -211,8 +211,13 @@ pub(crate) fn remarks(
         .map_or("the device", |device| &device.name);
     let launched = |kernel: &KernelLaunch| {
         let by = kernel.launched_by.as_ref();
+        let at = kernel.host_stack.first().filter(|_| by.is_none());
+        let at = at.map_or(String::new(), |at| {
+            let file = sources.shown(&at.file);
+            format!(", launched at {file}:{} {}", at.line, at.function)
+        });
         format!(
-            "{}  launch #{}, grid {} block {}{}",
+            "{}  launch #{}, grid {} block {}{}{at}",
             kernel.name,
             kernel.launch,
             index(kernel.grid),

@@ -5,6 +5,7 @@
 mod finding;
 mod github;
 mod html;
+pub mod jsonl;
 mod junit;
 mod map;
 mod markdown;
@@ -21,6 +22,8 @@ pub enum Format {
     Text,
     /// All facts, by `docs/report.schema.json`.
     Json,
+    /// The same in lines, those of races as they are found.
+    Jsonl,
     /// SARIF 2.1.0, for code scanning and editors.
     Sarif,
     /// JUnit XML, for the test pages of CI services.
@@ -38,6 +41,7 @@ impl Format {
     pub const ALL: &[(&str, Self)] = &[
         ("text", Self::Text),
         ("json", Self::Json),
+        ("jsonl", Self::Jsonl),
         ("sarif", Self::Sarif),
         ("junit", Self::Junit),
         ("github", Self::Github),
@@ -65,6 +69,7 @@ impl Format {
         Ok(match self {
             Self::Text => text::render(report, sources, style),
             Self::Json => report.to_json(),
+            Self::Jsonl => jsonl::Told::default().rest(report),
             Self::Sarif => sarif::render(report, &findings()),
             Self::Junit => junit::render(report, &findings())?,
             Self::Github => github::render(report, &findings()),

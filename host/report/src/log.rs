@@ -47,6 +47,13 @@ pub enum Event {
         /// Accesses that its checks do not name.
         sites: Vec<Site>,
     },
+    /// Calls on the host that launches are made in.
+    HostCalls {
+        /// What launches call the list.
+        number: u32,
+        /// Innermost first.
+        calls: Vec<HostCall>,
+    },
     /// A launch was asked for; when nothing is said of its end, the process ended before, or the log lacks it.
     Begun(Box<Begun>),
     /// A launch ended.
@@ -270,6 +277,12 @@ pub struct Launch {
     /// The kernel that has launched it, if not the host has.
     #[serde(default)]
     pub launched_by: Option<Launcher>,
+    /// The list of calls on the host that it was made in; 0 where that is not known.
+    #[serde(default)]
+    pub host_calls: u32,
+    /// The source of these calls, innermost first, which whoever reads the log fills in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_stack: Vec<HostFrame>,
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
@@ -350,6 +363,26 @@ pub struct Launcher {
     pub launch: u64,
     /// Source of the instruction, innermost inlined function first.
     pub frames: Vec<Frame>,
+}
+
+/// A call on the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCall {
+    /// The program or library.
+    pub file: String,
+    /// The instruction's place in it.
+    pub offset: u64,
+}
+
+/// The source of a call on the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFrame {
+    /// Source file.
+    pub file: String,
+    /// Line from 1.
+    pub line: u32,
+    /// The function that makes the call, demangled.
+    pub function: String,
 }
 
 /// Counts of one launch; see `shadow::layout::Counters`.

@@ -321,7 +321,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         to.host_threads.kernels = kernels;
     }
     to.unordered += unordered;
-    add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, launch_skip, launch_count, launch_sample, time_budget });
+    add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);
     add!(unjudged => to.unjudged, Unjudged { everything, locks, versions });
     union(&mut to.missed, missed);

@@ -11,6 +11,7 @@ pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
 pub use crate::known::{SuppressedBy, Suppression};
+pub use crate::log::HostFrame;
 pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
@@ -499,6 +500,10 @@ pub struct KernelLaunch {
     /// The name of its recording, if it was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
+    /// The source of the calls on the host that the launch was made in, innermost first; empty without debug
+    /// information of the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host_stack: Vec<HostFrame>,
 }
 
 /// Where a race was.

@@ -18,6 +18,7 @@ use shadow::rule;
 use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
+use crate::host_calls::HostCalls;
 use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
@@ -57,6 +58,7 @@ struct Module {
 pub struct Checker {
     options: Options,
     chooser: Chooser,
+    host_calls: HostCalls,
     writer: Writer,
     modules: HashMap<u32, Module>,
     next_site: u32,
@@ -91,6 +93,7 @@ impl Checker {
     pub fn new(options: Options, writer: Writer) -> Self {
         Self {
             chooser: Chooser::new(options.choice.clone()),
+            host_calls: HostCalls::default(),
             options,
             writer,
             modules: HashMap::new(),

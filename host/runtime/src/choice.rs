@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use driver::nvtx::{self, Range};
 use regex::Regex;
 use report::choice::NotChosen;
 use report::names::{base, demangle};
@@ -21,6 +22,10 @@ pub struct Choice {
     pub kernels: Vec<Pattern>,
     /// Kernels not to check.
     pub excluded: Vec<Pattern>,
+    /// Ranges of NVTX, of which the launching thread has to be in one; anywhere when empty.
+    pub ranges: Vec<RangePattern>,
+    /// Ranges of NVTX in which nothing is checked.
+    pub excluded_ranges: Vec<RangePattern>,
     /// So many launches of these kernels are passed over first.
     pub skip: u64,
     /// At most so many launches are checked.
@@ -38,6 +43,8 @@ impl Default for Choice {
         Self {
             kernels: Vec::new(),
             excluded: Vec::new(),
+            ranges: Vec::new(),
+            excluded_ranges: Vec::new(),
             skip: 0,
             count: None,
             sample: 1,
@@ -115,6 +122,63 @@ impl Pattern {
     }
 }
 
+/// Ranges of NVTX: `RANGE` in any domain, `DOMAIN@RANGE`, or `regex:EXPRESSION` for the name of the range.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RangePattern {
+    text: String,
+    domain: Option<String>,
+    name: Fits,
+}
+
+impl FromStr for RangePattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (domain, name) = match text.split_once('@') {
+            Some((domain, name)) if !text.starts_with("regex") => (Some(domain.to_owned()), name),
+            _ => (None, text),
+        };
+        let name = match Pattern::from_str(name)?.fits {
+            Fits::Part(name) => Fits::Whole(name),
+            other => other,
+        };
+        let text = text.to_owned();
+        Ok(Self { text, domain, name })
+    }
+}
+
+impl TryFrom<String> for RangePattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<RangePattern> for String {
+    fn from(pattern: RangePattern) -> Self {
+        pattern.text
+    }
+}
+
+impl PartialEq for RangePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl RangePattern {
+    fn fits(&self, range: &Range) -> bool {
+        let domain = self.domain.as_ref();
+        let named = match &self.name {
+            Fits::Part(name) | Fits::Whole(name) => *name == range.name,
+            Fits::Expression(regex) => regex.is_match(&range.name),
+        };
+        named && domain.is_none_or(|domain| *domain == range.domain)
+    }
+}
+
 /// Reads `1/8`: the 8.
 ///
 /// # Errors
@@ -170,6 +234,9 @@ impl Chooser {
     /// Whether the next launch, one of this kernel, is to be checked.
     pub(crate) fn chooses(&self, kernel: &str) -> Result<(), NotChosen> {
         self.names(kernel)?;
+        if !self.is_in_range() {
+            return Err(NotChosen::NvtxRange);
+        }
         let Choice {
             skip,
             count,
@@ -191,10 +258,25 @@ impl Chooser {
         }
     }
 
-    /// The launch has begun, and the next one comes.
-    pub(crate) fn begun(&mut self, kernel: &str) {
+    /// Whether the calling thread launches in ranges of NVTX that are to be checked.
+    fn is_in_range(&self) -> bool {
+        let Choice {
+            ranges,
+            excluded_ranges,
+            ..
+        } = &self.choice;
+        let is_in = |all: &[RangePattern]| {
+            nvtx::is_open(|range| all.iter().any(|pattern| pattern.fits(range)))
+        };
+        (ranges.is_empty() || is_in(ranges))
+            && (excluded_ranges.is_empty() || !is_in(excluded_ranges))
+    }
+
+    /// A launch has begun, and the next one comes; with what was decided of it.
+    pub(crate) fn begun(&mut self, kernel: &str, decided: Option<NotChosen>) {
         let named = self.names(kernel);
-        self.launches += u64::from(named.is_ok());
+        let counts = named.is_ok() && decided != Some(NotChosen::NvtxRange);
+        self.launches += u64::from(counts);
         if !self.names.contains_key(kernel) {
             self.names.insert(kernel.to_owned(), named.err());
         }
@@ -270,7 +352,7 @@ mod tests {
         });
         let mut launch = |kernel: &str| {
             let chosen = chooser.chooses(kernel);
-            chooser.begun(kernel);
+            chooser.begun(kernel, chosen.err());
             chosen
         };
         use NotChosen::*;
@@ -298,6 +380,26 @@ mod tests {
         assert_eq!(chooser.chooses("k"), Ok(()));
         chooser.spend(0.1);
         assert_eq!(chooser.chooses("k"), Err(NotChosen::TimeBudget));
+    }
+
+    #[test]
+    fn ranges_fit_by_name_domain_or_expression() {
+        let range = Range {
+            domain: "solver".to_owned(),
+            name: "step 3".to_owned(),
+        };
+        let fits = |text: &str| text.parse::<RangePattern>().unwrap().fits(&range);
+        for yes in [
+            "step 3",
+            "solver@step 3",
+            "regex:^step [0-9]$",
+            "solver@regex:3",
+        ] {
+            assert!(fits(yes), "{yes}");
+        }
+        for no in ["step", "other@step 3", "@step 3", "regex:^3"] {
+            assert!(!fits(no), "{no}");
+        }
     }
 
     #[test]

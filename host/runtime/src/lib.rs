@@ -14,6 +14,7 @@ mod executed;
 mod follower;
 mod grid;
 pub mod heard;
+mod host_calls;
 mod instructions;
 mod judged;
 mod locking;

@@ -49,6 +49,8 @@ pub struct Options {
     pub outside: Outside,
     /// What becomes of accesses that a launch's arguments prove to be free of races.
     pub prove: Prove,
+    /// Tell from where on the host launches are made.
+    pub host_calls: bool,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
     pub verify: Option<Verify>,
     /// Launches with races are recorded, as long as what their memory holds has no more bytes than this in all.
@@ -72,6 +74,7 @@ impl Default for Options {
             sim_threads: 1,
             outside: Outside::default(),
             prove: Prove::default(),
+            host_calls: false,
             verify: None,
             record: None,
         }

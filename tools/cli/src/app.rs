@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus as Status};
 use std::time::{Duration, Instant};
 
+use driver::nvtx::INJECTION_VARIABLE;
 use driver::sys::{DRIVER_VARIABLE, SIMULATED_VARIABLE};
 use os::signals;
 use report::model::ExitStatus;
@@ -102,13 +103,22 @@ pub(crate) fn run(
     libraries: &Path,
     (logs, input): (&Schedule, &Input),
     options: &Options,
-    timeout: Option<Duration>,
+    (timeout, meanwhile): (Option<Duration>, &mut dyn FnMut()),
 ) -> Result<Ended, Stop> {
     let mut command = Command::new(&program.path);
     command.args(arguments);
     match device {
         Device::Gpu(found) => in_front_of(&mut command, &found.path, libraries)?,
         Device::Simulated { .. } => in_place_of(&mut command, libraries)?,
+    }
+    let choice = &options.choice;
+    if !choice.ranges.is_empty() || !choice.excluded_ranges.is_empty() {
+        // The library that checks is the one to know the ranges.
+        let folder = match device {
+            Device::Gpu(_) => libraries.join(GPU),
+            Device::Simulated { .. } => libraries.to_owned(),
+        };
+        command.env(INJECTION_VARIABLE, folder.join(DRIVER));
     }
     command.env(DIRECTORY_VARIABLE, &logs.main);
     match &logs.spare {
@@ -139,7 +149,7 @@ pub(crate) fn run(
         Stop::new(code, format!("{}: {what}", program.path.display()))
     })?;
     input.feed(child.stdin.take());
-    wait(child, timeout)
+    wait(child, timeout, meanwhile)
 }
 
 /// Puts the interposer before the driver of a GPU, in every way in which a program may look for it.
@@ -201,7 +211,11 @@ fn in_front(variable: &str, new: &[OsString], separator: &str) -> OsString {
     parts.join(OsStr::new(separator))
 }
 
-fn wait(mut child: Child, timeout: Option<Duration>) -> Result<Ended, Stop> {
+fn wait(
+    mut child: Child,
+    timeout: Option<Duration>,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<Ended, Stop> {
     let cannot = |error: std::io::Error| {
         Stop::new(INTERNAL, format!("cannot wait for the program: {error}"))
     };
@@ -234,6 +248,7 @@ fn wait(mut child: Child, timeout: Option<Duration>) -> Result<Ended, Stop> {
             }
             timed_out = true;
         }
+        meanwhile();
         std::thread::sleep(pause);
         // Short programs are not kept waiting, long ones cost nothing.
         pause = (pause * 2).min(Duration::from_millis(10));
@@ -260,7 +275,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_end_is_ended() {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
-        let ended = wait(child, Some(Duration::from_millis(50))).unwrap();
+        let ended = wait(child, Some(Duration::from_millis(50)), &mut || ()).unwrap();
         assert!(ended.timed_out);
         assert_eq!(ended.exit.signal, Some(TERMINATE));
     }
@@ -269,7 +284,7 @@ mod tests {
     fn codes_and_signals_are_told_apart() {
         let of = |script: &str| {
             let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            let exit = wait(child, None).unwrap().exit;
+            let exit = wait(child, None, &mut || ()).unwrap().exit;
             (exit.code, exit.signal)
         };
         assert_eq!(of("exit 7"), (Some(7), None));

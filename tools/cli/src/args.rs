@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use report::log::Space;
-use runtime::choice::{Pattern, parse_share};
+use runtime::choice::{Pattern, RangePattern, parse_share};
 use runtime::options::{Verify, Volatile};
 use runtime::{ShadowSize, parse_sample};
 
@@ -245,6 +245,12 @@ pub(crate) struct ChoiceArgs {
     /// Do not check kernels with such a name; repeatable
     #[arg(long, visible_alias = "kernel-name-exclude", value_name = "NAME")]
     pub(crate) exclude_kernel: Vec<Pattern>,
+    /// Check only launches in this range of NVTX (RANGE, DOMAIN@RANGE, regex:EXPRESSION); repeatable
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) nvtx_include: Vec<RangePattern>,
+    /// Do not check launches in this range of NVTX; repeatable
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) nvtx_exclude: Vec<RangePattern>,
     /// Check no launches before N launches of these kernels
     #[arg(short = 's', long, default_value_t = 0, value_name = "N")]
     pub(crate) launch_skip: u64,
@@ -290,7 +296,7 @@ pub(crate) enum SpaceChoice {
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// text, json, sarif, junit, github, markdown or html, with :FILE to write it there; repeatable
+    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown or html, with :FILE to write it there; repeatable
     /// [default: text, and github in a job of GitHub Actions]
     #[arg(long, value_parser = Wanted::parse, value_name = "FORMAT[:FILE]")]
     pub(crate) format: Vec<Wanted>,

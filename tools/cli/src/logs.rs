@@ -126,6 +126,35 @@ impl Schedule {
         Ok(logs)
     }
 
+    /// What the processes have written so far of launches that have ended.
+    pub(crate) fn so_far(&self) -> Vec<Log> {
+        let names = self.names().unwrap_or_default();
+        let logs = names.iter().filter_map(|name| {
+            let mut events = self.events(name).ok()?;
+            // A race is written before the end of its launch, which says more of it.
+            let ended = events
+                .iter()
+                .rposition(|event| matches!(event, Event::Launch(_)));
+            events.truncate(ended.map_or(0, |at| at + 1));
+            Some(Log {
+                events,
+                ..Log::default()
+            })
+        });
+        logs.collect()
+    }
+
+    /// Bytes of the logs.
+    pub(crate) fn bytes(&self) -> u64 {
+        let names = self.names().unwrap_or_default();
+        let paths = names
+            .iter()
+            .flat_map(|name| self.folders().map(move |folder| folder.join(name)));
+        paths
+            .filter_map(|path| Some(path.metadata().ok()?.len()))
+            .sum()
+    }
+
     /// Processes of the run that have not ended: their environment names the folder of this schedule.
     fn running(&self, libraries: &Path) -> Vec<u32> {
         let own = self.main.as_os_str().as_bytes();

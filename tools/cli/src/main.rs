@@ -16,6 +16,7 @@ mod device;
 mod doctor;
 mod exit;
 mod explain;
+mod host_lines;
 mod inspect;
 mod kernel;
 mod logs;

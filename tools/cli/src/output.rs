@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use report::Report;
 use report::formats::Format;
+use report::formats::jsonl::Told;
 use report::source::Sources;
 use report::text::Style;
 
@@ -43,6 +44,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     all: Vec<(Format, Target)>,
+    /// What the lines of races have told.
+    told: Told,
     style: Style,
     color: Color,
 }
@@ -99,6 +102,7 @@ impl Outputs {
         }
         Ok(Self {
             all,
+            told: Told::default(),
             style: Style {
                 color: false,
                 print_limit: args.print_limit,
@@ -120,10 +124,27 @@ impl Outputs {
         formats.peek().is_some() && !formats.any(for_people)
     }
 
+    /// Whether races are told as they are found.
+    pub(crate) fn is_live(&self) -> bool {
+        self.all.iter().any(|(format, _)| *format == Format::Jsonl)
+    }
+
+    /// Tells of the races that a run has had by now.
+    pub(crate) fn tell(&mut self, so_far: &Report) {
+        let lines = self.told.races(so_far);
+        let live = self.all.iter_mut();
+        for (_, target) in live.filter(|(format, _)| *format == Format::Jsonl) {
+            if let Err(stop) = target.write(&lines) {
+                console::say(format_args!("cudarun-check: {}", stop.message));
+            }
+        }
+    }
+
     /// Writes the report everywhere. What a file does not take goes to standard error; the last such failure is
     /// returned.
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
         let mut result = Ok(());
+        let lines = self.told.rest(report);
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..)) => color == Color::Always,
@@ -133,7 +154,11 @@ impl Outputs {
                 color,
                 ..self.style
             };
-            let what = match format.render(report, sources, style) {
+            let what = match format {
+                Format::Jsonl => Ok(lines.clone()),
+                _ => format.render(report, sources, style),
+            };
+            let what = match what {
                 Ok(what) => what,
                 Err(why) => {
                     let text = format!("cannot write the report as {format:?}: {why}");
@@ -145,7 +170,9 @@ impl Outputs {
             let what = match format {
                 Format::Text | Format::Github | Format::Markdown => printable(&what, color),
                 // They have escapes of their own.
-                Format::Json | Format::Sarif | Format::Junit | Format::Html => what.into(),
+                Format::Json | Format::Jsonl | Format::Sarif | Format::Junit | Format::Html => {
+                    what.into()
+                }
             };
             if let Err(stop) = target.write(&what) {
                 console::say(format_args!("cudarun-check: {}", stop.message));

@@ -18,10 +18,10 @@ use crate::args::{
 use crate::console;
 use crate::device::Device;
 use crate::exit::{self, BAD_INPUT, INCOMPLETE, NO_DEVICE, Stop, USAGE};
-use crate::logs::Folders;
+use crate::logs::{Folders, Schedule};
 use crate::output::{Outputs, Stream};
 use crate::stdin::Input;
-use crate::{app, archive, baseline, device, kernel, output, program, suppress};
+use crate::{app, archive, baseline, device, host_lines, kernel, output, program, suppress};
 
 /// Runs and reports; the exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -36,16 +36,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     if args.output.new_only && args.baseline.is_none() {
         return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
     }
-    let suppressions = suppress::read(&args.suppressions)?;
-    let baseline = args.baseline.as_deref().map(baseline::read).transpose()?;
-    let mut ran = match is_ptx(&args.app[0]) {
-        true => ran_kernel(args)?,
-        false => ran_program(args)?,
+    let known = Context {
+        suppressions: suppress::read(&args.suppressions)?,
+        baseline: args.baseline.as_deref().map(baseline::read).transpose()?,
+        ..context(args)
     };
-    ran.context.suppressions = suppressions;
-    ran.context.baseline = baseline;
+    let ran = match is_ptx(&args.app[0]) {
+        true => ran_kernel(args, known)?,
+        false => ran_program(args, known)?,
+    };
     finish(args, ran)
 }
+
+/// How often somebody looks for races while a program runs.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the schedules brought.
 struct Ran {
@@ -189,6 +193,8 @@ fn choice(args: &ChoiceArgs) -> Choice {
     Choice {
         kernels: args.kernel_name.clone(),
         excluded: args.exclude_kernel.clone(),
+        ranges: args.nvtx_include.clone(),
+        excluded_ranges: args.nvtx_exclude.clone(),
         skip: args.launch_skip,
         count: args.launch_count,
         sample: args.launch_sample,
@@ -238,7 +244,7 @@ fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
     }
 }
 
-fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
+fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
     if let Some(flag) = args.kernel.given() {
         return Err(Stop::new(
             USAGE,
@@ -256,7 +262,6 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     let mut schedules = Vec::new();
     let input = Input::of_runs(args.schedules);
     announce(args, &outputs, &device);
-    let mut context = context(args);
     context.gpu = !device.is_simulated();
     if args.no_ptx != NoPtx::Ignore {
         context.without_ptx.clone_from(&program.without_ptx);
@@ -269,6 +274,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         recordings: None,
     };
     let start = Instant::now();
+    let mut live = Live::new(args, &libraries);
     for schedule in 0..args.schedules {
         let left = args
             .timeout
@@ -279,7 +285,10 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
         }
         let logs = folders.schedule(schedule)?;
         schedules.push(logs.main.clone());
-        let options = options(args, schedule);
+        let options = Options {
+            host_calls: true,
+            ..options(args, schedule)
+        };
         let ended = app::run(
             &program,
             &args.app[1..],
@@ -287,10 +296,12 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
             &libraries,
             (&logs, &input),
             &options,
-            left,
+            (left, &mut || live.look(&mut ran, &logs)),
         )?;
         progress::wipe(&logs.main);
-        ran.logs.extend(logs.read(&libraries, !ended.timed_out)?);
+        let mut left_behind = logs.read(&libraries, !ended.timed_out)?;
+        host_lines::fill(&mut left_behind, &libraries);
+        ran.logs.append(&mut left_behind);
         if ran.context.exit.code == Some(0) {
             ran.context.exit = ended.exit;
         }
@@ -316,7 +327,7 @@ fn ran_program(args: &RunArgs) -> Result<Ran, Stop> {
     Ok(ran)
 }
 
-fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
+fn ran_kernel(args: &RunArgs, context: Context) -> Result<Ran, Stop> {
     if let [_, extra, ..] = &args.app[..] {
         return Err(Stop::new(
             USAGE,
@@ -346,7 +357,7 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
     let mut ran = Ran {
         outputs,
         logs: Vec::new(),
-        context: context(args),
+        context,
         timed_out: false,
         recordings,
     };
@@ -385,13 +396,58 @@ fn ran_kernel(args: &RunArgs) -> Result<Ran, Stop> {
     Ok(ran)
 }
 
-fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
+/// Where sources may be.
+fn sources(args: &RunArgs) -> Sources {
     let mut roots = args.output.source_root.clone();
     roots.extend(std::env::current_dir());
     // Beside the program is where sources of small programs are.
     let beside = Path::new(&args.app[0]).parent().map(Path::to_owned);
     roots.extend(beside.filter(|folder| folder.is_dir()));
-    let sources = Sources::new(roots);
+    Sources::new(roots)
+}
+
+/// Tells of races while a program runs.
+struct Live<'a> {
+    sources: Sources,
+    libraries: &'a Path,
+    /// When to look again, and how much there was to read the last time.
+    next: Instant,
+    bytes: u64,
+}
+
+impl<'a> Live<'a> {
+    fn new(args: &RunArgs, libraries: &'a Path) -> Self {
+        Self {
+            sources: sources(args),
+            libraries,
+            next: Instant::now(),
+            bytes: 0,
+        }
+    }
+
+    /// Looks for races, at intervals, if somebody is to be told.
+    fn look(&mut self, ran: &mut Ran, logs: &Schedule) {
+        let now = Instant::now();
+        if !ran.outputs.is_live() || now < self.next {
+            return;
+        }
+        let bytes = logs.bytes();
+        if bytes != std::mem::replace(&mut self.bytes, bytes) {
+            let mut new = logs.so_far();
+            host_lines::fill(&mut new, self.libraries);
+            let before = ran.logs.len();
+            ran.logs.append(&mut new);
+            let report = Report::build(&ran.logs, &ran.context, &self.sources);
+            ran.logs.truncate(before);
+            ran.outputs.tell(&report);
+        }
+        // The more there is to read, the less often.
+        self.next = Instant::now() + LOOK.max(now.elapsed() * 9);
+    }
+}
+
+fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
+    let sources = sources(args);
     let report = Report::build(&ran.logs, &ran.context, &sources);
     let mut written = ran.outputs.write(&report, &sources);
     if let Some(Recordings {

@@ -13,6 +13,9 @@ use serde_json::Value;
 const FIRST: &str = "first_sum";
 const SECOND: &str = "_Z10second_sumPj";
 
+/// Options, and how many launches each of them leaves out.
+type Case = (&'static [&'static str], &'static [(&'static str, u64)]);
+
 const MODES: [(Way, &[&str]); 4] = [
     (Way::Simulated, &[]),
     (Way::Simulated, &["--mode", "fast"]),
@@ -27,10 +30,15 @@ fn program() -> &'static PathBuf {
 
 /// Runs three launches of each kernel in turns; exit code, text and report.
 fn run(way: Way, options: &[&str]) -> (i32, String, Value) {
+    run_with(way, options, &[FIRST, SECOND, FIRST, SECOND, FIRST, SECOND])
+}
+
+/// Runs the program with these arguments.
+fn run_with(way: Way, options: &[&str], arguments: &[&str]) -> (i32, String, Value) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = common::command(way, folder.path());
     command.args(options).arg(program());
-    command.args([FIRST, SECOND, FIRST, SECOND, FIRST, SECOND]);
+    command.args(arguments);
     let output = command.output().unwrap();
     let text = common::text(&output.stderr);
     let json = std::fs::read_to_string(folder.path().join("report.json"));
@@ -41,7 +49,7 @@ fn run(way: Way, options: &[&str]) -> (i32, String, Value) {
 
 #[test]
 fn launches_are_chosen_by_name_number_and_time() {
-    let cases: [(&[&str], &[(&str, u64)]); 9] = [
+    let cases: [Case; 9] = [
         (&[], &[]),
         (&["--kernel-name", "first_s"], &[("kernel_name", 3)]),
         (
@@ -80,6 +88,44 @@ fn launches_are_chosen_by_name_number_and_time() {
                 let part = format!("{} of 6 launches checked (", 6 - left);
                 assert!(text.contains(&part), "{text}");
             }
+        }
+    }
+}
+
+#[test]
+fn launches_are_chosen_by_ranges_of_nvtx() {
+    let program = [
+        FIRST, "+outer", FIRST, "+inner", SECOND, "-", FIRST, "-", "*step", SECOND,
+    ];
+    for (way, mode) in MODES {
+        for (options, left) in [
+            (&["--nvtx-include", "outer"][..], 2),
+            (&["--nvtx-include", "inner", "--nvtx-include", "@step"], 3),
+            (
+                &[
+                    "--nvtx-include",
+                    "regex:^(outer|step)$",
+                    "--nvtx-exclude",
+                    "inner",
+                ],
+                2,
+            ),
+            (&["--nvtx-exclude", "outer"], 3),
+            (&["--nvtx-exclude", "other@outer"], 0),
+        ] {
+            let options = [mode, options].concat();
+            let (code, text, json) = run_with(way, &options, &program);
+            assert_eq!(code, 66, "{way:?} {options:?}: {text}");
+            let coverage = &json["coverage"];
+            assert_eq!(
+                coverage["unchosen"]["nvtx_range"], left,
+                "{options:?} {text}"
+            );
+            assert_eq!(
+                coverage["launches"]["checked"],
+                5 - left,
+                "{options:?} {text}"
+            );
         }
     }
 }

@@ -48,7 +48,7 @@ const LIBRARIES: [Library; 5] = [
         soname: "libcuda.so.1",
         archive: DRIVER,
         version: None,
-        exports: &["cu*"],
+        exports: &["cu*", "InitializeInjectionNvtx2"],
         links: &["libcuda.so"],
     },
     Library {
@@ -72,7 +72,7 @@ const LIBRARIES: [Library; 5] = [
         soname: "libcuda.so.1",
         archive: INTERPOSER,
         version: None,
-        exports: &["cu*"],
+        exports: &["cu*", "InitializeInjectionNvtx2"],
         links: &["libcuda.so"],
     },
     Library {

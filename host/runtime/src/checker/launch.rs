@@ -252,7 +252,7 @@ impl Checker {
                 pending.launch.why_not = Some(why);
             }
         }
-        self.log_begin(&pending);
+        self.log_begin(&mut pending);
         pending.started = Instant::now();
         Ok(pending)
     }
@@ -268,7 +268,7 @@ impl Checker {
     ) -> PendingLaunch {
         self.start(device);
         let mut pending = self.pending(key, kernel, extent);
-        self.log_begin(&pending);
+        self.log_begin(&mut pending);
         let not_chosen = pending.launch.not_chosen;
         let why = not_chosen.map_or(why, |chosen| chosen.text());
         pending.launch.why_not = Some(why.to_owned());
@@ -347,9 +347,15 @@ impl Checker {
     }
 
     /// Counts a launch, and writes down that it is about to begin.
-    fn log_begin(&mut self, pending: &PendingLaunch) {
+    fn log_begin(&mut self, pending: &mut PendingLaunch) {
+        if self.options.check && self.options.host_calls {
+            let (number, new) = self.host_calls.here();
+            pending.launch.host_calls = number;
+            new.into_iter().for_each(|event| self.write(event));
+        }
         self.launches += 1;
-        self.chooser.begun(&pending.launch.kernel);
+        let launch = &pending.launch;
+        self.chooser.begun(&launch.kernel, launch.not_chosen);
         let launch = &pending.launch;
         self.write(log::Event::Begun(Box::new(log::Begun {
             launch: launch.launch,
@@ -438,7 +444,7 @@ impl Checker {
             }
             (None, None) => pending.launch.why_not = Some(NO_LONGER_PROVED.to_owned()),
         }
-        self.log_begin(&pending);
+        self.log_begin(&mut pending);
         pending.started = Instant::now();
         pending
     }

@@ -66,3 +66,15 @@ fn entry(symbol: &str, body: impl FnOnce() -> Answer) -> CUresult {
             .into()
     })
 }
+
+/// NVTX calls this when `NVTX_INJECTION64_PATH` names this library; see [`driver::nvtx`].
+///
+/// # Safety
+/// `get` is what NVTX gives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn InitializeInjectionNvtx2(
+    get: Option<driver::nvtx::GetExportTable>,
+) -> std::ffi::c_int {
+    // SAFETY: by the contract.
+    unsafe { driver::nvtx::initialize(get) }
+}

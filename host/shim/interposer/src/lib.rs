@@ -36,3 +36,15 @@ pub extern "C" fn cudarun_check_marker() -> c_int {
 pub extern "C" fn cudarun_check_interposer() -> c_int {
     1
 }
+
+/// NVTX calls this when `NVTX_INJECTION64_PATH` names this library; see [`driver::nvtx`].
+///
+/// # Safety
+/// `get` is what NVTX gives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn InitializeInjectionNvtx2(
+    get: Option<driver::nvtx::GetExportTable>,
+) -> std::ffi::c_int {
+    // SAFETY: by the contract.
+    unsafe { driver::nvtx::initialize(get) }
+}

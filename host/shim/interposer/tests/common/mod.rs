@@ -16,7 +16,11 @@ impl Place {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("gpu")).expect("a writable folder");
         let place = Place { folder };
-        link("cudarun_shim_interposer", &place.interposer(), "cu*");
+        link(
+            "cudarun_shim_interposer",
+            &place.interposer(),
+            "cu*; InitializeInjectionNvtx2",
+        );
         std::os::unix::fs::symlink("libcuda.so.1", place.path("gpu/libcuda.so")).expect("a link");
         place
     }
@@ -32,7 +36,11 @@ impl Place {
     /// Makes the simulated driver.
     pub(crate) fn simulated(&self) -> PathBuf {
         let library = self.path("libcuda.so.1");
-        link("cudarun_shim_cuda", &library, "cu*");
+        link(
+            "cudarun_shim_cuda",
+            &library,
+            "cu*; InitializeInjectionNvtx2",
+        );
         library
     }
 

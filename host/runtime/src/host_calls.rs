@@ -1,0 +1,117 @@
+//! From where the program launches: the calls on the host that a launch is made in.
+//!
+//! The same few places launch again and again, so the log has each list of calls once, and launches name it by number.
+//! Addresses are told as offsets in files, for the command to look up: debug information may be large, and the memory of
+//! the program is none of our business.
+
+use std::collections::HashMap;
+
+use os::unwind;
+
+use crate::log::{Event, HostCall};
+
+/// Calls that are looked at, those inside of our own libraries included.
+const MOST: usize = 64;
+/// Different lists of calls that are kept; a program that recurses may have any number.
+const MOST_LISTS: usize = 4096;
+
+/// The lists of calls that are known, by their addresses.
+#[derive(Debug, Default)]
+pub(crate) struct HostCalls {
+    known: HashMap<Vec<u64>, u32>,
+}
+
+impl HostCalls {
+    /// The number of the list that the calling thread is in; 0 if it is not kept. With what to write down if it is new.
+    pub(crate) fn here(&mut self) -> (u32, Option<Event>) {
+        let callers = unwind::callers(MOST);
+        if let Some(&known) = self.known.get(&callers) {
+            return (known, None);
+        }
+        if self.known.len() == MOST_LISTS {
+            return (0, None);
+        }
+        let number = self.known.len() as u32 + 1;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let calls = calls(&callers, &maps);
+        self.known.insert(callers, number);
+        (number, Some(Event::HostCalls { number, calls }))
+    }
+}
+
+/// Where the addresses lie in files, without those of the innermost file, which is ours.
+fn calls(callers: &[u64], maps: &str) -> Vec<HostCall> {
+    let mapped: Vec<Mapped<'_>> = maps.lines().filter_map(mapped).collect();
+    let calls = callers.iter().filter_map(|&address| {
+        let at = mapped
+            .iter()
+            .find(|at| (at.start..at.end).contains(&address))?;
+        Some(HostCall {
+            file: at.file.to_owned(),
+            offset: address - at.start + at.offset,
+        })
+    });
+    let calls: Vec<HostCall> = calls.collect();
+    let own = calls.first().map(|call| call.file.clone());
+    let outside = calls
+        .iter()
+        .position(|call| Some(&call.file) != own.as_ref());
+    calls[outside.unwrap_or(calls.len())..].to_vec()
+}
+
+/// A part of a file in memory.
+struct Mapped<'a> {
+    start: u64,
+    end: u64,
+    offset: u64,
+    file: &'a str,
+}
+
+/// Reads `55d0-55d4 r-xp 00002000 fd:00 1234   /usr/bin/app`.
+fn mapped(line: &str) -> Option<Mapped<'_>> {
+    let mut rest = line;
+    let mut words = [""; 5];
+    for word in &mut words {
+        (*word, rest) = rest.split_once(' ')?;
+    }
+    let (start, end) = words[0].split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let file = rest.trim_start();
+    file.starts_with('/').then_some(Mapped {
+        start: number(start)?,
+        end: number(end)?,
+        offset: number(words[2])?,
+        file,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_offsets_in_files_outside_of_our_own() {
+        let maps = "1000-2000 r-xp 00000000 fd:00 7                  /lib/libcuda.so.1\n\
+                    2000-3000 rw-p 00000000 00:00 0 \n\
+                    3000-5000 r-xp 00001000 fd:00 8                  /a folder/app\n";
+        let found = calls(&[0x1010, 0x1020, 0x3004, 0x2100, 0x1030, 0x9000], maps);
+        let expected = [("/a folder/app", 0x1004), ("/lib/libcuda.so.1", 0x30)];
+        let found: Vec<_> = found
+            .iter()
+            .map(|of| (of.file.as_str(), of.offset))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_place_is_written_down_once() {
+        let mut calls = HostCalls::default();
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            told.push(calls.here());
+        }
+        assert!(told.iter().all(|(number, _)| *number == 1));
+        assert_eq!(told.iter().filter(|(_, event)| event.is_some()).count(), 1);
+        assert_eq!(calls.here().0, 2);
+    }
+}

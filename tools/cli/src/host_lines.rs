@@ -1,0 +1,150 @@
+//! The source of the calls that launches are made in, from the debug information of the program.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+
+use addr2line::Loader;
+use object::{Object, ObjectSegment, ReadCache};
+use report::Log;
+use report::log::{Event, HostCall, HostFrame};
+use report::names::{base, demangle};
+
+/// Calls of a launch that are told.
+const MOST: usize = 16;
+/// Part of the names of functions that nvcc makes to launch a kernel.
+const STUB: &str = "__device_stub__";
+/// Where nvcc's functions to launch kernels, and those of the runtime, have their source.
+const OF_RUNTIME: [&str; 3] = [".stub.c", "/cuda_runtime.h", "/crt/host_runtime.h"];
+
+/// A call, with the linker's name of its function.
+type Named = (HostFrame, String);
+
+/// Fills in the source of all launches, as far as the program was compiled with `-g`; calls inside of our `libraries`
+/// are left out.
+pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
+    let mut programs = HashMap::new();
+    for log in logs {
+        let mut known: HashMap<u32, Vec<Named>> = HashMap::new();
+        for event in &mut log.events {
+            match event {
+                Event::HostCalls { number, calls } => {
+                    let outside = calls.iter().filter(|of| !is_ours(&of.file, libraries));
+                    let frames = outside.flat_map(|call| {
+                        let program = programs.entry(call.file.clone());
+                        let program = program.or_insert_with(|| Program::open(&call.file));
+                        program.as_ref().map_or(Vec::new(), |of| of.frames(call))
+                    });
+                    known.insert(*number, frames.collect());
+                }
+                Event::Launch(launch) => {
+                    if let Some(frames) = known.get(&launch.host_calls) {
+                        launch.host_stack = stack(frames, &launch.kernel);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a file is one of our libraries.
+fn is_ours(file: &str, libraries: &Path) -> bool {
+    file.contains(".so") && Path::new(file).starts_with(libraries)
+}
+
+/// The calls without those that every launch of a kernel has.
+fn stack(frames: &[Named], kernel: &str) -> Vec<HostFrame> {
+    let launches = |(frame, symbol): &&Named| {
+        symbol == kernel
+            || symbol.contains(STUB)
+            || OF_RUNTIME.iter().any(|end| frame.file.ends_with(end))
+    };
+    let own = frames.iter().skip_while(launches);
+    own.take(MOST).map(|(frame, _)| frame.clone()).collect()
+}
+
+/// A program or library with debug information.
+struct Program {
+    debug: Loader,
+    /// Offsets in the file, and the address that the first of them is loaded at.
+    segments: Vec<(std::ops::Range<u64>, u64)>,
+}
+
+impl Program {
+    /// None for a file that is gone or is no program.
+    fn open(path: &str) -> Option<Self> {
+        let file = ReadCache::new(File::open(path).ok()?);
+        let object = object::File::parse(&file).ok()?;
+        let segments = object.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            (offset..offset.saturating_add(bytes), segment.address())
+        });
+        Some(Self {
+            segments: segments.collect(),
+            debug: Loader::new(path).ok()?,
+        })
+    }
+
+    /// The call, and those that are inlined around it, innermost first; none without debug information.
+    fn frames(&self, call: &HostCall) -> Vec<Named> {
+        let mut within = self.segments.iter();
+        let segment = within.find(|(offsets, _)| offsets.contains(&call.offset));
+        let address = segment.map(|(offsets, at)| at.wrapping_add(call.offset - offsets.start));
+        let found = address.and_then(|address| self.debug.find_frames(address).ok());
+        let mut frames = Vec::new();
+        let Some(mut found) = found else {
+            return frames;
+        };
+        // What cannot be read ends the list.
+        while let Ok(Some(frame)) = found.next() {
+            let symbol = frame
+                .function
+                .and_then(|of| Some(of.raw_name().ok()?.into_owned()));
+            let place = frame.location.and_then(|of| Some((of.file?, of.line?)));
+            if let (Some(symbol), Some((file, line))) = (symbol, place)
+                && line > 0
+            {
+                let demangled = demangle(&symbol);
+                let frame = HostFrame {
+                    file: file.to_owned(),
+                    line,
+                    function: base(&demangled).to_owned(),
+                };
+                frames.push((frame, symbol));
+            }
+        }
+        frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nvcc_puts_around_a_launch_is_left_out() {
+        let named = |file: &str, symbol: &str| {
+            let (file, function) = (file.to_owned(), symbol.to_owned());
+            let frame = HostFrame {
+                file,
+                line: 1,
+                function,
+            };
+            (frame, symbol.to_owned())
+        };
+        let frames = [
+            named("/usr/include/cuda_runtime.h", "_ZL16cudaLaunchKernelIcE"),
+            named("/tmp/app.cudafe1.stub.c", "_ZL24__device_stub__Z5countPiPi"),
+            named("app.cu", "_Z5countPi"),
+            named("app.cu", "main"),
+            named("/usr/include/cuda_runtime.h", "other"),
+        ];
+        let shown = |kernel: &str| {
+            let stack = stack(&frames, kernel).into_iter();
+            stack.map(|frame| frame.function).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("_Z5countPi"), ["main", "other"]);
+        assert_eq!(shown("_Z4scanPi"), ["_Z5countPi", "main", "other"]);
+    }
+}
