@@ -27,6 +27,7 @@ pub mod header;
 pub mod inputs;
 pub mod instructions;
 pub mod machine;
+pub mod mutate;
 pub mod race;
 pub mod random;
 pub mod reference;

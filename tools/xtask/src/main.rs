@@ -69,6 +69,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Take synchronisation away from the right files of tests/race, one instruction at a time, and print how many such
+    /// mutants are reported, and how many are proved equivalent.
+    Mutate {
+        /// A folder of tests/race.
+        folder: Option<String>,
+    },
     /// Write the tables of docs/verdicts.md: what every oracle says of the files of tests/race.
     Verdicts,
     /// Write docs/instructions.md again: which instructions are executed, checked and tested.
@@ -116,6 +122,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Browser => browser::run(),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz { arguments } => oracles::fuzz(&workspace, &arguments),
+        Command::Mutate { folder } => oracles::mutate(&workspace, folder.as_deref()),
         Command::Verdicts => oracles::verdicts(&workspace),
         Command::Instructions { check } => oracles::instructions(&workspace, check),
         Command::GpuKit { folder } => gpu_kit::make(&workspace, folder.as_deref()),

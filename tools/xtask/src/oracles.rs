@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`, `cargo xtask verdicts` and `cargo xtask instructions`: programs of `tools/filetests`.
+//! `cargo xtask fuzz`, `cargo xtask mutate`, `cargo xtask verdicts` and `cargo xtask instructions`: programs of `tools/filetests`.
 
 use anyhow::{Context, Result};
 
@@ -25,6 +25,12 @@ pub fn verdicts(workspace: &Workspace) -> Result<bool> {
     cargo.args(["--bin", "verdicts"]);
     let status = cargo.status().context("cannot start cargo")?;
     Ok(status.success())
+}
+
+/// Takes synchronisation away from the right files of `tests/race`, in a folder or in all, and prints what became of it.
+pub fn mutate(workspace: &Workspace, folder: Option<&str>) -> Result<bool> {
+    let folder: Vec<String> = folder.iter().map(|&name| name.to_owned()).collect();
+    run(workspace, "mutate", &folder)
 }
 
 /// Writes docs/instructions.md, or says whether it is current.
