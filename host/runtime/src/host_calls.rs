@@ -107,7 +107,8 @@ mod tests {
     fn a_place_is_written_down_once() {
         let mut calls = HostCalls::default();
         let mut told = Vec::new();
-        for _ in 0..3 {
+        // One call in the code, however it is compiled.
+        for _ in 0..std::hint::black_box(3) {
             told.push(calls.here());
         }
         assert!(told.iter().all(|(number, _)| *number == 1));
