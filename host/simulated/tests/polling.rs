@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Rig, launch, load};
-use runtime::{Mode, Options};
+use runtime::{Choice, Mode, Options};
 
 const BLOCK: u32 = 128;
 
@@ -41,9 +41,12 @@ fn run(body: &str, threads: u32, journal: bool) -> (u64, usize, Vec<u32>) {
     let options = Options {
         mode: Mode::Precise,
         as_gpu: true,
-        kernels: match journal {
-            true => Vec::new(),
-            false => vec!["kne=other".to_owned()],
+        choice: Choice {
+            kernels: match journal {
+                true => Vec::new(),
+                false => vec!["kne=other".parse().unwrap()],
+            },
+            ..Choice::default()
         },
         ..Options::default()
     };
