@@ -271,7 +271,10 @@ mod tests {
                     .unwrap(),
             )
         };
-        assert_eq!(script("libcuda.so.1"), "{ global: cu*; local: *; };\n");
+        assert_eq!(
+            script("libcuda.so.1"),
+            "{ global: cu*; InitializeInjectionNvtx2; local: *; };\n"
+        );
         assert_eq!(
             script("libcudart.so.13"),
             "libcudart.so.13 { global: cuda*; __cuda*; local: *; };\n"
