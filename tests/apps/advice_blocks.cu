@@ -26,6 +26,7 @@
 //@[racy] says: help: read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path
 //@[racy] says: help: first repair the scope that CR005 names, which may order these accesses too; otherwise hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing
 //@[racy] says: SUMMARY: cudarun-check: 24 races (23 errors, 1 warning)
+//@[racy] not-replayed: a race of several is not seen again by its id
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cstring>
