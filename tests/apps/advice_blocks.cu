@@ -1,6 +1,6 @@
 // Blocks that do not order what they share, one kernel for each shape. What the report advises, the clean variant does,
 // as it is said.
-//
+//@[racy] not-replayed: a race of several is not seen again by its id
 //@[clean] expect: no-race
 //@[racy] expect: advised
 //@[racy] says: help: widen the release of the flag at advice_blocks.cu:105 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
@@ -26,7 +26,6 @@
 //@[racy] says: help: read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path
 //@[racy] says: help: first repair the scope that CR005 names, which may order these accesses too; otherwise hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing
 //@[racy] says: SUMMARY: cudarun-check: 24 races (23 errors, 1 warning)
-//@[racy] not-replayed: a race of several is not seen again by its id
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cstring>
