@@ -1,6 +1,6 @@
 // Blocks that do not order what they share, one kernel for each shape. What the report advises, the clean variant does,
 // as it is said.
-//@[racy] not-replayed: a race of several is not seen again by its id
+//
 //@[clean] expect: no-race
 //@[racy] expect: advised
 //@[racy] says: help: widen the release of the flag at advice_blocks.cu:105 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`

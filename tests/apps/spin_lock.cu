@@ -3,7 +3,6 @@
 // The clean variant orders by the lock, which the device alone cannot decide.
 //@[clean] expect: no-race
 //@[racy] expect: race
-//@[racy] not-replayed: a race of several is not seen again by its id
 #include "app.h"
 
 #ifdef RACY

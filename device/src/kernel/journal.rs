@@ -282,8 +282,8 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
     }
 }
 
-/// Counts an access beyond the checked memory, unless it is told in any case: then it is missing nowhere, like the
-/// barrier of the grid.
+/// Handles an access beyond the checked memory: it is counted as missing, unless the journal records it anyway, as it
+/// does the barrier of the grid.
 unsafe fn outside(launch: *const LaunchBlock, access: &Access) -> u32 {
     if access.is(JOURNAL_FORCED) | access.copies {
         return TELL;

@@ -280,7 +280,7 @@ pub struct Launch {
     /// The list of calls on the host that it was made in; 0 where that is not known.
     #[serde(default)]
     pub host_calls: u32,
-    /// The source of these calls, innermost first, which whoever reads the log fills in.
+    /// The source of these calls, innermost first. The command fills it in when it reads the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_stack: Vec<HostFrame>,
     /// What nobody has judged that is no data race.

@@ -48,8 +48,8 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         ),
         Misuse::Recycled => (
             "early-reuse",
-            "a thread comes to a barrier that it has not waited for the last time, so that in another order it takes part too early",
-            "let the threads wait for what the barrier has ordered before they use the same number again, or take another number in turn",
+            "a thread uses a barrier again without being ordered behind its previous use, so that in another order it takes part in that one",
+            "let the thread wait until all threads have arrived at the previous use (by this barrier or another one) before it uses the number again, or use another barrier number",
         ),
         Misuse::NotMember => (
             "not-a-member",

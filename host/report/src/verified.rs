@@ -155,13 +155,15 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
             of.kernel,
             counted(of.launches.total(), "launch")
         );
-        let better = match of.answer {
-            Answer::AllData => 0,
-            Answer::ThisData => of.launches.all_data,
-            Answer::Unknown | Answer::Race => of.launches.all_data + of.launches.this_data,
+        let (better, how) = match of.answer {
+            Answer::AllData => (0, ""),
+            Answer::ThisData => (of.launches.all_data, "for all data"),
+            Answer::Unknown | Answer::Race => {
+                (of.launches.all_data + of.launches.this_data, "proved")
+            }
         };
         if better > 0 {
-            put_in(&mut line, format_args!(", of which {better} better proved"));
+            put_in(&mut line, format_args!(", {better} of them {how}"));
         }
         lines.push(line);
         // Several instructions of a line may have the same reason.

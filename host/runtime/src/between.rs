@@ -1,7 +1,7 @@
 //! What two threads do between two accesses that race, in the order of the launch.
 //!
-//! Kept while a launch is replayed: of everything that the happens-before engine is told, what the two threads do to
-//! order themselves, and the accesses of all threads to the bytes that race.
+//! A replay keeps two kinds of events: the synchronisation of the two threads, and the accesses of all threads to the
+//! bytes that race.
 
 use report::replay::{Did, Role, Step};
 use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race};
@@ -58,16 +58,16 @@ pub struct Between {
     first: Vec<Step>,
     last: Vec<Step>,
     left_out: u64,
-    /// The same up to a later access that was not found to race when it was made.
+    /// The steps up to a second access for which no race was reported.
     candidate: Option<Steps>,
-    /// What was found when the race was.
+    /// The steps at the moment when the race was reported.
     found: Option<Steps>,
     /// The engine has just found the race.
     met: bool,
     /// Accesses of all threads to the bytes.
     accesses: Vec<Step>,
     more_accesses: u64,
-    /// Things that were told so far.
+    /// Events so far.
     number: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Steps {
 }
 
 impl Between {
-    /// Nothing yet.
+    /// Starts before the first event.
     pub fn new(wanted: Wanted) -> Self {
         Self {
             wanted,
@@ -101,7 +101,7 @@ impl Between {
         }
     }
 
-    /// What there was, when the launch has ended; no steps where it lacks one of the accesses.
+    /// The steps, when the launch has ended; none if one of the two accesses was not made.
     pub fn finish(mut self) -> Steps {
         self.settle();
         let found = self.found.or(self.candidate).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Between {
         }
     }
 
-    /// The engine is told of something.
+    /// Takes the next event of the launch.
     pub(crate) fn hear(&mut self, heard: Heard) {
         self.settle();
         self.number += 1;

@@ -1,8 +1,8 @@
 //! From where the program launches: the calls on the host that a launch is made in.
 //!
 //! The same few places launch again and again, so the log has each list of calls once, and launches name it by number.
-//! Addresses are told as offsets in files, for the command to look up: debug information may be large, and the memory of
-//! the program is none of our business.
+//! The log has addresses as offsets in files, and the command looks up their source: debug information may be large, and
+//! reading it here would take memory of the checked program.
 
 use std::collections::HashMap;
 

@@ -108,6 +108,8 @@ pub struct Judged {
     /// What barriers were misused by two sites, by whom first, and how often.
     pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     pub(crate) doubts: Doubts,
+    /// Pairs of sites that barriers alone do not order, where somebody asks.
+    pub(crate) unordered_by_barriers: Vec<[u32; 2]>,
     /// Strong conflicts that are not judged, since swaps whose values are not known may have written the version.
     pub(crate) under_versions: u64,
     /// What the engine has counted, if there was one.
@@ -127,6 +129,7 @@ impl Judged {
             dropped: 0,
             misuses: BTreeMap::new(),
             doubts: Doubts::default(),
+            unordered_by_barriers: Vec::new(),
             under_versions: 0,
             stats: None,
             touched: Some(touched),

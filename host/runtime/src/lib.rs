@@ -48,5 +48,5 @@ pub use judged::Judged;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};
 pub use reference::Reference;
 pub use used::Used;
-pub use verify::{Followed, Obstacles};
+pub use verify::Obstacles;
 pub use watch::Watch;

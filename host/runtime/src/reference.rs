@@ -160,6 +160,7 @@ impl Reference {
             misuses: self.misuses,
             doubts: self.doubts,
             under_versions,
+            unordered_by_barriers: self.barriers.map_or(Vec::new(), Barriers::finish),
             touched: self.follower.map(Follower::finish),
             launcher: match self.launched.is_empty() {
                 true => None,
@@ -235,6 +236,36 @@ impl Reference {
         self.engine.stamp(self.values.next());
     }
 
+    /// An access has been made: compares what the sides of its races have read or written.
+    fn compare_values(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        let shape = self.shape;
+        self.luck.made(|of| sides::value(&shape, of, read));
+        let Some(Open { race, .. }) = self.open.first() else {
+            return;
+        };
+        let cta = race.later.thread.cta;
+        let read = |place| {
+            let (space, address) = sides::address(&shape, cta, place)?;
+            read(space, address)
+        };
+        let sides = Sides {
+            instructions: &self.instructions,
+            values: &self.values,
+            stamp: self.values.last(),
+            read: &read,
+        };
+        for open in &self.open {
+            self.pairs.settle(open, &sides);
+        }
+        let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
+        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
+        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
+            self.values.mixed(place, now);
+        }
+        self.open.clear();
+        self.pairs.explain(&self.engine, &self.luck);
+    }
+
     fn meaning(&self, who: Executing) -> Option<Meaning> {
         self.instructions.at(who.offset)
     }
@@ -281,6 +312,9 @@ impl Observer for Reference {
         let Some(meaning) = self.meaning(who) else {
             return;
         };
+        if let Some(barriers) = &mut self.barriers {
+            barriers.together = barriers.warp_synchronous.then_some(who);
+        }
         self.have_found(who);
         if self.proved.get(meaning.site as usize) == Some(&true) {
             if let (Some(access), Some(follower)) = (meaning.access, &mut self.follower) {
@@ -419,32 +453,8 @@ impl Observer for Reference {
     }
 
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
-        let shape = self.shape;
-        self.luck.made(|of| sides::value(&shape, of, read));
-        let Some(Open { race, .. }) = self.open.first() else {
-            return;
-        };
-        let cta = race.later.thread.cta;
-        let read = |place| {
-            let (space, address) = sides::address(&shape, cta, place)?;
-            read(space, address)
-        };
-        let sides = Sides {
-            instructions: &self.instructions,
-            values: &self.values,
-            stamp: self.values.last(),
-            read: &read,
-        };
-        for open in &self.open {
-            self.pairs.settle(open, &sides);
-        }
-        let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
-        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
-        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
-            self.values.mixed(place, now);
-        }
-        self.open.clear();
-        self.pairs.explain(&self.engine, &self.luck);
+        self.compare_values(read);
+        self.go_on();
     }
 
     fn arrive(&mut self, who: Executing, id: u32, waits: bool) {

@@ -375,8 +375,7 @@ impl CheckedSim {
             (None, Some(watch)) => self.device.launch_observed(id, code, &launch, watch),
             (None, None) => self.device.launch(id, code, &launch),
         };
-        let obstacles = followed.map(|followed| {
-            let (listened, obstacles) = followed.finish();
+        let obstacles = followed.map(|(listened, obstacles)| {
             reference = Some(listened);
             obstacles
         });

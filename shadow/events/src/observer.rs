@@ -230,6 +230,51 @@ pub trait Observer {
     }
 }
 
+macro_rules! both {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+        fn $name(&mut self, $($argument: $type),*) {
+            self.0.$name($($argument),*);
+            self.1.$name($($argument),*);
+        }
+    )* };
+}
+
+/// Two observers of one launch.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const OBSERVES: bool = A::OBSERVES || B::OBSERVES;
+    const FOLLOWS_VALUES: bool = A::FOLLOWS_VALUES || B::FOLLOWS_VALUES;
+
+    fn follows(&self, space: Space) -> bool {
+        self.0.follows(space) || self.1.follows(space)
+    }
+
+    both! {
+        access(who: Executing, kind: AccessKind, space: Space, addresses: &[u64; 32], bytes: u32);
+        exchanged(who: Executing, space: Space, addresses: &[u64; 32], exchange: Exchange<'_>);
+        updated(who: Executing, space: Space, addresses: &[u64; 32], updated: Updated<'_>);
+        changes(who: Executing, lane: u32, place: (Space, u64), before: u32);
+        accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
+        arrive(who: Executing, id: u32, waits: bool);
+        complete(cta: u64, id: u32);
+        warp_barrier(who: Executing);
+        fence(who: Executing);
+        copies(who: Executing);
+        dependency(who: Executing);
+        copy(who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>);
+        mbarrier(who: Executing, address: u64, over: bool);
+        mbarrier_complete(who: Executing, address: u64);
+        cluster_arrive(who: Executing, phase: u64);
+        cluster_wait(who: Executing, phase: u64);
+        allocated(address: u64, bytes: u64);
+        released(address: u64, bytes: u64);
+        requested(who: Executing, number: usize);
+        misuse(who: Executing, misuse: Misuse, offset: u32);
+        depends(who: Executing, decides: Decides, on: Sources, from: u32);
+        jump(who: Executing);
+        exit(who: Executing);
+    }
+}
+
 /// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;

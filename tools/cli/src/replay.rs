@@ -186,7 +186,13 @@ fn compare(
 /// Whether a race is one that was saved: by the same threads at the same address with the same values.
 fn is_same(saved: &Race, now: &Race) -> bool {
     let facts = |race: &Race| (race.rule.clone(), race.space.clone(), race.address.clone());
-    facts(saved) == facts(now) && saved.accesses == now.accesses
+    // How files are shown, as in where a lock was taken, depends on the options of the run.
+    let made = |access: &Access| {
+        let (op, by) = (access.op.clone(), (access.thread, access.block));
+        (op, by, access.value.clone(), access.ptx.clone())
+    };
+    let all = |race: &Race| race.accesses.each_ref().map(made);
+    facts(saved) == facts(now) && all(saved) == all(now)
 }
 
 fn replay(

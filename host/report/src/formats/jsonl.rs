@@ -1,7 +1,7 @@
 //! A line of JSON for each race, as it is found, and one for the run in the end.
 //!
-//! The types are those of the JSON report. A race's line says what was known then: counts and launches go on, and races
-//! of one cause are one entry of the report only in the end.
+//! The types are those of the JSON report. A race's line has the counts and launches so far; races of one cause become
+//! one entry of the report at the end.
 
 use std::collections::HashSet;
 

@@ -17,7 +17,7 @@ use crate::reference::Reference;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
 use crate::told;
-use crate::verify::{Followed, Obstacles};
+use crate::verify::Obstacles;
 use crate::watch::Watch;
 
 impl Checker {
@@ -36,11 +36,16 @@ impl Checker {
         })
     }
 
-    /// Follows a launch that happens-before listens to, for what its run proves of all runs.
-    pub fn followed(&self, pending: &PendingLaunch, reference: Reference) -> Followed {
+    /// The two that listen to a launch for what its run proves of all runs.
+    pub fn followed(
+        &self,
+        pending: &PendingLaunch,
+        reference: Reference,
+    ) -> (Reference, Obstacles) {
         let proved = pending.proved.iter().flat_map(|of| of.offsets());
         let verify = self.options.verify.unwrap_or_default();
-        Followed::new(reference, proved.collect(), verify)
+        let reference = reference.with_barriers_alone(verify.warp_synchronous);
+        (reference, Obstacles::new(proved.collect()))
     }
 
     /// Says of a launch what its run proves of all runs; `obstacles` are those of a launch that was

@@ -13,14 +13,20 @@ pub(super) struct Barriers {
     /// Pairs of sites that it does not order.
     unordered: BTreeSet<[u32; 2]>,
     generations: Generations,
+    /// Lanes that execute an access together go on together.
+    pub(super) warp_synchronous: bool,
+    /// The lanes of the last access, if they do.
+    pub(super) together: Option<Executing>,
 }
 
 impl Barriers {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: Shape, warp_synchronous: bool) -> Self {
         Self {
             engine: Engine::new(shape),
             unordered: BTreeSet::new(),
             generations: Generations::default(),
+            warp_synchronous,
+            together: None,
         }
     }
 
@@ -43,6 +49,16 @@ impl Barriers {
         self.engine.access(warp, lanes, &access, place, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
         });
+    }
+
+    /// A thread has seen the end of a phase of an mbarrier. In another order it may look too early.
+    pub(super) fn looks(&mut self, site: u32) {
+        self.unordered.insert([site, site]);
+    }
+
+    /// Pairs of sites that barriers do not order.
+    pub(super) fn finish(self) -> Vec<[u32; 2]> {
+        self.unordered.into_iter().collect()
     }
 
     pub(super) fn complete(&mut self, cta: u64, id: u32) {
@@ -78,23 +94,19 @@ impl Reference {
             self.misuse(who, Misuse::Recycled, early.earlier);
         }
     }
-    /// Lanes go on together, as behind a barrier of their warp.
-    pub(crate) fn meet(&mut self, who: Executing) {
-        self.barrier(who, who.lanes, |engine| {
-            engine.warp_barrier(warp(who), who.lanes);
-        });
+    /// The lanes of an access go on together, if they do.
+    pub(super) fn go_on(&mut self) {
+        let together = self.barriers.as_mut().and_then(|of| of.together.take());
+        if let Some(who) = together {
+            self.barrier(who, who.lanes, |engine| {
+                engine.warp_barrier(warp(who), who.lanes);
+            });
+        }
     }
 
     /// Finds also what would race if barriers alone ordered threads.
-    pub(crate) fn with_barriers_alone(mut self) -> Self {
-        self.barriers = Some(Barriers::new(self.shape));
+    pub(crate) fn with_barriers_alone(mut self, warp_synchronous: bool) -> Self {
+        self.barriers = Some(Barriers::new(self.shape, warp_synchronous));
         self
-    }
-
-    /// The byte offsets of pairs of accesses that barriers alone do not order, in the loaded text.
-    pub(crate) fn unordered_by_barriers(&self) -> Vec<[u32; 2]> {
-        let pairs = self.barriers.iter().flat_map(|of| &of.unordered);
-        let offset = |site| self.instructions.offset(site).unwrap_or(0);
-        pairs.map(|pair| pair.map(offset)).collect()
     }
 }

@@ -27,14 +27,6 @@ impl Operation {
 }
 
 impl Reference {
-    /// Whether an operation on an mbarrier asks for the end of a phase.
-    pub(crate) fn looks(&self, who: Executing) -> bool {
-        matches!(
-            self.mbarrier_op(who),
-            Some((MbarrierOp::TestWait | MbarrierOp::TryWait, _))
-        )
-    }
-
     /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
     pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
         let meaning = self.meaning(who)?;
@@ -95,6 +87,10 @@ impl Reference {
             MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             _ if waits && over => {
+                let site = self.meaning(who).map(|meaning| meaning.site);
+                if let (Some(site), Some(barriers)) = (site, &mut self.barriers) {
+                    barriers.looks(site);
+                }
                 let order = of.order(Order::Acquire);
                 self.barrier(who, who.lanes, |engine| engine.mbarrier_wait(me, at, order));
             }

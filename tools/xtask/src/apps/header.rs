@@ -88,7 +88,6 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "expect",
         "exit",
         "not-as-on-gpu",
-        "not-replayed",
         "not-assembled",
         "unseen-in-fast",
         "says",

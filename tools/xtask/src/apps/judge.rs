@@ -90,13 +90,7 @@ pub fn judge_once(
         );
     }
     if records(way) {
-        let replays = program.values("not-replayed", variant).next().is_none();
-        let recorded = if replays {
-            replay(builder, folder.path())
-        } else {
-            Ok(())
-        };
-        recorded.with_context(|| format!("{way:?}, replayed"))?;
+        replay(builder, folder.path()).with_context(|| format!("{way:?}, replayed"))?;
     }
     Ok(())
 }
@@ -113,8 +107,6 @@ fn replay(builder: &Builder, folder: &Path) -> Result<()> {
     };
     let report = Report::from_json(&text)?;
     let recorded = report.races.iter();
-    // Warnings of the order of locks and fences are not all seen again (docs/using.md).
-    let recorded = recorded.filter(|race| race.level == ::report::model::Level::Error);
     for race in recorded.filter(|race| race.kernel.recorded.is_some()) {
         let mut command = Command::new(builder.dist.tool());
         command.arg("replay").arg(folder.join(RECORDING));

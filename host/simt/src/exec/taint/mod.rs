@@ -34,9 +34,11 @@ struct Guarded {
     guard: Taint,
 }
 
-/// Bytes that lanes access: where, by lane.
+/// Where a lane accesses memory.
+#[derive(Clone, Copy)]
 struct Place {
     spot: Spot,
+    /// Where the allocation begins.
     region: u64,
 }
 
@@ -217,6 +219,23 @@ impl<O: Observer> Machine<'_, O> {
         all
     }
 
+    /// A lane writes bytes that depend on `value`. `loose` is what it depends on where they go, and whether they are
+    /// written at all: all bytes of the region may be others then.
+    fn write_taint(
+        &mut self,
+        Place { spot, region }: Place,
+        bytes: u64,
+        (executes, value, loose): (bool, Sources, Taint),
+    ) {
+        let on = join(value, sources(loose));
+        if executes {
+            self.taint.write(spot, bytes, on);
+        }
+        if loose.any() != 0 {
+            self.taint.write_anywhere(spot, region, on);
+        }
+    }
+
     fn follow_load(
         &mut self,
         cta: &CtaId,
@@ -277,29 +296,20 @@ impl<O: Observer> Machine<'_, O> {
             let loose = address.with(guard).of(lanes);
             for (step, &row) in access.steps() {
                 let value = warp.taint.row(&frame, row).of(lanes);
-                let spot = place.spot.plus(step);
-                let on = sources(value.with(loose));
-                match spot {
-                    Spot::Local { offset, .. } if exec & lanes != 0 => {
-                        let bytes = access.element();
-                        let taint = value.with(loose);
-                        warp.taint.set_local(offset as u32, bytes, lanes, taint);
-                    }
-                    Spot::Local { offset, .. } => {
-                        let (offset, bytes) = (offset as u32, access.element());
-                        let kept = warp.taint.local(offset, bytes);
-                        let taint = kept.with(value).with(loose);
-                        warp.taint.set_local(offset, bytes, lanes, taint);
-                    }
-                    _ => {
-                        if exec & lanes != 0 {
-                            self.taint.write(spot, bytes, on);
-                        }
-                        if loose.any() != 0 {
-                            self.taint.write_anywhere(spot, place.region, on);
-                        }
-                    }
+                let executes = exec & lanes != 0;
+                if let Spot::Local { offset, .. } = place.spot.plus(step) {
+                    let (offset, bytes) = (offset as u32, access.element());
+                    let kept = match executes {
+                        true => Taint::default(),
+                        false => warp.taint.local(offset, bytes),
+                    };
+                    let taint = kept.with(value).with(loose);
+                    warp.taint.set_local(offset, bytes, lanes, taint);
+                    continue;
                 }
+                let spot = place.spot.plus(step);
+                let place = Place { spot, ..place };
+                self.write_taint(place, bytes, (executes, sources(value), loose));
             }
         }
     }
@@ -326,14 +336,10 @@ impl<O: Observer> Machine<'_, O> {
         for (lane, _, place) in places {
             let loose = address.with(guard).of(1 << lane);
             let mut on = self.taint.read(place.spot, place.region, u64::from(bytes));
-            on = join(on, sources(operands.of(1 << lane).with(loose)));
+            on = join(on, sources(operands.of(1 << lane)));
             on.schedule |= ordered;
-            if exec >> lane & 1 == 1 {
-                self.taint.write(place.spot, u64::from(bytes), on);
-            }
-            if loose.any() != 0 {
-                self.taint.write_anywhere(place.spot, place.region, on);
-            }
+            let executes = exec >> lane & 1 == 1;
+            self.write_taint(place, u64::from(bytes), (executes, on, loose));
         }
         let taint = self.by_order(split, exec);
         for &row in &atomic.results {
@@ -382,7 +388,6 @@ impl<O: Observer> Machine<'_, O> {
                 on = join(on, self.taint.read(target.spot, target.region, count));
                 on.schedule |= ordered;
             }
-            on = join(on, sources(loose));
             let mut targets = vec![target.spot];
             if let Some(row) = copy.multicast {
                 let ranks = warp.read(&frame, row, &self.setup.program.consts)[lane];
@@ -395,13 +400,10 @@ impl<O: Observer> Machine<'_, O> {
                     targets = ranks.map(in_cta).collect();
                 }
             }
+            let executes = exec >> lane & 1 == 1;
             for spot in targets {
-                if exec >> lane & 1 == 1 {
-                    self.taint.write(spot, count, on);
-                }
-                if loose.any() != 0 {
-                    self.taint.write_anywhere(spot, target.region, on);
-                }
+                let target = Place { spot, ..*target };
+                self.write_taint(target, count, (executes, on, loose));
             }
         }
     }
@@ -435,17 +437,13 @@ impl<O: Observer> Machine<'_, O> {
         );
         for (lane, _, place) in places {
             let loose = address.with(guard).of(1 << lane);
-            let mut on = sources(value.of(1 << lane).with(loose));
+            let mut on = sources(value.of(1 << lane));
             if store.reduce.is_some() {
                 on = join(on, self.taint.read(place.spot, place.region, bytes));
                 on.schedule |= ordered;
             }
-            if exec >> lane & 1 == 1 {
-                self.taint.write(place.spot, bytes, on);
-            }
-            if loose.any() != 0 {
-                self.taint.write_anywhere(place.spot, place.region, on);
-            }
+            let executes = exec >> lane & 1 == 1;
+            self.write_taint(place, bytes, (executes, on, loose));
         }
     }
 
