@@ -7,6 +7,8 @@
 //! After the semantics of named barriers in "Verification of producer-consumer synchronization in GPU programs"
 //! (PLDI 2015), section 3.
 
+#![allow(clippy::print_stdout, reason = "the counts are for people")]
+
 use std::collections::HashSet;
 
 use shadow::hb::{Access, Arrival, Engine, Generations, Kind, Order, Place, Shape, Warp};
