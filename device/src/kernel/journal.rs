@@ -30,7 +30,8 @@ pub const POLLS: u64 = 24;
 pub const FOUND: u64 = 32;
 /// The lanes that have a turn together, as those that execute a `fence.sc` do.
 pub const TOGETHER: u64 = 40;
-/// The turns asked for when a load went ahead.
+/// The turns asked for when a load went ahead; where the thread has a turn, the first turn of those that its warp
+/// has asked for together.
 pub const SEEN: u64 = 48;
 /// One more than the entries that may have published something.
 pub const ORDERED: u64 = 56;

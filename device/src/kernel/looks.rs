@@ -172,14 +172,16 @@ pub unsafe extern "C" fn __cudarun_journal_look(
             }
         }
         let found = load_program(address, access.bytes());
-        let mut lanes = own_lane();
         let is_idle = is_idle(idle, operand, found);
-        if is_idle {
-            lanes = peers_of_cell(lock as u64 & 0xffff_ffff | (what as u64) << 32u32, asked);
-        }
+        let lanes = peers(lock as u64 & 0xffff_ffff | (what as u64) << 32u32, asked, is_idle as u64);
+        let below = lanes & lanes_below();
+        // Those whose atomics change something have turns that follow each other. Of compare-and-swaps the first may
+        // settle the others.
+        let each = !(is_idle | compares);
+        let turns = if each { ones(lanes) } else { 1 };
         let mut taken = 0;
-        if lanes & lanes_below() == 0 {
-            let seen = compare_and_swap(&raw mut (*lock).asked as u64, asked, asked + 1);
+        if below == 0 {
+            let seen = compare_and_swap(&raw mut (*lock).asked as u64, asked, asked + turns as u64);
             taken = (seen == asked) as u32;
         }
         if of_lane(lanes, first(lanes), taken) == 0 {
@@ -190,9 +192,16 @@ pub unsafe extern "C" fn __cudarun_journal_look(
             sleep(1);
             return 0;
         }
+        if !is_idle & (below != 0) {
+            if each {
+                store_local::<{ SEEN }>(state, asked + 1);
+                store_local::<{ TURN }>(state, asked + 1 + ones(below) as u64);
+            }
+            return each as u32;
+        }
         fence();
         store_local::<{ TURN }>(state, asked + 1);
-        store_local::<{ TOGETHER }>(state, lanes as u64);
+        store_local::<{ TOGETHER }>(state, if is_idle { lanes as u64 } else { 0 });
         store_local::<{ FOUND }>(state, found);
         2
     }

@@ -68,12 +68,15 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
                 }
                 return free as u32;
             }
-            turn = fetch_add(&raw mut (*lock).asked, 1) + 1;
-            store_local::<{ TURN }>(state, turn);
+            turn = ask(lock, state);
         }
         let done = load_cell(&raw const (*lock).done as u64);
         if done + 1 != turn {
-            wait(done, turn);
+            // Lanes whose turns follow each other do not sleep meanwhile, and so stay together.
+            let first = load_local::<{ SEEN }>(state);
+            if done + 1 < first {
+                wait(done, first);
+            }
             return 0;
         }
         if access.is(JOURNAL_FORCED) {
@@ -154,6 +157,20 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         }
         0
     }
+}
+
+/// Asks for a turn, together with the lanes that are here and want one at the same lock: theirs follow each other.
+unsafe fn ask(lock: *mut Lock, state: u64) -> u64 {
+    let lanes = peers_of(lock as u64);
+    let mut asked = 0;
+    if lanes & lanes_below() == 0 {
+        asked = fetch_add(unsafe { &raw mut (*lock).asked }, ones(lanes)) as u32;
+    }
+    let turn = of_lane(lanes, first(lanes), asked) as u64 + 1;
+    store_local::<{ SEEN }>(state, turn);
+    let turn = turn + ones(lanes & lanes_below()) as u64;
+    store_local::<{ TURN }>(state, turn);
+    turn
 }
 
 /// Ends a turn, when all lanes that have it together are here.
