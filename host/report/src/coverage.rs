@@ -122,6 +122,14 @@ pub(crate) fn coverage(report: &Report) -> String {
         let last = parts.len() - 1;
         parts[last] += &format!(", {} by proof", number(proved));
     }
+    let known: u64 = kernels.iter().map(|kernel| kernel.judged_by.known).sum();
+    if known > 0 {
+        let last = parts.len() - 1;
+        parts[last] += &format!(
+            ", {} of which nothing but known races is left",
+            number(known)
+        );
+    }
     let out_of_steps: u64 = kernels.iter().map(|of| of.proofs.out_of_steps).sum();
     if out_of_steps > 0 {
         let last = parts.len() - 1;

@@ -31,6 +31,9 @@ pub struct Tally {
     pub checked: u64,
     /// Neither proved nor checked.
     pub unchecked: u64,
+    /// Not checked any more: of the races that are not excluded, earlier launches have shown all.
+    #[serde(default)]
+    pub known: u64,
 }
 
 impl Tally {
@@ -39,7 +42,7 @@ impl Tally {
     }
 
     fn total(&self) -> u64 {
-        self.proved() + self.checked + self.unchecked
+        self.proved() + self.checked + self.unchecked + self.known
     }
 }
 
@@ -51,6 +54,7 @@ impl AddAssign for Tally {
         self.atomic += other.atomic;
         self.checked += other.checked;
         self.unchecked += other.unchecked;
+        self.known += other.known;
     }
 }
 
@@ -88,7 +92,11 @@ impl Executed {
             0 => String::new(),
             of => format!("{} proved ({})", number(of), arguments.join(", ")),
         };
-        let rest = [(all.checked, "checked"), (all.unchecked, "not checked")];
+        let rest = [
+            (all.checked, "checked"),
+            (all.unchecked, "not checked"),
+            (all.known, "not checked any more, as their races are known"),
+        ];
         let rest = rest.iter().filter(|(count, _)| *count > 0);
         let rest = rest.map(|(count, what)| format!("{} {what}", number(*count)));
         let parts: Vec<String> = [proved]
@@ -122,6 +130,7 @@ mod tests {
             barriers: 500,
             atomic: 6,
             unchecked: 7,
+            known: 8,
             ..Tally::default()
         };
         Executed::add(&mut known, Some(Executed { global, shared }));
@@ -129,8 +138,8 @@ mod tests {
         assert_eq!(
             said.as_deref(),
             Some(
-                "1,549 accesses by threads: 1,512 proved (1,000 read-only, 6 private, 500 ordered by barriers, 6 atomic), \
-                 30 checked, 7 not checked"
+                "1,557 accesses by threads: 1,512 proved (1,000 read-only, 6 private, 500 ordered by barriers, 6 atomic), \
+                 30 checked, 7 not checked, 8 not checked any more, as their races are known"
             )
         );
         let checked = Executed {

@@ -16,6 +16,8 @@ pub struct Judges {
     pub cells: u64,
     /// The launch's own arguments, which prove that no accesses race.
     pub proof: u64,
+    /// The same, but for pairs of accesses that have raced in earlier launches of the kernel.
+    pub known: u64,
 }
 
 impl Judges {
@@ -26,6 +28,7 @@ impl Judges {
             Judge::Journal => self.journal += 1,
             Judge::Cells => self.cells += 1,
             Judge::Proof => self.proof += 1,
+            Judge::Known => self.known += 1,
         }
     }
 }

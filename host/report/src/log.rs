@@ -309,6 +309,9 @@ pub struct Proof {
     /// The steps that a proof may take ran out before all accesses were decided.
     #[serde(default)]
     pub out_of_steps: bool,
+    /// How long it took; 0 where an earlier launch had the same arguments.
+    #[serde(default)]
+    pub nanoseconds: u64,
     /// What is in the way of those.
     pub reasons: Vec<Unproved>,
 }
@@ -337,6 +340,8 @@ pub enum Judge {
     Cells,
     /// Nobody has to: its arguments prove that it has no races.
     Proof,
+    /// Nobody has to: its arguments prove that it has no races but those that earlier launches have shown.
+    Known,
 }
 
 /// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).

@@ -370,8 +370,9 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
     union(&mut to.unsupported, unsupported);
     union(&mut to.may_order, may_order);
     to.launches += launches;
-    add!(judged_by => to.judged_by, Judges { happens_before, journal, cells, proof });
-    add!(proofs => to.proofs, Proofs { launches, whole, read_only, private, barriers, atomic, unproved, out_of_steps; reasons });
+    add!(judged_by => to.judged_by, Judges { happens_before, journal, cells, proof, known });
+    add!(proofs => to.proofs, Proofs { launches, whole, read_only, private, barriers, atomic, unproved, out_of_steps, new, nanoseconds; longest_nanoseconds, reasons });
+    to.proofs.longest_nanoseconds = to.proofs.longest_nanoseconds.max(longest_nanoseconds);
     let known: BTreeSet<u32> = to.proofs.reasons.iter().map(|of| of.ptx_line).collect();
     let new = reasons.into_iter();
     let new = new.filter(|reason| !known.contains(&reason.ptx_line));

@@ -28,6 +28,12 @@ pub struct Proofs {
     pub unproved: u64,
     /// Launches whose proofs ran out of the steps that one may take.
     pub out_of_steps: u64,
+    /// Launches with arguments that no earlier one had.
+    pub new: u64,
+    /// How long the proofs of these took.
+    pub nanoseconds: u64,
+    /// The longest of them.
+    pub longest_nanoseconds: u64,
     /// What is in the way of a proof, once for each line in the program's PTX.
     pub reasons: Vec<Reason>,
 }
@@ -52,6 +58,9 @@ impl Proofs {
         self.atomic += proof.atomic;
         self.unproved += proof.unproved;
         self.out_of_steps += u64::from(proof.out_of_steps);
+        self.new += u64::from(proof.nanoseconds > 0);
+        self.nanoseconds += proof.nanoseconds;
+        self.longest_nanoseconds = self.longest_nanoseconds.max(proof.nanoseconds);
         for of in &proof.reasons {
             let known = self
                 .reasons

@@ -22,8 +22,9 @@ use crate::host_calls::HostCalls;
 use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
-use crate::options::Options;
+use crate::options::{Options, Prove};
 use crate::place;
+use crate::proofs::Known;
 use crate::repair::Pair;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
@@ -52,6 +53,8 @@ struct Module {
     named: HashMap<u32, u32>,
     /// Kernels whose own code the driver does not give.
     without_own: HashSet<String>,
+    /// By kernel: the pairs that have raced in earlier launches, as far apart as threads can be.
+    known: HashMap<String, Known>,
 }
 
 /// Checks the launches of one device.
@@ -185,6 +188,7 @@ impl Checker {
             code: Arc::clone(&code),
             named: HashMap::new(),
             without_own: HashSet::new(),
+            known: HashMap::new(),
         };
         self.modules.insert(key.0, module);
         (key, code)
@@ -368,10 +372,12 @@ impl Checker {
                 Err(error) => self.note(format!("cannot read the race records: {error}")),
             }
         }
-        launch.proof = pending
-            .proved
-            .as_ref()
-            .map(|of| Box::new(of.counts.clone()));
+        launch.proof = pending.proved.as_ref().map(|of| {
+            Box::new(log::Proof {
+                nanoseconds: pending.proving.as_nanos() as u64,
+                ..of.counts.clone()
+            })
+        });
         launch.executed = outcome.executed.map(|counts| {
             let listens = self.listens();
             let checked = launch.checked;
@@ -392,7 +398,8 @@ impl Checker {
         let settled = judged.is_some() || pending.journaled;
         let (mut races, mut refuted) = (Vec::new(), Vec::new());
         for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let race = self.race(&launch, &pending, record, *count);
+            let mut race = self.race(&launch, &pending, record, *count);
+            race.at_least = self.note_known(&launch, &race);
             let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
                 let line = |site| module.code.site(site).map_or(0, |site| site.ptx_line);
@@ -594,6 +601,29 @@ impl Checker {
                 .then(|| thread(launch, record.previous_cta, 0).block),
             ..log::Race::default()
         }
+    }
+
+    /// A race that cells have found is known in later launches of its kernel, if its threads are as far apart as they
+    /// can be. Whether later launches look for it no longer.
+    fn note_known(&mut self, launch: &log::Launch, race: &log::Race) -> bool {
+        let farthest = match race.space {
+            log::Space::Global => Level::Grid,
+            log::Space::Shared => Level::Cta,
+        };
+        let Some(module) = self.modules.get_mut(&launch.module) else {
+            return false;
+        };
+        let provable = module.kernels.get(&launch.kernel).is_some_and(|of| of.own);
+        if !provable || !race.decided || race.level != farthest || self.options.prove != Prove::On {
+            return false;
+        }
+        let offset = |site| module.code.site(site).map(|site| site.offset);
+        let (Some(a), Some(b)) = (offset(race.site), offset(race.previous_site)) else {
+            return false;
+        };
+        let known = module.known.entry(launch.kernel.clone()).or_default();
+        known.insert([a.min(b), a.max(b)]);
+        true
     }
 
     /// Pairs of accesses that have raced in the launches that have ended.

@@ -67,6 +67,7 @@ impl Accesses {
                 Some(Argument::Private) => &mut tally.private,
                 Some(Argument::Barriers) => &mut tally.barriers,
                 Some(Argument::Atomic) => &mut tally.atomic,
+                None if proved.is_some_and(|of| of.is_known(access.offset)) => &mut tally.known,
                 None if is_checked(access.has_check) => &mut tally.checked,
                 None => &mut tally.unchecked,
             };

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use prove::{Argument, Launch, Proof, Summary};
 use ptx::ast::Module;
@@ -36,15 +37,30 @@ pub(crate) struct Proved {
     pub(crate) proof: Proof,
     /// By access, in text order: the byte offset and the line of its instruction in the program's own text.
     places: Vec<(u32, u32)>,
-    /// The statements of the accesses that are proved.
+    /// The same if nobody asks for the races of earlier launches, where there are any.
+    besides: Option<Proof>,
+    /// The statements of the accesses that are proved, or of which only known races are left.
     statements: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
 }
 
 impl Proved {
-    /// Whether the access at a statement of the kernel is proved.
-    pub(crate) fn holds(&self, statement: usize) -> bool {
+    /// Whether nothing is to be found in the launch but known races, if any.
+    pub(crate) fn is_over(&self) -> bool {
+        self.besides.as_ref().unwrap_or(&self.proof).whole
+    }
+
+    /// Whether all races of the access at a byte offset of the program's own text that are not excluded are known.
+    pub(crate) fn is_known(&self, offset: u32) -> bool {
+        let at = self.places.binary_search_by_key(&offset, |(of, _)| *of);
+        let besides = self.besides.as_ref().zip(at.ok());
+        besides.is_some_and(|(of, at)| of.accesses.get(at).is_some_and(Result::is_ok))
+    }
+
+    /// Whether nothing is to be found of the access at a statement of the kernel: it is proved, or only races that are
+    /// known are left.
+    pub(crate) fn spares(&self, statement: usize) -> bool {
         self.statements.contains(&statement)
     }
 
@@ -79,11 +95,15 @@ impl Proved {
     }
 }
 
+/// Pairs of instructions that have raced, by their byte offsets in the program's own text, the lower one first.
+pub(crate) type Known = BTreeSet<[u32; 2]>;
+
 /// All that a proof depends on.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
     extent: Extent,
     parameters: Vec<u8>,
+    known: Known,
     /// What was asked of the allocations.
     allocations: Vec<(u64, Option<(u64, u64)>)>,
     /// What was asked of the module's variables.
@@ -112,26 +132,32 @@ impl Proofs {
         Some(known.get_or_init(|| Kernel::new(module, kernel)))
     }
 
-    /// What the arguments of a launch prove. None if the kernel is not in the module.
+    /// What the arguments of a launch prove, and how long that took: no time if an earlier launch had the same. None if
+    /// the kernel is not in the module.
     pub(crate) fn of(
         &self,
         module: &Module,
         kernel: &str,
         (extent, parameters): (Extent, &[u8]),
         allocations: &Allocations,
-    ) -> Option<Arc<Proved>> {
+        races: &Known,
+    ) -> Option<(Arc<Proved>, Duration)> {
         let known = self.kernel(module, kernel)?;
         let mut proofs = known.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |(of, _): &(Signature, Arc<Proved>)| of.holds(extent, parameters, allocations);
+        let same = |(of, _): &(Signature, Arc<Proved>)| {
+            of.holds(extent, parameters, allocations) && of.known == *races
+        };
         if let Some(at) = proofs.iter().position(same) {
             proofs[..=at].rotate_right(1);
-            return Some(Arc::clone(&proofs[0].1));
+            return Some((Arc::clone(&proofs[0].1), Duration::ZERO));
         }
-        let (signature, proved) = known.prove(extent, parameters, allocations);
+        let started = Instant::now();
+        let (signature, proved) = known.prove(extent, parameters, allocations, races);
+        let took = started.elapsed().max(Duration::from_nanos(1));
         let proved = Arc::new(proved);
         proofs.truncate(KEPT - 1);
         proofs.insert(0, (signature, Arc::clone(&proved)));
-        Some(proved)
+        Some((proved, took))
     }
 }
 
@@ -156,6 +182,7 @@ impl Kernel {
         extent: Extent,
         parameters: &[u8],
         allocations: &Allocations,
+        races: &Known,
     ) -> (Signature, Proved) {
         let asked = Mutex::new((Vec::new(), Vec::new()));
         let allocation = |address| {
@@ -170,7 +197,7 @@ impl Kernel {
             asked.1.push((name.to_owned(), found));
             found
         };
-        let proof = self.summary.prove(&Launch {
+        let launch = Launch {
             grid: extent.grid,
             block: extent.block,
             cluster: extent.cluster,
@@ -178,18 +205,31 @@ impl Kernel {
             dynamic_shared: extent.dynamic_shared,
             allocation: &allocation,
             variable: &variable,
+        };
+        let proof = self.summary.prove(&launch);
+        let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
+        let races_here = races.iter().filter_map(|[a, b]| {
+            let (a, b) = (place(a)?, place(b)?);
+            Some([a.min(b), a.max(b)])
         });
+        let races_here: BTreeSet<[usize; 2]> = races_here.collect();
+        let besides = match races_here.is_empty() || proof.whole {
+            true => None,
+            false => Some(self.summary.prove_besides(&launch, &races_here)),
+        };
         let (asked, variables) = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
         let signature = Signature {
             extent,
             parameters: parameters.to_vec(),
+            known: races.clone(),
             allocations: asked,
             variables,
         };
         let counts = self.counts(&proof);
-        let all = self.summary.accesses.iter().zip(&proof.accesses);
+        let spared = besides.as_ref().unwrap_or(&proof);
+        let all = self.summary.accesses.iter().zip(&spared.accesses);
         let statements = all.filter(|(_, result)| result.is_ok());
-        let statements = statements.map(|(access, _)| access.statement).collect();
+        let statements: BTreeSet<usize> = statements.map(|(access, _)| access.statement).collect();
         let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
         let places = self.offsets.iter().copied().zip(lines).collect();
         (
@@ -198,6 +238,7 @@ impl Kernel {
                 proof,
                 places,
                 statements,
+                besides,
                 counts,
             },
         )

@@ -119,3 +119,54 @@ fn what_fails_in_the_programs_own_code_is_told_by_its_own_lines() {
         assert!(!error.contains("__cudarun"), "{error}");
     }
 }
+
+/// Every thread writes the same word, and the word of its number shifted by a parameter.
+const KNOWN: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 one, .param .u64 all, .param .u64 by) { .reg .b64 %one, %all, %at; .reg .b32 %t, %c, %n, %by;\n\
+    ld.param.u64 %one, [one]; cvta.to.global.u64 %one, %one; ld.param.u64 %all, [all];\n\
+    cvta.to.global.u64 %all, %all; ld.param.u32 %by, [by];\n\
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.s32 %t, %c, %n, %t;\n\
+    st.global.u32 [%one], %n;\n\
+    shr.u32 %c, %t, %by; mul.wide.u32 %at, %c, 4; add.s64 %all, %all, %at;\n\
+    st.global.u32 [%all], %t;\n\
+    ret; }";
+
+#[test]
+fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
+    for mode in modes() {
+        let run = |prove| {
+            let options = Options {
+                shadow: ShadowSize::Bytes(1 << 20),
+                prove,
+                ..mode.clone()
+            };
+            let mut rig = load(KNOWN, options);
+            let one = rig.memory(&[0]);
+            let all = rig.memory(&(0..512).collect::<Vec<u32>>());
+            // Two threads of different blocks have the same word only by the last shift.
+            let ran = [0u64, 0, 0, 7, 7].map(|by| {
+                let before = rig.races().len();
+                rig.try_launch(&launch(4, 64, &[one, all, by])).unwrap();
+                let races = rig.races().split_off(before);
+                let told: Vec<bool> = races.iter().map(|race| race.at_least).collect();
+                (rig.launches().pop().unwrap().judge, told)
+            });
+            (ran, rig.words(all, 2))
+        };
+        let (ran, words) = run(Prove::On);
+        let [first, second, third, fourth, fifth] = ran;
+        // Threads of one block and of two, which is what counts.
+        assert_eq!(first.0, Judge::Cells);
+        assert!(first.1.contains(&true), "{first:?}");
+        assert_eq!([&second, &third], [&(Judge::Known, Vec::new()); 2]);
+        assert_eq!(fourth.0, Judge::Cells);
+        assert!(fourth.1.contains(&true), "{fourth:?}");
+        assert_eq!(fifth, (Judge::Known, Vec::new()));
+        let (off, same) = run(Prove::Off);
+        assert_eq!(words, same);
+        let checked = |(judge, told): &(Judge, Vec<bool>)| {
+            *judge == Judge::Cells && !told.is_empty() && !told.contains(&true)
+        };
+        assert!(off.iter().all(checked), "{off:?}");
+    }
+}

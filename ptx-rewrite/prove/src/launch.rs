@@ -1,6 +1,6 @@
 //! A launch as a [`Problem`], and its decision in words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::decide::{self, Conflict, Threads, Why};
 use crate::evaluate::Evaluation;
@@ -35,6 +35,20 @@ pub struct Posed {
     pub unwatched: bool,
     /// By access of the summary: what its address is computed from that is not known, in words.
     hints: Vec<String>,
+}
+
+impl Posed {
+    /// Asks nothing of pairs of accesses of the summary.
+    fn leave_out(&mut self, known: &BTreeSet<[usize; 2]>) {
+        let sites = || self.site.iter().copied().enumerate();
+        for (first, a) in sites() {
+            for (second, b) in sites().skip(first) {
+                if known.contains(&[a.min(b), a.max(b)]) {
+                    self.problem.known.insert((first, second));
+                }
+            }
+        }
+    }
 }
 
 /// One memory that an access can touch.
@@ -429,8 +443,16 @@ impl Plan {
     }
 
     /// Decides a launch.
-    pub(crate) fn prove(&self, accesses: &[crate::Access], launch: &Launch<'_>) -> Proof {
-        let posed = self.pose(launch);
+    pub(crate) fn prove(
+        &self,
+        accesses: &[crate::Access],
+        launch: &Launch<'_>,
+        known: &BTreeSet<[usize; 2]>,
+    ) -> Proof {
+        let mut posed = self.pose(launch);
+        if !known.is_empty() {
+            posed.leave_out(known);
+        }
         let decision = decide::decide(&posed.problem, BUDGET);
         let mut results: Vec<Result<Argument, Reason>> = posed
             .refused

@@ -30,6 +30,8 @@ mod value;
 
 pub use launch::Posed;
 
+use std::collections::BTreeSet;
+
 use ptx::ast::{Function, Module};
 
 /// The size and the arguments of a launch.
@@ -128,8 +130,14 @@ impl Summary {
 
     /// What the arguments of a launch prove.
     pub fn prove(&self, launch: &Launch) -> Proof {
+        self.prove_besides(launch, &BTreeSet::new())
+    }
+
+    /// What they prove if nobody asks whether these pairs of accesses race, by their indices here, the lower one first:
+    /// an access is proved if it races with no other in any other pair.
+    pub fn prove_besides(&self, launch: &Launch, known: &BTreeSet<[usize; 2]>) -> Proof {
         match &self.plan {
-            Some(plan) => plan.prove(&self.accesses, launch),
+            Some(plan) => plan.prove(&self.accesses, launch, known),
             None => {
                 let text = self.refused.clone().unwrap_or_default();
                 let reason = Reason {

@@ -134,4 +134,6 @@ pub struct Problem {
     /// counted from the first. An empty list if barriers always order them. Absent if nothing is known, which means
     /// that they can meet with any counters.
     pub meetings: std::collections::BTreeMap<(usize, usize), Vec<Meeting>>,
+    /// Pairs of accesses, the lower index first, of which nobody asks whether they conflict.
+    pub known: std::collections::BTreeSet<(usize, usize)>,
 }

@@ -1,7 +1,7 @@
 //! Launches: what is asked of a device before one starts.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use driver::Device;
 use shadow::layout::{ACCESS_POSSIBLE, Record, UNWRITTEN_WORDS, WITNESS_CTA_MASK};
@@ -10,7 +10,7 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
-use crate::proofs::Proved;
+use crate::proofs::{Known, Proved};
 use crate::shadow_memory::{Order, Refused, SharedShape};
 use crate::streams::At;
 
@@ -111,6 +111,8 @@ pub struct PendingLaunch {
     by_cells: bool,
     /// What the launch's arguments prove.
     pub(super) proved: Option<Arc<Proved>>,
+    /// How long the proof took.
+    pub(super) proving: Duration,
     /// It runs the program's own code of its kernel, not that with checks.
     own: bool,
     /// Whether it can be recorded, or why not, where that was asked for.
@@ -172,6 +174,11 @@ impl PendingLaunch {
     /// the code with checks, and so without the hidden parameter.
     pub fn runs_own(&self) -> bool {
         self.own
+    }
+
+    fn set_proof(&mut self, proof: Option<(Arc<Proved>, Duration)>) {
+        let (proved, proving) = proof.unzip();
+        (self.proved, self.proving) = (proved, proving.unwrap_or_default());
     }
 
     /// Whether its arguments prove that it has no races.
@@ -395,11 +402,18 @@ impl Checker {
         given && self.own_name(key, kernel).is_some()
     }
 
-    /// What the arguments of a launch prove, if anything is to be proved.
-    fn prove(&self, key: ModuleKey, kernel: &str, launch: (Extent, &[u8])) -> Option<Arc<Proved>> {
-        let code = &self.modules.get(&key.0)?.code;
+    /// What the arguments of a launch prove, if anything is to be proved, and how long that took.
+    fn prove(
+        &self,
+        key: ModuleKey,
+        kernel: &str,
+        launch: (Extent, &[u8]),
+    ) -> Option<(Arc<Proved>, Duration)> {
+        let module = self.modules.get(&key.0)?;
+        let code = &module.code;
         let proofs = code.proofs()?;
-        proofs.of(code.module(), kernel, launch, &self.allocations)
+        let known = module.known.get(kernel).unwrap_or(const { &Known::new() });
+        proofs.of(code.module(), kernel, launch, &self.allocations, known)
     }
 
     /// Whether a launch can run the program's own code because its arguments prove that it has no races.
@@ -420,8 +434,8 @@ impl Checker {
         kernel: &str,
         launch: (Extent, &[u8]),
     ) -> Option<Arc<Proved>> {
-        let proved = self.prove(key, kernel, launch);
-        proved.filter(|proved| proved.proof.whole)
+        let (proved, _) = self.prove(key, kernel, launch)?;
+        proved.proof.whole.then_some(proved)
     }
 
     /// A launch of the node of a graph that runs the program's own code, because its arguments have proved that it has
@@ -472,6 +486,7 @@ impl Checker {
             fence_rule: false,
             by_cells: false,
             proved: None,
+            proving: Duration::ZERO,
             own: false,
             recordable: None,
             started: Instant::now(),
@@ -499,7 +514,7 @@ impl Checker {
             if let Some(why) = not_chosen {
                 return cannot(why.text());
             }
-            pending.proved = self.prove(key, kernel, (extent, parameters));
+            pending.set_proof(self.prove(key, kernel, (extent, parameters)));
             let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
             pending.launch.judge = match whole && self.options.prove == Prove::On {
                 true => log::Judge::Proof,
@@ -512,13 +527,16 @@ impl Checker {
         }
         let proves = self.options.prove == Prove::On;
         if not_chosen.is_none() {
-            pending.proved = self.prove(key, kernel, (extent, parameters));
+            pending.set_proof(self.prove(key, kernel, (extent, parameters)));
         }
         let proved = pending.proved.as_deref();
-        let whole = proved.is_some_and(|of| of.proof.whole) && proves;
+        let over = proved.is_some_and(Proved::is_over) && proves;
         // The node of a graph has been made with the checked code, whatever its launches prove.
-        if whole && kept.is_none() && self.has_own(key, kernel) {
-            pending.launch.judge = log::Judge::Proof;
+        if over && kept.is_none() && self.has_own(key, kernel) {
+            pending.launch.judge = match proved.is_some_and(|of| of.proof.whole) {
+                true => log::Judge::Proof,
+                false => log::Judge::Known,
+            };
             pending.own = true;
             return Ok(());
         }
@@ -601,12 +619,12 @@ impl Checker {
 }
 
 /// The bits of a launch for the [groups](rewrite::KernelInfo::groups) of accesses that need no check: all of a group are
-/// proved, or load what is never written, by their sets in `unwritten`.
+/// proved, have only known races left, or load what is never written, by their sets in `unwritten`.
 fn spared(info: &rewrite::KernelInfo, proved: Option<&Proved>, unwritten: u64) -> u64 {
     let free = |access: &rewrite::proved::Grouped| {
         let set = access.unwritten;
         set.is_some_and(|set| unwritten >> set & 1 != 0)
-            || proved.is_some_and(|of| of.holds(access.statement))
+            || proved.is_some_and(|of| of.spares(access.statement))
     };
     let groups = info.groups.iter().enumerate();
     let free = groups.filter(|(_, group)| group.iter().all(free));

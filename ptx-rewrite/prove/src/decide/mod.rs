@@ -156,11 +156,15 @@ impl Closure<'_> {
         if reads(first) && reads(second) {
             return;
         }
-        let pairings = self.overlapping(first, second, same);
+        let mut pairings = self.overlapping(first, second, same);
         for pairing in &pairings {
             self.written[pairing.first] |= !reads(second);
             self.written[pairing.second] |= !reads(first);
         }
+        let known = &self.problem.known;
+        pairings.retain(|&Pairing { first, second, .. }| {
+            !known.contains(&(first.min(second), first.max(second)))
+        });
         if let (Effect::Atomic { class: a }, Effect::Atomic { class: b }) =
             (first.effect, second.effect)
             && a == b
