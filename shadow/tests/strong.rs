@@ -1,7 +1,7 @@
 //! Unordered strong conflicts do not depend on who came first.
 
 use shadow::hb::{
-    Access, Engine, FenceKind, Kind, Luck, Order, Place, Scope, Shape, Strong, Swap, Use, Warp,
+    Access, Engine, FenceKind, Kind, LockOrder, Order, Place, Scope, Shape, Strong, Swap, Use, Warp,
 };
 
 const LOCK: Place = Place::Global(64);
@@ -10,7 +10,7 @@ const FLAG: Place = Place::Global(192);
 
 struct Run {
     engine: Engine,
-    luck: Luck,
+    lock_order: LockOrder,
     strong: Strong,
 }
 
@@ -19,7 +19,7 @@ impl Run {
         let shape = Shape::new([4, 1, 1], 1);
         Self {
             engine: Engine::new(shape),
-            luck: Luck::default(),
+            lock_order: LockOrder::default(),
             strong: Strong::new(shape, false),
         }
     }
@@ -33,11 +33,11 @@ impl Run {
             known: false,
             ..Use::default()
         };
-        let both = (&self.engine, &self.luck);
+        let both = (&self.engine, &self.lock_order);
         self.strong.access(both, (warp, 1), &access, of, |_| place);
         self.engine.access(warp, 1, &access, |_| place, |_| ());
         let both = &mut self.engine;
-        self.luck
+        self.lock_order
             .access(both, (warp, 1), &access, |_| place, |_| ());
     }
 
@@ -45,14 +45,14 @@ impl Run {
         let warp = Warp { cta, warp: 0 };
         self.engine.fence(warp, 1, FenceKind::Sc, scope);
         self.strong.fence(warp, 1, FenceKind::Sc, scope);
-        self.luck.fence(warp, 1, FenceKind::Sc, scope);
+        self.lock_order.fence(warp, 1, FenceKind::Sc, scope);
     }
 
     /// Takes the lock or gives it back.
     fn swap(&mut self, cta: u64, new: u64) {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, Kind::Rmw);
-        let both = (&self.engine, &self.luck);
+        let both = (&self.engine, &self.lock_order);
         self.strong
             .access(both, (warp, 1), &access, Use::default(), |_| LOCK);
         self.engine.access(warp, 1, &access, |_| LOCK, |_| ());
@@ -61,7 +61,7 @@ impl Run {
             new,
             old: 1 - new,
         };
-        self.luck.swap(
+        self.lock_order.swap(
             &mut self.engine,
             (warp, 1),
             &access,
@@ -85,7 +85,7 @@ impl Run {
     }
 
     fn found(self) -> usize {
-        self.strong.finish(&self.luck).0.len()
+        self.strong.finish(&self.lock_order).0.len()
     }
 }
 

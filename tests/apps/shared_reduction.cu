@@ -38,7 +38,7 @@ int main() {
     bool right = true;
     for (int i = 0; i < blocks; i++) right &= sum[i] == expected[i];
 #ifdef RACY
-    right = true;  // By luck, or not.
+    right = true;  // By chance, or not.
 #endif
     return verdict(right);
 }

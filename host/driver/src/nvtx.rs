@@ -24,7 +24,7 @@ pub struct Range {
 
 /// What a program has told.
 #[derive(Debug, Default)]
-struct Told {
+struct Ranges {
     /// Domains; the handle of the first is 1.
     domains: Vec<String>,
     /// Registered strings; likewise.
@@ -35,7 +35,7 @@ struct Told {
     starts: u64,
 }
 
-static TOLD: Mutex<Told> = Mutex::new(Told {
+static RANGES: Mutex<Ranges> = Mutex::new(Ranges {
     domains: Vec::new(),
     strings: Vec::new(),
     started: Vec::new(),
@@ -46,14 +46,14 @@ thread_local! {
     static PUSHED: RefCell<Vec<Range>> = const { RefCell::new(Vec::new()) };
 }
 
-fn told() -> MutexGuard<'static, Told> {
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+fn ranges() -> MutexGuard<'static, Ranges> {
+    RANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a range is open for the calling thread that fits.
 pub fn is_open(fits: impl Fn(&Range) -> bool) -> bool {
     let pushed = PUSHED.try_with(|pushed| pushed.borrow().iter().any(&fits));
-    pushed.unwrap_or(false) || told().started.iter().any(|(_, range)| fits(range))
+    pushed.unwrap_or(false) || ranges().started.iter().any(|(_, range)| fits(range))
 }
 
 fn push(range: Range) -> c_int {
@@ -77,15 +77,15 @@ fn pop(domain: &str) -> c_int {
 }
 
 fn start(range: Range) -> u64 {
-    let mut told = told();
-    told.starts += 1;
-    let number = told.starts;
-    told.started.push((number, range));
+    let mut ranges = ranges();
+    ranges.starts += 1;
+    let number = ranges.starts;
+    ranges.started.push((number, range));
     number
 }
 
 fn end(number: u64) {
-    told().started.retain(|(of, _)| *of != number);
+    ranges().started.retain(|(of, _)| *of != number);
 }
 
 /// A handle for a text that is kept.
@@ -107,7 +107,7 @@ fn kept(all: &[String], handle: *mut c_void) -> String {
 }
 
 fn domain(handle: *mut c_void) -> String {
-    kept(&told().domains, handle)
+    kept(&ranges().domains, handle)
 }
 
 /// `nvtxEventAttributes_t`, the fields that are looked at.
@@ -171,7 +171,7 @@ unsafe fn named(domain: String, attributes: *const Attributes) -> Range {
         ASCII => unsafe { narrow(message.cast()) },
         // SAFETY: likewise.
         UNICODE => unsafe { wide(message.cast()) },
-        REGISTERED => kept(&told().strings, message),
+        REGISTERED => kept(&ranges().strings, message),
         _ => String::new(),
     };
     Range { domain, name }
@@ -213,19 +213,19 @@ functions! {
     domain_end(_within: Handle, number: u64) -> (), else (); end(number);
     domain_create_a(name: *const c_char) -> Handle, else std::ptr::null_mut(); {
         let name = narrow(name);
-        keep(&mut told().domains, name)
+        keep(&mut ranges().domains, name)
     };
     domain_create_w(name: *const u32) -> Handle, else std::ptr::null_mut(); {
         let name = wide(name);
-        keep(&mut told().domains, name)
+        keep(&mut ranges().domains, name)
     };
     register_a(_within: Handle, text: *const c_char) -> Handle, else std::ptr::null_mut(); {
         let text = narrow(text);
-        keep(&mut told().strings, text)
+        keep(&mut ranges().strings, text)
     };
     register_w(_within: Handle, text: *const u32) -> Handle, else std::ptr::null_mut(); {
         let text = wide(text);
-        keep(&mut told().strings, text)
+        keep(&mut ranges().strings, text)
     };
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     let (level, why) = (race.level, race.why);
     let strong = first.sem != "weak" && second.sem != "weak";
     let fault = match why {
-        Why::Unordered | Why::Strong | Why::Luck => locks::fault(race, accesses),
+        Why::Unordered | Why::Strong | Why::LockOrder => locks::fault(race, accesses),
         _ => None,
     };
     let rule = match (why, level) {
@@ -44,7 +44,7 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         // Described above.
         (Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings, _) => "",
         (Why::Strong, _) => locks::STRONG,
-        (Why::Luck | Why::Fences | Why::Counted, _) => locks::LUCK,
+        (Why::LockOrder | Why::Fences | Why::Counted, _) => locks::PREDICTIVE,
         (Why::Unordered, _) if strong => "CR005",
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if let Some(rule) = race.cause.as_ref().and_then(of_cause) => rule,
@@ -78,10 +78,10 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             format!("nothing orders two {} to the same address", plural(one))
         }
         Why::Strong => format!("nothing orders {one} and {other} of the same address"),
-        Why::Luck if fault.is_some() => format!(
+        Why::LockOrder if fault.is_some() => format!(
             "{one} and {other} of the same address are ordered only by the order in which their lock was taken in this run"
         ),
-        Why::Luck => locks::luck(accesses),
+        Why::LockOrder => locks::lock_order(accesses),
         Why::Fences => format!(
             "{one} and {other} of the same address are ordered only by the order of `fence.sc` (`__threadfence()`) in this run"
         ),
@@ -111,7 +111,7 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         _ if why == Why::Strong => {
             format!("{reach} unordered strong conflict on {memory}: {what}")
         }
-        _ if why == Why::Luck => {
+        _ if why == Why::LockOrder => {
             format!("{reach} lock-order-dependent accesses to {memory}: {what}")
         }
         _ if why == Why::Counted => {
@@ -415,7 +415,7 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
         .as_ref()
         .and_then(|repair| repair.relaxed_arrival.as_ref());
     Some(match (race.why, &race.cause) {
-        (Why::Luck, _) => locks::remedy(accesses),
+        (Why::LockOrder, _) => locks::remedy(accesses),
         (Why::Overlap, _) => {
             "access the data with one size and one alignment on both sides".to_owned()
         }

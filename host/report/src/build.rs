@@ -118,7 +118,7 @@ struct Witness {
 
 /// What one log has said so far.
 #[derive(Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct LogIndex<'a> {
     modules: HashMap<u32, &'a log::Module>,
     sites: HashMap<u32, (&'a log::Site, u32)>,
     pub(crate) launches: HashMap<u64, &'a log::Launch>,
@@ -128,7 +128,7 @@ pub(crate) struct Said<'a> {
     places: RefCell<Places>,
 }
 
-impl Said<'_> {
+impl LogIndex<'_> {
     /// Where a site stands, for people.
     fn place(&self, id: u32, sources: &Sources) -> String {
         let Some(&(site, module)) = self.sites.get(&id) else {
@@ -162,16 +162,16 @@ impl<'a> Builder<'a> {
     }
 
     fn log(&mut self, log: &Log) {
-        let mut said = Said {
+        let mut log_index = LogIndex {
             lacks: log.lost.is_some(),
-            ..Said::default()
+            ..LogIndex::default()
         };
         self.lost(log);
         for event in &log.events {
             match event {
                 Event::Module(module) => {
-                    said.modules.insert(module.module, module);
-                    said.sites.extend(
+                    log_index.modules.insert(module.module, module);
+                    log_index.sites.extend(
                         module
                             .sites
                             .iter()
@@ -179,15 +179,16 @@ impl<'a> Builder<'a> {
                     );
                 }
                 Event::Sites { module, sites } => {
-                    said.sites
+                    log_index
+                        .sites
                         .extend(sites.iter().map(|site| (site.id, (site, *module))));
                 }
                 // A race is written before the launch that had it.
                 Event::Launch(launch) => {
-                    said.launches.insert(launch.launch, launch);
+                    log_index.launches.insert(launch.launch, launch);
                 }
-                Event::Start { seed, .. } => said.seed = seed.unwrap_or(0),
-                Event::Begun(_)
+                Event::Start { seed, .. } => log_index.seed = seed.unwrap_or(0),
+                Event::Pending(_)
                 | Event::HostCalls { .. }
                 | Event::Race(_)
                 | Event::Forgotten { .. }
@@ -202,13 +203,13 @@ impl<'a> Builder<'a> {
             match event {
                 Event::Start { pid, device, .. } => self.start(*pid, device),
                 Event::Module(module) => self.module(module),
-                Event::Begun(begun) => self.begun(begun, &said),
+                Event::Pending(pending) => self.pending(pending, &log_index),
                 Event::Launch(launch) => self.launch(launch),
-                Event::Race(race) => self.race(race, &said),
+                Event::Race(race) => self.race(race, &log_index),
                 Event::Sites { .. } | Event::HostCalls { .. } => {}
                 Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
                 Event::Assumed(pair) => {
-                    let name = |of| Some(demangle(&said.launches.get(&of?)?.kernel));
+                    let name = |of| Some(demangle(&log_index.launches.get(&of?)?.kernel));
                     self.report
                         .coverage
                         .host_threads
@@ -236,24 +237,24 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn race(&mut self, race: &log::Race, said: &Said<'_>) {
+    fn race(&mut self, race: &log::Race, log_index: &LogIndex<'_>) {
         self.report.coverage.records.emitted += 1;
-        let sides = [race.previous_site, race.site].map(|id| said.sites.get(&id).copied());
+        let sides = [race.previous_site, race.site].map(|id| log_index.sites.get(&id).copied());
         let [Some(first), Some(second)] = sides else {
             let text = "a race record names an access that its log does not; it was left out";
             self.report.notes.push(text.to_owned());
             return;
         };
-        let race = &*self.placed(race, said);
-        let key = pair(race, [first, second], said);
+        let race = &*self.placed(race, log_index);
+        let key = pair(race, [first, second], log_index);
         let known = self.races.get(&key).copied();
         let unknown = is_unknown(race, [first.0, second.0]);
         let rank = race.rank();
-        let view = self.view(race, [first, second], said);
+        let view = self.view(race, [first, second], log_index);
         let index = match known {
             None => {
                 self.races.insert(key, (self.report.races.len(), rank));
-                let made = self.make(race, [first, second], said);
+                let made = self.make(race, [first, second], log_index);
                 self.report.races.push(made);
                 self.witnesses.push(Witness {
                     race: race.clone(),
@@ -274,7 +275,7 @@ impl<'a> Builder<'a> {
                     self.races.insert(key, (index, rank));
                     let before = std::mem::replace(witness, race.clone());
                     *several |= add_places(witness, &before);
-                    let mut made = self.make(race, [first, second], said);
+                    let mut made = self.make(race, [first, second], log_index);
                     let old = &mut self.report.races[index];
                     (made.count, made.at_least) = (old.count, old.at_least);
                     made.launches = std::mem::take(&mut old.launches);
@@ -300,16 +301,21 @@ impl<'a> Builder<'a> {
         if !report.launches.contains(&race.launch) {
             report.launches.push(race.launch);
         }
-        if !report.seeds.contains(&said.seed) {
-            report.seeds.push(said.seed);
+        if !report.seeds.contains(&log_index.seed) {
+            report.seeds.push(log_index.seed);
         }
     }
 
     /// What suppressions look at.
-    fn view(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> View {
-        let kernel = |number: u64| Some(said.launches.get(&number)?.kernel.clone());
+    fn view(
+        &self,
+        race: &log::Race,
+        sites: [(&log::Site, u32); 2],
+        log_index: &LogIndex<'_>,
+    ) -> View {
+        let kernel = |number: u64| Some(log_index.launches.get(&number)?.kernel.clone());
         View {
-            accesses: sites.map(|(site, module)| access(site, said.origin(module))),
+            accesses: sites.map(|(site, module)| access(site, log_index.origin(module))),
             kernels: match &race.work[..] {
                 [] => {
                     let kernel = kernel(race.launch);
@@ -323,24 +329,29 @@ impl<'a> Builder<'a> {
     }
 
     /// A race whose flag has its places named.
-    fn placed<'r>(&self, race: &'r log::Race, said: &Said<'_>) -> Cow<'r, log::Race> {
+    fn placed<'r>(&self, race: &'r log::Race, log_index: &LogIndex<'_>) -> Cow<'r, log::Race> {
         let mut race = Cow::Borrowed(race);
         if race.flag.is_some()
             && let Some(flag) = &mut race.to_mut().flag
         {
-            let place = |id| said.place(id, self.sources);
+            let place = |id| log_index.place(id, self.sources);
             flag.places = flag.sites.map(|site| site.map(place));
         }
         race
     }
 
-    fn make(&self, race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Race {
-        let launch = said.launches.get(&race.launch).copied();
+    fn make(
+        &self,
+        race: &log::Race,
+        sites: [(&log::Site, u32); 2],
+        log_index: &LogIndex<'_>,
+    ) -> Race {
+        let launch = log_index.launches.get(&race.launch).copied();
         let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
         let misused = matches!(race.why, log::Why::Misuse(_));
         let mut accesses = sites.map(|(site, module)| match misused {
-            true => came(site, said.origin(module)),
-            false => access(site, said.origin(module)),
+            true => came(site, log_index.origin(module)),
+            false => access(site, log_index.origin(module)),
         });
         accesses[0].role = "first".to_owned();
         accesses[1].role = "second".to_owned();
@@ -356,7 +367,7 @@ impl<'a> Builder<'a> {
         }
         for (access, held) in accesses.iter_mut().zip(&race.locks) {
             let held = held.iter();
-            let place = |id| said.place(id, self.sources);
+            let place = |id| log_index.place(id, self.sources);
             access.locks = held.map(|held| locks::held(held, place)).collect();
         }
         let values = [race.previous_value, race.value];
@@ -372,27 +383,27 @@ impl<'a> Builder<'a> {
             advice.message += ", but by the lockstep that --assume-lockstep assumes";
         }
         let work = streams::work(race, &accesses, |number| {
-            said.launches.get(&number).copied()
+            log_index.launches.get(&number).copied()
         });
         let space = match (race.why, race.space) {
             (log::Why::Misuse(_), _) => "barrier",
             (_, log::Space::Global) => "global",
             (_, log::Space::Shared) => "shared",
         };
-        let (id, fingerprint) = match pair(race, sites, said) {
+        let (id, fingerprint) = match pair(race, sites, log_index) {
             Pair::Operations(operations) => {
                 fingerprint::of_operations(advice.rule, space, &operations)
             }
             Pair::Places(_) => {
-                let sites = sites.map(|(site, module)| (site, said.origin(module)));
-                let all = said.sites.values();
-                let all = all.map(|&(site, module)| (site, said.origin(module)));
-                let mut places = said.places.borrow_mut();
+                let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
+                let all = log_index.sites.values();
+                let all = all.map(|&(site, module)| (site, log_index.origin(module)));
+                let mut places = log_index.places.borrow_mut();
                 places.fingerprint((advice.rule, space), sites, all, self.sources)
             }
         };
         let release_sites = launch
-            .and_then(|l| said.modules.get(&l.module))
+            .and_then(|l| log_index.modules.get(&l.module))
             .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
             .map(|k| k.release_sites.clone());
         Race {
@@ -434,7 +445,7 @@ impl<'a> Builder<'a> {
             may_order: match race.decided
                 || matches!(
                     race.why,
-                    log::Why::Luck | log::Why::Fences | log::Why::Counted
+                    log::Why::LockOrder | log::Why::Fences | log::Why::Counted
                 ) {
                 true => Vec::new(),
                 false => release_sites.unwrap_or_default(),

@@ -47,7 +47,7 @@ pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
         .map(|(race, _)| race.kernel.mangled.clone())
         .collect();
     for (race, _) in entries {
-        let behind = matches!(race.rule.as_str(), "CR003" | locks::LUCK);
+        let behind = matches!(race.rule.as_str(), "CR003" | locks::PREDICTIVE);
         if behind && narrow.contains(&race.kernel.mangled) {
             race.help = format!(
                 "first repair the scope that CR005 names, which may order these accesses too; otherwise {}",

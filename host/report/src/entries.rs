@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::build::Said;
+use crate::build::LogIndex;
 use crate::log;
 use crate::model::Race;
 use crate::side::{Side, side};
@@ -24,17 +24,21 @@ pub(crate) enum Pair {
 pub(crate) type Rank = (bool, u32, bool);
 
 /// What entry of the report a race belongs to.
-pub(crate) fn pair(race: &log::Race, sites: [(&log::Site, u32); 2], said: &Said<'_>) -> Pair {
+pub(crate) fn pair(
+    race: &log::Race,
+    sites: [(&log::Site, u32); 2],
+    log_index: &LogIndex<'_>,
+) -> Pair {
     if matches!(race.why, log::Why::Streams | log::Why::Siblings) {
         let mut operations = [0, 1].map(|n: usize| {
             let launch = race.work.get(n).and_then(|work| work.launch);
-            let kernel = launch.and_then(|number| said.launches.get(&number));
+            let kernel = launch.and_then(|number| log_index.launches.get(&number));
             kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
         });
         operations.sort();
         return Pair::Operations(operations);
     }
-    let mut sides = sites.map(|(site, module)| side(site, said.origin(module)));
+    let mut sides = sites.map(|(site, module)| side(site, log_index.origin(module)));
     sides.sort();
     Pair::Places(sides)
 }
@@ -48,7 +52,7 @@ pub(crate) fn order(rule: &str) -> u32 {
         "CR005" => 1,
         "CR001" => 3,
         locks::STRONG => 4,
-        locks::LUCK => 5,
+        locks::PREDICTIVE => 5,
         _ => 2,
     }
 }

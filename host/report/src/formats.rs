@@ -69,7 +69,7 @@ impl Format {
         Ok(match self {
             Self::Text => text::render(report, sources, style),
             Self::Json => report.to_json(),
-            Self::Jsonl => jsonl::Told::default().rest(report),
+            Self::Jsonl => jsonl::ReportedRaces::default().rest(report),
             Self::Sarif => sarif::render(report, &findings()),
             Self::Junit => junit::render(report, &findings())?,
             Self::Github => github::render(report, &findings()),

@@ -11,7 +11,7 @@ use crate::words;
 /// The rule of strong accesses that the program means to order, and does not.
 pub(crate) const STRONG: &str = "CR011";
 /// The rule of accesses that nothing but the order of taking locks has ordered.
-pub(crate) const LUCK: &str = "CR012";
+pub(crate) const PREDICTIVE: &str = "CR012";
 
 /// What keeps a lock from ordering those who held it.
 #[derive(Debug, PartialEq)]
@@ -79,7 +79,7 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
         (now.exit, now.released.as_ref().map(leave)),
     ];
     let places = match race.why {
-        log::Why::Luck => Vec::from(other),
+        log::Why::LockOrder => Vec::from(other),
         log::Why::Strong => this.into_iter().chain(other).collect(),
         _ => Vec::from(this),
     };
@@ -132,8 +132,8 @@ fn read(accesses: &[Access; 2]) -> Option<&HeldLock> {
     })
 }
 
-/// Why an order is luck.
-pub(crate) fn luck(accesses: &[Access; 2]) -> String {
+/// Why only the order of taking locks has ordered two accesses.
+pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
     if let Some(held) = read(accesses) {
         return format!(
             "both threads hold the lock taken at {} as readers, which several threads may do at once, and nothing but the order in which they took it in this run orders the accesses",
@@ -250,11 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn luck_names_the_locks_and_the_side_that_has_none() {
+    fn a_lock_order_names_the_locks_and_the_side_that_has_none() {
         let held = || vec![lock(64, None, None)];
         let one = sides(Vec::new(), held());
         assert!(
-            luck(&one).starts_with("the first thread holds no lock, the second the lock taken")
+            lock_order(&one)
+                .starts_with("the first thread holds no lock, the second the lock taken")
         );
         assert!(remedy(&one).contains("x.cu:3 around the first access"));
         assert!(remedy(&sides(held(), Vec::new())).contains("around the second access"));
@@ -263,13 +264,13 @@ mod tests {
             ..lock(64, None, None)
         };
         let readers = sides(vec![reader()], vec![reader()]);
-        assert!(luck(&readers).contains("as readers"));
+        assert!(lock_order(&readers).contains("as readers"));
         assert!(remedy(&readers).contains("as its writer"));
         assert_eq!(fault(&log::Race::default(), &readers), None);
         let writer = sides(vec![reader()], held());
         assert!(fault(&log::Race::default(), &writer).is_some());
         let two = sides(held(), vec![lock(68, None, None)]);
-        assert!(luck(&two).contains("not the same one"));
+        assert!(lock_order(&two).contains("not the same one"));
         assert!(remedy(&two).contains("the same lock"));
     }
 }

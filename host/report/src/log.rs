@@ -55,7 +55,7 @@ pub enum Event {
         calls: Vec<HostCall>,
     },
     /// A launch was asked for; when nothing is said of its end, the process ended before, or the log lacks it.
-    Begun(Box<Begun>),
+    Pending(Box<Pending>),
     /// A launch ended.
     Launch(Box<Launch>),
     /// A pair of sites raced in a launch.
@@ -181,7 +181,7 @@ pub struct Frame {
 
 /// A launch that was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct Pending {
     /// Its number in the process, from 1.
     pub launch: u64,
     /// Its kernel, mangled.
@@ -344,7 +344,7 @@ pub enum Judge {
     Known,
 }
 
-/// What nobody has judged in a launch, of strong conflicts without order (CR011) and order by luck (CR012).
+/// What nobody has judged in a launch, of strong conflicts without order (CR011) and of lock-order-dependent accesses (CR012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unjudged {
@@ -580,7 +580,7 @@ pub enum Why {
     /// means them to be.
     Strong,
     /// No race in this run: only the order in which locks were taken has ordered them.
-    Luck,
+    LockOrder,
     /// No race in this run: only the order in which `fence.sc`s came has ordered them.
     Fences,
     /// The same, by the order in which atomics have counted threads, or that of `fence.sc`s.

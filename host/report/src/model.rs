@@ -375,7 +375,7 @@ pub struct Race {
     /// Stays the same when other code is edited.
     pub fingerprint: String,
     /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow,
-    /// `CR011` unordered strong conflict, `CR012` ordered by luck, `CR014` between streams.
+    /// `CR011` unordered strong conflict, `CR012` lock- or fence-order-dependent, `CR014` between streams.
     pub rule: String,
     /// How bad.
     pub level: Level,

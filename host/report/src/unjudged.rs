@@ -1,4 +1,4 @@
-//! Launches in which unordered strong conflicts (CR011) and order by luck (CR012) were not judged.
+//! Launches in which unordered strong conflicts (CR011) and lock-order-dependent accesses (CR012) were not judged.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ impl Unjudged {
         let parts = [
             (
                 self.everything,
-                "unordered strong conflicts (CR011) and order by luck (CR012)",
+                "unordered strong conflicts (CR011) and lock-order-dependent accesses (CR012)",
             ),
             (self.locks, "order by locks (CR012, CR011 under locks)"),
             (

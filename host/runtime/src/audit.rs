@@ -6,9 +6,9 @@
 use driver::Device;
 
 use crate::checker::{self, Checker, PendingLaunch};
-use crate::heard::Heard;
+use crate::happens_before::HappensBefore;
 use crate::log::{self, Event};
-use crate::reference::Reference;
+use crate::traced::TraceEvent;
 
 /// Both verdicts of a launch.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Audit {
     /// Every race that happens-before has found in the journal, if the kernel has kept one.
     pub journal: Option<Vec<Conflict>>,
     /// What happens-before was told, in the order of the launch.
-    pub heard: Vec<Heard>,
+    pub traced: Vec<TraceEvent>,
 }
 
 /// Two accesses of which the later one raced, by their lines in the program's own PTX.
@@ -59,9 +59,9 @@ impl Audit {
         checker: &mut Checker,
         device: &dyn Device,
         pending: &PendingLaunch,
-        [watched, journal]: [Option<&Reference>; 2],
+        [watched, journal]: [Option<&HappensBefore>; 2],
     ) {
-        self.journal = journal.map(Reference::every_race);
+        self.journal = journal.map(HappensBefore::every_race);
         (self.cells_decide, self.release_capable) = pending.cells_decide();
         self.granules = checker.granules(pending);
         let sites: std::collections::HashMap<u32, u32> = checker
@@ -76,7 +76,7 @@ impl Audit {
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
         let (records, counters) = checker.recorded(device, pending);
         self.counters = counters;
-        self.counters.undecided += journal.map_or(0, Reference::undecided);
+        self.counters.undecided += journal.map_or(0, HappensBefore::undecided);
         self.cells.extend(records.iter().map(|record| {
             let (owner, address) = match checker::is_shared(record) {
                 true => {

@@ -6,8 +6,8 @@
 use report::replay::{Did, Role, Step};
 use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race};
 
-use crate::heard::{Heard, Told};
 use crate::log;
+use crate::traced::{Action, TraceEvent};
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -132,23 +132,23 @@ impl Between {
     }
 
     /// Takes the next event of the launch.
-    pub(crate) fn hear(&mut self, heard: Heard) {
+    pub(crate) fn hear(&mut self, traced: TraceEvent) {
         self.settle();
         self.number += 1;
         let of = |n: usize| {
             let (cta, thread) = self.wanted.threads[n];
-            let own = heard.cta == cta && heard.warp == thread / LANES;
-            match heard.what {
-                Told::Complete { .. } => heard.cta == cta,
-                Told::MbarrierComplete { at } => {
+            let own = traced.cta == cta && traced.warp == thread / LANES;
+            match traced.what {
+                Action::Complete { .. } => traced.cta == cta,
+                Action::MbarrierComplete { at } => {
                     matches!(at, Place::Shared { cta: of, .. } if of == cta)
                 }
-                _ => own && heard.lanes >> (thread % LANES) & 1 == 1,
+                _ => own && traced.lanes >> (thread % LANES) & 1 == 1,
             }
         };
         let by = [of(0), of(1)];
-        let touched = self.touched(&heard);
-        if touched.is_empty() && (by == [false; 2] || !orders(&heard.what)) {
+        let touched = self.touched(&traced);
+        if touched.is_empty() && (by == [false; 2] || !orders(&traced.what)) {
             return;
         }
         let role = match by {
@@ -160,25 +160,25 @@ impl Between {
         let step = Step {
             number: self.number,
             role,
-            cta: heard.cta,
+            cta: traced.cta,
             thread: match by {
-                _ if heard.lanes == 0 => None,
+                _ if traced.lanes == 0 => None,
                 [true, false] => Some(self.wanted.threads[0].1),
                 [false, true] => Some(self.wanted.threads[1].1),
                 _ => touched
                     .first()
                     .copied()
-                    .or(Some(heard.warp * LANES + heard.lanes.trailing_zeros())),
+                    .or(Some(traced.warp * LANES + traced.lanes.trailing_zeros())),
             },
-            ptx_line: heard.line,
-            did: did(&heard.what, !touched.is_empty()),
+            ptx_line: traced.line,
+            did: did(&traced.what, !touched.is_empty()),
             times: 1,
             ..Step::default()
         };
-        self.access(&heard, &touched, &step);
+        self.access(&traced, &touched, &step);
         let makes = |n: usize| {
             let thread = self.wanted.threads[n].1;
-            by[n] && heard.line == self.wanted.lines[n] && touched.contains(&thread)
+            by[n] && traced.line == self.wanted.lines[n] && touched.contains(&thread)
         };
         let [first, second] = [makes(0), makes(1)];
         if second && !self.first.is_empty() && self.candidate.is_none() {
@@ -195,17 +195,17 @@ impl Between {
     }
 
     /// The threads, by their index in the CTA, that access the bytes that race.
-    fn touched(&self, heard: &Heard) -> Vec<u32> {
-        let lanes = (0..LANES).filter(|lane| heard.lanes >> lane & 1 == 1);
-        let threads = lanes.map(|lane| heard.warp * LANES + lane);
-        match &heard.what {
-            Told::Access { access, places } => {
+    fn touched(&self, traced: &TraceEvent) -> Vec<u32> {
+        let lanes = (0..LANES).filter(|lane| traced.lanes >> lane & 1 == 1);
+        let threads = lanes.map(|lane| traced.warp * LANES + lane);
+        match &traced.what {
+            Action::Access { access, places } => {
                 let bytes = access.bytes * access.elements.max(1);
                 let touching = threads.zip(places);
                 let touching = touching.filter(|(_, place)| self.wanted.holds(**place, bytes));
                 touching.map(|(thread, _)| thread).collect()
             }
-            Told::Copy { from, to, ends, .. } => {
+            Action::Copy { from, to, ends, .. } => {
                 let holds = |(place, bytes)| self.wanted.holds(place, bytes);
                 let ends = match ends {
                     Completion::Mbarrier(at) => holds((*at, MBARRIER_BYTES)),
@@ -216,7 +216,7 @@ impl Between {
                     false => Vec::new(),
                 }
             }
-            Told::Mbarrier { at, .. } if self.wanted.holds(*at, MBARRIER_BYTES) => {
+            Action::Mbarrier { at, .. } if self.wanted.holds(*at, MBARRIER_BYTES) => {
                 threads.collect()
             }
             _ => Vec::new(),
@@ -224,13 +224,13 @@ impl Between {
     }
 
     /// Keeps an access to the bytes, for each thread that makes it.
-    fn access(&mut self, heard: &Heard, touched: &[u32], step: &Step) {
+    fn access(&mut self, traced: &TraceEvent, touched: &[u32], step: &Step) {
         for &thread in touched {
             if self.accesses.len() == ACCESSES {
                 self.more_accesses += 1;
                 continue;
             }
-            let is = |n: usize| self.wanted.threads[n] == (heard.cta, thread);
+            let is = |n: usize| self.wanted.threads[n] == (traced.cta, thread);
             self.accesses.push(Step {
                 thread: Some(thread),
                 role: match (is(0), is(1)) {
@@ -265,20 +265,20 @@ impl Between {
 }
 
 /// Whether something orders threads, or ends one.
-fn orders(what: &Told) -> bool {
+fn orders(what: &Action) -> bool {
     match what {
-        Told::Access { access, .. } => {
+        Action::Access { access, .. } => {
             access.order.scope().is_some() || matches!(access.kind, Kind::Rmw | Kind::Reduction)
         }
-        Told::Copy { .. } => false,
+        Action::Copy { .. } => false,
         _ => true,
     }
 }
 
-fn did(what: &Told, racing: bool) -> Did {
+fn did(what: &Action, racing: bool) -> Did {
     match what {
-        Told::Access { access, places } => access_of(access, places.first().copied(), racing),
-        Told::Fence { kind, scope } => Did::Fence {
+        Action::Access { access, places } => access_of(access, places.first().copied(), racing),
+        Action::Fence { kind, scope } => Did::Fence {
             order: match kind {
                 FenceKind::Sc => "sc",
                 FenceKind::AcqRel => "acq_rel",
@@ -288,29 +288,29 @@ fn did(what: &Told, racing: bool) -> Did {
             .to_owned(),
             scope: Some(*scope),
         },
-        Told::ProxyFence => Did::Fence {
+        Action::ProxyFence => Did::Fence {
             order: "proxy.async".to_owned(),
             scope: None,
         },
-        Told::InitFence => Did::Fence {
+        Action::InitFence => Did::Fence {
             order: "mbarrier_init".to_owned(),
             scope: None,
         },
-        Told::Arrive { id, waits, .. } => Did::Arrive {
+        Action::Arrive { id, waits, .. } => Did::Arrive {
             barrier: *id,
             waits: *waits,
         },
-        Told::Complete { id } => Did::Complete { barrier: *id },
-        Told::WarpBarrier => Did::WarpBarrier,
-        Told::ClusterArrive { relaxed, .. } => Did::ClusterArrive { relaxed: *relaxed },
-        Told::ClusterWait { .. } => Did::ClusterWait,
-        Told::Copy { bulk, .. } => Did::Copy {
+        Action::Complete { id } => Did::Complete { barrier: *id },
+        Action::WarpBarrier => Did::WarpBarrier,
+        Action::ClusterArrive { relaxed, .. } => Did::ClusterArrive { relaxed: *relaxed },
+        Action::ClusterWait { .. } => Did::ClusterWait,
+        Action::Copy { bulk, .. } => Did::Copy {
             bulk: *bulk,
             racing,
         },
-        Told::Commit { bulk } => Did::Commit { bulk: *bulk },
-        Told::Wait(_) => Did::WaitForCopies,
-        Told::Mbarrier {
+        Action::Commit { bulk } => Did::Commit { bulk: *bulk },
+        Action::Wait(_) => Did::WaitForCopies,
+        Action::Mbarrier {
             at, order, over, ..
         } => Did::Mbarrier {
             address: offset(*at),
@@ -318,10 +318,10 @@ fn did(what: &Told, racing: bool) -> Did {
             waits: matches!(order, Some(Order::Acquire(_))),
             over: *over,
         },
-        Told::MbarrierComplete { at } => Did::MbarrierComplete {
+        Action::MbarrierComplete { at } => Did::MbarrierComplete {
             address: offset(*at),
         },
-        Told::Exit => Did::Exit,
+        Action::Exit => Did::Exit,
     }
 }
 

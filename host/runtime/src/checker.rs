@@ -18,8 +18,8 @@ use shadow::rule;
 use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
+use crate::findings::Findings;
 use crate::host_calls::HostCalls;
-use crate::judged::Judged;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Options, Prove};
@@ -49,7 +49,7 @@ struct Module {
     origin: String,
     code: Arc<Code>,
     kernels: HashMap<String, rewrite::KernelInfo>,
-    /// Sites in the log of the accesses that the oracle has named.
+    /// Sites in the log of the accesses that the happens-before engine has named.
     named: HashMap<u32, u32>,
     /// Kernels whose own code the driver does not give.
     without_own: HashSet<String>,
@@ -333,7 +333,7 @@ impl Checker {
         device: &dyn Device,
         pending: PendingLaunch,
         outcome: Outcome,
-        mut judged: Option<Judged>,
+        mut findings: Option<Findings>,
     ) -> Option<String> {
         let mut launch = pending.launch.clone();
         launch.seconds = outcome
@@ -395,7 +395,7 @@ impl Checker {
         });
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
-        let settled = judged.is_some() || pending.journaled;
+        let settled = findings.is_some() || pending.journaled;
         let (mut races, mut refuted) = (Vec::new(), Vec::new());
         for (record, count) in drained.records.iter().filter(|_| !settled) {
             let mut race = self.race(&launch, &pending, record, *count);
@@ -429,20 +429,20 @@ impl Checker {
             }
             self.write(Event::Race(Box::new(race)));
         }
-        let (instructions, touched) = match &mut judged {
-            Some(judged) => (Some(judged.instructions.clone()), judged.touched.take()),
+        let (instructions, touched) = match &mut findings {
+            Some(findings) => (Some(findings.instructions.clone()), findings.touched.take()),
             None => (None, None),
         };
         self.launch_over(&pending, instructions, touched);
-        if let Some(judged) = judged {
-            launch.clocks = judged.clocks();
-            launch.counters.dropped += judged.dropped;
-            launch.counters.undecided += judged.doubts.undecided;
-            if judged.under_versions > 0 {
+        if let Some(findings) = findings {
+            launch.clocks = findings.clocks();
+            launch.counters.dropped += findings.dropped;
+            launch.counters.undecided += findings.doubts.undecided;
+            if findings.under_versions > 0 {
                 launch.unjudged = log::Unjudged::LocksAndVersions;
             }
-            launch.counters.conflicts = judged.found.iter().map(|found| found.count).sum();
-            self.judged(&launch, &judged, pending.proved.as_deref());
+            launch.counters.conflicts = findings.found.iter().map(|found| found.count).sum();
+            self.findings(&launch, &findings, pending.proved.as_deref());
         }
         launch.recorded = self.recording(&launch, pending.recordable);
         let recorded = launch.recorded.clone();

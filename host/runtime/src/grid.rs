@@ -2,7 +2,7 @@
 //!
 //! Between CTAs they are an atomic and a load of one word (`rewrite::grid`). A CTA may arrive for the
 //! next time before another has seen that all have come; taken as it stands, the load of the other
-//! then acquires what the first did in between, by luck. So every other time counts at a word of its
+//! then acquires what the first did in between, by chance. So every other time counts at a word of its
 //! own: nobody arrives for the next but one before all have seen the end of the first.
 
 use std::collections::HashMap;

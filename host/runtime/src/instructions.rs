@@ -1,4 +1,4 @@
-//! What the instructions of a module mean to the reference oracle.
+//! What the instructions of a module mean to the happens-before engine.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use shadow::hb::{Access, Kind, Look, Order, Scope, Waited};
 
 use crate::{grid, log, names};
 
-/// What the instructions of a module mean to the oracle, by their byte offset in the loaded text.
+/// What the instructions of a module mean to the happens-before engine, by their byte offset in the loaded text.
 #[derive(Debug, Default)]
 pub(crate) struct Instructions {
     by_offset: HashMap<u32, Meaning>,

@@ -1,9 +1,9 @@
-//! What the oracle says of locks: which of its findings stand once all locks are known, and the
+//! Findings about locks: which of its findings stand once all locks are known, and the
 //! locks in the log's terms.
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Cause, Held, Luck, Place};
+use shadow::hb::{Cause, Held, LockOrder, Place};
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
@@ -15,13 +15,13 @@ use crate::pairs::{Class, Found};
 /// out, and what is a data race besides is that.
 pub(crate) fn sort_out(
     mut found: Vec<Found>,
-    luck: &Luck,
+    lock_order: &LockOrder,
     instructions: &Instructions,
     model: Option<Model>,
 ) -> Vec<Found> {
     for found in &mut found {
         for side in &mut found.locks {
-            side.retain(|held| luck.is_lock(held.lock));
+            side.retain(|held| lock_order.is_lock(held.lock));
         }
     }
     let sites = |of: &Found| {
@@ -30,23 +30,23 @@ pub(crate) fn sort_out(
     };
     let races = found.iter().filter(|found| found.class == Class::Race);
     let races: HashSet<(u32, u32)> = races.map(sites).collect();
-    let of_locks = |of: &&Found| of.class == Class::Luck && is_luck(of, luck);
-    let lucky: HashSet<(u32, u32)> = found.iter().filter(of_locks).map(sites).collect();
+    let of_locks = |of: &&Found| of.class == Class::LockOrder && is_lock_order(of, lock_order);
+    let predicted: HashSet<(u32, u32)> = found.iter().filter(of_locks).map(sites).collect();
     found.retain(|found| {
         let told = model != Some(Model::Ptx) && !races.contains(&sites(found));
         match found.class {
             Class::Race => true,
             Class::Strong => told && is_told(found, instructions, model),
-            Class::Luck => told && is_luck(found, luck),
-            Class::Fences | Class::Counted => told && !lucky.contains(&sites(found)),
+            Class::LockOrder => told && is_lock_order(found, lock_order),
+            Class::Fences | Class::Counted => told && !predicted.contains(&sites(found)),
         }
     });
     found
 }
 
 /// True when an order by locks is one, now that all locks are known.
-fn is_luck(found: &Found, luck: &Luck) -> bool {
-    !luck.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
+fn is_lock_order(found: &Found, lock_order: &LockOrder) -> bool {
+    !lock_order.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
 }
 
 /// True when an unordered strong conflict is told under a model: by default that of volatile data,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Cause, Engine, Enough, Flag, Held, Luck, Lucky, Place, Race, Rule, Unordered};
+use shadow::hb::{
+    Cause, Engine, Enough, Flag, Held, LockOrder, Place, Predicted, Race, Rule, Unordered,
+};
 
 use crate::progress;
 use crate::sides::{Compared, Sides};
@@ -18,7 +20,7 @@ pub(crate) enum Class {
     /// Strong accesses that nothing orders.
     Strong,
     /// Only the order in which locks were taken has ordered them.
-    Luck,
+    LockOrder,
     /// Only the order of `fence.sc`s has ordered them.
     Fences,
     /// The same, by the order in which atomics have counted, or that.
@@ -174,16 +176,16 @@ impl Pairs {
     }
 
     /// Keeps what is no data race; its cause and locks are known.
-    pub(crate) fn keep_lucky(
+    pub(crate) fn keep_predicted(
         &mut self,
         class: Class,
-        lucky: Lucky,
+        predicted: Predicted,
         (cause, flag): (Option<Cause>, Option<Flag>),
     ) {
-        let open = self.keep(class, lucky.race, false);
+        let open = self.keep(class, predicted.race, false);
         if let Some(open) = open.filter(|open| open.witness) {
             let found = &mut self.found[open.pair];
-            (found.locks, found.cause, found.flag) = (lucky.locks, cause, flag);
+            (found.locks, found.cause, found.flag) = (predicted.locks, cause, flag);
         }
         self.fresh.clear();
     }
@@ -191,15 +193,15 @@ impl Pairs {
     /// Keeps an unordered strong conflict, at the end of a launch.
     pub(crate) fn keep_strong(&mut self, found: Unordered) {
         let Unordered {
-            lucky,
+            predicted,
             cause,
             flag,
             count,
             ..
         } = found;
-        let race = lucky.race;
+        let race = predicted.race;
         let before = self.found.len();
-        self.keep_lucky(Class::Strong, lucky, (cause, flag));
+        self.keep_predicted(Class::Strong, predicted, (cause, flag));
         let same = |of: &&mut Found| of.class == Class::Strong && of.race == race;
         if self.found.len() > before
             && let Some(of) = self.found.iter_mut().rev().find(same)
@@ -223,12 +225,12 @@ impl Pairs {
     }
 
     /// Looks for the causes of what was found just now.
-    pub(crate) fn explain(&mut self, engine: &Engine, luck: &Luck) {
+    pub(crate) fn explain(&mut self, engine: &Engine, lock_order: &LockOrder) {
         for at in self.fresh.drain(..) {
             let found = &mut self.found[at];
             found.cause = engine.cause(&found.race);
             found.flag = engine.flag(&found.race);
-            found.locks = luck.locks_of(&found.race);
+            found.locks = lock_order.locks_of(&found.race);
         }
     }
 }

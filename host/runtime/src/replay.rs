@@ -1,4 +1,4 @@
-//! The device's journal, told to the oracle as if it had listened.
+//! The device's journal, given to the happens-before engine as if it had listened.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use shadow::layout::{
     ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT,
 };
 
+use crate::happens_before::HappensBefore;
 use crate::phases::Mbarriers;
-use crate::reference::Reference;
 
 /// Reads a journal from its first entry to its last.
 pub(crate) struct Replay<'a> {
-    reference: Reference,
+    engine: HappensBefore,
     /// Turns a byte offset in the module's original text into one in the text that was loaded.
     loaded: &'a dyn Fn(u32) -> u32,
     /// Whose shared memory a place of a thread of a CTA is in, and its offset there.
@@ -82,13 +82,13 @@ struct Issued {
 
 impl<'a> Replay<'a> {
     pub(crate) fn new(
-        reference: Reference,
+        engine: HappensBefore,
         shape: Shape,
         loaded: &'a dyn Fn(u32) -> u32,
         in_shared: &'a dyn Fn(u64, u64) -> (u64, u64),
     ) -> Self {
         Self {
-            reference,
+            engine,
             loaded,
             in_shared,
             shape,
@@ -101,10 +101,10 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The oracle; so many entries were not told to it.
-    pub(crate) fn finish(mut self, dropped: u64) -> Reference {
-        self.reference.miss(dropped);
-        self.reference
+    /// The engine; so many entries were not given to it.
+    pub(crate) fn finish(mut self, dropped: u64) -> HappensBefore {
+        self.engine.miss(dropped);
+        self.engine
     }
 
     /// An address as the simulated device has it.
@@ -140,7 +140,7 @@ impl<'a> Replay<'a> {
     /// nothing.
     pub(crate) fn entry(&mut self, entry: &JournalEntry) {
         self.now = self.now.saturating_add(1);
-        self.reference.at(self.now);
+        self.engine.at(self.now);
         let warp = (entry.who & 31) as u32;
         let who = Executing {
             cta: entry.who >> 5,
@@ -156,14 +156,14 @@ impl<'a> Replay<'a> {
         let about = entry.address as u32;
         let address = self.address(who.cta, space, entry.address);
         match entry.kind & !ENTRY_SHARED {
-            ENTRY_ACCESS => self.reference.told(who, space, address),
-            ENTRY_LOOK => self.reference.looked(who, space, address),
+            ENTRY_ACCESS => self.engine.told(who, space, address),
+            ENTRY_LOOK => self.engine.looked(who, space, address),
             ENTRY_EARLIER => {
-                self.reference.earlier(who, space, address, entry.time);
+                self.engine.earlier(who, space, address, entry.time);
             }
             ENTRY_ARRIVE => {
-                let waits = self.reference.waits(who);
-                self.reference.arrive(who, about, waits);
+                let waits = self.engine.waits(who);
+                self.engine.arrive(who, about, waits);
                 if waits {
                     let meeting = self.barriers.entry((who.cta, about)).or_default();
                     meeting.wait(warp, who.lanes);
@@ -172,10 +172,10 @@ impl<'a> Replay<'a> {
             ENTRY_PASS => {
                 let meeting = self.barriers.entry((who.cta, about)).or_default();
                 if meeting.pass(warp, who.lanes) {
-                    self.reference.complete(who.cta, about);
+                    self.engine.complete(who.cta, about);
                 }
             }
-            ENTRY_FENCE => self.reference.fence(who),
+            ENTRY_FENCE => self.engine.fence(who),
             ENTRY_WARP_ARRIVE => {
                 let meeting = self.warp_barriers.entry((of, about)).or_default();
                 meeting.wait(warp, who.lanes);
@@ -185,19 +185,19 @@ impl<'a> Replay<'a> {
                 let lanes = meeting.lanes();
                 if meeting.pass(warp, who.lanes) {
                     let lanes = lanes & self.shape.lanes(warp);
-                    self.reference.warp_barrier(Executing { lanes, ..who });
+                    self.engine.warp_barrier(Executing { lanes, ..who });
                 }
             }
             ENTRY_CLUSTER_ARRIVE => {
                 for (lanes, phase) in self.phases(of, who.lanes, 1) {
                     let who = Executing { lanes, ..who };
-                    self.reference.cluster_arrive(who, phase - 1);
+                    self.engine.cluster_arrive(who, phase - 1);
                 }
             }
             ENTRY_CLUSTER_WAIT => {
                 for (lanes, phase) in self.phases(of, who.lanes, 0) {
                     let who = Executing { lanes, ..who };
-                    self.reference.cluster_wait(who, phase.saturating_sub(1));
+                    self.engine.cluster_wait(who, phase.saturating_sub(1));
                 }
             }
             kind @ (ENTRY_COPY_FROM | ENTRY_COPY_TO | ENTRY_COPY_BARRIER) => {
@@ -208,15 +208,15 @@ impl<'a> Replay<'a> {
                 };
                 self.copy(who, kind, bytes, entry.address);
             }
-            ENTRY_COPIES => self.reference.copies(who),
+            ENTRY_COPIES => self.engine.copies(who),
             ENTRY_MBARRIER => {
-                if let Some(op) = self.reference.mbarrier_op(who) {
+                if let Some(op) = self.engine.mbarrier_op(who) {
                     let at = (self.in_shared)(who.cta, entry.address);
                     let (over, misuse) = self.mbarriers.operate(at, op, entry.time);
                     let address = self.address(who.cta, Space::Shared, entry.address);
-                    self.reference.mbarrier(who, address, over);
+                    self.engine.mbarrier(who, address, over);
                     if let Some(misuse) = misuse {
-                        self.reference.misuse(who, misuse, who.offset);
+                        self.engine.misuse(who, misuse, who.offset);
                     }
                 }
             }
@@ -230,13 +230,13 @@ impl<'a> Replay<'a> {
                     let lanes = 1 << lane;
                     let who = Executing { lanes, ..who };
                     match late {
-                        true => self.reference.mbarrier_waited(who, address),
-                        false => self.reference.mbarrier(who, address, true),
+                        true => self.engine.mbarrier_waited(who, address),
+                        false => self.engine.mbarrier(who, address, true),
                     }
                 }
             }
-            ENTRY_EXIT => self.reference.exit(who),
-            ENTRY_OVERTAKEN => self.reference.overtaken(who),
+            ENTRY_EXIT => self.engine.exit(who),
+            ENTRY_OVERTAKEN => self.engine.overtaken(who),
             _ => {}
         }
     }
@@ -255,11 +255,11 @@ impl<'a> Replay<'a> {
                 let Issued { from, barrier } = std::mem::take(issued);
                 let nothing = Bytes { count: 0, ..part };
                 let at = barrier.map(|at| self.address(who.cta, Space::Shared, at));
-                self.reference.copy(who, from.unwrap_or(nothing), part, at);
+                self.engine.copy(who, from.unwrap_or(nothing), part, at);
                 if let (Some(told), Some(address)) = (barrier, at) {
                     let place = (self.in_shared)(who.cta, told);
                     if self.mbarriers.complete(place, i64::from(part.count)) {
-                        self.reference.mbarrier_complete(who, address);
+                        self.engine.mbarrier_complete(who, address);
                     }
                 }
             }

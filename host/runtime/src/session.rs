@@ -17,7 +17,7 @@ use driver::gpu::{Event, Gpu};
 use driver::sys::CUresult;
 
 use crate::checker::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
-use crate::reference::Reference;
+use crate::happens_before::HappensBefore;
 
 /// How long a launch waits for others in whose place it wants to be checked.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -619,8 +619,8 @@ impl Session {
                 error: error.clone(),
                 ..Outcome::default()
             };
-            let judged = journal.map(Reference::finish);
-            self.checker.end(gpu, pending, outcome, judged);
+            let findings = journal.map(HappensBefore::finish);
+            self.checker.end(gpu, pending, outcome, findings);
         }
         let events = [before, behind, found];
         events.into_iter().for_each(|event| gpu.put_back(event));

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use events::{AccessKind, Bytes, Executing, Misuse, Observer};
 use ptx::ast::Space;
 
-use crate::reference::Reference;
+use crate::happens_before::HappensBefore;
 
-/// Keeps what an oracle is to hear until the launch is over, and it is known which loads the program has used.
+/// Keeps the events for a happens-before engine until the launch is over, and it is known which loads the program has used.
 pub struct Used<'a> {
-    reference: &'a mut Reference,
+    engine: &'a mut HappensBefore,
     again: rewrite::Again,
     kept: Vec<Kept>,
     /// By CTA, warp and lane: the access that the thread has made last.
@@ -28,21 +28,21 @@ enum Kept {
         addresses: Box<[u64; 32]>,
         bytes: u32,
     },
-    Other(Box<dyn FnOnce(&mut Reference)>),
+    Other(Box<dyn FnOnce(&mut HappensBefore)>),
 }
 
 impl<'a> Used<'a> {
     /// Listens to a launch of that loaded text.
-    pub fn of(reference: &'a mut Reference, loaded: &str) -> Self {
+    pub fn of(engine: &'a mut HappensBefore, loaded: &str) -> Self {
         Self {
-            reference,
+            engine,
             again: rewrite::again(loaded),
             kept: Vec::new(),
             last: HashMap::new(),
         }
     }
 
-    /// The launch is over: the oracle hears what the program has used.
+    /// The launch is over: the engine gets what the program has used.
     pub fn tell(self) {
         for kept in self.kept {
             match kept {
@@ -53,13 +53,13 @@ impl<'a> Used<'a> {
                     space,
                     addresses,
                     bytes,
-                } => self.reference.access(who, kind, space, &addresses, bytes),
-                Kept::Other(tell) => tell(self.reference),
+                } => self.engine.access(who, kind, space, &addresses, bytes),
+                Kept::Other(tell) => tell(self.engine),
             }
         }
     }
 
-    fn keep(&mut self, tell: impl FnOnce(&mut Reference) + 'static) {
+    fn keep(&mut self, tell: impl FnOnce(&mut HappensBefore) + 'static) {
         self.kept.push(Kept::Other(Box::new(tell)));
     }
 }
@@ -73,7 +73,7 @@ impl Observer for Used<'_> {
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        if !self.reference.knows(who) {
+        if !self.engine.knows(who) {
             return;
         }
         for lane in lanes(who.lanes) {

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use events::{Decides, Executing, Observer, Sources};
 
-use crate::judged::Judged;
+use crate::findings::Findings;
 use crate::log;
 use crate::pairs::Class;
 
@@ -71,7 +71,7 @@ impl Obstacles {
     /// its source.
     pub(crate) fn answer(
         &self,
-        judged: &Judged,
+        findings: &Findings,
         failed: Option<&str>,
         place: impl Fn(u32) -> (u32, Vec<log::Frame>),
     ) -> log::Verified {
@@ -89,9 +89,9 @@ impl Obstacles {
                 from_frames,
             }
         };
-        let races = judged.found.iter();
+        let races = findings.found.iter();
         let certain = races.filter(|of| matches!(of.class, Class::Race));
-        if certain.count() > 0 || !judged.misuses.is_empty() {
+        if certain.count() > 0 || !findings.misuses.is_empty() {
             return log::Verified::of(log::Answer::Race, Vec::new());
         }
         let mut unknown = Vec::new();
@@ -99,17 +99,17 @@ impl Obstacles {
         if let Some(failed) = failed {
             unknown.push(log::Because::of(format!("the launch failed: {failed}")));
         }
-        for found in &judged.found {
+        for found in &findings.found {
             let site = found.race.later.site;
-            let offset = offset_of(judged, site);
+            let offset = offset_of(findings, site);
             unknown.push(because(
                 "accesses are ordered by locks or fences in this run only, or by nothing but volatile or relaxed accesses",
                 offset,
-                offset_of(judged, found.race.earlier.site),
+                offset_of(findings, found.race.earlier.site),
             ));
         }
-        let unordered = judged.unordered_by_barriers.iter().map(|pair| {
-            let [earlier, later] = pair.map(|site| offset_of(judged, site));
+        let unordered = findings.unordered_by_barriers.iter().map(|pair| {
+            let [earlier, later] = pair.map(|site| offset_of(findings, site));
             (later, Obstacle::Order, earlier)
         });
         for (offset, obstacle, from) in self.found.iter().copied().chain(unordered) {
@@ -140,8 +140,8 @@ impl Obstacles {
     }
 }
 
-fn offset_of(judged: &Judged, site: u32) -> u32 {
-    judged.instructions.offset(site).unwrap_or(0)
+fn offset_of(findings: &Findings, site: u32) -> u32 {
+    findings.instructions.offset(site).unwrap_or(0)
 }
 
 fn by_order(decides: Decides) -> String {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{DeviceConfig, KernelInfo, Launch, LaunchStats};
 use crate::error::{LaunchError, LoadError};
-use crate::exec::{self, Crew, Setup};
+use crate::exec::{self, Setup, WorkerPool};
 use crate::memory::{Memory, Region};
 use crate::module::{Image, Loaded, Placement};
 use crate::texture::Textures;
@@ -45,7 +45,7 @@ pub struct Device {
     functions: u64,
     launches: u64,
     /// Threads of the host that help with launches.
-    crew: Crew,
+    workers: WorkerPool,
 }
 
 impl Device {
@@ -63,7 +63,7 @@ impl Device {
             next_module: 1,
             functions: 0,
             launches: 0,
-            crew: Crew::default(),
+            workers: WorkerPool::default(),
         })
     }
 
@@ -207,7 +207,7 @@ impl Device {
         module: ModuleId,
         kernel: &str,
         launch: &Launch,
-        run: impl FnOnce(Setup<'_>, &mut Memory, &mut Crew) -> Result<LaunchStats, LaunchError>,
+        run: impl FnOnce(Setup<'_>, &mut Memory, &mut WorkerPool) -> Result<LaunchStats, LaunchError>,
     ) -> Result<LaunchStats, LaunchError> {
         let loaded = self
             .modules
@@ -244,7 +244,7 @@ impl Device {
             grid_barrier,
             number: self.launches,
         };
-        let outcome = run(setup, &mut self.memory, &mut self.crew);
+        let outcome = run(setup, &mut self.memory, &mut self.workers);
         if grid_barrier != 0 {
             // It was ours from its allocation on; nobody can have freed it.
             let _ = self.memory.free(grid_barrier);

@@ -26,7 +26,9 @@ use runtime::between::{Steps, Wanted};
 use runtime::options::Outside;
 use runtime::progress;
 use runtime::streams::At;
-use runtime::{Ancestor, Checker, Code, Extent, ModuleKey, Outcome, Reference, Used, Watch};
+use runtime::{
+    Ancestor, Checker, Code, Extent, FootprintObserver, HappensBefore, ModuleKey, Outcome, Used,
+};
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -336,47 +338,47 @@ impl CheckedSim {
             launch.params.resize(offset as usize, 0);
             launch.params.extend(parameter.to_le_bytes());
         }
-        let mut reference = checker.reference(key, &pending, extent);
+        let mut engine = checker.listener(key, &pending, extent);
         if let Some(at) = pending.at() {
-            reference = reference.map(|reference| reference.at_place(at));
+            engine = engine.map(|engine| engine.at_place(at));
         }
         let keep_all = also.audit.is_some();
         if keep_all {
-            let watched = reference.take().or_else(|| checker.oracle(key, extent));
-            reference = watched.map(Reference::keep_all);
+            let watched = engine.take().or_else(|| checker.engine(key, extent));
+            engine = watched.map(HappensBefore::keep_all);
         }
-        let mut watch = match reference {
+        let mut footprints = match engine {
             Some(_) => None,
-            None => checker.watch(key, &pending),
+            None => checker.footprints(key, &pending),
         };
         if let Some(wanted) = also.wanted.take() {
-            reference = reference.map(|reference| reference.follow(wanted));
+            engine = engine.map(|engine| engine.follow(wanted));
         }
-        let before = match (&mut self.recorder, &reference) {
+        let before = match (&mut self.recorder, &engine) {
             (Some(recorder), Some(_)) => Some(recorder.before(&self.device)),
             _ => None,
         };
         let code = own.as_deref().unwrap_or(kernel);
         let journaled = checker.journaled_text(key, &pending).filter(|_| keep_all);
         let verifies = checker.options().verify.is_some();
-        let listened = reference.take_if(|_| verifies && also.audit.is_none());
-        let mut followed = listened.map(|reference| checker.followed(&pending, reference));
-        let mut result = match (&mut reference, &mut watch) {
+        let listened = engine.take_if(|_| verifies && also.audit.is_none());
+        let mut followed = listened.map(|engine| checker.followed(&pending, engine));
+        let mut result = match (&mut engine, &mut footprints) {
             _ if let Some(followed) = &mut followed => {
                 self.device.launch_observed(id, code, &launch, followed)
             }
-            (Some(reference), _) if let Some(loaded) = journaled => {
-                let mut used = Used::of(reference, loaded);
+            (Some(engine), _) if let Some(loaded) = journaled => {
+                let mut used = Used::of(engine, loaded);
                 let result = self.device.launch_observed(id, code, &launch, &mut used);
                 used.tell();
                 result
             }
-            (Some(reference), _) => self.device.launch_observed(id, code, &launch, reference),
-            (None, Some(watch)) => self.device.launch_observed(id, code, &launch, watch),
+            (Some(engine), _) => self.device.launch_observed(id, code, &launch, engine),
+            (None, Some(footprints)) => self.device.launch_observed(id, code, &launch, footprints),
             (None, None) => self.device.launch(id, code, &launch),
         };
         let obstacles = followed.map(|(listened, obstacles)| {
-            reference = Some(listened);
+            engine = Some(listened);
             obstacles
         });
         let mut error_frames = Vec::new();
@@ -413,29 +415,34 @@ impl CheckedSim {
             running: false,
         };
         let journal = checker.journal(&self.device, &pending, key, extent, keep_all);
-        also.steps = reference.as_mut().and_then(Reference::followed);
+        also.steps = engine.as_mut().and_then(HappensBefore::followed);
         if let Some(audit) = also.audit.as_deref_mut() {
-            let oracles = [reference.as_ref(), journal.as_ref()];
+            let oracles = [engine.as_ref(), journal.as_ref()];
             audit.fill(checker, &self.device, &pending, oracles);
-            audit.heard = reference.as_mut().map_or(Vec::new(), Reference::heard);
+            audit.traced = engine.as_mut().map_or(Vec::new(), HappensBefore::traced);
         }
-        let judge = reference.filter(|_| pending.is_listened()).or(journal);
-        let mut judged = judge
-            .map(Reference::finish)
-            .or_else(|| watch.map(Watch::finish));
+        let judge = engine.filter(|_| pending.is_listened()).or(journal);
+        let mut findings = judge
+            .map(HappensBefore::finish)
+            .or_else(|| footprints.map(FootprintObserver::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
             let at = pending.at().cloned().unwrap_or_else(|| checker.place());
-            checker.ancestor(&pending, at, judged.as_mut())
+            checker.ancestor(&pending, at, findings.as_mut())
         });
         if verifies {
-            checker.verify(&mut pending, judged.as_ref(), obstacles.as_ref(), &outcome);
+            checker.verify(
+                &mut pending,
+                findings.as_ref(),
+                obstacles.as_ref(),
+                &outcome,
+            );
         }
         let number = pending.number();
         if let Some(before) = &before {
             let too_large = before.as_ref().map(drop).map_err(ToString::to_string);
             pending.set_recordable(too_large.and_then(|()| recorded::ends_by_itself(&result)));
         }
-        let name = checker.end(&self.device, pending, outcome, judged);
+        let name = checker.end(&self.device, pending, outcome, findings);
         if let (Some(recorder), Some(Ok(before))) = (&mut self.recorder, before) {
             match (name, self.modules.get(&id)) {
                 (Some(name), Some(loaded)) => recorder.keep(

@@ -190,14 +190,14 @@ fn a_weak_store_is_told_where_it_stands_among_strong_accesses_or_undecided() {
                 ..launch(CTAS, 96, &[memory])
             });
             let journal = audit.journal.as_deref().unwrap();
-            let (told, heard) = (words(journal), words(&audit.clocks));
+            let (told, traced) = (words(journal), words(&audit.clocks));
             let sure = words(journal.iter().filter(|race| !race.possible));
-            assert!(sure.is_subset(&heard));
-            data += heard.iter().filter(|&at| at % 32 == 16).count();
+            assert!(sure.is_subset(&traced));
+            data += traced.iter().filter(|&at| at % 32 == 16).count();
             if audit.counters.undecided > 0 {
                 undecided += 1;
             } else {
-                assert_eq!(told, heard, "seed {seed} after a pause of {pause}");
+                assert_eq!(told, traced, "seed {seed} after a pause of {pause}");
             }
         }
         assert!(data > 0, "nobody has seen only the weak store");
@@ -230,8 +230,8 @@ fn an_audit_hears_no_load_that_a_thread_makes_again() {
             schedule: Schedule::Seeded(seed),
             ..launch(CTAS, 32, &[memory])
         });
-        let loads = audit.heard.iter().filter(|heard| heard.line == line);
-        let loads: u32 = loads.map(|heard| heard.lanes.count_ones()).sum();
+        let loads = audit.traced.iter().filter(|traced| traced.line == line);
+        let loads: u32 = loads.map(|traced| traced.lanes.count_ones()).sum();
         let used: u32 = rig.words(memory, WORDS)[1..].iter().sum();
         assert_eq!(loads, used, "seed {seed}");
         assert_eq!(audit.clocks.len(), 0);

@@ -7,7 +7,7 @@ use ptx::callgraph::CallGraph;
 
 use crate::Config;
 use crate::edit;
-use crate::facts::{self, Facts, Puzzle, Special};
+use crate::facts::{self, Facts, Special, UnsupportedOperation};
 use crate::pointers::{self, Pointers};
 use crate::proved::Grouped;
 use crate::target::{self, Reach};
@@ -419,7 +419,7 @@ fn kernel(
     let mut releases = Vec::new();
     let mut uncounted = false;
     let mut special = Special::default();
-    let mut puzzles: BTreeMap<&str, Puzzle> = BTreeMap::new();
+    let mut puzzles: BTreeMap<&str, UnsupportedOperation> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
     let reachable = graph.reachable(&entry.name);
     for name in &reachable {
@@ -450,7 +450,7 @@ fn kernel(
             .iter()
             .filter(|_| !config.count_orders && !journaled);
         for (what, puzzle) in facts.not_understood.iter().chain(copies) {
-            let known = puzzles.entry(what).or_insert(Puzzle {
+            let known = puzzles.entry(what).or_insert(UnsupportedOperation {
                 count: 0,
                 ..*puzzle
             });
@@ -482,7 +482,7 @@ fn kernel(
     info.order_free = special.commute() && puzzles.is_empty();
     releases.truncate(RELEASES_KEPT);
     info.release_sites = releases;
-    for (what, Puzzle { count, line, .. }) in &puzzles {
+    for (what, UnsupportedOperation { count, line, .. }) in &puzzles {
         info.not_understood.push(match (count, line) {
             (_, 0) => (*what).to_owned(),
             (1, line) => format!("{what} at PTX line {line}"),

@@ -59,9 +59,9 @@ pub(crate) struct Facts {
     /// What may order threads, but cannot be counted for the fence rule.
     pub uncounted: bool,
     /// What the check does not follow.
-    pub not_understood: BTreeMap<String, Puzzle>,
+    pub not_understood: BTreeMap<String, UnsupportedOperation>,
     /// Asynchronous copies and stores, which cells judge as if they were made at once.
-    pub copies: BTreeMap<String, Puzzle>,
+    pub copies: BTreeMap<String, UnsupportedOperation>,
     /// It does something that a journal cannot tell.
     pub beyond_journal: bool,
 }
@@ -141,7 +141,7 @@ fn commutes(op: AtomicOp) -> bool {
 
 /// What a check does not follow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Puzzle {
+pub(crate) struct UnsupportedOperation {
     /// How often it stands in the text.
     pub count: u32,
     /// The first line, 0 when it has none.
@@ -231,7 +231,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
                 facts.orders |= copy.mbarrier.is_some();
                 // A journal tells neither what adds up values nor what stores from registers.
                 facts.beyond_journal |= copy.reduces() || copy.from.is_none();
-                let puzzle = Puzzle {
+                let puzzle = UnsupportedOperation {
                     count: 0,
                     line,
                     observable: observable(instruction),
@@ -280,7 +280,7 @@ impl Facts {
     fn puzzle(&mut self, what: &str, line: u32, observable: bool) {
         self.beyond_journal = true;
         let known = self.not_understood.entry(what.to_owned());
-        let puzzle = Puzzle {
+        let puzzle = UnsupportedOperation {
             count: 0,
             line,
             observable,

@@ -62,7 +62,7 @@ pub enum Rule {
     /// A bulk copy reads what was written without a fence between the proxies.
     Proxy,
     /// No race: both are strong and include each other in their scopes. But nothing orders them,
-    /// and the program means to; see [`Luck`](super::Luck).
+    /// and the program means to; see [`LockOrder`](super::LockOrder).
     Strong,
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::place::Shape;
 use super::strong::Unordered;
 use super::versions::{Guard, Versions};
-use super::{Cause, Lucky, Race, Side};
+use super::{Cause, Predicted, Race, Side};
 
 /// Conflicts at a scalar that are kept.
 const MOST: usize = 1024;
@@ -91,7 +91,7 @@ impl Guarded {
             Guard::Apart | Guard::None => return None,
         };
         Some(Unordered {
-            lucky: Lucky {
+            predicted: Predicted {
                 race: self.race,
                 locks: Default::default(),
             },

@@ -30,10 +30,10 @@ mod guarded;
 mod history;
 mod lanes;
 mod launched;
+mod lock_order;
 mod lock_word;
 mod locks;
 mod log;
-mod luck;
 mod made;
 mod mbarrier;
 mod memory;
@@ -68,8 +68,8 @@ use history::History;
 pub use lanes::Format;
 use lanes::View;
 pub use launched::Launched;
+pub use lock_order::{LockOrder, Predicted, Written};
 pub use locks::{Swap, Update};
-pub use luck::{Luck, Lucky, Written};
 pub use made::Made;
 use mbarrier::{Inits, Phases};
 use memory::Memory;
@@ -79,7 +79,7 @@ use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
-pub use versions::{Look, SwapTold};
+pub use versions::{Look, SwapValue};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -30,8 +30,8 @@ use super::place::{Id, LANES, Shape, Thread, Warp};
 use super::section::Held;
 use super::versions::{Look, Versions};
 use super::{
-    Access, Cause, Engine, FenceKind, Flag, Kind, Luck, Lucky, Order, Place, Race, Rule, Side,
-    Time, each,
+    Access, Cause, Engine, FenceKind, Flag, Kind, LockOrder, Order, Place, Predicted, Race, Rule,
+    Side, Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -43,7 +43,7 @@ const MANY: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unordered {
     /// The accesses, and what their threads held.
-    pub lucky: Lucky,
+    pub predicted: Predicted,
     /// What would have ordered them.
     pub cause: Option<Cause>,
     /// By which flag or counter.
@@ -206,10 +206,10 @@ impl Strong {
             .for_each(|clocks| clocks.allocated(address, bytes));
     }
 
-    /// Lanes access memory. `main` and `luck` have not been told yet.
+    /// Lanes access memory. `main` and `lock_order` have not been told yet.
     pub fn access(
         &mut self,
-        (main, luck): (&Engine, &Luck),
+        (main, lock_order): (&Engine, &LockOrder),
         (warp, lanes): (Warp, u32),
         access: &Access,
         of: Use,
@@ -226,7 +226,7 @@ impl Strong {
             }
             return;
         };
-        if self.unlocked.is_none() && luck.has_swaps() {
+        if self.unlocked.is_none() && lock_order.has_swaps() {
             self.unlocked = Some(self.clocks.clone());
         }
         let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
@@ -242,7 +242,7 @@ impl Strong {
             for element in 0..access.elements {
                 let key = places(lane).key() + u64::from(element * access.bytes);
                 if !of.known {
-                    self.look((main, luck), (me, scope), access, key, signal);
+                    self.look((main, lock_order), (me, scope), access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
                     versions.access(me, access, key, of.look);
@@ -251,7 +251,7 @@ impl Strong {
                     self.clocks.synchronise(me, access, key);
                     if let Some(unlocked) = &mut self.unlocked {
                         let kind = match access.kind {
-                            Kind::Rmw if luck.passes(Place::of(key)) => Kind::Reduction,
+                            Kind::Rmw if lock_order.passes(Place::of(key)) => Kind::Reduction,
                             other => other,
                         };
                         unlocked.synchronise(me, &Access { kind, ..*access }, key);
@@ -275,7 +275,7 @@ impl Strong {
 
     /// What was found, once the launch is over; and how many conflicts are not judged, with data that is read under
     /// versions of which it is not known when they were written.
-    pub fn finish(self, luck: &Luck) -> (Vec<Unordered>, u64) {
+    pub fn finish(self, lock_order: &LockOrder) -> (Vec<Unordered>, u64) {
         let shape = self.clocks.shape;
         let shared = self.shared.into_values().flatten();
         let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
@@ -284,7 +284,7 @@ impl Strong {
         let signals: HashSet<u64> = signals.map(|((key, _), _)| *key).collect();
         let (mut found, mut open) = (Vec::new(), 0);
         for ((key, _), scalar) in all {
-            if scalar.signal || luck.is_lock(Place::of(key)) {
+            if scalar.signal || lock_order.is_lock(Place::of(key)) {
                 continue;
             }
             for mut of in scalar.found {
@@ -293,25 +293,25 @@ impl Strong {
                 if of.cause == Some(Cause::NoRelease) && of.flag.is_some_and(is_data) {
                     (of.cause, of.flag) = (None, None);
                 }
-                let locks = &of.lucky.locks;
-                if !of.ordered || common(luck, locks).next().is_some() {
+                let locks = &of.predicted.locks;
+                if !of.ordered || common(lock_order, locks).next().is_some() {
                     found.push(of);
                 }
             }
             let versions = self.versions.as_ref();
             found.extend(scalar.guarded.judge(&shape, versions, key, &mut open));
             for (race, unordered) in scalar.open {
-                let locks = luck.locks_then(&race);
+                let locks = lock_order.locks_then(&race);
                 let fenced = |held| is_fenced(&shape, &race, held);
-                let ordered = common(luck, &locks).next().is_some();
+                let ordered = common(lock_order, &locks).next().is_some();
                 // Where it was a lock, its fences decide; where not, whether anything else orders the two.
                 let reports = match ordered {
-                    true => !common(luck, &locks).any(fenced),
+                    true => !common(lock_order, &locks).any(fenced),
                     false => unordered,
                 };
                 if reports {
                     found.push(Unordered {
-                        lucky: Lucky { race, locks },
+                        predicted: Predicted { race, locks },
                         cause: None,
                         flag: None,
                         count: 1,
@@ -326,7 +326,7 @@ impl Strong {
     /// Compares an access to a scalar with earlier ones, and remembers it.
     fn look(
         &mut self,
-        (main, luck): (&Engine, &Luck),
+        (main, lock_order): (&Engine, &LockOrder),
         (me, scope): (Thread, Scope),
         access: &Access,
         key: u64,
@@ -360,7 +360,7 @@ impl Strong {
             mine && group.counts
         });
         let counted = own.map(|group| group.turn_of(me.lane)).max().unwrap_or(0);
-        let held = luck.holds(me);
+        let held = lock_order.holds(me);
         let reading = self.versions.as_ref().is_some_and(|of| of.is_reading(me));
         let clocks = &mut self.clocks;
         let mut learned = false;
@@ -400,8 +400,8 @@ impl Strong {
                             continue;
                         }
                     }
-                    let locks = luck.locks_of(&race);
-                    let passes = |place| luck.passes(place);
+                    let locks = lock_order.locks_of(&race);
+                    let passes = |place| lock_order.passes(place);
                     let mut both = common_of(passes, &locks).map(|[before, now]| {
                         covers(&clocks.shape, &race, before, true)
                             && covers(&clocks.shape, &race, now, false)
@@ -412,7 +412,7 @@ impl Strong {
                         match fenced {
                             // How the section under way ends is not known yet.
                             true => scalar.wait_for(&clocks.shape, race, behind != 0),
-                            false => scalar.keep(Lucky { race, locks }, behind == 0, || None),
+                            false => scalar.keep(Predicted { race, locks }, behind == 0, || None),
                         }
                         continue;
                     }
@@ -427,8 +427,8 @@ impl Strong {
                     continue;
                 }
                 if behind != 0 {
-                    let locks = luck.locks_of(&race);
-                    scalar.keep(Lucky { race, locks }, false, || {
+                    let locks = lock_order.locks_of(&race);
+                    scalar.keep(Predicted { race, locks }, false, || {
                         let said = || {
                             main.nearest(&race)
                                 .filter(|said| said.0 == Cause::NoRelease)
@@ -471,7 +471,7 @@ impl Scalar {
     /// Enters a conflict, once per pair of sites.
     fn keep(
         &mut self,
-        lucky: Lucky,
+        predicted: Predicted,
         ordered: bool,
         cause: impl FnOnce() -> Option<(Cause, Option<Flag>)>,
     ) {
@@ -479,17 +479,17 @@ impl Scalar {
             let (a, b) = (race.earlier.site, race.later.site);
             (a.min(b), a.max(b))
         };
-        let key = sites(&lucky.race);
+        let key = sites(&predicted.race);
         match self
             .found
             .iter_mut()
-            .find(|old| sites(&old.lucky.race) == key)
+            .find(|old| sites(&old.predicted.race) == key)
         {
             Some(old) => old.count += 1,
             None => {
                 let (cause, flag) = cause().unzip();
                 self.found.push(Unordered {
-                    lucky,
+                    predicted,
                     cause,
                     flag: flag.flatten(),
                     count: 1,
@@ -572,8 +572,11 @@ fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64
 }
 
 /// What both sides held of a lock, for each lock that both did and one of them alone.
-fn common<'a>(luck: &'a Luck, locks: &'a [Vec<Held>; 2]) -> impl Iterator<Item = [&'a Held; 2]> {
-    common_of(|place| luck.is_lock(place), locks)
+fn common<'a>(
+    lock_order: &'a LockOrder,
+    locks: &'a [Vec<Held>; 2],
+) -> impl Iterator<Item = [&'a Held; 2]> {
+    common_of(|place| lock_order.is_lock(place), locks)
 }
 
 /// The same of words of some kind.

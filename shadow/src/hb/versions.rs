@@ -41,12 +41,12 @@ pub struct Look {
     /// A swap that comes after writes what is read here, so that it cannot come earlier.
     pub carried: bool,
     /// It is a swap, and whether it has written anything is said later, or never.
-    pub swap: Option<SwapTold>,
+    pub swap: Option<SwapValue>,
 }
 
 /// When a swap's values are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwapTold {
+pub enum SwapValue {
     /// By [`Strong::swap`](super::Strong::swap).
     Later,
     /// Never.
@@ -131,10 +131,10 @@ impl Versions {
         self.look(me, key, look, acquired);
         match look.swap {
             None if writes => self.write(me, key, released),
-            Some(SwapTold::Never) => {
+            Some(SwapValue::Never) => {
                 self.doubtful.insert(key);
             }
-            None | Some(SwapTold::Later) => {}
+            None | Some(SwapValue::Later) => {}
         }
     }
 

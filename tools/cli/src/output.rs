@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use report::Report;
 use report::formats::Format;
-use report::formats::jsonl::Told;
+use report::formats::jsonl::ReportedRaces;
 use report::source::Sources;
 use report::text::Style;
 
@@ -45,7 +45,7 @@ impl Wanted {
 pub(crate) struct Outputs {
     all: Vec<(Format, Target)>,
     /// What the lines of races have told.
-    told: Told,
+    reported: ReportedRaces,
     style: Style,
     color: Color,
 }
@@ -102,7 +102,7 @@ impl Outputs {
         }
         Ok(Self {
             all,
-            told: Told::default(),
+            reported: ReportedRaces::default(),
             style: Style {
                 color: false,
                 print_limit: args.print_limit,
@@ -131,7 +131,7 @@ impl Outputs {
 
     /// Tells of the races that a run has had by now.
     pub(crate) fn tell(&mut self, so_far: &Report) {
-        let lines = self.told.races(so_far);
+        let lines = self.reported.races(so_far);
         let live = self.all.iter_mut();
         for (_, target) in live.filter(|(format, _)| *format == Format::Jsonl) {
             if let Err(stop) = target.write(&lines) {
@@ -144,7 +144,7 @@ impl Outputs {
     /// returned.
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
         let mut result = Ok(());
-        let lines = self.told.rest(report);
+        let lines = self.reported.rest(report);
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..)) => color == Color::Always,

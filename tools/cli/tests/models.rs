@@ -90,7 +90,7 @@ fn the_model_says_what_a_strong_conflict_is() {
 }
 
 #[test]
-fn luck_is_a_warning_that_names_the_locks() {
+fn an_order_of_locks_alone_is_a_warning_that_names_the_locks() {
     let take = "atom.acquire.gpu.global.cas.b32 %v, [%lock], 0, 1;\nsetp.ne.u32 %p, %v, 0;";
     let give = "st.release.gpu.global.u32 [%lock], 0;";
     let body = format!(
@@ -123,7 +123,7 @@ fn luck_is_a_warning_that_names_the_locks() {
 }
 
 #[test]
-fn an_order_of_fences_alone_is_luck() {
+fn an_order_of_fences_alone_is_a_warning() {
     // The last block to count adds up; block 1 starts late, so its fence is the last in every schedule.
     let last = |behind: &str, before: &str| {
         format!(
@@ -221,8 +221,8 @@ fn the_report_says_what_has_judged_a_kernels_launches() {
 }
 
 #[test]
-fn coverage_says_where_strong_conflicts_and_luck_were_not_judged() {
-    let all = "unordered strong conflicts (CR011) and order by luck (CR012) not judged in 1 launch";
+fn coverage_says_where_strong_conflicts_and_predictive_races_were_not_judged() {
+    let all = "unordered strong conflicts (CR011) and lock-order-dependent accesses (CR012) not judged in 1 launch";
     let locks = "order by locks (CR012, CR011 under locks) not judged in 1 launch";
     let versions = "data read under versions that `atom.cas` or `atom.exch` writes (CR011) not judged in 1 launch";
     let flag = "st.volatile.global.u32 [%data], 1;";

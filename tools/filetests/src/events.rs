@@ -130,7 +130,7 @@ fn races(events: &[Event], misuses: bool) -> Result<Vec<(Race, String)>> {
                     lines: (a.min(b), a.max(b)),
                     class: match race.why {
                         Why::Strong => Class::Strong,
-                        Why::Luck | Why::Fences | Why::Counted => Class::Luck,
+                        Why::LockOrder | Why::Fences | Why::Counted => Class::Predictive,
                         _ => Class::Race,
                     },
                     decided: race.decided,

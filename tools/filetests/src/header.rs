@@ -34,7 +34,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "warns(as-gpu)",
         "where",
     ],
-    kinds: &["race", "same-value", "strong", "luck"],
+    kinds: &["race", "same-value", "strong", "predictive"],
 };
 
 /// What a mark says of two accesses.
@@ -44,8 +44,8 @@ pub enum Class {
     Race,
     /// `strong`: an unordered strong conflict.
     Strong,
-    /// `luck`: ordered by luck.
-    Luck,
+    /// `predictive`: only the order of taking locks, or of executing fences, has ordered them.
+    Predictive,
 }
 
 /// A `//~ race LABEL` or `//~ same-value LABEL` mark on a line of the file.
@@ -148,7 +148,7 @@ fn case(text: &str, revision: &str, header: &Header) -> Result<Case> {
             "race" => (Class::Race, false),
             "same-value" => (Class::Race, true),
             "strong" => (Class::Strong, false),
-            "luck" => (Class::Luck, false),
+            "predictive" => (Class::Predictive, false),
             kind => bail!("line {}: unknown mark `{kind}`", said.line),
         };
         marks.extend(said.labels.iter().map(|label| Mark {

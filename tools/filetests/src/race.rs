@@ -1,9 +1,9 @@
 //! `tests/race/`: which accesses race, judged by every oracle that can run.
 //!
 //! A file is run round robin and under seeds, and on several threads of the host. Whatever is reported must be a marked pair, every run
-//! of a racy case must report a race or that only luck has ordered it, and all runs together every
+//! of a racy case must report a race or a predictive one, and all runs together every
 //! label.
-//! Warnings, `strong` and `luck`, must be marked in the same way, and are no races.
+//! Warnings, `strong` and `lock_order`, must be marked in the same way, and are no races.
 //! `expect` is the truth by the memory model. An oracle that gives another verdict, or none, fails, unless the
 //! file states that one, and why ([`claimed`], [`warns`]).
 
@@ -234,7 +234,7 @@ pub fn run(case: &Case) -> Result<()> {
     help(case)
 }
 
-/// Fails when `verify` proves what races, or what luck alone has ordered, or says that something races which does not.
+/// Fails when `verify` proves what races, or what has a predictive race, or says that something races which does not.
 fn verify(case: &Case) -> Result<()> {
     let checks = Checks::verify();
     let schedule = Schedule {
@@ -410,7 +410,9 @@ fn judge(case: &Case, oracle: Oracle) -> Result<Judged> {
                 *same.entry(race.lines).or_insert(true) &= race.same_value;
             }
             verdict = verdict.max(match race.decided {
-                _ if race.class == Class::Luck && truth == Verdict::Race => Verdict::Undecided,
+                _ if race.class == Class::Predictive && truth == Verdict::Race => {
+                    Verdict::Undecided
+                }
                 _ if !is_race => Verdict::NoRace,
                 true => Verdict::Race,
                 false => Verdict::Undecided,

@@ -109,7 +109,7 @@ fn verdicts(entries: &[Entry]) -> Result<String> {
 }
 
 /// Kinds of programs, by a piece of the path of a file; the first that fits counts.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 10] = [
     ("cluster/", "barriers of a cluster"),
     ("seqlock", "versions, lock-free stacks"),
     ("stack", "versions, lock-free stacks"),
@@ -117,7 +117,6 @@ const KINDS: [(&str, &str); 11] = [
     ("grid_barrier", "last blocks, barriers of the grid"),
     ("spin_barrier", "last blocks, barriers of the grid"),
     ("lock", "locks"),
-    ("luck", "locks"),
     ("warp/", "masks of a warp"),
     ("cta/", "barriers of a block"),
     ("", "flags, fences and no order at all"),
@@ -133,7 +132,7 @@ fn warnings(entries: &[Entry]) -> Result<String> {
         let marks = &entry.case.marks;
         let kind = KINDS.iter().find(|(word, _)| entry.file.contains(word));
         let kind = kind.map_or("", |(_, kind)| kind);
-        for (class, rule) in [(Class::Strong, "CR011"), (Class::Luck, "CR012")] {
+        for (class, rule) in [(Class::Strong, "CR011"), (Class::Predictive, "CR012")] {
             if !marks.iter().any(|mark| mark.class == class)
                 || race::expected(&entry.case)? == Verdict::Race
             {

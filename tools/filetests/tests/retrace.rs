@@ -31,12 +31,12 @@ fn nothing_falsified_is_confirmed() {
     for seed in 0..KERNELS {
         let kernel = make::kernel(seed);
         let recorded = judge::record(&kernel, seed % 7).unwrap();
-        match recorded.confirm(&recorded.heard) {
+        match recorded.confirm(&recorded.traced) {
             Ok(()) => {}
             Err(Objection::NotUnderstood(_)) => continue,
             Err(objection) => panic!("seed {seed}: {objection}"),
         }
-        let length = recorded.heard.len();
+        let length = recorded.traced.len();
         if length > MOST_EVENTS {
             continue;
         }
@@ -47,10 +47,10 @@ fn nothing_falsified_is_confirmed() {
             }
             for _ in 0..TRIES {
                 let number = random.below(length as u32) as usize;
-                let Some(falsified) = fault.falsify(&recorded.heard, number) else {
+                let Some(falsified) = fault.falsify(&recorded.traced, number) else {
                     continue;
                 };
-                let event = &recorded.heard[number];
+                let event = &recorded.traced[number];
                 let confirmed = recorded.confirm(&falsified);
                 assert!(
                     matches!(confirmed, Err(Objection::Differs { .. })),

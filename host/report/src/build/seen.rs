@@ -1,6 +1,6 @@
 //! What was seen, and how far it was checked: modules, launches and their ends.
 
-use super::{Builder, Log, Said};
+use super::{Builder, Log, LogIndex};
 use crate::executed::Executed;
 use crate::log::{self, Event};
 use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
@@ -73,24 +73,24 @@ impl Builder<'_> {
     }
 
     /// A launch without an end, or with one by a signal.
-    pub(super) fn begun(&mut self, begun: &log::Begun, said: &Said<'_>) {
-        let end = said.launches.get(&begun.launch);
+    pub(super) fn pending(&mut self, pending: &log::Pending, log_index: &LogIndex<'_>) {
+        let end = log_index.launches.get(&pending.launch);
         // The end may be among the events that the log lacks.
-        let unknown = end.is_none() && said.lacks;
+        let unknown = end.is_none() && log_index.lacks;
         if end.is_some_and(|launch| !launch.interrupted) || unknown {
             return;
         }
         if end.is_none() {
-            let kernel = self.kernels.entry(begun.kernel.clone()).or_default();
+            let kernel = self.kernels.entry(pending.kernel.clone()).or_default();
             kernel.launches += 1;
             self.report.coverage.launches.total += 1;
         }
         self.interrupted |= end.is_some();
         self.report.coverage.incomplete.push(Incomplete {
-            kernel: demangle(&begun.kernel),
-            mangled: begun.kernel.clone(),
-            launch: begun.launch,
-            blocks: begun.grid.iter().map(|&n| u64::from(n)).product(),
+            kernel: demangle(&pending.kernel),
+            mangled: pending.kernel.clone(),
+            launch: pending.launch,
+            blocks: pending.grid.iter().map(|&n| u64::from(n)).product(),
             ended: end.and_then(|launch| launch.ended),
             told: end.is_some_and(|launch| !launch.untold),
         });

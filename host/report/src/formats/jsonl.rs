@@ -43,12 +43,12 @@ impl Line<'_> {
 
 /// What has been told of a run.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ReportedRaces {
     /// Fingerprints of races.
     races: HashSet<String>,
 }
 
-impl Told {
+impl ReportedRaces {
     /// The lines of those races that have none yet.
     pub fn races(&mut self, report: &Report) -> String {
         let new = report.races.iter();

@@ -7,32 +7,32 @@ use driver::Device;
 use shadow::hb::Shape;
 
 use super::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
-use crate::judged::Judged;
+use crate::findings::Findings;
+use crate::footprint_observer::FootprintObserver;
+use crate::grace_period::GracePeriod;
+use crate::happens_before::HappensBefore;
 use crate::log::{self, Event};
+use crate::logged;
 use crate::options::Prove;
-use crate::patience::Patience;
 use crate::place;
 use crate::proofs::Proved;
-use crate::reference::Reference;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
-use crate::told;
 use crate::verify::Obstacles;
-use crate::watch::Watch;
 
 impl Checker {
-    /// The happens-before oracle that listens to a launch, if it is judged in that way.
-    pub fn reference(
+    /// The happens-before engine that listens to a launch, if it is judged in that way.
+    pub fn listener(
         &self,
         key: ModuleKey,
         pending: &PendingLaunch,
         extent: Extent,
-    ) -> Option<Reference> {
-        let reference = self.oracle(key, extent).filter(|_| pending.is_listened())?;
+    ) -> Option<HappensBefore> {
+        let engine = self.engine(key, extent).filter(|_| pending.is_listened())?;
         let proved = pending.proved.as_ref();
         Some(match proved.filter(|_| self.options.prove == Prove::On) {
-            Some(proved) => reference.without(proved.offsets()),
-            None => reference,
+            Some(proved) => engine.without(proved.offsets()),
+            None => engine,
         })
     }
 
@@ -40,12 +40,12 @@ impl Checker {
     pub fn followed(
         &self,
         pending: &PendingLaunch,
-        reference: Reference,
-    ) -> (Reference, Obstacles) {
+        engine: HappensBefore,
+    ) -> (HappensBefore, Obstacles) {
         let proved = pending.proved.iter().flat_map(|of| of.offsets());
         let verify = self.options.verify.unwrap_or_default();
-        let reference = reference.with_barriers_alone(verify.warp_synchronous);
-        (reference, Obstacles::new(proved.collect()))
+        let engine = engine.with_barriers_alone(verify.warp_synchronous);
+        (engine, Obstacles::new(proved.collect()))
     }
 
     /// Says of a launch what its run proves of all runs; `obstacles` are those of a launch that was
@@ -53,17 +53,17 @@ impl Checker {
     pub fn verify(
         &self,
         pending: &mut PendingLaunch,
-        judged: Option<&Judged>,
+        findings: Option<&Findings>,
         obstacles: Option<&Obstacles>,
         outcome: &Outcome,
     ) {
         let unknown =
             |why: String| log::Verified::of(log::Answer::Unknown, vec![log::Because::of(why)]);
         let module = self.modules.get(&pending.launch.module);
-        let verified = match (judged, obstacles, &outcome.error) {
+        let verified = match (findings, obstacles, &outcome.error) {
             _ if outcome.deadlock => log::Verified::of(log::Answer::Race, Vec::new()),
-            (Some(judged), Some(obstacles), failed) => {
-                obstacles.answer(judged, failed.as_deref(), |offset| {
+            (Some(findings), Some(obstacles), failed) => {
+                obstacles.answer(findings, failed.as_deref(), |offset| {
                     let module = module.map(|of| of.code.module());
                     let line = module.map(|of| of.line_column(offset).0);
                     let frames = module.zip(line).map(|(of, line)| place::frames(of, line));
@@ -81,11 +81,11 @@ impl Checker {
     }
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
-    pub fn watch(&self, key: ModuleKey, pending: &PendingLaunch) -> Option<Watch> {
+    pub fn footprints(&self, key: ModuleKey, pending: &PendingLaunch) -> Option<FootprintObserver> {
         let proved = pending.is_proved() && self.listens();
         let at = pending.at.as_ref().filter(|_| proved)?;
         let module = self.modules.get(&key.0)?;
-        Watch::new(module.code.instructions(), at)
+        FootprintObserver::new(module.code.instructions(), at)
     }
 
     /// The loaded text of a launch's module, if the launch keeps a journal.
@@ -94,15 +94,15 @@ impl Checker {
         pending.journaled.then(|| module.code.text())
     }
 
-    /// An oracle for a launch of this size.
-    pub fn oracle(&self, key: ModuleKey, extent: Extent) -> Option<Reference> {
+    /// A happens-before engine for a launch of this size.
+    pub fn engine(&self, key: ModuleKey, extent: Extent) -> Option<HappensBefore> {
         let module = self.modules.get(&key.0)?;
         let instructions = Arc::clone(module.code.instructions());
         let (shape, model) = (shape(extent), self.options.model);
-        Some(Reference::new(instructions, shape, model))
+        Some(HappensBefore::new(instructions, shape, model))
     }
 
-    /// The oracle that has read the journal of a launch, if that has kept one; for an audit it
+    /// The happens-before engine that has read the journal of a launch, if that has kept one; for an audit it
     /// keeps every race.
     pub fn journal(
         &mut self,
@@ -111,32 +111,32 @@ impl Checker {
         key: ModuleKey,
         extent: Extent,
         keep_all: bool,
-    ) -> Option<Reference> {
+    ) -> Option<HappensBefore> {
         if !(pending.journaled && pending.launch.checked) {
             return None;
         }
-        let mut oracle = self.oracle(key, extent)?.without_values();
+        let mut engine = self.engine(key, extent)?.without_values();
         let module = self.modules.get(&key.0)?;
         let info = module.kernels.get(&pending.launch.kernel)?;
         let shared = info.shared_granule_log2.unwrap_or(2);
         if keep_all {
-            oracle = oracle.keep_all();
+            engine = engine.keep_all();
         }
-        oracle.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
+        engine.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
         let shifts = module.code.shifts();
         let loaded = |at| shifts.rewritten(at);
         let in_shared = |cta, place| pending.in_shared(cta, place);
-        let mut replay = Replay::new(oracle, shape(extent), &loaded, &in_shared);
+        let mut replay = Replay::new(engine, shape(extent), &loaded, &in_shared);
         let limit = self.options.timeout;
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let deadline = limit.and_then(|limit| pending.started.checked_add(limit));
-        let mut patience = Patience::new(deadline);
+        let mut grace = GracePeriod::new(deadline);
         let started = Instant::now();
         // Not through the method, which would hold the modules too.
         let shadow = self.shadows.get_mut(&device.memory_id())?;
         let dropped = shadow
             .read_journal(device, |entry| {
-                let goes_on = !patience.is_over();
+                let goes_on = !grace.is_over();
                 if goes_on {
                     replay.entry(entry);
                 }
@@ -153,40 +153,40 @@ impl Checker {
     /// Writes down what the oracle has found.
     ///
     /// A race that `proved` excludes shows that the proof is wrong.
-    pub(super) fn judged(
+    pub(super) fn findings(
         &mut self,
         launch: &log::Launch,
-        judged: &Judged,
+        findings: &Findings,
         proved: Option<&Proved>,
     ) {
-        self.name_sites(launch.module, judged.sites());
+        self.name_sites(launch.module, findings.sites());
         let Some(module) = self.modules.get(&launch.module) else {
             return;
         };
-        let races = judged.found.iter().map(|found| {
-            let mut race = told::race(launch, found, &module.named, &self.allocations);
-            race.decided &= judged.is_sure(found);
+        let races = findings.found.iter().map(|found| {
+            let mut race = logged::race(launch, found, &module.named, &self.allocations);
+            race.decided &= findings.is_sure(found);
             race
         });
         let races: Vec<log::Race> = races.collect();
-        let refuted = judged.found.iter().filter_map(|found| {
+        let refuted = findings.found.iter().filter_map(|found| {
             let lines =
-                [found.race.earlier.site, found.race.later.site].map(|site| judged.line(site));
+                [found.race.earlier.site, found.race.later.site].map(|site| findings.line(site));
             proved.and_then(|of| of.refuted(lines))
         });
-        let misused = judged.misuses.keys().filter(|_| {
+        let misused = findings.misuses.keys().filter(|_| {
             // A proof of a whole launch says that of barriers too.
             proved.is_some_and(|of| of.proof.whole)
         });
         let misused = misused.map(|&(kind, earlier, later)| {
-            let [earlier, later] = [earlier, later].map(|site| judged.line(site));
+            let [earlier, later] = [earlier, later].map(|site| findings.line(site));
             format!("PTX lines {earlier} and {later} misuse a barrier ({kind:?}), but the launch is proved as a whole")
         });
         let refuted: Vec<String> = refuted.chain(misused).collect();
-        let pairs = judged.found.iter().zip(&races).map(|(found, race)| {
+        let pairs = findings.found.iter().zip(&races).map(|(found, race)| {
             let sides = [found.race.earlier.site, found.race.later.site];
             Pair {
-                lines: sides.map(|site| judged.line(site)),
+                lines: sides.map(|site| findings.line(site)),
                 level: race.level,
                 space: race.space,
             }
@@ -200,10 +200,10 @@ impl Checker {
             known.put_in(&mut race);
             race
         });
-        let misuses = judged
+        let misuses = findings
             .misuses
             .iter()
-            .map(|(&kind, &by)| told::misuse(launch, kind, by, named));
+            .map(|(&kind, &by)| logged::misuse(launch, kind, by, named));
         let races: Vec<log::Race> = races.chain(misuses).collect();
         for race in races {
             self.write(Event::Race(Box::new(race)));

@@ -364,7 +364,7 @@ impl Checker {
         let launch = &pending.launch;
         self.chooser.begun(&launch.kernel, launch.not_chosen);
         let launch = &pending.launch;
-        self.write(log::Event::Begun(Box::new(log::Begun {
+        self.write(log::Event::Pending(Box::new(log::Pending {
             launch: launch.launch,
             kernel: launch.kernel.clone(),
             grid: launch.grid,

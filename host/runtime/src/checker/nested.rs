@@ -10,8 +10,8 @@ use shadow::hb::{Access, Engine, Kind, LANES, Launched, Order, Scope};
 use shadow::streams::{Kind as StreamKind, Meeting, Stream, Touch};
 
 use super::{Checker, ModuleKey, PendingLaunch};
-use crate::follower::THREADS_LOG2;
-use crate::judged::Judged;
+use crate::findings::Findings;
+use crate::footprint_recorder::THREADS_LOG2;
 use crate::log::{self, Event, Why};
 use crate::names;
 use crate::streams::{At, Maker, Piece};
@@ -60,13 +60,13 @@ impl Checker {
         &self,
         pending: &PendingLaunch,
         at: At,
-        judged: Option<&mut Judged>,
+        findings: Option<&mut Findings>,
     ) -> Ancestor {
         let mut instructions = None;
         let mut launcher = None;
-        if let Some(judged) = judged {
-            instructions = Some(Arc::clone(&judged.instructions));
-            launcher = judged.launcher.take();
+        if let Some(findings) = findings {
+            instructions = Some(Arc::clone(&findings.instructions));
+            launcher = findings.launcher.take();
         }
         let launch = Box::new(pending.launch.clone());
         Ancestor {

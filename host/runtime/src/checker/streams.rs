@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shadow::streams::{Footprint, Meeting};
 
 use super::{Checker, PendingLaunch, thread};
-use crate::follower::THREADS_LOG2;
+use crate::footprint_recorder::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Call, Event};
 use crate::streams::{self, At, Maker, Piece, Streams, Touched, UNCOMPARED};

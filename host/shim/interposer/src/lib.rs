@@ -20,8 +20,8 @@ mod hooked;
 mod hooks;
 mod own;
 mod resolve;
+mod state;
 mod trampoline;
-mod watch;
 
 use std::ffi::c_int;
 

@@ -18,7 +18,7 @@ const LOCKS: usize = 4096;
 /// log2 of the bytes of a neighbourhood, more than any element has.
 const NEIGHBOURHOOD_LOG2: u32 = 9;
 /// Looks at a lock before others get a turn on the processor.
-const PATIENCE: u32 = 64;
+const MAX_WAIT: u32 = 64;
 
 /// The memory of a launch, as one of its host threads has it.
 pub(crate) enum Held<'a> {
@@ -193,7 +193,7 @@ fn merge(word: &AtomicU32, keep: u32, bits: u32) {
 #[inline(always)]
 fn wait(looks: &mut u32) {
     *looks += 1;
-    if looks.is_multiple_of(PATIENCE) {
+    if looks.is_multiple_of(MAX_WAIT) {
         std::thread::yield_now();
     } else {
         std::hint::spin_loop();

@@ -11,10 +11,10 @@ use events::{Executing, Misuse, Observer};
 
 use super::address::lanes;
 use super::barriers::{Arrival, Barriers};
-use super::contest::{Contest, PATIENCE};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
 use super::machine::Machine;
+use super::split_scheduler::{MAX_WAIT, SplitScheduler};
 use super::warp::{Split, State, Warp};
 use crate::code::{BarrierKind, Kind, MbarrierKind};
 use crate::config::Schedule;
@@ -151,7 +151,7 @@ impl<O: Observer> Machine<'_, O> {
             Some(drawn) => candidates().nth(drawn),
             None => {
                 let oldest = candidates().min_by_key(|(_, split)| (split.turn, split.pc));
-                let starves = |(_, split): &(usize, &Split)| warp.clock - split.turn >= PATIENCE;
+                let starves = |(_, split): &(usize, &Split)| warp.clock - split.turn >= MAX_WAIT;
                 oldest.filter(starves).or_else(|| {
                     candidates()
                         .min_by_key(|(_, split)| (std::cmp::Reverse(split.callers.len()), split.pc))
@@ -232,16 +232,16 @@ impl<O: Observer> Machine<'_, O> {
         // Under a seed all count as if they did, so that turns end between them, and orders vary.
         let spins = self.setup.launch.schedule != Schedule::RoundRobin;
         // Recomputed whenever the other splits change.
-        let mut contest = Contest::new(warp, split);
+        let mut scheduler = SplitScheduler::new(warp, split);
         loop {
             if *fuel == 0 {
                 return Ok(Stop::Pause);
             }
-            if contest.contested {
-                if contest.reached(warp, split) {
+            if scheduler.contested {
+                if scheduler.reached(warp, split) {
                     return Ok(Stop::Pause);
                 }
-                if *spent >= contest.patience {
+                if *spent >= scheduler.time_slice {
                     return Ok(Stop::Pause);
                 }
             }
@@ -436,7 +436,7 @@ impl<O: Observer> Machine<'_, O> {
                         self.stats.warp_instructions -= 1;
                         self.stats.thread_instructions -= u64::from(exec.count_ones());
                     }
-                    contest = contest.again(warp, split);
+                    scheduler = scheduler.again(warp, split);
                     continue;
                 }
                 Kind::Allocate { d, bytes, align } => {
@@ -446,17 +446,17 @@ impl<O: Observer> Machine<'_, O> {
                 Kind::StackRestore(a) => self.restore_stack(warp, split, *a),
                 Kind::BranchIndexed { index, targets } => {
                     self.branch_indexed(warp, split, *index, targets)?;
-                    contest = contest.again(warp, split);
+                    scheduler = scheduler.again(warp, split);
                     continue;
                 }
                 Kind::Call(call) => {
                     self.call(cta, warp, split, call)?;
-                    contest = contest.again(warp, split);
+                    scheduler = scheduler.again(warp, split);
                     continue;
                 }
                 Kind::Return if !split.callers.is_empty() => {
                     self.return_from(warp, split);
-                    contest = contest.again(warp, split);
+                    scheduler = scheduler.again(warp, split);
                     continue;
                 }
                 Kind::Return | Kind::Exit => {
@@ -482,7 +482,7 @@ impl<O: Observer> Machine<'_, O> {
                     if !self.arrive(cta, barriers, warp, split, barrier, ran)? {
                         return Ok(Stop::Blocked);
                     }
-                    contest = contest.again(warp, split);
+                    scheduler = scheduler.again(warp, split);
                     continue;
                 }
                 Kind::ClusterBarrier { arrive } => {
@@ -519,7 +519,7 @@ impl<O: Observer> Machine<'_, O> {
                             other.turn = warp.clock + *spent;
                             split.mask &= !later;
                             warp.splits.push(other);
-                            contest = contest.again(warp, split);
+                            scheduler = scheduler.again(warp, split);
                         }
                         if !over {
                             split.state = State::Cluster { phase };

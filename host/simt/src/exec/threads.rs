@@ -4,20 +4,20 @@
 //! CTAs from a queue. What a CTA does depends on no other CTA then, so neither does it depend on the
 //! number of threads. They share the device's memory ([`super::sharing`]).
 //!
-//! The first thread runs alone until it is likely that others are worth waking ([`super::crew`]).
+//! The first thread runs alone until it is likely that others are worth waking ([`super::workers`]).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use events::Unobserved;
 
-use super::crew::Crew;
 use super::deadlock::{MAX_WAITING, Rounds};
 use super::grid::{self, Grid};
 use super::machine::Setup;
 use super::queue::Queue;
 use super::sharing::{Held, Locks};
 use super::stuck::Effort;
+use super::worker_pool::WorkerPool;
 use crate::code::Order;
 use crate::config::{LaunchStats, Schedule};
 use crate::error::LaunchError;
@@ -69,10 +69,10 @@ impl Failed {
 pub(crate) fn run_unobserved(
     setup: Setup<'_>,
     memory: &mut Memory,
-    crew: &mut Crew,
+    workers: &mut WorkerPool,
 ) -> Result<LaunchStats, LaunchError> {
     match may_run(&setup) {
-        true => run(setup, memory, crew),
+        true => run(setup, memory, workers),
         false => grid::run(setup, memory, &mut Unobserved),
     }
 }
@@ -108,7 +108,11 @@ struct Team<'a> {
 /// The CTAs of a thread that has come to the end of what it can do, and whether some of them wait for ever.
 type Left<'a> = (Grid<'a, Unobserved>, bool);
 
-fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats, LaunchError> {
+fn run(
+    setup: Setup<'_>,
+    memory: &Memory,
+    workers: &mut WorkerPool,
+) -> Result<LaunchStats, LaunchError> {
     let team = Team {
         setup,
         memory,
@@ -121,7 +125,7 @@ fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats
         resident: grid::resident(&setup),
     };
     let mut observers = vec![Unobserved; setup.launch.threads.most as usize];
-    let mut left = team.run(&mut observers, crew);
+    let mut left = team.run(&mut observers, workers);
     let rounds = team.settle(&mut left);
     let mut stats = LaunchStats {
         resident_ctas: team.resident,
@@ -165,7 +169,11 @@ fn run(setup: Setup<'_>, memory: &Memory, crew: &mut Crew) -> Result<LaunchStats
 }
 
 impl Team<'_> {
-    fn run<'a>(&'a self, observers: &'a mut [Unobserved], crew: &mut Crew) -> Vec<Left<'a>> {
+    fn run<'a>(
+        &'a self,
+        observers: &'a mut [Unobserved],
+        workers: &mut WorkerPool,
+    ) -> Vec<Left<'a>> {
         let threads = self.setup.launch.threads;
         let mut observers = observers.iter_mut();
         let mut next = |thread| Some(self.grid(observers.next()?, thread));
@@ -195,7 +203,7 @@ impl Team<'_> {
         let others = u64::from(threads.most - 1).min(self.queue.left()) as usize;
         let pool = match others {
             0 => None,
-            others => crew.threads(others),
+            others => workers.threads(others),
         };
         match pool {
             Some(pool) => pool.in_place_scope(|scope| {

@@ -20,7 +20,7 @@ mod strong;
 use std::collections::BTreeSet;
 
 use runtime::Model;
-use runtime::heard::{Heard, Told};
+use runtime::traced::{Action, TraceEvent};
 use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Scope};
 
 /// Nodes of a run, at most.
@@ -93,33 +93,33 @@ impl Launch<'_> {
 }
 
 /// Judges a run under a memory model, by what the engine was told of it.
-pub fn judge(launch: &Launch<'_>, heard: &[Heard], model: Model) -> Option<Verdict> {
-    let lanes = heard.iter().map(|event| event.lanes.count_ones() as usize);
-    if lanes.sum::<usize>() > MOST || !heard.iter().all(understood) {
+pub fn judge(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option<Verdict> {
+    let lanes = traced.iter().map(|event| event.lanes.count_ones() as usize);
+    if lanes.sum::<usize>() > MOST || !traced.iter().all(understood) {
         return None;
     }
-    let run = order::Run::new(launch, heard, model)?;
+    let run = order::Run::new(launch, traced, model)?;
     Some(conflicts::judge(launch, &run))
 }
 
-fn understood(event: &Heard) -> bool {
+fn understood(event: &TraceEvent) -> bool {
     match &event.what {
-        Told::Access { access, .. } => access.order != Order::ReadOnly,
-        Told::Fence { .. } | Told::Arrive { .. } | Told::Complete { .. } => true,
-        Told::WarpBarrier | Told::ClusterWait { .. } | Told::Exit => true,
-        Told::ClusterArrive { relaxed, .. } => !relaxed,
-        Told::ProxyFence => true,
-        Told::InitFence
-        | Told::Copy { .. }
-        | Told::Commit { .. }
-        | Told::Wait(_)
-        | Told::Mbarrier { .. }
-        | Told::MbarrierComplete { .. } => false,
+        Action::Access { access, .. } => access.order != Order::ReadOnly,
+        Action::Fence { .. } | Action::Arrive { .. } | Action::Complete { .. } => true,
+        Action::WarpBarrier | Action::ClusterWait { .. } | Action::Exit => true,
+        Action::ClusterArrive { relaxed, .. } => !relaxed,
+        Action::ProxyFence => true,
+        Action::InitFence
+        | Action::Copy { .. }
+        | Action::Commit { .. }
+        | Action::Wait(_)
+        | Action::Mbarrier { .. }
+        | Action::MbarrierComplete { .. } => false,
     }
 }
 
 /// The threads of an event.
-fn threads(event: &Heard) -> impl Iterator<Item = Thread> {
+fn threads(event: &TraceEvent) -> impl Iterator<Item = Thread> {
     let (cta, warp, lanes) = (event.cta, event.warp, event.lanes);
     let lanes = (0..LANES).filter(move |lane| lanes >> lane & 1 == 1);
     lanes.map(move |lane| (cta, warp, lane))

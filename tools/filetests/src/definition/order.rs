@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use runtime::heard::{Heard, Told};
+use runtime::traced::{Action, TraceEvent};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
 use super::strong::{LENIENT, Scalars};
@@ -99,7 +99,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Nothing where accesses of different sizes make it unclear what is observed.
-    pub(super) fn new(launch: &Launch<'_>, heard: &[Heard], model: Model) -> Option<Self> {
+    pub(super) fn new(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option<Self> {
         let mut run = Self {
             model,
             nodes: Vec::new(),
@@ -115,7 +115,7 @@ impl Run {
             clusters: BTreeMap::new(),
             before: BTreeMap::new(),
         };
-        for event in heard {
+        for event in traced {
             run.event(launch, event)?;
         }
         Some(run)
@@ -151,7 +151,7 @@ impl Run {
         }
     }
 
-    fn event(&mut self, launch: &Launch<'_>, event: &Heard) -> Option<()> {
+    fn event(&mut self, launch: &Launch<'_>, event: &TraceEvent) -> Option<()> {
         let all: Vec<Thread> = threads(event).collect();
         let barrier = |run: &mut Self, thread| {
             let node = run.node(thread, event.line, What::Barrier);
@@ -159,7 +159,7 @@ impl Run {
             node
         };
         match &event.what {
-            Told::Access { access, places } => {
+            Action::Access { access, places } => {
                 for (&thread, &place) in all.iter().zip(places) {
                     for element in 0..access.elements {
                         let at = byte(place, element * access.bytes);
@@ -167,7 +167,7 @@ impl Run {
                     }
                 }
             }
-            Told::Fence { kind, scope } => {
+            Action::Fence { kind, scope } => {
                 let first = self.nodes.len();
                 for &thread in &all {
                     let fence = What::Fence(*kind, *scope);
@@ -175,14 +175,14 @@ impl Run {
                     self.fence(launch, (thread, node), (*kind, *scope), first);
                 }
             }
-            Told::Arrive { id, waits, .. } => {
+            Action::Arrive { id, waits, .. } => {
                 for &thread in &all {
                     let node = barrier(self, thread);
                     let arrived = self.arrived.entry((event.cta, *id)).or_default();
                     arrived.push((node, *waits));
                 }
             }
-            Told::Complete { id } => {
+            Action::Complete { id } => {
                 let arrived = self.arrived.remove(&(event.cta, *id)).unwrap_or_default();
                 let sources: Vec<usize> = arrived.iter().map(|(node, _)| *node).collect();
                 for (node, _) in arrived.iter().filter(|(_, waits)| *waits) {
@@ -190,7 +190,7 @@ impl Run {
                     self.before.entry(thread).or_default().extend(&sources);
                 }
             }
-            Told::WarpBarrier => {
+            Action::WarpBarrier => {
                 let lanes = launch.threads - event.warp * 32;
                 let existing = all.iter().filter(|(_, _, lane)| *lane < lanes);
                 let existing: Vec<Thread> = existing.copied().collect();
@@ -199,14 +199,14 @@ impl Run {
                     self.before.entry(thread).or_default().extend(&nodes);
                 }
             }
-            Told::ClusterArrive { phase, .. } => {
+            Action::ClusterArrive { phase, .. } => {
                 for &thread in &all {
                     let node = barrier(self, thread);
                     let cluster = (thread.0 / launch.cluster, *phase);
                     self.clusters.entry(cluster).or_default().push(node);
                 }
             }
-            Told::ClusterWait { phase } => {
+            Action::ClusterWait { phase } => {
                 for &thread in &all {
                     let cluster = (thread.0 / launch.cluster, *phase);
                     let sources = self.clusters.get(&cluster).cloned().unwrap_or_default();

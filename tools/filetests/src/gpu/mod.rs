@@ -3,7 +3,7 @@
 //! A *unit* is one case in one way: as written, in `precise` mode (with a journal, as on a GPU), or in
 //! `fast` mode. A kernel that hangs or faults takes its process down, so units run in worker
 //! processes ([`worker`]), which [`pool`] starts, feeds and kills.
-//! What orders threads on a GPU is luck: a race that is not reported under the schedules of three
+//! What orders threads on a GPU is chance: a race that is not reported under the schedules of three
 //! launches counts as not seen, and not as a mistake, unless only barriers can order the kernel's
 //! threads ([`judge`]).
 

@@ -38,7 +38,7 @@ enum Races {
     /// A check stands in front of it.
     Checked,
     /// The simulated device tells of it, and happens-before decides.
-    Told,
+    Reported,
     /// A kernel that has it counts as not checked.
     Unseen,
 }
@@ -48,7 +48,7 @@ impl Races {
         match self {
             Self::Nothing => "",
             Self::Checked => "checked",
-            Self::Told => "told",
+            Self::Reported => "told",
             Self::Unseen => "not seen",
         }
     }
@@ -214,10 +214,10 @@ fn ask(device: &mut Device, line: &str) -> Result<Form> {
     };
     let races = match isa::memory(instruction) {
         _ if !info.not_observable.is_empty() => Races::Unseen,
-        _ if !info.not_understood.is_empty() => Races::Told,
+        _ if !info.not_understood.is_empty() => Races::Reported,
         _ if !rewritten.sites.is_empty() => Races::Checked,
         // Shared memory without cells.
-        Some(_) if info.shared_accesses > 0 => Races::Told,
+        Some(_) if info.shared_accesses > 0 => Races::Reported,
         _ => Races::Nothing,
     };
     let orders = isa::sync(instruction).is_some()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use driver::Device as _;
 use ptx::ast::Module;
 use runtime::audit::Audit;
-use runtime::heard::Heard;
+use runtime::traced::TraceEvent;
 use simt::Limits;
 
 use super::{Launch, Machine, TIMEOUT};
@@ -16,7 +16,7 @@ use crate::retrace::{self, Objection};
 /// A launch that has come to its end.
 pub struct Trace {
     /// What the engine was told.
-    pub heard: Vec<Heard>,
+    pub traced: Vec<TraceEvent>,
     module: Module,
     entry: String,
     grid: [u32; 3],
@@ -68,7 +68,7 @@ impl Machine {
         });
         let after = after.collect::<Result<_>>()?;
         Ok(Trace {
-            heard: audit.heard,
+            traced: audit.traced,
             module,
             entry,
             grid: launch.grid,
@@ -99,12 +99,12 @@ impl Trace {
             memory: &self.before,
             workspace: None,
         };
-        let contents = retrace::follow(&launch, &self.heard)?;
+        let contents = retrace::follow(&launch, &self.traced)?;
         let same = contents.iter().zip(&self.after);
         match same.clone().position(|((_, says), holds)| says != holds) {
             None => Ok(()),
             Some(argument) => Err(Objection::Differs {
-                after: self.heard.len(),
+                after: self.traced.len(),
                 what: format!("buffer {argument} holds something else"),
             }),
         }

@@ -69,7 +69,7 @@ pub enum Wrong {
     /// Something that PTX defines is called a misuse of an mbarrier.
     Misuse,
     /// Happens-before is told something else than the text says.
-    Heard,
+    TraceEvent,
     /// What races by happens-before does not by definition, or the other way around.
     Definition,
     /// The same, or an unordered strong conflict, under the scoped model.
@@ -111,7 +111,7 @@ impl Wrong {
             Self::Precise => "precise",
             Self::Journal => "journal",
             Self::Misuse => "misuse",
-            Self::Heard => "heard",
+            Self::TraceEvent => "heard",
             Self::Definition => "definition",
             Self::Scoped => "scoped",
             Self::Verify => "verify",

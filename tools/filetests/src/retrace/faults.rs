@@ -1,6 +1,6 @@
 //! Falsified runs: what the engine would be told if something on the way were wrong.
 
-use runtime::heard::{Heard, Told};
+use runtime::traced::{Action, TraceEvent};
 use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
 
 /// A way to falsify one event.
@@ -58,20 +58,20 @@ impl Fault {
     }
 
     /// The run with the event of a number falsified; nothing where that changes nothing.
-    pub fn falsify(self, heard: &[Heard], number: usize) -> Option<Vec<Heard>> {
-        let event = heard.get(number)?;
-        let mut all = heard.to_vec();
+    pub fn falsify(self, traced: &[TraceEvent], number: usize) -> Option<Vec<TraceEvent>> {
+        let event = traced.get(number)?;
+        let mut all = traced.to_vec();
         match self {
             Self::Dropped => drop(all.remove(number)),
             Self::Twice => all.insert(number, event.clone()),
             Self::Early => {
-                let before = heard.get(number.checked_sub(1)?)?;
+                let before = traced.get(number.checked_sub(1)?)?;
                 let one = (before.cta, before.warp) == (event.cta, event.warp);
                 let ends = matches!(
                     event.what,
-                    Told::Complete { .. } | Told::MbarrierComplete { .. }
+                    Action::Complete { .. } | Action::MbarrierComplete { .. }
                 );
-                let after = matches!(before.what, Told::Complete { .. });
+                let after = matches!(before.what, Action::Complete { .. });
                 let together = one && before.lanes & event.lanes != 0;
                 // Several barriers may end at once.
                 if before == event || after || !(ends || together) {
@@ -84,26 +84,28 @@ impl Fault {
         Some(all)
     }
 
-    fn falsified(self, event: &Heard) -> Option<Heard> {
+    fn falsified(self, event: &TraceEvent) -> Option<TraceEvent> {
         let mut other = event.clone();
         match (self, &mut other.what) {
             (Self::LessLanes, what) if event.lanes.count_ones() > 1 => {
                 other.lanes &= other.lanes - 1;
-                if let Told::Access { places, .. } = what {
+                if let Action::Access { places, .. } = what {
                     places.remove(0);
                 }
                 // Of a whole warp's barrier, lanes that have ended may be named or not.
-                if *what == Told::WarpBarrier {
+                if *what == Action::WarpBarrier {
                     return None;
                 }
             }
             (Self::Line, _) if event.line > 0 => other.line += 1,
-            (Self::Place, Told::Access { places, .. }) => beside(places.first_mut()?),
-            (Self::Place, Told::Copy { to, .. }) => beside(&mut to.0),
-            (Self::Place, Told::Mbarrier { at, .. } | Told::MbarrierComplete { at }) => beside(at),
-            (Self::Bytes, Told::Access { access, .. }) => access.bytes *= 2,
-            (Self::Bytes, Told::Copy { from, .. }) => from.1 += 4,
-            (Self::Kind, Told::Access { access, .. }) => {
+            (Self::Place, Action::Access { places, .. }) => beside(places.first_mut()?),
+            (Self::Place, Action::Copy { to, .. }) => beside(&mut to.0),
+            (Self::Place, Action::Mbarrier { at, .. } | Action::MbarrierComplete { at }) => {
+                beside(at)
+            }
+            (Self::Bytes, Action::Access { access, .. }) => access.bytes *= 2,
+            (Self::Bytes, Action::Copy { from, .. }) => from.1 += 4,
+            (Self::Kind, Action::Access { access, .. }) => {
                 access.kind = match access.kind {
                     Kind::Load => Kind::Store,
                     Kind::Store => Kind::Load,
@@ -111,44 +113,47 @@ impl Fault {
                     Kind::Reduction => Kind::Rmw,
                 };
             }
-            (Self::Kind, Told::Fence { kind, .. }) => {
+            (Self::Kind, Action::Fence { kind, .. }) => {
                 *kind = match kind {
                     FenceKind::Sc => FenceKind::AcqRel,
                     _ => FenceKind::Sc,
                 };
             }
-            (Self::Kind, Told::Copy { ends, to, .. }) => {
+            (Self::Kind, Action::Copy { ends, to, .. }) => {
                 *ends = match ends {
                     Completion::Group => Completion::Mbarrier(to.0),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }
-            (Self::Order, Told::Access { access, .. }) => access.order = weaker(access.order),
+            (Self::Order, Action::Access { access, .. }) => access.order = weaker(access.order),
             (
                 Self::Order,
-                Told::Mbarrier {
+                Action::Mbarrier {
                     order: Some(order), ..
                 },
             ) => *order = weaker(*order),
-            (Self::Scope, Told::Access { access, .. }) => {
+            (Self::Scope, Action::Access { access, .. }) => {
                 access.order = within(access.order, narrower(access.order.scope()?));
             }
             (
                 Self::Scope,
-                Told::Mbarrier {
+                Action::Mbarrier {
                     order: Some(order), ..
                 },
             ) => *order = within(*order, narrower(order.scope()?)),
-            (Self::Scope, Told::Fence { scope, .. }) => *scope = narrower(*scope),
-            (Self::Barrier, Told::Arrive { id, .. } | Told::Complete { id }) => *id += 1,
-            (Self::Barrier, Told::ClusterArrive { phase, .. } | Told::ClusterWait { phase }) => {
+            (Self::Scope, Action::Fence { scope, .. }) => *scope = narrower(*scope),
+            (Self::Barrier, Action::Arrive { id, .. } | Action::Complete { id }) => *id += 1,
+            (
+                Self::Barrier,
+                Action::ClusterArrive { phase, .. } | Action::ClusterWait { phase },
+            ) => {
                 *phase += 1;
             }
-            (Self::Flag, Told::Arrive { waits, .. }) => *waits = !*waits,
-            (Self::Flag, Told::ClusterArrive { relaxed, .. }) => *relaxed = !*relaxed,
-            (Self::Flag, Told::Copy { bulk, .. } | Told::Commit { bulk }) => *bulk = !*bulk,
-            (Self::Flag, Told::Wait(wait)) => wait.bulk = !wait.bulk,
-            (Self::Over, Told::Mbarrier { over, .. }) => *over = !*over,
+            (Self::Flag, Action::Arrive { waits, .. }) => *waits = !*waits,
+            (Self::Flag, Action::ClusterArrive { relaxed, .. }) => *relaxed = !*relaxed,
+            (Self::Flag, Action::Copy { bulk, .. } | Action::Commit { bulk }) => *bulk = !*bulk,
+            (Self::Flag, Action::Wait(wait)) => wait.bulk = !wait.bulk,
+            (Self::Over, Action::Mbarrier { over, .. }) => *over = !*over,
             _ => return None,
         }
         Some(other)

@@ -7,7 +7,7 @@ mod meet;
 
 use std::collections::BTreeMap;
 
-use runtime::heard::{Heard, Told};
+use runtime::traced::{Action, TraceEvent};
 use shadow::hb::{Access, Kind, Place};
 
 use super::barriers::Barriers;
@@ -49,9 +49,9 @@ struct Walk<'a> {
 ///
 /// # Errors
 /// The first difference, or what this interpreter does not know.
-pub fn follow(launch: &Launch<'_>, heard: &[Heard]) -> Result<Vec<(u64, Vec<u8>)>> {
+pub fn follow(launch: &Launch<'_>, traced: &[TraceEvent]) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut walk = Walk::new(launch)?;
-    for event in heard {
+    for event in traced {
         walk.event(event)?;
         walk.after += 1;
     }
@@ -156,10 +156,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn event(&mut self, event: &Heard) -> Result<()> {
+    fn event(&mut self, event: &TraceEvent) -> Result<()> {
         match event.what {
-            Told::Complete { id } => return self.complete(event.cta, id),
-            Told::MbarrierComplete { at } => {
+            Action::Complete { id } => return self.complete(event.cta, id),
+            Action::MbarrierComplete { at } => {
                 let owed = Owed::Mbarrier(at);
                 let Some(number) = self.owed.iter().position(|other| *other == owed) else {
                     return self.differs(format!("no phase ends at {at:?}"));
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
                 lane,
             })
             .collect();
-        if event.what == Told::WarpBarrier {
+        if event.what == Action::WarpBarrier {
             return self.warp_barrier(event, &all);
         }
         if all.is_empty() {
@@ -195,15 +195,15 @@ impl<'a> Walk<'a> {
     }
 
     /// What must follow an event at once.
-    fn owe(&mut self, event: &Heard) {
-        if matches!(event.what, Told::Arrive { .. } | Told::Exit) {
+    fn owe(&mut self, event: &TraceEvent) {
+        if matches!(event.what, Action::Arrive { .. } | Action::Exit) {
             let due = self.barriers.due(event.cta).into_iter();
             self.owed.extend(due.map(|id| Owed::Barrier(event.cta, id)));
         }
     }
 
     /// What a thread has come to, if that is what is told of it.
-    fn agreed(&self, event: &Heard, (number, who): (usize, Who)) -> Result<Want> {
+    fn agreed(&self, event: &TraceEvent, (number, who): (usize, Who)) -> Result<Want> {
         let Some((_, want)) = self.lanes.get(&who) else {
             return self.differs(format!("there is no {who:?}"));
         };
@@ -221,28 +221,28 @@ impl<'a> Walk<'a> {
             }
         };
         let agrees = match (&want.what, &event.what) {
-            (What::Access { access, at }, Told::Access { access: of, places }) => {
+            (What::Access { access, at }, Action::Access { access: of, places }) => {
                 let at = self.counted(who, access, *at);
                 same(access, of) && places.get(number) == Some(&at)
             }
-            (What::Fence { kind, scope }, Told::Fence { kind: k, scope: s }) => {
+            (What::Fence { kind, scope }, Action::Fence { kind: k, scope: s }) => {
                 (kind, scope) == (k, s)
             }
-            (What::ProxyFence, Told::ProxyFence)
-            | (What::InitFence, Told::InitFence)
-            | (What::Exit, Told::Exit) => true,
+            (What::ProxyFence, Action::ProxyFence)
+            | (What::InitFence, Action::InitFence)
+            | (What::Exit, Action::Exit) => true,
             (
                 What::Arrive { id, waits, count },
-                Told::Arrive {
+                Action::Arrive {
                     id: i,
                     waits: w,
                     counted,
                 },
             ) => (id, waits, count.is_some()) == (i, w, *counted),
-            (What::ClusterArrive { relaxed }, Told::ClusterArrive { relaxed: r, .. }) => {
+            (What::ClusterArrive { relaxed }, Action::ClusterArrive { relaxed: r, .. }) => {
                 relaxed == r
             }
-            (What::ClusterWait, Told::ClusterWait { .. }) => true,
+            (What::ClusterWait, Action::ClusterWait { .. }) => true,
             (
                 What::Copy {
                     from,
@@ -250,20 +250,20 @@ impl<'a> Walk<'a> {
                     ends,
                     bulk,
                 },
-                Told::Copy {
+                Action::Copy {
                     from: f,
                     to: t,
                     ends: e,
                     bulk: b,
                 },
             ) => (from, to, ends, bulk) == (f, t, e, b),
-            (What::Commit { bulk }, Told::Commit { bulk: b }) => bulk == b,
-            (What::Wait(wait), Told::Wait(w)) => wait == w,
+            (What::Commit { bulk }, Action::Commit { bulk: b }) => bulk == b,
+            (What::Wait(wait), Action::Wait(w)) => wait == w,
             (
                 What::Mbarrier {
                     at, access, order, ..
                 },
-                Told::Mbarrier {
+                Action::Mbarrier {
                     at: a,
                     access: x,
                     order: o,

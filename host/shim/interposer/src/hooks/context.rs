@@ -6,11 +6,11 @@ use driver::sys::*;
 use runtime::progress;
 use runtime::session::PATIENCE;
 
-use crate::watch::{current, stack_with_checks, with, with_begun};
+use crate::state::{current, stack_with_checks, with, with_started};
 
 /// Drains what has ended, after the program has waited for it.
 fn waited(result: CUresult) -> CUresult {
-    with_begun(|watch| watch.session.poll());
+    with_started(|state| state.session.poll());
     progress::erase();
     result
 }
@@ -42,7 +42,7 @@ pub(crate) unsafe fn cuMemcpyDtoH(
 
 pub(crate) unsafe fn cuCtxDestroy(real: &'static Api, ctx: CUcontext) -> CUresult {
     let number = ctx.expose_provenance() as u64;
-    with_begun(|watch| watch.leave(number));
+    with_started(|state| state.leave(number));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuCtxDestroy(ctx) }
 }
@@ -57,17 +57,17 @@ pub(crate) unsafe fn cuCtxAttach(
     if result == CUresult::SUCCESS {
         // SAFETY: the driver has written the handle.
         let number = unsafe { *ctx_out }.expose_provenance() as u64;
-        with(|watch| *watch.attached.entry(number).or_insert(0) += 1);
+        with(|state| *state.attached.entry(number).or_insert(0) += 1);
     }
     result
 }
 
 pub(crate) unsafe fn cuCtxDetach(real: &'static Api, ctx: CUcontext) -> CUresult {
     let number = ctx.expose_provenance() as u64;
-    with_begun(|watch| match watch.attached.get_mut(&number) {
+    with_started(|state| match state.attached.get_mut(&number) {
         Some(times) if *times > 0 => *times -= 1,
         // Whoever has made it, detaches from it: it is destroyed.
-        _ => watch.leave(number),
+        _ => state.leave(number),
     });
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuCtxDetach(ctx) }
@@ -83,7 +83,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRetain(
     if result == CUresult::SUCCESS {
         // SAFETY: the driver has written the handle.
         let number = unsafe { *ctx_out }.expose_provenance() as u64;
-        with(|watch| watch.primary.insert(dev, number));
+        with(|state| state.primary.insert(dev, number));
     }
     result
 }
@@ -109,11 +109,11 @@ fn end_primary(
     end: impl FnOnce() -> CUresult,
     ended: impl FnOnce(CUresult) -> bool,
 ) -> CUresult {
-    let context = with_begun(|watch| {
-        let context = watch.primary.get(&dev).copied();
+    let context = with_started(|state| {
+        let context = state.primary.get(&dev).copied();
         // Whether it ends here, only the driver knows, and afterwards nothing can be read.
         if context.is_some() {
-            watch.session.settle(PATIENCE);
+            state.session.settle(PATIENCE);
         }
         context
     });
@@ -121,7 +121,7 @@ fn end_primary(
     if let Some(Some(context)) = context
         && ended(result)
     {
-        with_begun(|watch| watch.leave(context));
+        with_started(|state| state.leave(context));
     }
     result
 }
@@ -135,12 +135,12 @@ fn is_active(real: &Api, dev: CUdevice) -> bool {
 
 /// The current context and what the program knows of its stack, where that has more.
 fn deepened(real: &Api) -> Option<(u64, usize)> {
-    with_begun(|watch| {
-        if watch.stacks.is_empty() {
+    with_started(|state| {
+        if state.stacks.is_empty() {
             return None;
         }
         let context = current(real)?.expose_provenance() as u64;
-        let shown = watch.stacks.get(&context)?;
+        let shown = state.stacks.get(&context)?;
         Some((context, *shown))
     })?
 }
@@ -161,7 +161,7 @@ pub(crate) unsafe fn cuCtxSetLimit(real: &'static Api, limit: CUlimit, value: us
         result = set(value);
     }
     if result == CUresult::SUCCESS {
-        with_begun(|watch| watch.stacks.insert(context, value));
+        with_started(|state| state.stacks.insert(context, value));
     }
     result
 }

@@ -7,18 +7,18 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::load::{find, written};
-use crate::watch::{Function, Module, Watch, with_begun};
+use crate::state::{Function, Module, State, with_started};
 
 /// Forgets a module, a library and their functions.
 fn forget(real: &'static Api, handle: u64) {
-    let gone = with_begun(|watch| {
-        watch.session.poll();
-        let gone = watch.modules.remove(&handle);
-        watch.functions.retain(|_, of| of.module != handle);
-        let functions = &watch.functions;
-        watch.owns.retain(|of, _| functions.contains_key(of));
-        watch.steps.retain(|of, _| functions.contains_key(of));
-        watch
+    let gone = with_started(|state| {
+        state.session.poll();
+        let gone = state.modules.remove(&handle);
+        state.functions.retain(|_, of| of.module != handle);
+        let functions = &state.functions;
+        state.owns.retain(|of, _| functions.contains_key(of));
+        state.steps.retain(|of, _| functions.contains_key(of));
+        state
             .attributes
             .retain(|(of, _), _| functions.contains_key(of));
         gone
@@ -53,7 +53,9 @@ unsafe fn register<T>(
     if result == CUresult::SUCCESS {
         // SAFETY: by the contract.
         let (handle, name) = unsafe { ((*out).expose_provenance(), CStr::from_ptr(name)) };
-        with_begun(|watch| watch.register(handle as u64, module, &name.to_string_lossy(), kernel));
+        with_started(|state| {
+            state.register(handle as u64, module, &name.to_string_lossy(), kernel)
+        });
     }
     result
 }
@@ -92,22 +94,22 @@ pub(crate) unsafe fn cuLibraryGetKernel(
 
 /// Remembers all functions of a module, because the program has got handles without names. A
 /// driver gives the same handle for the same name each time.
-fn learn_all(real: &'static Api, handle: u64) {
-    let Some(Some(module)) = with_begun(|watch| watch.modules.get(&handle).cloned()) else {
+fn register_all(real: &'static Api, handle: u64) {
+    let Some(Some(module)) = with_started(|state| state.modules.get(&handle).cloned()) else {
         return;
     };
     for name in module.kernels.keys() {
         if let Some(function) = find(real, handle, module.library, name) {
-            with_begun(|watch| watch.register(function, handle, name, module.library));
+            with_started(|state| state.register(function, handle, name, module.library));
         }
     }
 }
 
 /// Handles of the program's own code beside the kernels of a module or library: these are none of the program's.
 fn beside(real: &'static Api, handle: u64) -> Vec<u64> {
-    let names = with_begun(|watch| {
-        let module = watch.modules.get(&handle)?;
-        let checker = watch.session.checker();
+    let names = with_started(|state| {
+        let module = state.modules.get(&handle)?;
+        let checker = state.session.checker();
         let names = module.kernels.keys();
         let names = names.filter_map(|name| checker.own_name(module.key, name));
         Some((module.library, names.collect::<Vec<String>>()))
@@ -203,7 +205,7 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
         let all = |out, room| real.cuModuleEnumerateFunctions(out, room, module);
         enumerated(real, handle, (functions, num_functions), count, all)
     };
-    learn_all(real, module.expose_provenance() as u64);
+    register_all(real, module.expose_provenance() as u64);
     result
 }
 
@@ -220,20 +222,20 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
         let all = |out, room| real.cuLibraryEnumerateKernels(out, room, library);
         enumerated(real, handle, (kernels, num_kernels), count, all)
     };
-    learn_all(real, library.expose_provenance() as u64);
+    register_all(real, library.expose_provenance() as u64);
     result
 }
 
 /// Remembers what a context has of a library: a module.
-fn learn_module(handle: u64, library: u64) {
-    with_begun(|watch| {
-        watch.modules.remove(&handle);
-        if let Some(found) = watch.modules.get(&library).cloned() {
+fn register_module(handle: u64, library: u64) {
+    with_started(|state| {
+        state.modules.remove(&handle);
+        if let Some(found) = state.modules.get(&library).cloned() {
             let module = Module {
                 library: false,
                 ..found
             };
-            watch.modules.insert(handle, module);
+            state.modules.insert(handle, module);
         }
     });
 }
@@ -247,7 +249,7 @@ pub(crate) unsafe fn cuLibraryGetModule(
     let (result, handle) =
         unsafe { written(real.cuLibraryGetModule(module_out, library), module_out) };
     if result == CUresult::SUCCESS {
-        learn_module(handle, library.expose_provenance() as u64);
+        register_module(handle, library.expose_provenance() as u64);
     }
     result
 }
@@ -260,12 +262,12 @@ pub(crate) unsafe fn cuFuncGetModule(
     // SAFETY: the caller keeps the conditions of the C function.
     let (result, handle) = unsafe { written(real.cuFuncGetModule(module, func), module) };
     let of = func.expose_provenance() as u64;
-    let found = with_begun(|watch| Some(watch.functions.get(&of)?.module));
+    let found = with_started(|state| Some(state.functions.get(&of)?.module));
     // A function of a module that the program has loaded leads back to what is known.
     if let (CUresult::SUCCESS, Some(Some(of))) = (result, found)
         && of != handle
     {
-        learn_module(handle, of);
+        register_module(handle, of);
     }
     result
 }
@@ -279,12 +281,12 @@ pub(crate) unsafe fn cuKernelGetFunction(
     let (result, handle) = unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
     if result == CUresult::SUCCESS {
         let kernel = kernel.expose_provenance() as u64;
-        with_begun(|watch| watch.register_function(handle, kernel));
+        with_started(|state| state.register_function(handle, kernel));
     }
     result
 }
 
-impl Watch {
+impl State {
     /// The handle of the program's own code beside a function or kernel with checks, if there is any.
     pub(super) fn own(&mut self, real: &'static Api, handle: u64) -> Option<u64> {
         if let Some(&own) = self.owns.get(&handle) {
@@ -357,7 +359,7 @@ fn also<T>(
 ) -> CUresult {
     let handle = handle.expose_provenance() as u64;
     match result {
-        CUresult::SUCCESS => match with_begun(|watch| watch.own(real, handle)).flatten() {
+        CUresult::SUCCESS => match with_started(|state| state.own(real, handle)).flatten() {
             Some(own) => set(std::ptr::with_exposed_provenance_mut(own as usize)),
             None => result,
         },
@@ -399,7 +401,7 @@ pub(crate) unsafe fn cuKernelSetCacheConfig(
 /// Forgets attributes that a call sets, of all functions: a kernel is known by more than one handle.
 fn set(result: CUresult, attribute: CUfunction_attribute) -> CUresult {
     if super::launch::ATTRIBUTES.contains(&attribute) {
-        with_begun(|watch| watch.attributes.clear());
+        with_started(|state| state.attributes.clear());
     }
     result
 }
@@ -429,7 +431,7 @@ pub(crate) unsafe fn cuKernelSetAttribute(
 
 /// The hidden parameter is none of the program's.
 fn is_hidden(handle: u64, index: usize) -> bool {
-    let found = with_begun(|watch| watch.functions.get(&handle).cloned());
+    let found = with_started(|state| state.functions.get(&handle).cloned());
     found
         .flatten()
         .is_some_and(|of| of.hidden.is_some() && index == of.params.len())

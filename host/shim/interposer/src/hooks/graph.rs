@@ -11,7 +11,7 @@ use driver::sys::*;
 
 use super::launch::{Params, UNKNOWN};
 use super::nodes::{self, Places};
-use crate::watch::{Watch, with_begun};
+use crate::state::{State, with_started};
 
 /// The capture that a stream is in, if any: the graph that it ends in.
 pub(super) fn capture(real: &Api, stream: usize) -> Option<u64> {
@@ -58,7 +58,7 @@ pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
     unsafe { real.cuStreamBeginCaptureToGraph(stream, graph, from, data, count, mode) }
 }
 
-impl Watch {
+impl State {
     /// The hidden parameter of a new node of a graph. A capture that has failed has none, and gets no node.
     pub(super) fn new_place(&mut self, context: u64, graph: u64) -> Option<u64> {
         match graph == 0 || self.bodies.contains(&graph) {
@@ -76,16 +76,16 @@ impl Watch {
 pub(super) unsafe fn with_hidden(
     real: &'static Api,
     node: &CUDA_KERNEL_NODE_PARAMS,
-    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
+    place: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
     let asked = nodes::asked(node, [0; 3]);
-    let found = with_begun(|watch| {
+    let found = with_started(|state| {
         // What the kernel is given is looked at when its graph is made executable.
         // SAFETY: no parameters are named.
-        let (context, function, _) = unsafe { watch.kernel(real, &asked, UNKNOWN) }?;
+        let (context, function, _) = unsafe { state.kernel(real, &asked, UNKNOWN) }?;
         function.hidden?;
-        Some((function, place(watch, context)))
+        Some((function, place(state, context)))
     });
     match found.flatten() {
         Some((function, Some(hidden))) => {
@@ -112,7 +112,7 @@ pub(super) unsafe fn with_hidden(
 pub(super) unsafe fn with_hidden_v1(
     real: &'static Api,
     old: CUDA_KERNEL_NODE_PARAMS_v1,
-    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
+    place: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(*const CUDA_KERNEL_NODE_PARAMS_v1) -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
@@ -134,7 +134,7 @@ pub(super) unsafe fn with_hidden_v1(
 pub(super) unsafe fn with_hidden_any(
     real: &'static Api,
     given: *mut CUgraphNodeParams,
-    place: impl FnOnce(&mut Watch, u64) -> Option<u64>,
+    place: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
@@ -159,7 +159,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode(
     node_params: *const CUDA_KERNEL_NODE_PARAMS,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |watch: &mut Watch, context| watch.new_place(context, number);
+    let place = |state: &mut State, context| state.new_place(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe { real.cuGraphAddKernelNode(node_out, graph, dependencies, num_dependencies, node) }
@@ -181,7 +181,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode_v1(
     node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |watch: &mut Watch, context| watch.new_place(context, number);
+    let place = |state: &mut State, context| state.new_place(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS_v1| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe {
@@ -208,7 +208,7 @@ unsafe fn add_any(
     go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |watch: &mut Watch, context| watch.new_place(context, number);
+    let place = |state: &mut State, context| state.new_place(context, number);
     // SAFETY: by the contract.
     unsafe {
         let result = with_hidden_any(real, node_params, place, go);
@@ -232,14 +232,14 @@ fn has_bodies(node: &CUgraphNodeParams) {
     let bodies = std::ptr::with_exposed_provenance::<CUgraph>(bodies as usize);
     // SAFETY: the driver has filled in its array of so many graphs.
     let bodies = unsafe { Ptr::new(bodies) };
-    with_begun(|watch| {
+    with_started(|state| {
         for index in 0..(sizes >> 32) as usize {
             if let Ok(body) = bodies.at(index).get() {
-                watch.bodies.insert(body.expose_provenance() as u64);
+                state.bodies.insert(body.expose_provenance() as u64);
             }
         }
         let text = "kernels in conditional nodes of graphs are not checked";
-        watch.session.checker().note(text);
+        state.session.checker().note(text);
     });
 }
 
@@ -250,12 +250,12 @@ fn has_bodies(node: &CUgraphNodeParams) {
 unsafe fn nested(real: &'static Api, graph: u64, node_out: *mut CUgraphNode) {
     // SAFETY: by the contract.
     let node = unsafe { *node_out }.expose_provenance() as u64;
-    with_begun(|watch| {
-        if watch.bodies.contains(&graph)
+    with_started(|state| {
+        if state.bodies.contains(&graph)
             && let Some(child) = nodes::child(real, node)
         {
-            watch.nodes_of(real, child, Places::Idle, &[], &mut Vec::new());
-            watch.bodies.insert(child);
+            state.nodes_of(real, child, Places::Idle, &[], &mut Vec::new());
+            state.bodies.insert(child);
         }
     });
 }
@@ -314,19 +314,19 @@ pub(crate) unsafe fn cuGraphAddChildGraphNode(
 }
 
 /// Chooses the place of a node whose parameters are set anew: the one it has, if any.
-fn place_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut Watch, u64) -> Option<u64> {
+fn place_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut State, u64) -> Option<u64> {
     let node = node.expose_provenance() as u64;
-    move |watch, context| {
+    move |state, context| {
         let now = nodes::params(real, node).and_then(|params| {
             let asked = nodes::asked(&params, [0; 3]);
-            let function = watch.functions.get(&asked.function)?;
+            let function = state.functions.get(&asked.function)?;
             nodes::hidden(function, &params)
         });
         match now {
             Some(now) => Some(now),
             // Whether its graph may have a place is not known here: it gets one when it is made
             // executable.
-            None => watch.session.idle(context),
+            None => state.session.idle(context),
         }
     }
 }

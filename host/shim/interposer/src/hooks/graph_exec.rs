@@ -10,7 +10,7 @@ use runtime::session::Node;
 use super::graph::{capture, with_hidden, with_hidden_any, with_hidden_v1};
 use super::launch;
 use super::nodes::{self, Places};
-use crate::watch::{Watch, current, with_begun};
+use crate::state::{State, current, with_started};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
 const DEVICE_LAUNCH: u64 = 4;
@@ -32,14 +32,14 @@ unsafe fn instantiate(
         0 => Places::Own,
         _ => Places::Idle,
     };
-    let nodes = with_begun(|watch| watch.nodes_of(real, graph, places, &[], &mut Vec::new()));
+    let nodes = with_started(|state| state.nodes_of(real, graph, places, &[], &mut Vec::new()));
     let result = go();
     if let (CUresult::SUCCESS, Some(mut nodes)) = (result, nodes) {
         // SAFETY: by the contract.
         let exec = unsafe { *exec }.expose_provenance() as u64;
-        with_begun(|watch| {
-            watch.make_own(real, exec, &mut nodes);
-            watch.session.change_exec(exec, |all| *all = nodes);
+        with_started(|state| {
+            state.make_own(real, exec, &mut nodes);
+            state.session.change_exec(exec, |all| *all = nodes);
         });
     }
     result
@@ -130,11 +130,12 @@ fn update(
 ) -> CUresult {
     let graph = graph.expose_provenance() as u64;
     let exec = exec.expose_provenance() as u64;
-    let nodes = with_begun(|watch| watch.nodes_of(real, graph, Places::Own, &[], &mut Vec::new()));
+    let nodes =
+        with_started(|state| state.nodes_of(real, graph, Places::Own, &[], &mut Vec::new()));
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, nodes) {
-        with_begun(|watch| {
-            watch.session.change_exec(exec, |nodes| {
+        with_started(|state| {
+            state.session.change_exec(exec, |nodes| {
                 let mut old: Vec<&mut Node> = nodes.iter_mut().collect();
                 if let Some(others) = replace(&mut old, new) {
                     *nodes = others;
@@ -191,14 +192,14 @@ fn set_own(
     let number = node.expose_provenance() as u64;
     let asked = nodes::asked(params, nodes::cluster(real, number));
     let given = nodes::given(real, number, params);
-    let found = with_begun(|watch| {
+    let found = with_started(|state| {
         // SAFETY: what the program gives is what the driver takes.
-        let (context, function, kernel) = unsafe { watch.kernel(real, &asked, given) }?;
-        let all = watch.session.exec(exec.expose_provenance() as u64);
+        let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
+        let all = state.session.exec(exec.expose_provenance() as u64);
         all.iter().find(|of| is(of, number))?;
         function.hidden?;
         let own = match nodes::may_be_own(&asked, given) {
-            true => watch.own_of(real, asked.function, &kernel),
+            true => state.own_of(real, asked.function, &kernel),
             false => None,
         };
         Some((own?, context, kernel))
@@ -210,9 +211,9 @@ fn set_own(
     // SAFETY: as above.
     let result = unsafe { real.cuGraphExecKernelNodeSetParams(exec, node, &with) };
     if result == CUresult::SUCCESS {
-        with_begun(|watch| {
+        with_started(|state| {
             let exec = exec.expose_provenance() as u64;
-            watch.session.change_exec(exec, |nodes| {
+            state.session.change_exec(exec, |nodes| {
                 if let Some(of) = known(nodes, number) {
                     (of.context, of.kernel, of.own) = (context, kernel, true);
                 }
@@ -231,7 +232,7 @@ unsafe fn set_kernel<T>(
     exec: CUgraphExec,
     node: CUgraphNode,
     params: Option<CUDA_KERNEL_NODE_PARAMS>,
-    set: impl FnOnce(&mut dyn FnMut(&mut Watch, u64) -> Option<u64>, T) -> CUresult,
+    set: impl FnOnce(&mut dyn FnMut(&mut State, u64) -> Option<u64>, T) -> CUresult,
     given: T,
 ) -> CUresult {
     if let Some(params) = &params
@@ -242,13 +243,13 @@ unsafe fn set_kernel<T>(
     let exec = exec.expose_provenance() as u64;
     let node = node.expose_provenance() as u64;
     let mut chosen = None;
-    let mut place = |watch: &mut Watch, context| {
-        let nodes = watch.session.exec(exec);
+    let mut place = |state: &mut State, context| {
+        let nodes = state.session.exec(exec);
         let now = nodes.iter().find(|of| is(of, node));
         let now = now.and_then(|of| of.parameter);
         chosen = match now {
             Some(now) => Some(now),
-            None => watch.session.keep_place(context),
+            None => state.session.keep_place(context),
         };
         chosen
     };
@@ -256,10 +257,10 @@ unsafe fn set_kernel<T>(
     if let (CUresult::SUCCESS, Some(params)) = (result, params) {
         let asked = nodes::asked(&params, nodes::cluster(real, node));
         let given = nodes::given(real, node, &params);
-        with_begun(|watch| {
+        with_started(|state| {
             // SAFETY: by the contract.
-            let kernel = unsafe { watch.kernel(real, &asked, given) };
-            watch.session.change_exec(exec, |nodes| {
+            let kernel = unsafe { state.kernel(real, &asked, given) };
+            state.session.change_exec(exec, |nodes| {
                 let Some((context, _, kernel)) = kernel else {
                     return nodes.retain(|of| !is(of, node));
                 };
@@ -305,7 +306,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
 }
 
 /// Who chooses a place.
-type Place<'a> = &'a mut dyn FnMut(&mut Watch, u64) -> Option<u64>;
+type Place<'a> = &'a mut dyn FnMut(&mut State, u64) -> Option<u64>;
 
 pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v1(
     real: &'static Api,
@@ -362,15 +363,15 @@ fn set_child(
     let exec = exec.expose_provenance() as u64;
     let node = node.expose_provenance() as u64;
     let within = |of: &Node| of.path.iter().rev().skip(1).any(|&above| above == node);
-    let new = with_begun(|watch| {
-        let others = watch.session.exec(exec).iter().filter(|of| !within(of));
+    let new = with_started(|state| {
+        let others = state.session.exec(exec).iter().filter(|of| !within(of));
         let mut taken: Vec<u64> = others.filter_map(|of| of.parameter).collect();
-        watch.nodes_of(real, child, Places::Own, &[node], &mut taken)
+        state.nodes_of(real, child, Places::Own, &[node], &mut taken)
     });
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, new) {
-        with_begun(|watch| {
-            watch.session.change_exec(exec, |nodes| {
+        with_started(|state| {
+            state.session.change_exec(exec, |nodes| {
                 let mut old: Vec<&mut Node> = nodes.iter_mut().filter(|of| within(of)).collect();
                 if let Some(others) = replace(&mut old, new) {
                     nodes.retain(|of| !within(of));
@@ -406,8 +407,8 @@ pub(crate) unsafe fn cuGraphNodeSetEnabled(
     if result == CUresult::SUCCESS {
         let exec = exec.expose_provenance() as u64;
         let node = node.expose_provenance() as u64;
-        with_begun(|watch| {
-            watch.session.change_exec(exec, |nodes| {
+        with_started(|state| {
+            state.session.change_exec(exec, |nodes| {
                 if let Some(of) = known(nodes, node) {
                     of.enabled = enabled != 0;
                 }
@@ -424,21 +425,21 @@ pub(crate) unsafe fn cuGraphLaunch(
 ) -> CUresult {
     let number = launch::number(real, stream);
     let mut here = None;
-    let armed = with_begun(|watch| {
+    let armed = with_started(|state| {
         let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
         here = Some(gpu::here(now));
         let context = match launch::context_of(real, number).unwrap_or(now) {
             0 => return None,
             context => std::ptr::with_exposed_provenance_mut(context as usize),
         };
-        let context = watch.attach(context)?;
+        let context = state.attach(context)?;
         let exec = exec.expose_provenance() as u64;
         // Within a capture it becomes part of another graph.
         match capture(real, number) {
             Some(_) => None,
             None => {
-                let armed = watch.session.begin_graph(context, number, exec);
-                watch.wake();
+                let armed = state.session.begin_graph(context, number, exec);
+                state.wake();
                 Some(armed)
             }
         }
@@ -447,9 +448,9 @@ pub(crate) unsafe fn cuGraphLaunch(
     let result = unsafe { real.cuGraphLaunch(exec, stream) };
     if let Some(Some(armed)) = armed {
         let error = (result != CUresult::SUCCESS).then_some(result);
-        with_begun(|watch| {
-            watch.session.launched(armed, error);
-            watch.wake();
+        with_started(|state| {
+            state.session.launched(armed, error);
+            state.wake();
         });
         runtime::progress::erase();
     }
@@ -458,7 +459,7 @@ pub(crate) unsafe fn cuGraphLaunch(
 
 pub(crate) unsafe fn cuGraphExecDestroy(real: &'static Api, exec: CUgraphExec) -> CUresult {
     let handle = exec.expose_provenance() as u64;
-    with_begun(|watch| watch.session.forget_exec(handle));
+    with_started(|state| state.session.forget_exec(handle));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuGraphExecDestroy(exec) }
 }

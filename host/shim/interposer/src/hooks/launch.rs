@@ -12,7 +12,7 @@ use runtime::progress;
 use runtime::session::{ArmedLaunch, Kernel};
 
 use crate::resolve;
-use crate::watch::{Function, Watch, current, with_begun};
+use crate::state::{Function, State, current, with_started};
 
 /// A launch as the program asks for it.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ pub(super) const ATTRIBUTES: [CUfunction_attribute; 4] = [
     function_attribute::REQUIRED_CLUSTER_DEPTH,
 ];
 
-impl Watch {
+impl State {
     /// The kernel, the size and the parameters of a launch, and the current context.
     ///
     /// # Safety
@@ -180,7 +180,7 @@ impl Watch {
         };
         // SAFETY: by the contract.
         let parameters = unsafe { values(&function, given) };
-        self.learn_memory(real, context, &parameters);
+        self.register_memory(real, context, &parameters);
         let kernel = Kernel {
             key: function.key,
             name: function.name.clone(),
@@ -198,7 +198,7 @@ impl Watch {
 
     /// Asks the driver about addresses among the parameters of a launch that lie in no memory which is known:
     /// graphs, other processes and other programming interfaces allocate too.
-    fn learn_memory(&mut self, real: &Api, context: u64, parameters: &[u8]) {
+    fn register_memory(&mut self, real: &Api, context: u64, parameters: &[u8]) {
         let (values, _) = parameters.as_chunks::<8>();
         let values = values.iter().map(|value| u64::from_le_bytes(*value));
         let checker = self.session.checker();
@@ -260,7 +260,7 @@ enum Plan {
 
 /// Whether a function takes the hidden parameter.
 pub(super) fn is_hidden(function: u64) -> bool {
-    let known = with_begun(|watch| watch.functions.get(&function)?.hidden);
+    let known = with_started(|state| state.functions.get(&function)?.hidden);
     known.flatten().is_some()
 }
 
@@ -287,8 +287,8 @@ pub(super) unsafe fn launch(
     let stream = number(real, stream);
     let (params, extra) = given;
     let mut here = None;
-    let plan = with_begun(|watch| {
-        let function = watch.functions.get(&asked.function)?;
+    let plan = with_started(|state| {
+        let function = state.functions.get(&asked.function)?;
         let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
         let context = match function.kernel {
             true => context_of(real, stream).unwrap_or(now),
@@ -297,17 +297,17 @@ pub(super) unsafe fn launch(
         here = Some(gpu::here(now));
         let asked = Asked { context, ..*asked };
         // SAFETY: by the contract.
-        let (context, function, kernel) = unsafe { watch.kernel(real, &asked, given) }?;
+        let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
         Some(match super::graph::capture(real, stream) {
             Some(capture) => {
-                let parameter = watch.new_place(context, capture);
+                let parameter = state.new_place(context, capture);
                 Plan::Node(function, parameter)
             }
             None => {
                 // Asked for first: without it, the launch runs the code with checks.
-                let own = watch.own(real, asked.function);
-                let armed = watch.session.begin(context, stream, kernel, asked.early);
-                watch.wake();
+                let own = state.own(real, asked.function);
+                let armed = state.session.begin(context, stream, kernel, asked.early);
+                state.wake();
                 Plan::Launch(function, armed, own)
             }
         })
@@ -345,19 +345,19 @@ pub(super) unsafe fn launch(
         (None, _) => go(named, params, extra),
     };
     if function.hidden.is_some() && !runs_own && TOO_LARGE.contains(&result) {
-        with_begun(|watch| {
+        with_started(|state| {
             let text = format!(
                 "the driver refuses a launch of {}: {result}; with checks a kernel takes more registers, and fewer blocks of it fit a multiprocessor",
                 function.name
             );
-            watch.session.checker().note(text);
+            state.session.checker().note(text);
         });
     }
     if let Some(armed) = armed {
         let error = (result != CUresult::SUCCESS).then_some(result);
-        with_begun(|watch| {
-            watch.session.launched(armed, error);
-            watch.wake();
+        with_started(|state| {
+            state.session.launched(armed, error);
+            state.wake();
         });
         progress::erase();
     }

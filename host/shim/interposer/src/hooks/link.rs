@@ -8,7 +8,7 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::load::{architecture, fingerprint};
-use crate::watch::{Link, with, with_begun};
+use crate::state::{Link, with, with_started};
 
 /// `CU_JIT_INPUT_PTX`
 const PTX: CUjitInputType = 1;
@@ -33,8 +33,8 @@ fn remember(real: &Api, link: u64, kind: CUjitInputType, name: String, bytes: Op
         (LIBRARY, _) => return,
         _ => None,
     };
-    with(|watch| {
-        let link = watch.links.entry(link).or_default();
+    with(|state| {
+        let link = state.links.entry(link).or_default();
         match unit {
             Some(unit) => link.units.push(unit),
             None => link.other = Some(name),
@@ -45,7 +45,7 @@ fn remember(real: &Api, link: u64, kind: CUjitInputType, name: String, bytes: Op
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]
 pub(crate) unsafe fn cuLinkAddData(
     real: &'static Api,
-    state: CUlinkState,
+    link_state: CUlinkState,
     kind: CUjitInputType,
     data: *mut c_void,
     size: usize,
@@ -57,7 +57,7 @@ pub(crate) unsafe fn cuLinkAddData(
     // SAFETY: the caller keeps the conditions of the C function.
     let result = unsafe {
         real.cuLinkAddData(
-            state,
+            link_state,
             kind,
             data,
             size,
@@ -71,7 +71,7 @@ pub(crate) unsafe fn cuLinkAddData(
         // SAFETY: as above.
         let (bytes, name) = unsafe { (Ptr::new(data).cast::<u8>().bytes(size), Ptr::new(name)) };
         let name = name.text().unwrap_or_else(|_| "linked code".to_owned());
-        let link = state.expose_provenance() as u64;
+        let link = link_state.expose_provenance() as u64;
         remember(real, link, kind, name, bytes.ok());
     }
     result
@@ -79,7 +79,7 @@ pub(crate) unsafe fn cuLinkAddData(
 
 pub(crate) unsafe fn cuLinkAddFile(
     real: &'static Api,
-    state: CUlinkState,
+    link_state: CUlinkState,
     kind: CUjitInputType,
     path: *const c_char,
     num_options: c_uint,
@@ -88,12 +88,18 @@ pub(crate) unsafe fn cuLinkAddFile(
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     let result =
-        unsafe { real.cuLinkAddFile(state, kind, path, num_options, options, option_values) };
+        unsafe { real.cuLinkAddFile(link_state, kind, path, num_options, options, option_values) };
     if result == CUresult::SUCCESS {
         // SAFETY: as above.
         let name = unsafe { Ptr::new(path) }.text().unwrap_or_default();
         let bytes = std::fs::read(&name).ok();
-        remember(real, state.expose_provenance() as u64, kind, name, bytes);
+        remember(
+            real,
+            link_state.expose_provenance() as u64,
+            kind,
+            name,
+            bytes,
+        );
     }
     result
 }
@@ -107,28 +113,28 @@ fn text(bytes: &[u8]) -> Option<String> {
 
 pub(crate) unsafe fn cuLinkComplete(
     real: &'static Api,
-    state: CUlinkState,
+    link_state: CUlinkState,
     cubin_out: *mut *mut c_void,
     size_out: *mut usize,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let result = unsafe { real.cuLinkComplete(state, cubin_out, size_out) };
+    let result = unsafe { real.cuLinkComplete(link_state, cubin_out, size_out) };
     if result == CUresult::SUCCESS {
         // SAFETY: the driver has written the address of an image.
         let contents = unsafe { load::contents(Ptr::new(*cubin_out)) };
-        with_begun(|watch| {
-            let link = watch.links.get(&(state.expose_provenance() as u64));
+        with_started(|state| {
+            let link = state.links.get(&(link_state.expose_provenance() as u64));
             if let (Some(link), Some(contents)) = (link, contents) {
                 let link: Link = link.clone();
-                watch.linked.insert(fingerprint(&contents), link);
+                state.linked.insert(fingerprint(&contents), link);
             }
         });
     }
     result
 }
 
-pub(crate) unsafe fn cuLinkDestroy(real: &'static Api, state: CUlinkState) -> CUresult {
-    with_begun(|watch| watch.links.remove(&(state.expose_provenance() as u64)));
+pub(crate) unsafe fn cuLinkDestroy(real: &'static Api, link_state: CUlinkState) -> CUresult {
+    with_started(|state| state.links.remove(&(link_state.expose_provenance() as u64)));
     // SAFETY: the caller keeps the conditions of the C function.
-    unsafe { real.cuLinkDestroy(state) }
+    unsafe { real.cuLinkDestroy(link_state) }
 }

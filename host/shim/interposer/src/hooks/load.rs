@@ -20,7 +20,7 @@ use super::jit::{Compile, Log};
 use super::memory::make_room;
 use super::version::Lowered;
 use crate::own::Own;
-use crate::watch::{Module, Watch, with, with_begun};
+use crate::state::{Module, State, with, with_started};
 
 /// The oldest architecture that is still worth compiling for.
 const OLDEST: u32 = 75;
@@ -118,7 +118,7 @@ impl Checked {
     }
 }
 
-impl Watch {
+impl State {
     /// Puts checks into PTX.
     pub(super) fn prepare(&mut self, source: Source, library: bool) -> Checked {
         let parsed = Parsed::new(&source.text);
@@ -159,17 +159,17 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
         Err(refusal) => Err(refusal.message),
     };
     match source {
-        Ok(source) => with(|watch| {
+        Ok(source) => with(|state| {
             if let Some((ptx, code)) = source.outdone {
-                watch.session.checker().note(format!(
+                state.session.checker().note(format!(
                     "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
                     source.origin
                 ));
             }
-            watch.prepare(source, library)
+            state.prepare(source, library)
         }),
         Err(why) => {
-            with(|watch| watch.session.checker().note(why));
+            with(|state| state.session.checker().note(why));
             None
         }
     }
@@ -252,13 +252,13 @@ pub(super) fn load(
     let Some(checked) = checked else {
         let (result, handle) = original();
         // The handle may have been that of another one.
-        with_begun(|watch| watch.modules.remove(&handle));
+        with_started(|state| state.modules.remove(&handle));
         return result;
     };
     let mut text = checked.text();
     let mut why = String::new();
     // A launch needs its hidden parameter, whatever happens.
-    if text.is_some() && with(|watch| watch.is_ready()) == Some(false) {
+    if text.is_some() && with(|state| state.is_ready()) == Some(false) {
         (text, why) = (None, "the context has no room for checks".to_owned());
     }
     let Checked {
@@ -292,8 +292,8 @@ pub(super) fn load(
             let origin = &source.origin;
             match first_taken(real, (&text, &prepared.text, origin), limit, compile) {
                 Ok((handle, notes)) => {
-                    with(|watch| {
-                        let checker = watch.session.checker();
+                    with(|state| {
+                        let checker = state.session.checker();
                         notes.into_iter().for_each(|note| checker.note(note));
                     });
                     (CUresult::SUCCESS, handle)
@@ -307,18 +307,18 @@ pub(super) fn load(
     };
     // If the program's own image does not load either, that is the program's affair.
     if !why.is_empty() && result == CUresult::SUCCESS {
-        with(|watch| {
-            let checker = watch.session.checker();
+        with(|state| {
+            let checker = state.session.checker();
             checker.give_up(prepared.key, &why);
         });
         module.own = None;
     }
     if result == CUresult::SUCCESS {
-        with(|watch| {
-            watch.modules.insert(handle, module);
+        with(|state| {
+            state.modules.insert(handle, module);
             // The earlier the better: a driver waits for the device to do that.
-            if let Some(context) = watch.context() {
-                watch.raise_stack_limit(real, handle, context);
+            if let Some(context) = state.context() {
+                state.raise_stack_limit(real, handle, context);
             }
         });
     }
@@ -441,7 +441,7 @@ pub(super) fn fingerprint(contents: &[u8]) -> u64 {
 /// The PTX that an image was linked of by the driver's linker; none if it was not.
 fn of_link(contents: Option<&[u8]>) -> Option<Result<Image, Refusal>> {
     let contents = contents?;
-    let link = with(|watch| watch.linked.get(&fingerprint(contents)).cloned())??;
+    let link = with(|state| state.linked.get(&fingerprint(contents)).cloned())??;
     Some(match (link.other, link.units.len()) {
         (Some(name), _) => Err(Refusal {
             code: CUresult::NO_BINARY_FOR_GPU,
@@ -456,7 +456,7 @@ fn of_link(contents: Option<&[u8]>) -> Option<Result<Image, Refusal>> {
 
 /// Whether this process is checked and has linked something; none if it is not checked.
 fn has_linked() -> Option<bool> {
-    with(|watch| !watch.linked.is_empty())
+    with(|state| !state.linked.is_empty())
 }
 
 /// An image in memory, as a program passes it.

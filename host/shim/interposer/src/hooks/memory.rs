@@ -5,7 +5,7 @@ use std::ffi::{c_uint, c_void};
 use driver::sys::*;
 
 use crate::resolve;
-use crate::watch::{current, with, with_begun};
+use crate::state::{current, with, with_started};
 
 /// How long memory lives that nobody frees.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,13 +27,13 @@ fn allocate(
     let result = ask_twice(ask);
     if result == CUresult::SUCCESS {
         let (address, bytes) = got();
-        with(|watch| {
-            let checker = watch.session.checker();
+        with(|state| {
+            let checker = state.session.checker();
             checker.allocated(address, bytes as u64, call);
             let context = resolve::real().and_then(|real| current(&real.api));
             if let (Lives::Context, Some(context)) = (lives, context) {
                 let context = context.expose_provenance() as u64;
-                watch.memory.insert(address, context);
+                state.memory.insert(address, context);
             }
         });
     }
@@ -51,18 +51,18 @@ fn ask_twice(mut ask: impl FnMut() -> CUresult) -> CUresult {
 
 /// Gives shadow memory of the current context back; false if there is none to give.
 pub(super) fn make_room() -> bool {
-    let yielded = with_begun(|watch| {
-        let context = watch.context();
-        context.is_some_and(|context| watch.session.yield_cells(context))
+    let yielded = with_started(|state| {
+        let context = state.context();
+        context.is_some_and(|context| state.session.yield_cells(context))
     });
     yielded == Some(true)
 }
 
 /// Tells the checker of memory that is given back, before it can be somebody else's.
 fn free(address: u64, give: impl FnOnce() -> CUresult) -> CUresult {
-    with_begun(|watch| {
-        watch.memory.remove(&address);
-        watch.session.checker().freed(address);
+    with_started(|state| {
+        state.memory.remove(&address);
+        state.session.checker().freed(address);
     });
     give()
 }
@@ -261,7 +261,7 @@ pub(crate) unsafe fn cuMemMap(
 }
 
 pub(crate) unsafe fn cuMemUnmap(real: &'static Api, ptr: CUdeviceptr, size: usize) -> CUresult {
-    with_begun(|watch| watch.session.checker().freed_within(ptr, size as u64));
+    with_started(|state| state.session.checker().freed_within(ptr, size as u64));
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuMemUnmap(ptr, size) }
 }

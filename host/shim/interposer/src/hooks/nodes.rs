@@ -10,7 +10,7 @@ use driver::sys::*;
 use runtime::session::{Kernel, Node};
 
 use super::launch::{Asked, Given, Params, UNKNOWN, values};
-use crate::watch::{Function, Watch};
+use crate::state::{Function, State};
 
 /// What becomes of the hidden parameters of a graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Opt
     }
 }
 
-impl Watch {
+impl State {
     /// The kernels of a graph that is about to be made executable, child graphs included, and their
     /// places, none of which is among `taken`.
     pub(super) fn nodes_of(

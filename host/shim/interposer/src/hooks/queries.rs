@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint};
 use driver::sys::*;
 
 use crate::own::{Handle, device};
-use crate::watch::with_begun;
+use crate::state::with_started;
 
 /// Attributes that checks change.
 const CHANGED: [CUfunction_attribute; 8] = [
@@ -23,9 +23,9 @@ const CHANGED: [CUfunction_attribute; 8] = [
 /// The kernel without checks of a function or kernel with them; none where the driver does not take it, and for a kernel
 /// whose blocks wait for one another if that is not `allowed`.
 fn own(real: &'static Api, handle: u64, allowed: bool) -> Option<CUkernel> {
-    let found = with_begun(|watch| {
-        let function = watch.functions.get(&handle)?;
-        let own = watch.modules.get(&function.module)?.own.clone()?;
+    let found = with_started(|state| {
+        let function = state.functions.get(&handle)?;
+        let own = state.modules.get(&function.module)?.own.clone()?;
         Some((own, function.name.clone(), function.kernel))
     });
     let (own, name, kernel) = found.flatten()?;

@@ -8,16 +8,16 @@ use driver::steps::{Block, Steps};
 use driver::sys::*;
 
 use super::launch::{Asked, launch};
-use crate::watch::with_begun;
+use crate::state::with_started;
 
 /// Remembers a step that the driver has taken.
 fn step(result: CUresult, func: CUfunction, set: impl FnOnce(&mut Steps) -> Answer) -> CUresult {
     if result == CUresult::SUCCESS {
         let handle = func.expose_provenance() as u64;
-        with_begun(|watch| {
-            if watch.functions.contains_key(&handle) {
+        with_started(|state| {
+            if state.functions.contains_key(&handle) {
                 // A place that no kernel has is of no use to a launch.
-                let _ = set(watch.steps.entry(handle).or_default());
+                let _ = set(state.steps.entry(handle).or_default());
             }
         });
     }
@@ -113,9 +113,9 @@ unsafe fn launch_set(
     own: impl FnOnce() -> CUresult,
 ) -> CUresult {
     let handle = func.expose_provenance() as u64;
-    let steps = with_begun(|watch| {
-        let known = watch.functions.contains_key(&handle);
-        known.then(|| watch.steps.get(&handle).cloned().unwrap_or_default())
+    let steps = with_started(|state| {
+        let known = state.functions.contains_key(&handle);
+        known.then(|| state.steps.get(&handle).cloned().unwrap_or_default())
     });
     let Some(steps) = steps.flatten() else {
         return own();

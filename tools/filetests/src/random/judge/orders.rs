@@ -60,7 +60,7 @@ pub fn orders(kernel: &Kernel, schedules: &[u64], model: Option<Model>) -> Resul
             let (a, b) = (line(race.site), line(race.previous_site));
             let what = match race.why {
                 log::Why::Strong => "strong",
-                log::Why::Luck => "luck",
+                log::Why::LockOrder => "lock-order",
                 log::Why::Fences => "order of fences",
                 log::Why::Counted => "order of counting",
                 _ => "race",

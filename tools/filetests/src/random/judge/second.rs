@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ptx::ast::Module;
-use runtime::heard::{Heard, Told};
+use runtime::traced::{Action, TraceEvent};
 use runtime::{Mode, Model};
 use shadow::hb::{Kind, Place};
 
@@ -22,7 +22,7 @@ use crate::retrace::{self, Objection};
 /// A run, and what happens-before was told of it.
 pub struct Recorded {
     /// What it was told.
-    pub heard: Vec<Heard>,
+    pub traced: Vec<TraceEvent>,
     module: Arc<Module>,
     kernel: Kernel,
     memory: u64,
@@ -46,7 +46,7 @@ impl Recorded {
     ///
     /// # Errors
     /// What does not agree, or is not understood.
-    pub fn confirm(&self, heard: &[Heard]) -> Result<(), Objection> {
+    pub fn confirm(&self, traced: &[TraceEvent]) -> Result<(), Objection> {
         let memory = [(self.memory, vec![0; self.contents.len()])];
         let launch = retrace::Launch {
             module: &self.module,
@@ -59,11 +59,11 @@ impl Recorded {
             memory: &memory,
             workspace: self.workspace,
         };
-        let after = retrace::follow(&launch, heard)?;
+        let after = retrace::follow(&launch, traced)?;
         match after.iter().all(|(_, bytes)| *bytes == self.contents) {
             true => Ok(()),
             false => Err(Objection::Differs {
-                after: heard.len(),
+                after: traced.len(),
                 what: "memory differs".to_owned(),
             }),
         }
@@ -83,7 +83,7 @@ impl Recorded {
         match self.kernel.cooperative() {
             // The barrier of the grid is taken for more than its accesses.
             true => None,
-            false => definition::judge(&launch, &self.heard, model),
+            false => definition::judge(&launch, &self.traced, model),
         }
     }
 }
@@ -97,7 +97,7 @@ impl Run {
             memory: self.memory,
             workspace: self.workspace(),
             contents: std::mem::take(&mut self.contents),
-            heard: std::mem::take(&mut self.audit.heard),
+            traced: std::mem::take(&mut self.audit.traced),
             variables: self.variables.clone(),
         }
     }
@@ -148,10 +148,10 @@ impl Run {
         let end = self.memory + self.contents.len() as u64;
         let accesses = self
             .audit
-            .heard
+            .traced
             .iter()
             .filter_map(|event| match &event.what {
-                Told::Access { access, places } if access.kind == Kind::Rmw => places.first(),
+                Action::Access { access, places } if access.kind == Kind::Rmw => places.first(),
                 _ => None,
             });
         let mut addresses = accesses.filter_map(|place| match *place {
@@ -164,16 +164,16 @@ impl Run {
 
 /// What was told is what the text says.
 pub(super) fn confirm(recorded: &Recorded, tally: &mut Tally) -> Result<(), Disagreement> {
-    match recorded.confirm(&recorded.heard) {
+    match recorded.confirm(&recorded.traced) {
         Ok(()) => {
             tally.retraced += 1;
-            tally.events += recorded.heard.len() as u64;
+            tally.events += recorded.traced.len() as u64;
             Ok(())
         }
         Err(Objection::NotUnderstood(_)) => {
             tally.not_retraced += 1;
             Ok(())
         }
-        Err(objection) => Err((Wrong::Heard, objection.to_string())),
+        Err(objection) => Err((Wrong::TraceEvent, objection.to_string())),
     }
 }

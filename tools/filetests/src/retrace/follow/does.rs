@@ -1,12 +1,12 @@
 //! What one thread does, to its registers and to what threads share.
 
 use ptx::ast::{Instruction, Operand};
-use runtime::heard::Told;
+use runtime::traced::Action;
 use shadow::hb::{Access, Completion, Kind, Place};
 
 use super::super::alu::{self, extend};
 use super::super::lane::Who;
-use super::super::mbarriers::Operation;
+use super::super::mbarriers::Action;
 use super::super::memory::behind;
 use super::super::want::What;
 use super::super::{Objection, Result};
@@ -14,7 +14,7 @@ use super::{Owed, Walk};
 
 impl<'a> Walk<'a> {
     /// A thread does what it has come to.
-    pub(super) fn does(&mut self, who: Who, what: &What, told: &Told) -> Result<()> {
+    pub(super) fn does(&mut self, who: Who, what: &What, told: &Action) -> Result<()> {
         match (what, told) {
             (What::Access { access, at }, _) => self.access(who, access, *at)?,
             (What::Arrive { id, waits, count }, _) => {
@@ -25,13 +25,13 @@ impl<'a> Walk<'a> {
                     return Ok(());
                 }
             }
-            (What::ClusterArrive { .. }, Told::ClusterArrive { phase, .. }) => {
+            (What::ClusterArrive { .. }, Action::ClusterArrive { phase, .. }) => {
                 let now = self.barriers.cluster_arrive(who);
                 if now != *phase {
                     return self.differs(format!("{who:?} arrives in phase {now}, not {phase}"));
                 }
             }
-            (What::ClusterWait, Told::ClusterWait { phase }) => {
+            (What::ClusterWait, Action::ClusterWait { phase }) => {
                 let waited = self.barriers.cluster_waited(who);
                 if waited != Some(*phase) {
                     return self
@@ -44,13 +44,13 @@ impl<'a> Walk<'a> {
                     _ => self.memory.copy(*from, *to)?,
                 }
                 if let Completion::Mbarrier(at) = ends {
-                    let arrived = Operation::Complete(to.1.into());
+                    let arrived = Action::Complete(to.1.into());
                     if self.mbarriers.operate(*at, arrived)?.1 {
                         self.owed.push(Owed::Mbarrier(*at));
                     }
                 }
             }
-            (What::Mbarrier { at, operation, .. }, Told::Mbarrier { over, .. }) => {
+            (What::Mbarrier { at, operation, .. }, Action::Mbarrier { over, .. }) => {
                 let (phase, ends) = self.mbarriers.operate(*at, *operation)?;
                 if ends != *over {
                     return self.differs(format!("{who:?}: {operation:?} at {at:?} gives {ends}"));
@@ -169,10 +169,10 @@ impl<'a> Walk<'a> {
     }
 
     /// What an operation on an mbarrier hands out.
-    fn take(&mut self, who: Who, operation: &Operation, found: (u64, bool)) -> Result<()> {
+    fn take(&mut self, who: Who, operation: &Action, found: (u64, bool)) -> Result<()> {
         let value = match operation {
-            Operation::Arrive { .. } => found.0 << 63,
-            Operation::Wait(_) => found.1.into(),
+            Action::Arrive { .. } => found.0 << 63,
+            Action::Wait(_) => found.1.into(),
             _ => return Ok(()),
         };
         match self.operands(who)?.operands.first() {

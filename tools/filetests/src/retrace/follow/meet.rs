@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use runtime::heard::Heard;
+use runtime::traced::TraceEvent;
 
 use super::super::lane::Who;
 use super::super::want::{Want, What};
@@ -40,7 +40,7 @@ impl Walk<'_> {
     }
 
     /// The lanes of a mask meet: all of them that have not ended.
-    pub(super) fn warp_barrier(&mut self, event: &Heard, all: &[Who]) -> Result<()> {
+    pub(super) fn warp_barrier(&mut self, event: &TraceEvent, all: &[Who]) -> Result<()> {
         let (mut masks, mut lines) = (BTreeSet::new(), BTreeSet::new());
         let live: Vec<Who> = all
             .iter()

@@ -1,0 +1,188 @@
+//! What happens-before has found in a launch.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use shadow::hb::{Engine, Launched, Order, Place, Race, Stats, Thread};
+
+use crate::instructions::Instructions;
+use crate::locking;
+use crate::log::{self, Misuse};
+use crate::pairs::{Found, is_shared};
+use crate::streams::Touched;
+
+/// What a journal leaves open.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    /// Sites of weak stores, and of asynchronous copies, of which it is not known whether they came before strong
+    /// accesses to the same bytes; see [`shadow::layout::ENTRY_OVERTAKEN`].
+    pub(crate) overtaken: BTreeSet<u32>,
+    /// Of asynchronous copies, by site: whether they write to shared memory.
+    copies: BTreeMap<u32, bool>,
+    /// Races with atomics that may have been observed by another thread than the journal says.
+    pub(crate) polls: HashSet<([u32; 2], [Thread; 2])>,
+    /// Pairs of sites with such races, and with others.
+    polled: HashSet<[u32; 2]>,
+    plain: HashSet<[u32; 2]>,
+    /// Conflicts with such atomics.
+    pub(crate) undecided: u64,
+}
+
+impl Doubts {
+    fn sites(race: &Race) -> [u32; 2] {
+        [race.earlier.site, race.later.site]
+    }
+
+    fn poll(race: &Race) -> ([u32; 2], [Thread; 2]) {
+        let threads = [race.earlier.thread, race.later.thread];
+        (Self::sites(race), threads)
+    }
+
+    /// A race with an atomic that another thread may have observed.
+    pub(crate) fn doubt(&mut self, race: &Race) {
+        self.polls.insert(Self::poll(race));
+        self.polled.insert(Self::sites(race));
+    }
+
+    /// A race was found, and all that is doubtful of it has been said.
+    pub(crate) fn found(&mut self, race: &Race) {
+        if !self.polls.is_empty() && !self.polls.contains(&Self::poll(race)) {
+            self.plain.insert(Self::sites(race));
+        }
+    }
+
+    /// An asynchronous copy writes there.
+    pub(crate) fn copies(&mut self, site: u32, target: Place) {
+        self.copies.insert(site, is_shared(target));
+    }
+
+    /// A race of two accesses, of which one may be a copy. The bytes of a copy may come at any time while it is under
+    /// way, so who has made a strong access meanwhile may have observed them or not.
+    pub(crate) fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
+        let [a, b] = Self::sites(race);
+        let written = Some(&is_shared(race.place));
+        for (copy, other) in [(a, b), (b, a)] {
+            if self.copies.get(&copy) == written && is_strong(instructions, other) {
+                self.overtaken.insert(copy);
+                self.undecided += 1;
+            }
+        }
+    }
+
+    /// Whether this very race is one, in whatever order accesses were made that a journal does not tell.
+    pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
+        !self.polls.contains(&Self::poll(race)) && !self.hangs(instructions, race)
+    }
+
+    /// Whether some race of the same pair of sites is one.
+    pub(crate) fn is_pair_sure(&self, instructions: &Instructions, race: &Race) -> bool {
+        let sites = Self::sites(race);
+        let polled = self.polled.contains(&sites) && !self.plain.contains(&sites);
+        !polled && !self.hangs(instructions, race)
+    }
+
+    /// Whether a race may hang on when weak stores and copies were made. They race with what has overtaken them in any
+    /// case.
+    fn hangs(&self, instructions: &Instructions, race: &Race) -> bool {
+        let [a, b] = Self::sites(race);
+        let overtaken =
+            |one, other| self.overtaken.contains(&one) && is_strong(instructions, other);
+        !self.overtaken.is_empty() && !overtaken(a, b) && !overtaken(b, a)
+    }
+}
+
+/// Whether an access takes part in the observation order of its location.
+fn is_strong(instructions: &Instructions, site: u32) -> bool {
+    let order = instructions.access(site).map(|access| access.order);
+    order.and_then(Order::scope).is_some()
+}
+
+/// What happens-before has found in a launch.
+#[derive(Debug)]
+pub struct Findings {
+    pub(crate) instructions: Arc<Instructions>,
+    /// Pairs of sites that raced.
+    pub(crate) found: Vec<Found>,
+    /// Pairs that found no room.
+    pub(crate) dropped: u64,
+    /// What barriers were misused by two sites, by whom first, and how often.
+    pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    pub(crate) doubts: Doubts,
+    /// Pairs of sites that barriers alone do not order, where somebody asks.
+    pub(crate) unordered_by_barriers: Vec<[u32; 2]>,
+    /// Strong conflicts that are not judged, since swaps whose values are not known may have written the version.
+    pub(crate) under_versions: u64,
+    /// What the engine has counted, if there was one.
+    pub(crate) stats: Option<Stats>,
+    /// What the launch has done for those that may run beside it, if that was followed.
+    pub(crate) touched: Option<Touched>,
+    /// What the engine knows, and what comes before each request to the device runtime, if there are any.
+    pub(crate) launcher: Option<(Box<Engine>, Vec<Launched>)>,
+}
+
+impl Findings {
+    /// A launch without races, which has touched some memory.
+    pub(crate) fn nothing(instructions: Arc<Instructions>, touched: Touched) -> Self {
+        Self {
+            instructions,
+            found: Vec::new(),
+            dropped: 0,
+            misuses: BTreeMap::new(),
+            doubts: Doubts::default(),
+            unordered_by_barriers: Vec::new(),
+            under_versions: 0,
+            stats: None,
+            touched: Some(touched),
+            launcher: None,
+        }
+    }
+
+    /// The line of a site in the program's own PTX.
+    pub(crate) fn line(&self, site: u32) -> u32 {
+        self.instructions.site(site).map_or(0, |site| site.ptx_line)
+    }
+
+    /// False where the order of some accesses is not known, and what was found may hang on it.
+    pub(crate) fn is_sure(&self, found: &Found) -> bool {
+        self.doubts.is_pair_sure(&self.instructions, &found.race)
+    }
+
+    pub(crate) fn clocks(&self) -> Option<log::Clocks> {
+        let stats = self.stats?;
+        Some(log::Clocks {
+            accesses: stats.accesses,
+            synchronisations: stats.synchronisations,
+            warps: stats.warps,
+            left_converged: stats.left_converged(),
+            diverged: stats.diverged,
+            nested_diverged: stats.nested_diverged,
+            sparse: stats.sparse,
+            peak_resident: peak_resident(),
+        })
+    }
+
+    /// The sites of everything that is to be told, with their numbers.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
+        let races = self.found.iter().map(|found| &found.race);
+        let pairs = races.map(|race| [race.earlier.site, race.later.site]);
+        let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
+        let held = self.found.iter().flat_map(|found| found.locks.iter());
+        let locked = held.flatten().flat_map(locking::sites);
+        let flags = self.found.iter().filter_map(|found| found.flag);
+        let flags = flags.flat_map(|flag| flag.written.into_iter().chain(flag.read));
+        pairs
+            .chain(misused)
+            .flatten()
+            .chain(locked)
+            .chain(flags)
+            .map(|number| (number, self.instructions.site(number)))
+    }
+}
+
+/// Bytes of memory that the process has had resident at most; 0 when the system does not tell.
+fn peak_resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = peak.and_then(|peak| peak.trim().strip_suffix("kB"));
+    1024 * number.map_or(0, |number| number.trim().parse().unwrap_or(0))
+}

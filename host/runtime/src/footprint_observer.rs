@@ -1,0 +1,80 @@
+//! A launch that is proved to have no races: only the memory that it touches is followed, for races with the work of
+//! other streams.
+
+use std::sync::Arc;
+
+use events::{AccessKind, Bytes, Executing, Observer};
+use ptx::ast::Space;
+use ptx::isa::SyncOp;
+
+use crate::findings::Findings;
+use crate::footprint_recorder::FootprintRecorder;
+use crate::instructions::Instructions;
+use crate::streams::At;
+
+/// Follows a launch.
+pub struct FootprintObserver {
+    instructions: Arc<Instructions>,
+    footprints: FootprintRecorder,
+}
+
+impl FootprintObserver {
+    /// For a launch at a place among the work of all streams, if work of others may run beside it.
+    pub(crate) fn new(instructions: &Arc<Instructions>, at: &At) -> Option<Self> {
+        let footprints = FootprintRecorder::at_place(at, instructions)?;
+        Some(Self {
+            instructions: Arc::clone(instructions),
+            footprints,
+        })
+    }
+
+    /// What the launch has touched; no race was looked for.
+    pub fn finish(self) -> Findings {
+        Findings::nothing(self.instructions, self.footprints.finish())
+    }
+}
+
+impl Observer for FootprintObserver {
+    fn access(
+        &mut self,
+        who: Executing,
+        _: AccessKind,
+        space: Space,
+        addresses: &[u64; 32],
+        bytes: u32,
+    ) {
+        if space != Space::Global {
+            return;
+        }
+        let Some(meaning) = self.instructions.at(who.offset) else {
+            return;
+        };
+        if let (Some(mut access), None) = (meaning.access, meaning.grid) {
+            if access.bytes == 0 {
+                access.bytes = bytes;
+            }
+            self.footprints.access(who, space, &access, addresses);
+        }
+    }
+
+    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, _: Option<u64>) {
+        if let Some(meaning) = self.instructions.at(who.offset) {
+            self.footprints.copy(who, meaning.site, from, to);
+        }
+    }
+
+    fn dependency(&mut self, who: Executing) {
+        let meaning = self.instructions.at(who.offset);
+        if let Some(SyncOp::GridDependency { wait }) = meaning.and_then(|of| of.sync) {
+            self.footprints.dependency(who, wait);
+        }
+    }
+
+    fn allocated(&mut self, address: u64, bytes: u64) {
+        self.footprints.allocated(address, bytes);
+    }
+
+    fn released(&mut self, address: u64, bytes: u64) {
+        self.footprints.released(address, bytes);
+    }
+}

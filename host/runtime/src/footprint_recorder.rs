@@ -1,0 +1,132 @@
+//! What a launch does that others may run beside: the global memory that it touches, and what it has to
+//! do with the launches ahead of it and behind it. The simulated device tells it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use events::{Bytes, Executing};
+use ptx::ast::Space;
+use shadow::hb::{Access, Kind, LANES, Scope};
+use shadow::streams::{Footprint, Touch};
+
+use crate::instructions::Instructions;
+use crate::streams::{At, Touched};
+
+/// A footprint names a thread by its CTA, and behind that many bits by its number in the CTA.
+pub(crate) const THREADS_LOG2: u32 = 10;
+
+/// Follows a launch.
+#[derive(Debug, Default)]
+pub(crate) struct FootprintRecorder {
+    touched: Touched,
+    /// The launch may begin before the one ahead of it has ended.
+    early: bool,
+    /// CTAs that have waited for that one. Barriers may pass on to a whole CTA what one of its threads
+    /// has waited for.
+    waited: HashSet<u64>,
+    /// Memory that is nobody's when the launch ends.
+    released: BTreeSet<(u64, u64)>,
+}
+
+impl FootprintRecorder {
+    /// Follows a launch at its place among the work of all streams, if others may run beside it.
+    pub(crate) fn at_place(at: &At, instructions: &Instructions) -> Option<Self> {
+        let wanted = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
+        wanted.then(|| Self {
+            early: at.is_early(),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn finish(mut self) -> Touched {
+        let Touched { all, early, .. } = &mut self.touched;
+        for &(address, bytes) in &self.released {
+            all.forget(address, bytes);
+            early.forget(address, bytes);
+        }
+        self.touched
+    }
+
+    /// Memory that `allocated` has told of is given back.
+    pub(crate) fn released(&mut self, address: u64, bytes: u64) {
+        self.released.insert((address, bytes));
+    }
+
+    /// The footprints that a CTA leaves now.
+    fn prints(&mut self, cta: u64) -> impl Iterator<Item = &mut Footprint> {
+        let early = self.early && !self.waited.contains(&cta);
+        let Touched {
+            all, early: before, ..
+        } = &mut self.touched;
+        [Some(all), Some(before).filter(|_| early)]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Lanes execute `griddepcontrol`.
+    pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
+        match wait {
+            true => drop(self.waited.insert(who.cta)),
+            false => self.touched.lets_others_begin = true,
+        }
+    }
+
+    /// Lanes of a warp access memory.
+    pub(crate) fn access(
+        &mut self,
+        who: Executing,
+        space: Space,
+        access: &Access,
+        addresses: &[u64; 32],
+    ) {
+        if space != Space::Global {
+            return;
+        }
+        let scope = access.order.scope();
+        // A weak vector is one access; the size of its elements matters to nobody.
+        let (bytes, elements) = match scope.is_some() {
+            true => (access.bytes, access.elements),
+            false => (access.bytes * access.elements, 1),
+        };
+        let touch = Touch {
+            writes: access.kind != Kind::Load,
+            wide: scope >= Some(Scope::Gpu),
+            bytes,
+            site: access.site,
+        };
+        for element in 0..elements {
+            let behind = u64::from(element * bytes);
+            let address = |lane: u32| addresses[lane as usize].wrapping_add(behind);
+            self.prints(who.cta)
+                .for_each(|print| print.touch_lanes(touch, first(who), who.lanes, address));
+        }
+    }
+
+    /// A lane copies bytes.
+    pub(crate) fn copy(&mut self, who: Executing, site: u32, from: Bytes, to: Bytes) {
+        let lane = u64::from(who.lanes.trailing_zeros());
+        for (at, writes) in [(from, false), (to, true)] {
+            let touch = Touch {
+                writes,
+                wide: false,
+                bytes: at.count,
+                site,
+            };
+            if at.space == Space::Global {
+                let (by, bytes) = (first(who) + lane, at.count.into());
+                self.prints(who.cta)
+                    .for_each(|print| print.touch(touch, by, at.address, bytes));
+            }
+        }
+    }
+
+    /// The device's own `malloc` hands out memory.
+    pub(crate) fn allocated(&mut self, address: u64, bytes: u64) {
+        self.touched.all.got(address, bytes);
+        self.touched.early.got(address, bytes);
+    }
+}
+
+/// The first lane of a warp.
+fn first(who: Executing) -> u64 {
+    who.cta << THREADS_LOG2 | u64::from(who.warp * LANES)
+}

@@ -1,0 +1,687 @@
+//! Happens-before over what the simulated device does, or a journal says; no shadow cell involved.
+
+mod barriers;
+mod departed;
+mod fences;
+mod journaled;
+mod mbarrier;
+mod polls;
+mod swaps;
+mod tracing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
+use ptx::ast::Space;
+use ptx::isa::SyncOp;
+use shadow::hb::{
+    Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched,
+    LockOrder, Order, Place, Rule, Shape, Strong, Thread, Warp,
+};
+
+use self::barriers::Barriers;
+use self::departed::Departures;
+use self::polls::Polls;
+use crate::between::Between;
+use crate::findings::{Doubts, Findings};
+use crate::footprint_recorder::FootprintRecorder;
+use crate::grid::Arrivals;
+use crate::instructions::{Instructions, Meaning};
+use crate::locking;
+use crate::log::Misuse;
+use crate::options::Model;
+use crate::pairs::{Class, Open, Pairs};
+use crate::sides::{self, Sides, at, in_shared};
+use crate::streams::At;
+use crate::traced::{Action, TraceEvent};
+use crate::values::Values;
+
+/// Judges one launch.
+pub struct HappensBefore {
+    instructions: Arc<Instructions>,
+    shape: Shape,
+    model: Option<Model>,
+    /// It is told of `fence.sc`s as of others; `order` takes them in the order of this run.
+    engine: Engine,
+    order: FenceOrder,
+    lock_order: LockOrder,
+    /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
+    strong: Option<Strong>,
+    /// Orders threads by barriers alone, where somebody asks.
+    barriers: Option<Barriers>,
+    /// [`Observer::exchanged`] is called.
+    knows_swaps: bool,
+    pairs: Pairs,
+    values: Values,
+    /// Races whose values are not known before the access has been made.
+    open: Vec<Open>,
+    /// What was told last is the program's own, and not of a check.
+    told: bool,
+    misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    departures: Option<Departures>,
+    /// What a journal leaves open, and what it says of looks.
+    doubts: Doubts,
+    polls: Polls,
+    /// The next access is an atomic that has changed nothing.
+    idle: bool,
+    grid: Arrivals,
+    footprints: Option<FootprintRecorder>,
+    /// By site: no race of the access is possible, so the engine need not know of it.
+    proved: Vec<bool>,
+    /// What comes before each request to the device runtime.
+    launched: Vec<Launched>,
+    /// What the engine was told, for [`Self::keep_all`].
+    traced: Option<Vec<TraceEvent>>,
+    /// What happens between two accesses, for [`Self::follow`].
+    between: Option<Box<Between>>,
+    /// Bytes of a granule of global memory and of shared memory, for [`Self::earlier`].
+    pub(crate) granules: [u32; 2],
+}
+
+impl HappensBefore {
+    pub(crate) fn new(instructions: Arc<Instructions>, shape: Shape, model: Option<Model>) -> Self {
+        let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
+        Self {
+            strong: wanted.then(|| Strong::new(shape, instructions.looks)),
+            barriers: None,
+            knows_swaps: true,
+            instructions,
+            shape,
+            model,
+            engine: Engine::new(shape),
+            order: FenceOrder::default(),
+            lock_order: LockOrder::new(model == Some(Model::Scoped)),
+            pairs: Pairs::default(),
+            values: Values::default(),
+            open: Vec::new(),
+            told: false,
+            misuses: BTreeMap::new(),
+            departures: Departures::of(&shape),
+            doubts: Doubts::default(),
+            polls: Polls::default(),
+            idle: false,
+            grid: Arrivals::default(),
+            footprints: None,
+            proved: Vec::new(),
+            launched: Vec::new(),
+            traced: None,
+            between: None,
+            granules: [4; 2],
+        }
+    }
+
+    /// Keeps what the launch does at its place among the work of all streams, if others may care.
+    pub fn at_place(mut self, at: &At) -> Self {
+        self.footprints = FootprintRecorder::at_place(at, &self.instructions);
+        self
+    }
+
+    /// Leaves out the weak accesses whose instructions are at these offsets: no race of theirs is possible.
+    pub(crate) fn without(mut self, offsets: impl Iterator<Item = u32>) -> Self {
+        for offset in offsets {
+            let Some(Meaning {
+                access: Some(access),
+                site,
+                ..
+            }) = self.instructions.at(offset)
+            else {
+                continue;
+            };
+            if access.order.scope().is_none() && access.kind != Kind::Rmw {
+                let site = site as usize;
+                let known = self.proved.len().max(site + 1);
+                self.proved.resize(known, false);
+                self.proved[site] = true;
+            }
+        }
+        self
+    }
+
+    /// Whether an instruction is one of the program's that means something to it.
+    pub(crate) fn knows(&self, who: Executing) -> bool {
+        self.meaning(who).is_some()
+    }
+
+    /// What it has found.
+    pub fn finish(mut self) -> Findings {
+        let strong = self.strong.take().map(|of| of.finish(&self.lock_order));
+        let (strong, under_versions) = strong.unwrap_or_default();
+        for found in strong {
+            self.pairs.keep_strong(found);
+        }
+        let (lock_order, instructions) = (&self.lock_order, &self.instructions);
+        let found = locking::sort_out(self.pairs.found, lock_order, instructions, self.model);
+        Findings {
+            stats: Some(self.engine.stats()),
+            instructions: self.instructions,
+            found,
+            dropped: self.pairs.dropped,
+            misuses: self.misuses,
+            doubts: self.doubts,
+            under_versions,
+            unordered_by_barriers: self.barriers.map_or(Vec::new(), Barriers::finish),
+            touched: self.footprints.map(FootprintRecorder::finish),
+            launcher: match self.launched.is_empty() {
+                true => None,
+                false => Some((Box::new(self.engine), self.launched)),
+            },
+        }
+    }
+
+    /// A weak store that has been told was made before or after strong accesses to the same bytes,
+    /// and who has observed what hangs on it.
+    pub(crate) fn overtaken(&mut self, who: Executing) {
+        let meaning = self.meaning(who);
+        self.doubts.overtaken.extend(meaning.map(|of| of.site));
+    }
+
+    /// So many things were not told.
+    pub(crate) fn miss(&mut self, count: u64) {
+        self.pairs.dropped += count;
+    }
+
+    fn with(&mut self, tell: impl Fn(&mut Engine)) {
+        tell(&mut self.engine);
+        self.order.tell(&tell);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(&tell);
+        }
+        if let Some(barriers) = &mut self.barriers {
+            tell(&mut barriers.engine);
+        }
+        self.lock_order.tell(tell);
+    }
+
+    /// Tells of a barrier that lanes come to, or go on after.
+    fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
+        self.have_found(who);
+        tell(&mut self.engine);
+        self.order.tell(&tell);
+        if let Some(strong) = &mut self.strong {
+            strong.barrier(warp(who), lanes, &tell);
+        }
+        if let Some(barriers) = &mut self.barriers {
+            tell(&mut barriers.engine);
+        }
+        self.lock_order.barrier(warp(who), lanes, tell);
+    }
+
+    /// The access that an instruction is, as it is written.
+    fn written(&self, who: Executing, bytes: u32) -> Option<Access> {
+        let mut access = self.meaning(who)?.access?;
+        if access.bytes == 0 {
+            access.bytes = bytes;
+        }
+        Some(access)
+    }
+
+    /// The same access under the model that was asked for.
+    fn under_model(&self, mut access: Access) -> Access {
+        if self.model == Some(Model::Scoped) && matches!(access.kind, Kind::Load | Kind::Rmw) {
+            // What a strong read observes it acquires.
+            access.order = match access.order {
+                Order::Relaxed(scope) => Order::Acquire(scope),
+                Order::Release(scope) => Order::AcqRel(scope),
+                other => other,
+            };
+        }
+        access
+    }
+
+    /// What is told now is the program's own.
+    fn stamp(&mut self) {
+        self.open.clear();
+        self.told = true;
+        self.engine.stamp(self.values.next());
+    }
+
+    /// An access has been made: compares what the sides of its races have read or written.
+    fn compare_values(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        let shape = self.shape;
+        self.lock_order.made(|of| sides::value(&shape, of, read));
+        let Some(Open { race, .. }) = self.open.first() else {
+            return;
+        };
+        let cta = race.later.thread.cta;
+        let read = |place| {
+            let (space, address) = sides::address(&shape, cta, place)?;
+            read(space, address)
+        };
+        let sides = Sides {
+            instructions: &self.instructions,
+            values: &self.values,
+            stamp: self.values.last(),
+            read: &read,
+        };
+        for open in &self.open {
+            self.pairs.settle(open, &sides);
+        }
+        let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
+        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
+        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
+            self.values.mixed(place, now);
+        }
+        self.open.clear();
+        self.pairs.explain(&self.engine, &self.lock_order);
+    }
+
+    fn meaning(&self, who: Executing) -> Option<Meaning> {
+        self.instructions.at(who.offset)
+    }
+
+    fn shared(&self, who: Executing, address: u64) -> Place {
+        in_shared(&self.shape, who.cta, address)
+    }
+
+    fn place(&self, who: Executing, at: Bytes) -> Option<Place> {
+        match at.space {
+            Space::Shared | Space::SharedCluster => Some(self.shared(who, at.address)),
+            Space::Global => Some(Place::Global(at.address)),
+            _ => None,
+        }
+    }
+}
+
+/// The lanes of a mask, lowest first.
+fn each(lanes: u32) -> impl Iterator<Item = u32> {
+    (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
+}
+
+fn warp(who: Executing) -> Warp {
+    Warp {
+        cta: who.cta,
+        warp: who.warp,
+    }
+}
+
+impl Observer for HappensBefore {
+    fn access(
+        &mut self,
+        who: Executing,
+        kind: AccessKind,
+        space: Space,
+        addresses: &[u64; 32],
+        bytes: u32,
+    ) {
+        let wanted = self.follows(space);
+        if !wanted && kind == AccessKind::Load {
+            return;
+        }
+        self.told = false;
+        let Some(meaning) = self.meaning(who) else {
+            return;
+        };
+        if let Some(barriers) = &mut self.barriers {
+            barriers.together = barriers.warp_synchronous.then_some(who);
+        }
+        self.have_found(who);
+        if self.proved.get(meaning.site as usize) == Some(&true) {
+            if let (Some(access), Some(footprints)) = (meaning.access, &mut self.footprints) {
+                footprints.access(who, space, &access, addresses);
+            }
+            return;
+        }
+        self.stamp();
+        let written = self.written(who, bytes).filter(|_| wanted);
+        let Some(written) = written else {
+            return;
+        };
+        let access = self.under_model(written);
+        if let (Some(footprints), None) = (&mut self.footprints, meaning.grid) {
+            footprints.access(who, space, &access, addresses);
+        }
+        let shape = self.shape;
+        let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
+        let place = |lane: u32| {
+            at(
+                &shape,
+                who.cta,
+                space,
+                addresses[lane as usize].wrapping_sub(step),
+            )
+        };
+        self.departed(who, (who.lanes, written.order.scope().is_none()), place);
+        if meaning.counts {
+            self.count(true);
+        }
+        self.hear(who, || Action::Access {
+            access: written,
+            places: each(who.lanes).map(place).collect(),
+        });
+        if let Some(barriers) = &mut self.barriers {
+            barriers.access((warp(who), who.lanes), &written, place);
+        }
+        let of = self.use_of(&meaning);
+        // What becomes of them is told when their values are.
+        let told_later = meaning.swaps || self.follows_updates(&meaning);
+        let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
+        if let Some(strong) = &mut self.strong {
+            strong.access(
+                (engine, lock_order),
+                (warp(who), who.lanes),
+                &written,
+                of,
+                place,
+            );
+        }
+        if meaning.swaps {
+            lock_order.before(engine, who.lanes, place);
+        }
+        let doubts = match self.knows_swaps {
+            true => Vec::new(),
+            false => self
+                .polls
+                .met(engine, (warp(who), who.lanes), &written, place),
+        };
+        let (open, instructions) = (&mut self.open, &self.instructions);
+        let mut races = Vec::new();
+        engine.access_until(warp(who), who.lanes, &access, place, |race| {
+            races.push(race);
+            match self.order.may_order(&race) {
+                true => Enough::Never,
+                false => pairs.enough(&race),
+            }
+        });
+        for doubt in doubts {
+            let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
+            self.doubts.undecided += u64::from(undecided);
+        }
+        let loads = |site| {
+            let access: Option<Access> = instructions.access(site);
+            access.is_some_and(|access| access.kind == Kind::Load)
+        };
+        let idle = races.iter().filter(|_| self.idle);
+        for race in idle.filter(|race| loads(race.earlier.site)) {
+            if self.polls.may_follow(engine, race, &written) {
+                self.doubts.doubt(race);
+                self.doubts.undecided += 1;
+            }
+        }
+        for mut race in races {
+            self.doubts.found(&race);
+            self.doubts.overtakes(instructions, &race);
+            let class = fences::class(&mut self.order, engine, &mut race);
+            let stores = sides::are_stores(instructions, &race);
+            open.extend(pairs.keep(class, race, stores));
+        }
+        let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
+        if looks {
+            let lanes = (warp(who), who.lanes);
+            self.polls.look(engine, lanes, &written, (self.idle, place));
+        }
+        self.order.access((warp(who), who.lanes), &access, place);
+        pairs.explain(engine, lock_order);
+        if !told_later {
+            let lanes = (warp(who), who.lanes);
+            lock_order.access(engine, lanes, &access, place, |predicted| {
+                pairs.keep_predicted(Class::LockOrder, predicted, (None, None));
+            });
+        }
+        if meaning.counts {
+            self.count(false);
+        }
+    }
+
+    fn exchanged(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        self.swapped(who, space, addresses, exchange);
+    }
+
+    fn updated(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        updated: Updated<'_>,
+    ) {
+        self.counted(who, space, addresses, updated);
+    }
+
+    fn follows(&self, space: Space) -> bool {
+        matches!(space, Space::Shared | Space::SharedCluster | Space::Global)
+    }
+
+    fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
+        let word = Bytes {
+            space,
+            address,
+            count: 4,
+        };
+        if let Some(place) = self.place(who, word).filter(|_| self.told) {
+            self.values.change(place, lane, before);
+        }
+    }
+
+    fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
+        self.compare_values(read);
+        self.go_on();
+    }
+
+    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
+        self.comes(who, id);
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
+        let arrival = Arrival { id, waits, counted };
+        self.hear(who, || Action::Arrive { id, waits, counted });
+        self.barrier(who, who.lanes, |engine| {
+            engine.arrive(warp(who), who.lanes, arrival);
+        });
+    }
+
+    fn complete(&mut self, cta: u64, id: u32) {
+        let nobody = Executing {
+            cta,
+            warp: 0,
+            offset: u32::MAX,
+            lanes: 0,
+        };
+        self.hear(nobody, || Action::Complete { id });
+        self.with(|engine| engine.complete(cta, id));
+        if let Some(barriers) = &mut self.barriers {
+            barriers.complete(cta, id);
+        }
+    }
+
+    fn warp_barrier(&mut self, who: Executing) {
+        // Lanes that have exited count as having arrived where the whole warp is meant.
+        let lanes = match self.meaning(who) {
+            Some(Meaning {
+                whole_warp: true, ..
+            }) => u32::MAX,
+            _ => who.lanes,
+        };
+        self.hear(Executing { lanes, ..who }, || Action::WarpBarrier);
+        self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
+    }
+
+    fn fence(&mut self, who: Executing) {
+        self.fences(who);
+    }
+
+    fn copies(&mut self, who: Executing) {
+        let Some(meaning) = self.meaning(who) else {
+            return;
+        };
+        match meaning.sync {
+            Some(SyncOp::CommitGroup) => {
+                self.hear(who, || Action::Commit {
+                    bulk: meaning.proxy,
+                });
+                self.with(|engine| engine.commit(warp(who), who.lanes, meaning.proxy));
+            }
+            _ => {
+                self.hear(who, || Action::Wait(meaning.waited));
+                self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited));
+            }
+        }
+    }
+
+    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        let Some(meaning) = self.meaning(who) else {
+            return;
+        };
+        if let Some(footprints) = &mut self.footprints {
+            footprints.copy(who, meaning.site, from, to);
+        }
+        let ends = match mbarrier {
+            Some(address) => Completion::Mbarrier(self.shared(who, address)),
+            None => Completion::Group,
+        };
+        let (Some(source), Some(target)) = (self.place(who, from), self.place(who, to)) else {
+            return;
+        };
+        self.stamp();
+        // Whoever waits for the copy waits in that block.
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        for place in [source, target] {
+            self.departed(who, (1 << me.lane, false), |_| place);
+        }
+        let (from, to) = ((source, from.count), (target, to.count));
+        self.hear(who, || Action::Copy {
+            from,
+            to,
+            ends,
+            bulk: meaning.proxy,
+        });
+        let pairs = &mut self.pairs;
+        let issue = Issue {
+            site: meaning.site,
+            ends,
+            bulk: meaning.proxy,
+            reduces: meaning.access.filter(|access| access.bytes > 0),
+        };
+        let (engine, instructions) = (&mut self.engine, &self.instructions);
+        let mut doubts = Vec::new();
+        if !self.knows_swaps {
+            self.doubts.copies(meaning.site, target);
+            for (kind, (place, bytes)) in [(Kind::Load, from), (Kind::Store, to)] {
+                let access = Access {
+                    kind,
+                    order: Order::Weak,
+                    bytes,
+                    elements: 1,
+                    site: meaning.site,
+                };
+                let lanes = (me.warp(), 1 << me.lane);
+                doubts.extend(self.polls.met(engine, lanes, &access, |_| place));
+            }
+        }
+        let mut races = Vec::new();
+        engine.copy(me, from, to, issue, |race| races.push(race));
+        for doubt in doubts {
+            let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
+            self.doubts.undecided += u64::from(undecided);
+        }
+        for mut race in races {
+            self.doubts.found(&race);
+            self.doubts.overtakes(instructions, &race);
+            // What the async proxy has written itself it may read.
+            let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
+            if !own {
+                let class = fences::class(&mut self.order, engine, &mut race);
+                pairs.keep(class, race, false);
+            }
+        }
+        pairs.explain(engine, &self.lock_order);
+        let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
+        self.order.tell(tell);
+        if let Some(barriers) = &mut self.barriers {
+            barriers.copy(me, from, to, issue);
+        }
+        self.lock_order.tell(tell);
+    }
+
+    fn dependency(&mut self, who: Executing) {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        if let (Some(footprints), Some(SyncOp::GridDependency { wait })) =
+            (&mut self.footprints, sync)
+        {
+            footprints.dependency(who, wait);
+        }
+    }
+
+    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        self.operates(who, address, over);
+    }
+
+    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
+        let at = self.shared(who, address);
+        self.hear(who, || Action::MbarrierComplete { at });
+        self.with(|engine| engine.mbarrier_complete(at));
+    }
+
+    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
+        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+        let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
+        self.hear(who, || Action::ClusterArrive { phase, relaxed });
+        if let Some(departures) = &mut self.departures {
+            departures.arrive(warp(who), who.lanes, phase);
+        }
+        self.barrier(who, who.lanes, |engine| {
+            engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
+        });
+    }
+
+    fn cluster_wait(&mut self, who: Executing, phase: u64) {
+        self.hear(who, || Action::ClusterWait { phase });
+        if let Some(departures) = &mut self.departures {
+            departures.wait(warp(who), who.lanes, phase);
+        }
+        self.barrier(who, who.lanes, |engine| {
+            engine.cluster_wait(warp(who), who.lanes, phase);
+        });
+    }
+
+    fn allocated(&mut self, address: u64, bytes: u64) {
+        if let Some(footprints) = &mut self.footprints {
+            footprints.allocated(address, bytes);
+        }
+        if let Some(strong) = &mut self.strong {
+            strong.allocated(address, bytes);
+        }
+        self.with(|engine| engine.allocated(address, bytes));
+    }
+
+    fn released(&mut self, address: u64, bytes: u64) {
+        if let Some(footprints) = &mut self.footprints {
+            footprints.released(address, bytes);
+        }
+    }
+
+    fn requested(&mut self, who: Executing, number: usize) {
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        let known = self.engine.launches(me);
+        debug_assert_eq!(number, self.launched.len());
+        self.launched.push(known);
+    }
+
+    fn misuse(&mut self, who: Executing, misuse: events::Misuse, offset: u32) {
+        let site = |offset| self.instructions.at(offset).map(|meaning| meaning.site);
+        let Some(here) = site(who.offset) else {
+            return;
+        };
+        let key = (misuse, site(offset).unwrap_or(here), here);
+        let me = warp(who).lane(who.lanes.trailing_zeros());
+        self.misuses.entry(key).or_insert((me, 0)).1 += 1;
+    }
+
+    fn exit(&mut self, who: Executing) {
+        self.hear(who, || Action::Exit);
+        self.departs(who);
+        self.engine.exit(warp(who), who.lanes);
+        if let Some(strong) = &mut self.strong {
+            strong.exit(warp(who), who.lanes);
+        }
+        self.order.tell(|engine| engine.exit(warp(who), who.lanes));
+        if let Some(barriers) = &mut self.barriers {
+            barriers.exit(who, self.shape.threads);
+        }
+        self.lock_order.exit(warp(who), who.lanes);
+    }
+}

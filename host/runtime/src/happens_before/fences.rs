@@ -1,0 +1,82 @@
+//! Fences and atomics that count, and what their order decides.
+
+use events::Executing;
+use ptx::isa::{FenceSemantics, SyncOp};
+use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
+
+use super::{HappensBefore, warp};
+use crate::pairs::Class;
+use crate::traced::Action;
+
+/// The class of a race that the engine has just found.
+pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race) -> Class {
+    match order.orders(engine, race) {
+        true if order.has_counted() => Class::Counted,
+        true => Class::Fences,
+        false => Class::Race,
+    }
+}
+
+impl HappensBefore {
+    /// Says whether the next accesses are atomics that count threads ([`ptx::counts()`]).
+    pub(super) fn count(&mut self, counts: bool) {
+        if counts {
+            self.order.count(&self.engine);
+        }
+        self.engine.counts(counts);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(|engine| engine.counts(counts));
+        }
+        self.lock_order.tell(|engine| engine.counts(counts));
+    }
+
+    /// Lanes execute an instruction that only the thread with the final count executes.
+    pub(super) fn have_found(&mut self, who: Executing) {
+        let Some(site) = self.meaning(who).and_then(|meaning| meaning.found) else {
+            return;
+        };
+        let tell = |engine: &mut Engine| engine.has_found(warp(who), who.lanes, site);
+        tell(&mut self.engine);
+        if let Some(strong) = &mut self.strong {
+            strong.tell(tell);
+        }
+        self.lock_order.tell(tell);
+    }
+
+    /// Lanes execute a fence.
+    pub(super) fn fences(&mut self, who: Executing) {
+        self.have_found(who);
+        let meaning = self.meaning(who);
+        if meaning.is_some_and(|meaning| meaning.proxy) {
+            self.hear(who, || Action::ProxyFence);
+            self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
+        }
+        if meaning.is_some_and(|meaning| meaning.fences_inits) {
+            self.hear(who, || Action::InitFence);
+            self.with(|engine| engine.fence_init(warp(who), who.lanes));
+            return;
+        }
+        let Some(SyncOp::Fence {
+            sem,
+            scope: within,
+            proxy: false,
+        }) = meaning.and_then(|meaning| meaning.sync)
+        else {
+            return;
+        };
+        let kind = match sem {
+            FenceSemantics::Sc => FenceKind::Sc,
+            FenceSemantics::AcqRel => FenceKind::AcqRel,
+            FenceSemantics::Acquire => FenceKind::Acquire,
+            FenceSemantics::Release => FenceKind::Release,
+        };
+        let (lanes, scope) = ((warp(who), who.lanes), within);
+        self.hear(who, || Action::Fence { kind, scope });
+        let kind = self.order.fence(&self.engine, lanes, kind, scope);
+        self.engine.fence(warp(who), who.lanes, kind, scope);
+        if let Some(strong) = &mut self.strong {
+            strong.fence(warp(who), who.lanes, kind, scope);
+        }
+        self.lock_order.fence(warp(who), who.lanes, kind, scope);
+    }
+}

@@ -1,0 +1,137 @@
+//! What operations on mbarriers order, and what they do to the memory where these lie.
+
+use events::Executing;
+use ptx::isa::{MbarrierOp, SyncOp};
+use shadow::hb::{Engine, Order, Place, Scope, Thread};
+
+use super::{HappensBefore, fences, warp};
+use crate::traced::Action;
+
+/// An operation of one lane.
+struct Operation {
+    op: MbarrierOp,
+    me: Thread,
+    at: Place,
+    relaxed: bool,
+    scope: Scope,
+}
+
+impl Operation {
+    /// How it orders others, where it does as `order` unless it is relaxed.
+    fn order(&self, order: fn(Scope) -> Order) -> Order {
+        match self.relaxed {
+            true => Order::Relaxed(self.scope),
+            false => order(self.scope),
+        }
+    }
+}
+
+impl HappensBefore {
+    /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
+    pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
+        let meaning = self.meaning(who)?;
+        match meaning.sync {
+            Some(SyncOp::Mbarrier { op, .. }) => Some((op, meaning.expects)),
+            _ => None,
+        }
+    }
+
+    fn operation(&self, who: Executing, address: u64) -> Option<Operation> {
+        match self.meaning(who)?.sync {
+            Some(SyncOp::Mbarrier {
+                op,
+                relaxed,
+                scope: within,
+                ..
+            }) => Some(Operation {
+                op,
+                me: warp(who).lane(who.lanes.trailing_zeros()),
+                at: self.shared(who, address),
+                relaxed,
+                scope: within,
+            }),
+            _ => None,
+        }
+    }
+
+    /// A lane operates on an mbarrier; see [`events::Observer::mbarrier`].
+    pub(super) fn operates(&mut self, who: Executing, address: u64, over: bool) {
+        self.stamp();
+        let Some(of) = self.operation(who, address) else {
+            return;
+        };
+        let (me, at) = (of.me, of.at);
+        let waits = matches!(of.op, MbarrierOp::TestWait | MbarrierOp::TryWait);
+        let access = self.meaning(who).and_then(|meaning| meaning.access);
+        self.hear(who, || Action::Mbarrier {
+            at,
+            access,
+            order: match of.op {
+                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(Order::Release)),
+                _ if waits => Some(of.order(Order::Acquire)),
+                _ => None,
+            },
+            over,
+        });
+        if over || !waits {
+            self.uses(who, &of);
+        }
+        match of.op {
+            MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
+                let order = of.order(Order::Release);
+                self.barrier(who, who.lanes, |engine| {
+                    engine.mbarrier_arrive(me, at, order, over);
+                });
+            }
+            MbarrierOp::CopyArrive => self.with(|engine| engine.copies_arrive(me, at, over)),
+            MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
+            MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
+            _ if waits && over => {
+                let site = self.meaning(who).map(|meaning| meaning.site);
+                if let (Some(site), Some(barriers)) = (site, &mut self.barriers) {
+                    barriers.looks(site);
+                }
+                let order = of.order(Order::Acquire);
+                self.barrier(who, who.lanes, |engine| engine.mbarrier_wait(me, at, order));
+            }
+            _ => {}
+        }
+    }
+
+    /// A lane has waited for the phase of an mbarrier before the last one that is over.
+    pub(crate) fn mbarrier_waited(&mut self, who: Executing, address: u64) {
+        let Some(of) = self.operation(who, address) else {
+            return;
+        };
+        self.uses(who, &of);
+        let (me, at, order) = (of.me, of.at, of.order(Order::Acquire));
+        self.barrier(who, who.lanes, |engine| {
+            engine.mbarrier_waited(me, at, order);
+        });
+    }
+
+    /// The access of its bytes that an operation is. It comes before what the operation makes known:
+    /// who has waited without knowing that there is a barrier may have waited for anything.
+    fn uses(&mut self, who: Executing, of: &Operation) {
+        let Some((access, site)) = self.meaning(who).and_then(|m| Some((m.access?, m.site))) else {
+            return;
+        };
+        let (me, at) = (of.me, of.at);
+        let mut races = Vec::new();
+        let found = |race| races.push(race);
+        if of.op == MbarrierOp::Init {
+            let fenced = self.instructions.fences_inits;
+            self.engine.mbarrier_init(me, at, (site, fenced), found);
+            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, (site, fenced), |_| ());
+            self.order.tell(tell);
+            self.lock_order.tell(tell);
+        } else {
+            self.engine.mbarrier_used(me, at, &access, found);
+        }
+        for mut race in races {
+            let class = fences::class(&mut self.order, &mut self.engine, &mut race);
+            self.pairs.keep(class, race, false);
+        }
+        self.pairs.explain(&self.engine, &self.lock_order);
+    }
+}
