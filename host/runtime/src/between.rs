@@ -7,7 +7,7 @@ use report::replay::{Did, Role, Step};
 use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race};
 
 use crate::log;
-use crate::traced::{Action, TraceEvent};
+use crate::traced::{EventKind, TraceEvent};
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -139,8 +139,8 @@ impl Between {
             let (cta, thread) = self.wanted.threads[n];
             let own = traced.cta == cta && traced.warp == thread / LANES;
             match traced.what {
-                Action::Complete { .. } => traced.cta == cta,
-                Action::MbarrierComplete { at } => {
+                EventKind::Complete { .. } => traced.cta == cta,
+                EventKind::MbarrierComplete { at } => {
                     matches!(at, Place::Shared { cta: of, .. } if of == cta)
                 }
                 _ => own && traced.lanes >> (thread % LANES) & 1 == 1,
@@ -199,13 +199,13 @@ impl Between {
         let lanes = (0..LANES).filter(|lane| traced.lanes >> lane & 1 == 1);
         let threads = lanes.map(|lane| traced.warp * LANES + lane);
         match &traced.what {
-            Action::Access { access, places } => {
+            EventKind::Access { access, places } => {
                 let bytes = access.bytes * access.elements.max(1);
                 let touching = threads.zip(places);
                 let touching = touching.filter(|(_, place)| self.wanted.holds(**place, bytes));
                 touching.map(|(thread, _)| thread).collect()
             }
-            Action::Copy { from, to, ends, .. } => {
+            EventKind::Copy { from, to, ends, .. } => {
                 let holds = |(place, bytes)| self.wanted.holds(place, bytes);
                 let ends = match ends {
                     Completion::Mbarrier(at) => holds((*at, MBARRIER_BYTES)),
@@ -216,7 +216,7 @@ impl Between {
                     false => Vec::new(),
                 }
             }
-            Action::Mbarrier { at, .. } if self.wanted.holds(*at, MBARRIER_BYTES) => {
+            EventKind::Mbarrier { at, .. } if self.wanted.holds(*at, MBARRIER_BYTES) => {
                 threads.collect()
             }
             _ => Vec::new(),
@@ -265,20 +265,20 @@ impl Between {
 }
 
 /// Whether something orders threads, or ends one.
-fn orders(what: &Action) -> bool {
+fn orders(what: &EventKind) -> bool {
     match what {
-        Action::Access { access, .. } => {
+        EventKind::Access { access, .. } => {
             access.order.scope().is_some() || matches!(access.kind, Kind::Rmw | Kind::Reduction)
         }
-        Action::Copy { .. } => false,
+        EventKind::Copy { .. } => false,
         _ => true,
     }
 }
 
-fn did(what: &Action, racing: bool) -> Did {
+fn did(what: &EventKind, racing: bool) -> Did {
     match what {
-        Action::Access { access, places } => access_of(access, places.first().copied(), racing),
-        Action::Fence { kind, scope } => Did::Fence {
+        EventKind::Access { access, places } => access_of(access, places.first().copied(), racing),
+        EventKind::Fence { kind, scope } => Did::Fence {
             order: match kind {
                 FenceKind::Sc => "sc",
                 FenceKind::AcqRel => "acq_rel",
@@ -288,29 +288,29 @@ fn did(what: &Action, racing: bool) -> Did {
             .to_owned(),
             scope: Some(*scope),
         },
-        Action::ProxyFence => Did::Fence {
+        EventKind::ProxyFence => Did::Fence {
             order: "proxy.async".to_owned(),
             scope: None,
         },
-        Action::InitFence => Did::Fence {
+        EventKind::InitFence => Did::Fence {
             order: "mbarrier_init".to_owned(),
             scope: None,
         },
-        Action::Arrive { id, waits, .. } => Did::Arrive {
+        EventKind::Arrive { id, waits, .. } => Did::Arrive {
             barrier: *id,
             waits: *waits,
         },
-        Action::Complete { id } => Did::Complete { barrier: *id },
-        Action::WarpBarrier => Did::WarpBarrier,
-        Action::ClusterArrive { relaxed, .. } => Did::ClusterArrive { relaxed: *relaxed },
-        Action::ClusterWait { .. } => Did::ClusterWait,
-        Action::Copy { bulk, .. } => Did::Copy {
+        EventKind::Complete { id } => Did::Complete { barrier: *id },
+        EventKind::WarpBarrier => Did::WarpBarrier,
+        EventKind::ClusterArrive { relaxed, .. } => Did::ClusterArrive { relaxed: *relaxed },
+        EventKind::ClusterWait { .. } => Did::ClusterWait,
+        EventKind::Copy { bulk, .. } => Did::Copy {
             bulk: *bulk,
             racing,
         },
-        Action::Commit { bulk } => Did::Commit { bulk: *bulk },
-        Action::Wait(_) => Did::WaitForCopies,
-        Action::Mbarrier {
+        EventKind::Commit { bulk } => Did::Commit { bulk: *bulk },
+        EventKind::Wait(_) => Did::WaitForCopies,
+        EventKind::Mbarrier {
             at, order, over, ..
         } => Did::Mbarrier {
             address: offset(*at),
@@ -318,10 +318,10 @@ fn did(what: &Action, racing: bool) -> Did {
             waits: matches!(order, Some(Order::Acquire(_))),
             over: *over,
         },
-        Action::MbarrierComplete { at } => Did::MbarrierComplete {
+        EventKind::MbarrierComplete { at } => Did::MbarrierComplete {
             address: offset(*at),
         },
-        Action::Exit => Did::Exit,
+        EventKind::Exit => Did::Exit,
     }
 }
 

@@ -34,7 +34,7 @@ use crate::options::Model;
 use crate::pairs::{Class, Open, Pairs};
 use crate::sides::{self, Sides, at, in_shared};
 use crate::streams::At;
-use crate::traced::{Action, TraceEvent};
+use crate::traced::{EventKind, TraceEvent};
 use crate::values::Values;
 
 /// Judges one launch.
@@ -345,7 +345,7 @@ impl Observer for HappensBefore {
         if meaning.counts {
             self.count(true);
         }
-        self.hear(who, || Action::Access {
+        self.hear(who, || EventKind::Access {
             access: written,
             places: each(who.lanes).map(place).collect(),
         });
@@ -468,7 +468,7 @@ impl Observer for HappensBefore {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
-        self.hear(who, || Action::Arrive { id, waits, counted });
+        self.hear(who, || EventKind::Arrive { id, waits, counted });
         self.barrier(who, who.lanes, |engine| {
             engine.arrive(warp(who), who.lanes, arrival);
         });
@@ -481,7 +481,7 @@ impl Observer for HappensBefore {
             offset: u32::MAX,
             lanes: 0,
         };
-        self.hear(nobody, || Action::Complete { id });
+        self.hear(nobody, || EventKind::Complete { id });
         self.with(|engine| engine.complete(cta, id));
         if let Some(barriers) = &mut self.barriers {
             barriers.complete(cta, id);
@@ -496,7 +496,7 @@ impl Observer for HappensBefore {
             }) => u32::MAX,
             _ => who.lanes,
         };
-        self.hear(Executing { lanes, ..who }, || Action::WarpBarrier);
+        self.hear(Executing { lanes, ..who }, || EventKind::WarpBarrier);
         self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
     }
 
@@ -510,13 +510,13 @@ impl Observer for HappensBefore {
         };
         match meaning.sync {
             Some(SyncOp::CommitGroup) => {
-                self.hear(who, || Action::Commit {
+                self.hear(who, || EventKind::Commit {
                     bulk: meaning.proxy,
                 });
                 self.with(|engine| engine.commit(warp(who), who.lanes, meaning.proxy));
             }
             _ => {
-                self.hear(who, || Action::Wait(meaning.waited));
+                self.hear(who, || EventKind::Wait(meaning.waited));
                 self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited));
             }
         }
@@ -543,7 +543,7 @@ impl Observer for HappensBefore {
             self.departed(who, (1 << me.lane, false), |_| place);
         }
         let (from, to) = ((source, from.count), (target, to.count));
-        self.hear(who, || Action::Copy {
+        self.hear(who, || EventKind::Copy {
             from,
             to,
             ends,
@@ -612,14 +612,14 @@ impl Observer for HappensBefore {
 
     fn mbarrier_complete(&mut self, who: Executing, address: u64) {
         let at = self.shared(who, address);
-        self.hear(who, || Action::MbarrierComplete { at });
+        self.hear(who, || EventKind::MbarrierComplete { at });
         self.with(|engine| engine.mbarrier_complete(at));
     }
 
     fn cluster_arrive(&mut self, who: Executing, phase: u64) {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
-        self.hear(who, || Action::ClusterArrive { phase, relaxed });
+        self.hear(who, || EventKind::ClusterArrive { phase, relaxed });
         if let Some(departures) = &mut self.departures {
             departures.arrive(warp(who), who.lanes, phase);
         }
@@ -629,7 +629,7 @@ impl Observer for HappensBefore {
     }
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.hear(who, || Action::ClusterWait { phase });
+        self.hear(who, || EventKind::ClusterWait { phase });
         if let Some(departures) = &mut self.departures {
             departures.wait(warp(who), who.lanes, phase);
         }
@@ -672,7 +672,7 @@ impl Observer for HappensBefore {
     }
 
     fn exit(&mut self, who: Executing) {
-        self.hear(who, || Action::Exit);
+        self.hear(who, || EventKind::Exit);
         self.departs(who);
         self.engine.exit(warp(who), who.lanes);
         if let Some(strong) = &mut self.strong {

@@ -19,12 +19,12 @@ pub struct TraceEvent {
     /// Line of the instruction in the program's own PTX, from 1; 0 for the end of a barrier or thread.
     pub line: u32,
     /// What it was.
-    pub what: Action,
+    pub what: EventKind,
 }
 
 /// What was done. Sites are named by [`TraceEvent::line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum EventKind {
     /// An access, as the instruction is written, whatever the memory model.
     Access {
         /// What it does.
@@ -110,7 +110,7 @@ pub enum Action {
 }
 
 impl TraceEvent {
-    pub(crate) fn new(who: Executing, line: u32, what: Action) -> Self {
+    pub(crate) fn new(who: Executing, line: u32, what: EventKind) -> Self {
         Self {
             cta: who.cta,
             warp: who.warp,

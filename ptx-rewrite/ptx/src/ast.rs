@@ -8,6 +8,8 @@
 pub use events::Space;
 use smol_str::SmolStr;
 
+use crate::isa;
+
 /// A half-open byte range of the module's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -341,6 +343,8 @@ pub struct Instruction {
     pub span: Span,
     /// Index into the body's statements of the `.loc` in force, if any.
     pub loc: Option<u32>,
+    /// What it does to memory, and what it orders; see [`isa::memory()`] and [`isa::sync()`].
+    pub(crate) meaning: isa::Meaning,
 }
 
 /// `@%p` or `@!%p`.

@@ -8,6 +8,7 @@ use ptx::callgraph::CallGraph;
 use crate::Config;
 use crate::edit;
 use crate::facts::{self, Facts, Special, UnsupportedOperation};
+use crate::names::Bodies;
 use crate::pointers::{self, Pointers};
 use crate::proved::Grouped;
 use crate::target::{self, Reach};
@@ -141,7 +142,7 @@ pub(crate) struct Granules {
 }
 
 /// Decides for the whole module.
-pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
+pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Plan {
     let mut plan = Plan::default();
     let graph = CallGraph::new(module);
     let refused = refuse(module);
@@ -185,7 +186,10 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
     for function in module.functions() {
         // The definition counts, wherever declarations stand.
         if function.body.is_some() || !facts.contains_key(function.name.as_str()) {
-            facts.insert(&function.name, facts::read(module, function));
+            facts.insert(
+                &function.name,
+                facts::read(module, function, bodies.of(function)),
+            );
         }
     }
     let defined: BTreeSet<&str> = module
@@ -280,7 +284,7 @@ pub(crate) fn plan(module: &Module, config: &Config) -> Plan {
             info.skipped.shared = info.shared_accesses;
         } else {
             if !info.journaled
-                && let Some((pointers, spared)) = pointers::read(module, entry)
+                && let Some((pointers, spared)) = pointers::read(entry, bodies.of(entry))
             {
                 plan.unwritten.insert(entry.name.to_string(), spared.loads);
                 if !config.sample && !spared.words.is_empty() {

@@ -6,7 +6,7 @@ use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
 use ptx::link::is_device_runtime;
 
-use crate::access::{self, Checked, Place};
+use crate::access::{Checked, Place};
 use crate::epoch::{self, Counted};
 use crate::grid::{self, Part};
 use crate::journal;
@@ -151,17 +151,17 @@ pub(crate) struct UnsupportedOperation {
 }
 
 /// Reads a function. One that is only declared has no facts but its name.
-pub(crate) fn read(module: &Module, function: &Function) -> Facts {
+pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_>>) -> Facts {
     let mut facts = Facts {
         granule_log2: 2,
         shared_granule_log2: 2,
         ..Facts::default()
     };
-    let Some(body) = &function.body else {
+    let Some(names) = names else {
         declared(function, &mut facts);
         return facts;
     };
-    let names = Names::new(module, function, body);
+    let body = names.body();
     let text = module.slice(body.span);
     let mut variables = module.variables().filter(|v| v.space == Space::Shared);
     facts.names_shared = variables.any(|variable| text.contains(variable.name.as_str()));
@@ -190,7 +190,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Facts {
         }
         facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
-        let checked = access::classify(&names, at, instruction);
+        let checked = names.checked(at);
         // What it completes with is counted with its check.
         let copies = matches!(checked, Checked::Copy(_));
         match checked {

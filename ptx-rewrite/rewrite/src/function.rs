@@ -27,9 +27,10 @@ use crate::{Config, Rewritten};
 
 /// Adds the edits of `function`; false if it stays as it is.
 pub(crate) fn rewrite(
+    function: &Function,
+    names: Option<&Names<'_>>,
     module: &Module,
     plan: &Plan,
-    function: &Function,
     config: &Config,
     rewritten: &mut Rewritten,
     edits: &mut Edits,
@@ -38,21 +39,20 @@ pub(crate) fn rewrite(
         return calls::pass_nothing(module, plan, function, edits);
     };
     if plan.journaled.contains(function.name.as_str()) {
-        journal::rewrite(module, plan, function, granules, edits);
+        journal::rewrite(function, names, module, plan, granules, edits);
         return true;
     }
     calls::extend_parameters(module, function, edits);
-    let Some(body) = &function.body else {
+    let Some(names) = names else {
         return true;
     };
+    let body = names.body();
     // Only a kernel whose callees are checked keeps its identity in memory.
     let callee = |instruction: &Instruction| calls::checked_callee(plan, instruction);
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
-    let names = Names::new(module, function, body);
     let shared = granules.shared.is_some()
-        && body.instructions().any(|(at, instruction)| {
-            let checked = access::classify(&names, at, instruction);
-            matches!(checked, Checked::Yes { place, .. } if place.may_be_shared())
+        && body.instructions().any(|(at, _)| {
+            matches!(names.checked(at), Checked::Yes { place, .. } if place.may_be_shared())
         });
     let mut prologue = prologue(
         function,
@@ -93,7 +93,8 @@ pub(crate) fn rewrite(
             Some(Part::Spin) => epoch::count_grid(instruction, edits),
             Some(Part::Last) | None => {}
         }
-        if let Checked::Yes { op, place, lines } = access::classify(&names, statement, instruction)
+        let checked = names.checked(statement);
+        if let Checked::Yes { op, place, lines } = checked
             && (place.may_be_global() || granules.shared.is_some())
         {
             let id = config.first_site + rewritten.sites.len() as u32;
@@ -106,7 +107,7 @@ pub(crate) fn rewrite(
                 .sites
                 .push(Site::new(module, function, body, instruction, about));
             let text = access::check(
-                &names,
+                names,
                 (statement, instruction),
                 (&op, place, id),
                 lines,
@@ -117,14 +118,14 @@ pub(crate) fn rewrite(
             edits.insert(instruction.span.start, text);
             label += 1;
         }
-        if let Checked::Copy(copy) = access::classify(&names, statement, instruction) {
+        if let Checked::Copy(copy) = checked {
             let id = config.first_site + rewritten.sites.len() as u32;
             let about = (id, copy.op, rule::WEAK_STORE);
             rewritten
                 .sites
                 .push(Site::new(module, function, body, instruction, about));
             let text = copies::check(
-                &names,
+                names,
                 (statement, instruction),
                 (&copy, id),
                 granules,

@@ -68,16 +68,18 @@ pub(crate) const STATE: Value<'static> = ("b64", "%crc_state");
 
 /// Adds the edits of a function.
 pub(crate) fn rewrite(
+    function: &Function,
+    names: Option<&Names<'_>>,
     module: &Module,
     plan: &Plan,
-    function: &Function,
     granules: Granules,
     edits: &mut Edits,
 ) {
     calls::extend_parameters(module, function, edits);
-    let Some(body) = &function.body else {
+    let Some(names) = names else {
         return;
     };
+    let body = names.body();
     let skips = plan.skips.get(function.name.as_str());
     let mut prologue = prologue(function);
     if skips.is_some_and(|skips| !skips.is_empty()) {
@@ -92,9 +94,9 @@ pub(crate) fn rewrite(
     if body.instructions().any(|(_, i)| is_mbarrier(i)) {
         edits.insert(body.span.start + 1, mbarrier::DECLARATIONS);
     }
-    let names = Names::new(module, function, body);
     for (at, instruction) in body.instructions() {
-        if let Checked::Yes { op, place, lines } = access::classify(&names, at, instruction) {
+        let checked = names.checked(at);
+        if let Checked::Yes { op, place, lines } = checked {
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
             let turns = (turns && lines.is_none()).then_some(plan.piece_log2);
             // What others may observe is told even so.
@@ -105,13 +107,13 @@ pub(crate) fn rewrite(
                 look: look_place(&mut looks, &op),
             });
             let about = (&op, place, (turns, free));
-            access(&names, (at, instruction), about, lines, granules, edits);
+            access(names, (at, instruction), about, lines, granules, edits);
         }
-        if let Checked::Copy(copy) = access::classify(&names, at, instruction) {
-            let text = copies::tell(&names, (at, instruction), &copy, granules);
+        if let Checked::Copy(copy) = checked {
+            let text = copies::tell(names, (at, instruction), &copy, granules);
             edits.insert(instruction.span.start, text);
         }
-        if mbarrier::tell(&names, (at, instruction), granules, edits) {
+        if mbarrier::tell(names, (at, instruction), granules, edits) {
             continue;
         }
         if let Some(event) = event(function, instruction) {

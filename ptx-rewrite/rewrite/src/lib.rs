@@ -93,8 +93,9 @@ pub type Provable<'a> = &'a dyn Fn(&str) -> Option<Vec<usize>>;
 /// accesses of a kernel, by statement. Such a kernel has its [own](own) code beside the one with checks, and a launch
 /// says of its accesses which need no check ([`KernelInfo::groups`]).
 pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) -> Rewritten {
-    let mut plan = analysis::plan(module, config);
-    proved::plan(module, &mut plan, provable);
+    let bodies = names::Bodies::new(module);
+    let mut plan = analysis::plan(module, &bodies, config);
+    proved::plan(module, &bodies, &mut plan, provable);
     let mut rewritten = Rewritten {
         unchecked_functions: plan.unchecked_functions.clone(),
         diagnostics: plan.diagnostics.clone(),
@@ -103,7 +104,16 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
     let mut edits = edit::Edits::default();
     let mut inserted = false;
     for function in module.functions() {
-        inserted |= function::rewrite(module, &plan, function, config, &mut rewritten, &mut edits);
+        let names = bodies.of(function);
+        inserted |= function::rewrite(
+            function,
+            names,
+            module,
+            &plan,
+            config,
+            &mut rewritten,
+            &mut edits,
+        );
         if plan.skips.contains_key(function.name.as_str()) && function.body.is_some() {
             own::insert(module, function, &mut edits);
         }

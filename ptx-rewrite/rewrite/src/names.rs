@@ -1,9 +1,11 @@
-//! What a name in an address means.
+//! What the names of a function mean, and what becomes of its instructions: found out once per function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ptx::ast::{Body, Function, Module, Space, Statement, Type};
 use ptx::scope::Scopes;
+
+use crate::access::{self, Checked};
 
 /// A register or a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +25,56 @@ pub(crate) struct Names<'a> {
     body: &'a Body,
     scopes: Scopes<'a>,
     narrow: BTreeMap<usize, ptx::Narrow>,
+    /// What becomes of each statement.
+    checked: Vec<Checked>,
+}
+
+/// The functions of a module that have a body, by where they begin.
+pub(crate) struct Bodies<'a>(HashMap<u32, Names<'a>>);
+
+impl<'a> Bodies<'a> {
+    /// Reads all functions of a module.
+    pub(crate) fn new(module: &'a Module) -> Self {
+        let names = |function: &'a Function| {
+            let body = function.body.as_ref()?;
+            Some((function.span.start, Names::new(module, function, body)))
+        };
+        Self(module.functions().filter_map(names).collect())
+    }
+
+    /// What is known of a function, if it has a body.
+    pub(crate) fn of(&self, function: &Function) -> Option<&Names<'a>> {
+        self.0.get(&function.span.start)
+    }
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn new(module: &'a Module, function: &'a Function, body: &'a Body) -> Self {
-        Self {
+    fn new(module: &'a Module, function: &'a Function, body: &'a Body) -> Self {
+        let mut names = Self {
             module,
             function,
             body,
             scopes: Scopes::new(body),
             narrow: ptx::narrow(module, function),
-        }
+            checked: Vec::new(),
+        };
+        let statements = body.statements.iter().enumerate();
+        let classify = |(at, statement): (usize, &Statement)| match statement {
+            Statement::Instruction(of) => access::classify(&names, at, of),
+            _ => Checked::NoAccess,
+        };
+        names.checked = statements.map(classify).collect();
+        names
+    }
+
+    /// The function's body.
+    pub(crate) fn body(&self) -> &'a Body {
+        self.body
+    }
+
+    /// What becomes of a statement.
+    pub(crate) fn checked(&self, at: usize) -> Checked {
+        self.checked.get(at).copied().unwrap_or(Checked::NoAccess)
     }
 
     /// What the access of a statement stands for, if that is an element of the word.

@@ -13,11 +13,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ptx::ast::{AddressBase, Function, Instruction, Module, Operand, Space, Statement};
+use ptx::ast::{AddressBase, Function, Instruction, Operand, Space, Statement};
 use ptx::isa::{self, MemoryKind, MemoryOp};
 use ptx::scope::{Register, Scopes};
 
-use crate::access::{self, Checked};
+use crate::access::Checked;
 use crate::names::{Meaning, Names};
 
 /// What the loads and writes of a kernel's global memory go through. Sets are masks over `offsets`, and from
@@ -68,11 +68,11 @@ const PRIVATE: u64 = 1 << 62;
 const UNKNOWN: u64 = 1 << 63;
 
 /// Reads a kernel. None where there is nothing to gain.
-pub(crate) fn read(module: &Module, function: &Function) -> Option<(Pointers, Spared)> {
-    let body = function.body.as_ref().filter(|_| function.entry)?;
-    let names = Names::new(module, function, body);
+pub(crate) fn read(function: &Function, names: Option<&Names<'_>>) -> Option<(Pointers, Spared)> {
+    let names = names.filter(|_| function.entry)?;
+    let body = names.body();
     let mut values = Values {
-        names: &names,
+        names,
         function,
         scopes: Scopes::new(body),
         offsets: Vec::new(),
@@ -89,7 +89,7 @@ pub(crate) fn read(module: &Module, function: &Function) -> Option<(Pointers, Sp
         if instruction.opcode == "call" || isa::lookup(&instruction.opcode).is_none() {
             return None;
         }
-        match access::classify(&names, at, instruction) {
+        match names.checked(at) {
             Checked::NotUnderstood | Checked::Copy(_) => return None,
             Checked::Yes { op, place, .. } if place.may_be_global() => {
                 accesses.push((at, op, instruction.operands.get(op.address)));

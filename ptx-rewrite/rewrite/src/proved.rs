@@ -9,9 +9,9 @@ use ptx::ast::Module;
 use shadow::layout::{LaunchBlock, UNWRITTEN_WORDS};
 
 use crate::Provable;
-use crate::access::{self, Checked};
+use crate::access::Checked;
 use crate::analysis::Plan;
-use crate::names::Names;
+use crate::names::Bodies;
 use crate::own;
 
 /// Bits that a launch has for the accesses of its kernel.
@@ -28,13 +28,14 @@ pub struct Grouped {
 }
 
 /// Adds to the plan of a module what launches of its kernels may prove: `provable` gives accesses by statement.
-pub(crate) fn plan(module: &Module, plan: &mut Plan, provable: Provable) {
+pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, plan: &mut Plan, provable: Provable) {
     for index in 0..plan.kernels.len() {
         let info = &plan.kernels[index];
         let function = module
             .functions()
             .find(|f| f.entry && f.body.is_some() && f.name == info.name);
-        let Some((function, body)) = function.and_then(|of| Some((of, of.body.as_ref()?))) else {
+        let known = function.and_then(|of| Some((of, bodies.of(of)?)));
+        let Some((function, names)) = known else {
             continue;
         };
         if !info.instrumented || !own::is_possible(module, plan, function) {
@@ -45,14 +46,9 @@ pub(crate) fn plan(module: &Module, plan: &mut Plan, provable: Provable) {
         };
         let accesses: BTreeSet<usize> = accesses.into_iter().collect();
         let unwritten = plan.unwritten.get(&info.name);
-        let names = Names::new(module, function, body);
-        let grouped = body.instructions().filter(|(at, instruction)| {
+        let grouped = names.body().instructions().filter(|(at, _)| {
             let known = accesses.contains(at) || unwritten.is_some_and(|of| of.contains_key(at));
-            known
-                && matches!(
-                    access::classify(&names, *at, instruction),
-                    Checked::Yes { .. }
-                )
+            known && matches!(names.checked(*at), Checked::Yes { .. })
         });
         let grouped = grouped.map(|(statement, _)| Grouped {
             statement,

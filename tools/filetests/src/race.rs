@@ -3,7 +3,7 @@
 //! A file is run round robin and under seeds, and on several threads of the host. Whatever is reported must be a marked pair, every run
 //! of a racy case must report a race or a predictive one, and all runs together every
 //! label.
-//! Warnings, `strong` and `lock_order`, must be marked in the same way, and are no races.
+//! Warnings, `strong` and `predictive`, must be marked in the same way, and are no races.
 //! `expect` is the truth by the memory model. An oracle that gives another verdict, or none, fails, unless the
 //! file states that one, and why ([`claimed`], [`warns`]).
 

@@ -6,7 +6,7 @@ use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
 
 use super::{HappensBefore, warp};
 use crate::pairs::Class;
-use crate::traced::Action;
+use crate::traced::EventKind;
 
 /// The class of a race that the engine has just found.
 pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race) -> Class {
@@ -48,11 +48,11 @@ impl HappensBefore {
         self.have_found(who);
         let meaning = self.meaning(who);
         if meaning.is_some_and(|meaning| meaning.proxy) {
-            self.hear(who, || Action::ProxyFence);
+            self.hear(who, || EventKind::ProxyFence);
             self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
         }
         if meaning.is_some_and(|meaning| meaning.fences_inits) {
-            self.hear(who, || Action::InitFence);
+            self.hear(who, || EventKind::InitFence);
             self.with(|engine| engine.fence_init(warp(who), who.lanes));
             return;
         }
@@ -71,7 +71,7 @@ impl HappensBefore {
             FenceSemantics::Release => FenceKind::Release,
         };
         let (lanes, scope) = ((warp(who), who.lanes), within);
-        self.hear(who, || Action::Fence { kind, scope });
+        self.hear(who, || EventKind::Fence { kind, scope });
         let kind = self.order.fence(&self.engine, lanes, kind, scope);
         self.engine.fence(warp(who), who.lanes, kind, scope);
         if let Some(strong) = &mut self.strong {

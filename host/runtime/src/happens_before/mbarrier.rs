@@ -5,7 +5,7 @@ use ptx::isa::{MbarrierOp, SyncOp};
 use shadow::hb::{Engine, Order, Place, Scope, Thread};
 
 use super::{HappensBefore, fences, warp};
-use crate::traced::Action;
+use crate::traced::EventKind;
 
 /// An operation of one lane.
 struct Operation {
@@ -63,7 +63,7 @@ impl HappensBefore {
         let (me, at) = (of.me, of.at);
         let waits = matches!(of.op, MbarrierOp::TestWait | MbarrierOp::TryWait);
         let access = self.meaning(who).and_then(|meaning| meaning.access);
-        self.hear(who, || Action::Mbarrier {
+        self.hear(who, || EventKind::Mbarrier {
             at,
             access,
             order: match of.op {

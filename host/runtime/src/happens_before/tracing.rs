@@ -8,7 +8,7 @@ use crate::audit::Conflict;
 use crate::between::{Between, Steps, Wanted};
 use crate::logged;
 use crate::pairs::Class;
-use crate::traced::{Action, TraceEvent};
+use crate::traced::{EventKind, TraceEvent};
 
 impl HappensBefore {
     /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
@@ -72,7 +72,7 @@ impl HappensBefore {
     }
 
     /// Keeps what the engine is told of an instruction.
-    pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> Action) {
+    pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> EventKind) {
         if self.traced.is_none() && self.between.is_none() {
             return;
         }

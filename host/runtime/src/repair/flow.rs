@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use ptx::ast::{Body, Function, Instruction, Module, Statement};
 use ptx::cfg::{BlockId, Cfg};
-use ptx::isa::sync::{SyncOp, is_full_cta_barrier, sync};
+use ptx::isa::sync::is_full_cta_barrier;
+use ptx::isa::{SyncOp, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::log::{Frame, Outside, Point};

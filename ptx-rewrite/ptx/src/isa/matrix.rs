@@ -3,7 +3,8 @@
 //! Source: PTX ISA 9.0, "Warp Level Matrix Instructions". Of `wmma` it is not told which lane
 //! accesses what; so each line of the matrix is given to a lane.
 
-use super::memory::{MemoryKind, memory};
+use super::memory;
+use super::memory::MemoryKind;
 use crate::ast::Instruction;
 
 /// The lines of a matrix, or of several. One lane accesses one line.

@@ -141,11 +141,8 @@ pub(super) fn scope(instruction: &Instruction) -> Option<Scope> {
     suffixes.find_map(|suffix| Scope::from_suffix(suffix))
 }
 
-/// What an instruction does to memory; none if it does nothing there.
-///
-/// `mbarrier` operations are synchronisation, see [`super::sync()`], though the barrier they work
-/// on lies in shared memory.
-pub fn memory(instruction: &Instruction) -> Option<MemoryOp> {
+/// What an instruction does to memory, by its opcode, suffixes and operands; see [`super::memory()`].
+pub(super) fn classify(instruction: &Instruction) -> Option<MemoryOp> {
     use MemoryKind::{
         AsyncStore, Load, MatrixLoad, MatrixStore, Opaque, Reduction, Rmw, Store, SurfaceLoad,
         SurfaceReduction, SurfaceStore, Texture,

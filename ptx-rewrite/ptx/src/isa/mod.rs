@@ -20,9 +20,9 @@ pub use events::Scope;
 
 use crate::ast::{Instruction, Operand};
 
-pub use memory::{AtomicOp, MemoryKind, MemoryOp, Semantics, memory};
+pub use memory::{AtomicOp, MemoryKind, MemoryOp, Semantics};
 pub use roles::{reads, register_reads, register_writes, writes};
-pub use sync::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp, sync};
+pub use sync::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 pub use table::OPCODES;
 
 /// A row of the table.
@@ -92,6 +92,35 @@ pub enum Effect {
     MemoryOrSync,
     /// Something outside the program: hints, timers, events, resources.
     Outside,
+}
+
+/// What an instruction does to memory, and what it orders. The parser finds out, once for each instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    memory: Option<MemoryOp>,
+    sync: Option<SyncOp>,
+}
+
+impl Meaning {
+    /// Classifies an instruction by its opcode, suffixes and operands.
+    pub(crate) fn of(instruction: &Instruction) -> Self {
+        Self {
+            memory: memory::classify(instruction),
+            sync: sync::classify(instruction),
+        }
+    }
+}
+
+/// What an instruction does to memory; none if it does nothing there.
+///
+/// `mbarrier` operations are synchronisation, see [`sync()`], though the barrier they work on lies in shared memory.
+pub fn memory(instruction: &Instruction) -> Option<MemoryOp> {
+    instruction.meaning.memory
+}
+
+/// What an instruction orders; none if it orders nothing.
+pub fn sync(instruction: &Instruction) -> Option<SyncOp> {
+    instruction.meaning.sync
 }
 
 /// The row of an opcode, if it is known.

@@ -4,7 +4,8 @@
 //! Consistency Model". `membar.{cta,gl,sys}` is `fence.sc` at scope cta, gpu, sys; before sm_70 it
 //! was weaker, which no module this crate is used on can tell.
 
-use super::memory::{Semantics, memory, scope};
+use super::memory::{Semantics, scope};
+use super::{memory, sync};
 use events::Scope;
 
 use crate::ast::{Instruction, Operand};
@@ -111,7 +112,7 @@ pub enum MbarrierOp {
 
 /// What an instruction orders besides its own memory access; none if nothing. The ordering of
 /// `ld.acquire` and the like stands in [`memory()`].
-pub fn sync(instruction: &Instruction) -> Option<SyncOp> {
+pub(super) fn classify(instruction: &Instruction) -> Option<SyncOp> {
     let has = |suffix| instruction.has(suffix);
     let first = instruction.suffixes.first().map_or("", |suffix| suffix);
     Some(match instruction.opcode.as_str() {

@@ -63,14 +63,17 @@ impl Parser<'_> {
             self.diagnose(opcode_span, true, message);
         }
         let span = self.span_from(start);
-        Ok(Instruction {
+        let mut instruction = Instruction {
             guard,
             opcode,
             suffixes,
             operands,
             span,
             loc,
-        })
+            meaning: isa::Meaning::default(),
+        };
+        instruction.meaning = isa::Meaning::of(&instruction);
+        Ok(instruction)
     }
 
     fn operand(&mut self, call: bool) -> Parsed<Operand> {

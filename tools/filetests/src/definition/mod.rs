@@ -20,7 +20,7 @@ mod strong;
 use std::collections::BTreeSet;
 
 use runtime::Model;
-use runtime::traced::{Action, TraceEvent};
+use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Scope};
 
 /// Nodes of a run, at most.
@@ -104,17 +104,17 @@ pub fn judge(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option
 
 fn understood(event: &TraceEvent) -> bool {
     match &event.what {
-        Action::Access { access, .. } => access.order != Order::ReadOnly,
-        Action::Fence { .. } | Action::Arrive { .. } | Action::Complete { .. } => true,
-        Action::WarpBarrier | Action::ClusterWait { .. } | Action::Exit => true,
-        Action::ClusterArrive { relaxed, .. } => !relaxed,
-        Action::ProxyFence => true,
-        Action::InitFence
-        | Action::Copy { .. }
-        | Action::Commit { .. }
-        | Action::Wait(_)
-        | Action::Mbarrier { .. }
-        | Action::MbarrierComplete { .. } => false,
+        EventKind::Access { access, .. } => access.order != Order::ReadOnly,
+        EventKind::Fence { .. } | EventKind::Arrive { .. } | EventKind::Complete { .. } => true,
+        EventKind::WarpBarrier | EventKind::ClusterWait { .. } | EventKind::Exit => true,
+        EventKind::ClusterArrive { relaxed, .. } => !relaxed,
+        EventKind::ProxyFence => true,
+        EventKind::InitFence
+        | EventKind::Copy { .. }
+        | EventKind::Commit { .. }
+        | EventKind::Wait(_)
+        | EventKind::Mbarrier { .. }
+        | EventKind::MbarrierComplete { .. } => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use runtime::traced::{Action, TraceEvent};
+use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
 use super::strong::{LENIENT, Scalars};
@@ -159,7 +159,7 @@ impl Run {
             node
         };
         match &event.what {
-            Action::Access { access, places } => {
+            EventKind::Access { access, places } => {
                 for (&thread, &place) in all.iter().zip(places) {
                     for element in 0..access.elements {
                         let at = byte(place, element * access.bytes);
@@ -167,7 +167,7 @@ impl Run {
                     }
                 }
             }
-            Action::Fence { kind, scope } => {
+            EventKind::Fence { kind, scope } => {
                 let first = self.nodes.len();
                 for &thread in &all {
                     let fence = What::Fence(*kind, *scope);
@@ -175,14 +175,14 @@ impl Run {
                     self.fence(launch, (thread, node), (*kind, *scope), first);
                 }
             }
-            Action::Arrive { id, waits, .. } => {
+            EventKind::Arrive { id, waits, .. } => {
                 for &thread in &all {
                     let node = barrier(self, thread);
                     let arrived = self.arrived.entry((event.cta, *id)).or_default();
                     arrived.push((node, *waits));
                 }
             }
-            Action::Complete { id } => {
+            EventKind::Complete { id } => {
                 let arrived = self.arrived.remove(&(event.cta, *id)).unwrap_or_default();
                 let sources: Vec<usize> = arrived.iter().map(|(node, _)| *node).collect();
                 for (node, _) in arrived.iter().filter(|(_, waits)| *waits) {
@@ -190,7 +190,7 @@ impl Run {
                     self.before.entry(thread).or_default().extend(&sources);
                 }
             }
-            Action::WarpBarrier => {
+            EventKind::WarpBarrier => {
                 let lanes = launch.threads - event.warp * 32;
                 let existing = all.iter().filter(|(_, _, lane)| *lane < lanes);
                 let existing: Vec<Thread> = existing.copied().collect();
@@ -199,14 +199,14 @@ impl Run {
                     self.before.entry(thread).or_default().extend(&nodes);
                 }
             }
-            Action::ClusterArrive { phase, .. } => {
+            EventKind::ClusterArrive { phase, .. } => {
                 for &thread in &all {
                     let node = barrier(self, thread);
                     let cluster = (thread.0 / launch.cluster, *phase);
                     self.clusters.entry(cluster).or_default().push(node);
                 }
             }
-            Action::ClusterWait { phase } => {
+            EventKind::ClusterWait { phase } => {
                 for &thread in &all {
                     let cluster = (thread.0 / launch.cluster, *phase);
                     let sources = self.clusters.get(&cluster).cloned().unwrap_or_default();

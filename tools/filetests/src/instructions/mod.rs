@@ -48,7 +48,7 @@ impl Races {
         match self {
             Self::Nothing => "",
             Self::Checked => "checked",
-            Self::Reported => "told",
+            Self::Reported => "reported",
             Self::Unseen => "not seen",
         }
     }
@@ -137,7 +137,7 @@ const HEAD: &str = "\
 What is known of every opcode of the instruction table (`ptx-rewrite/ptx/src/isa/table.rs`), asked of the decoder, the rewriter and the tests by `tools/filetests/src/instructions`.
 
 - **executed**: the simulated device runs it. Where it does not, a launch fails with kernel, line and opcode; *3 of 5* counts the forms below.
-- **races**: *checked* is an access with a check in front of it; *told* one that the simulated device tells happens-before of, as `precise` needs; a kernel with a form that is *not seen* counts as not checked.
+- **races**: *checked* is an access with a check in front of it; *reported* one that the simulated device reports to happens-before, as `precise` needs; a kernel with a form that is *not seen* counts as not checked.
 - **orders**: it orders threads or memory.
 - **tested**: *random* where it runs on random operands against a reference (`tools/filetests/tests/arithmetic.rs`); files of `tests/exec`, those with the fewest opcodes first, three at most. What is executed must be tested (`cargo test -p filetests --test instructions`); `host/simt/tests` has more.
 

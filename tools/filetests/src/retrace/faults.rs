@@ -1,6 +1,6 @@
 //! Falsified runs: what the engine would be told if something on the way were wrong.
 
-use runtime::traced::{Action, TraceEvent};
+use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
 
 /// A way to falsify one event.
@@ -69,9 +69,9 @@ impl Fault {
                 let one = (before.cta, before.warp) == (event.cta, event.warp);
                 let ends = matches!(
                     event.what,
-                    Action::Complete { .. } | Action::MbarrierComplete { .. }
+                    EventKind::Complete { .. } | EventKind::MbarrierComplete { .. }
                 );
-                let after = matches!(before.what, Action::Complete { .. });
+                let after = matches!(before.what, EventKind::Complete { .. });
                 let together = one && before.lanes & event.lanes != 0;
                 // Several barriers may end at once.
                 if before == event || after || !(ends || together) {
@@ -89,23 +89,23 @@ impl Fault {
         match (self, &mut other.what) {
             (Self::LessLanes, what) if event.lanes.count_ones() > 1 => {
                 other.lanes &= other.lanes - 1;
-                if let Action::Access { places, .. } = what {
+                if let EventKind::Access { places, .. } = what {
                     places.remove(0);
                 }
                 // Of a whole warp's barrier, lanes that have ended may be named or not.
-                if *what == Action::WarpBarrier {
+                if *what == EventKind::WarpBarrier {
                     return None;
                 }
             }
             (Self::Line, _) if event.line > 0 => other.line += 1,
-            (Self::Place, Action::Access { places, .. }) => beside(places.first_mut()?),
-            (Self::Place, Action::Copy { to, .. }) => beside(&mut to.0),
-            (Self::Place, Action::Mbarrier { at, .. } | Action::MbarrierComplete { at }) => {
+            (Self::Place, EventKind::Access { places, .. }) => beside(places.first_mut()?),
+            (Self::Place, EventKind::Copy { to, .. }) => beside(&mut to.0),
+            (Self::Place, EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at }) => {
                 beside(at)
             }
-            (Self::Bytes, Action::Access { access, .. }) => access.bytes *= 2,
-            (Self::Bytes, Action::Copy { from, .. }) => from.1 += 4,
-            (Self::Kind, Action::Access { access, .. }) => {
+            (Self::Bytes, EventKind::Access { access, .. }) => access.bytes *= 2,
+            (Self::Bytes, EventKind::Copy { from, .. }) => from.1 += 4,
+            (Self::Kind, EventKind::Access { access, .. }) => {
                 access.kind = match access.kind {
                     Kind::Load => Kind::Store,
                     Kind::Store => Kind::Load,
@@ -113,47 +113,49 @@ impl Fault {
                     Kind::Reduction => Kind::Rmw,
                 };
             }
-            (Self::Kind, Action::Fence { kind, .. }) => {
+            (Self::Kind, EventKind::Fence { kind, .. }) => {
                 *kind = match kind {
                     FenceKind::Sc => FenceKind::AcqRel,
                     _ => FenceKind::Sc,
                 };
             }
-            (Self::Kind, Action::Copy { ends, to, .. }) => {
+            (Self::Kind, EventKind::Copy { ends, to, .. }) => {
                 *ends = match ends {
                     Completion::Group => Completion::Mbarrier(to.0),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }
-            (Self::Order, Action::Access { access, .. }) => access.order = weaker(access.order),
+            (Self::Order, EventKind::Access { access, .. }) => access.order = weaker(access.order),
             (
                 Self::Order,
-                Action::Mbarrier {
+                EventKind::Mbarrier {
                     order: Some(order), ..
                 },
             ) => *order = weaker(*order),
-            (Self::Scope, Action::Access { access, .. }) => {
+            (Self::Scope, EventKind::Access { access, .. }) => {
                 access.order = within(access.order, narrower(access.order.scope()?));
             }
             (
                 Self::Scope,
-                Action::Mbarrier {
+                EventKind::Mbarrier {
                     order: Some(order), ..
                 },
             ) => *order = within(*order, narrower(order.scope()?)),
-            (Self::Scope, Action::Fence { scope, .. }) => *scope = narrower(*scope),
-            (Self::Barrier, Action::Arrive { id, .. } | Action::Complete { id }) => *id += 1,
+            (Self::Scope, EventKind::Fence { scope, .. }) => *scope = narrower(*scope),
+            (Self::Barrier, EventKind::Arrive { id, .. } | EventKind::Complete { id }) => *id += 1,
             (
                 Self::Barrier,
-                Action::ClusterArrive { phase, .. } | Action::ClusterWait { phase },
+                EventKind::ClusterArrive { phase, .. } | EventKind::ClusterWait { phase },
             ) => {
                 *phase += 1;
             }
-            (Self::Flag, Action::Arrive { waits, .. }) => *waits = !*waits,
-            (Self::Flag, Action::ClusterArrive { relaxed, .. }) => *relaxed = !*relaxed,
-            (Self::Flag, Action::Copy { bulk, .. } | Action::Commit { bulk }) => *bulk = !*bulk,
-            (Self::Flag, Action::Wait(wait)) => wait.bulk = !wait.bulk,
-            (Self::Over, Action::Mbarrier { over, .. }) => *over = !*over,
+            (Self::Flag, EventKind::Arrive { waits, .. }) => *waits = !*waits,
+            (Self::Flag, EventKind::ClusterArrive { relaxed, .. }) => *relaxed = !*relaxed,
+            (Self::Flag, EventKind::Copy { bulk, .. } | EventKind::Commit { bulk }) => {
+                *bulk = !*bulk
+            }
+            (Self::Flag, EventKind::Wait(wait)) => wait.bulk = !wait.bulk,
+            (Self::Over, EventKind::Mbarrier { over, .. }) => *over = !*over,
             _ => return None,
         }
         Some(other)

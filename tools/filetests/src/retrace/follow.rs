@@ -7,7 +7,7 @@ mod meet;
 
 use std::collections::BTreeMap;
 
-use runtime::traced::{Action, TraceEvent};
+use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{Access, Kind, Place};
 
 use super::barriers::Barriers;
@@ -158,8 +158,8 @@ impl<'a> Walk<'a> {
 
     fn event(&mut self, event: &TraceEvent) -> Result<()> {
         match event.what {
-            Action::Complete { id } => return self.complete(event.cta, id),
-            Action::MbarrierComplete { at } => {
+            EventKind::Complete { id } => return self.complete(event.cta, id),
+            EventKind::MbarrierComplete { at } => {
                 let owed = Owed::Mbarrier(at);
                 let Some(number) = self.owed.iter().position(|other| *other == owed) else {
                     return self.differs(format!("no phase ends at {at:?}"));
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
                 lane,
             })
             .collect();
-        if event.what == Action::WarpBarrier {
+        if event.what == EventKind::WarpBarrier {
             return self.warp_barrier(event, &all);
         }
         if all.is_empty() {
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
 
     /// What must follow an event at once.
     fn owe(&mut self, event: &TraceEvent) {
-        if matches!(event.what, Action::Arrive { .. } | Action::Exit) {
+        if matches!(event.what, EventKind::Arrive { .. } | EventKind::Exit) {
             let due = self.barriers.due(event.cta).into_iter();
             self.owed.extend(due.map(|id| Owed::Barrier(event.cta, id)));
         }
@@ -221,28 +221,28 @@ impl<'a> Walk<'a> {
             }
         };
         let agrees = match (&want.what, &event.what) {
-            (What::Access { access, at }, Action::Access { access: of, places }) => {
+            (What::Access { access, at }, EventKind::Access { access: of, places }) => {
                 let at = self.counted(who, access, *at);
                 same(access, of) && places.get(number) == Some(&at)
             }
-            (What::Fence { kind, scope }, Action::Fence { kind: k, scope: s }) => {
+            (What::Fence { kind, scope }, EventKind::Fence { kind: k, scope: s }) => {
                 (kind, scope) == (k, s)
             }
-            (What::ProxyFence, Action::ProxyFence)
-            | (What::InitFence, Action::InitFence)
-            | (What::Exit, Action::Exit) => true,
+            (What::ProxyFence, EventKind::ProxyFence)
+            | (What::InitFence, EventKind::InitFence)
+            | (What::Exit, EventKind::Exit) => true,
             (
                 What::Arrive { id, waits, count },
-                Action::Arrive {
+                EventKind::Arrive {
                     id: i,
                     waits: w,
                     counted,
                 },
             ) => (id, waits, count.is_some()) == (i, w, *counted),
-            (What::ClusterArrive { relaxed }, Action::ClusterArrive { relaxed: r, .. }) => {
+            (What::ClusterArrive { relaxed }, EventKind::ClusterArrive { relaxed: r, .. }) => {
                 relaxed == r
             }
-            (What::ClusterWait, Action::ClusterWait { .. }) => true,
+            (What::ClusterWait, EventKind::ClusterWait { .. }) => true,
             (
                 What::Copy {
                     from,
@@ -250,20 +250,20 @@ impl<'a> Walk<'a> {
                     ends,
                     bulk,
                 },
-                Action::Copy {
+                EventKind::Copy {
                     from: f,
                     to: t,
                     ends: e,
                     bulk: b,
                 },
             ) => (from, to, ends, bulk) == (f, t, e, b),
-            (What::Commit { bulk }, Action::Commit { bulk: b }) => bulk == b,
-            (What::Wait(wait), Action::Wait(w)) => wait == w,
+            (What::Commit { bulk }, EventKind::Commit { bulk: b }) => bulk == b,
+            (What::Wait(wait), EventKind::Wait(w)) => wait == w,
             (
                 What::Mbarrier {
                     at, access, order, ..
                 },
-                Action::Mbarrier {
+                EventKind::Mbarrier {
                     at: a,
                     access: x,
                     order: o,

@@ -24,7 +24,7 @@ pub(super) struct Mbarriers {
 
 /// What a thread does with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum Operation {
     /// `init`, with the arrivals of a phase.
     Init(u64),
     /// `inval`
@@ -51,8 +51,8 @@ pub(super) enum Action {
 impl Mbarriers {
     /// Does it. Gives the parity of the phase before, and whether it has ended a phase, or the phase
     /// waited for is over.
-    pub(super) fn operate(&mut self, at: Place, operation: Action) -> Result<(u64, bool)> {
-        if let Action::Init(count) = operation {
+    pub(super) fn operate(&mut self, at: Place, operation: Operation) -> Result<(u64, bool)> {
+        if let Operation::Init(count) = operation {
             let count = count as i64;
             let fresh = Object {
                 expected: count,
@@ -67,15 +67,15 @@ impl Mbarriers {
         let object = self.objects.get_mut(&at).ok_or_else(unknown)?;
         let parity = object.phase & 1;
         match operation {
-            Action::Init(_) | Action::CopyArrive(false) => {}
-            Action::Inval => drop(self.objects.remove(&at)),
-            Action::Wait(of) => return Ok((parity, parity != of)),
-            Action::Expect(bytes) => object.bytes += bytes as i64,
-            Action::Complete(bytes) => {
+            Operation::Init(_) | Operation::CopyArrive(false) => {}
+            Operation::Inval => drop(self.objects.remove(&at)),
+            Operation::Wait(of) => return Ok((parity, parity != of)),
+            Operation::Expect(bytes) => object.bytes += bytes as i64,
+            Operation::Complete(bytes) => {
                 object.bytes -= bytes as i64;
                 return Ok((parity, object.settle()?));
             }
-            Action::Arrive {
+            Operation::Arrive {
                 count,
                 expects,
                 drops,
@@ -85,7 +85,7 @@ impl Mbarriers {
                 object.expected -= if drops { count as i64 } else { 0 };
                 return Ok((parity, object.settle()?));
             }
-            Action::CopyArrive(true) => {
+            Operation::CopyArrive(true) => {
                 object.pending -= 1;
                 return Ok((parity, object.settle()?));
             }

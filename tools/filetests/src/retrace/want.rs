@@ -6,7 +6,7 @@ use shadow::hb::{Access, Completion, FenceKind, Kind, Order, Place, Scope, Waite
 
 use super::code::Code;
 use super::lane::Lane;
-use super::mbarriers::Action;
+use super::mbarriers::Operation;
 use super::{Launch, Objection, Result, alu};
 
 /// An instruction that others may notice.
@@ -54,7 +54,7 @@ pub(super) enum What {
     /// `mbarrier`
     Mbarrier {
         at: Place,
-        operation: Action,
+        operation: Operation,
         access: Option<Access>,
         order: Option<Order>,
     },
@@ -250,7 +250,7 @@ impl Reader<'_, '_> {
             let at = self.place(0, self.instruction.space())?;
             return Ok(Some(What::Mbarrier {
                 at,
-                operation: Action::CopyArrive(self.has("noinc")),
+                operation: Operation::CopyArrive(self.has("noinc")),
                 access: Some(object(Kind::Reduction)),
                 order: None,
             }));
@@ -315,13 +315,13 @@ impl Reader<'_, '_> {
         let address = usize::from(waits || arrives);
         let at = self.place(address, space)?;
         let operation = match first.as_str() {
-            "init" => Action::Init(self.number(1)?),
-            "inval" => Action::Inval,
-            "expect_tx" => Action::Expect(self.number(1)?),
-            "complete_tx" => Action::Complete(self.number(1)?),
+            "init" => Operation::Init(self.number(1)?),
+            "inval" => Operation::Inval,
+            "expect_tx" => Operation::Expect(self.number(1)?),
+            "complete_tx" => Operation::Complete(self.number(1)?),
             "test_wait" | "try_wait" => {
                 let phase = self.number(2)?;
-                Action::Wait(match self.has("parity") {
+                Operation::Wait(match self.has("parity") {
                     true => phase & 1,
                     false => phase >> 63,
                 })
@@ -332,7 +332,7 @@ impl Reader<'_, '_> {
                     false => None,
                 };
                 let expects = self.has("expect_tx");
-                Action::Arrive {
+                Operation::Arrive {
                     count: given.filter(|_| !expects).unwrap_or(1),
                     expects: given.filter(|_| expects).unwrap_or(0),
                     drops: first == "arrive_drop",
@@ -344,17 +344,17 @@ impl Reader<'_, '_> {
             at,
             operation,
             access: match operation {
-                Action::Init(_) => Some(Access {
+                Operation::Init(_) => Some(Access {
                     order: Order::Weak,
                     ..object(Kind::Store)
                 }),
-                Action::Inval => None,
-                Action::Wait(_) => Some(object(Kind::Load)),
+                Operation::Inval => None,
+                Operation::Wait(_) => Some(object(Kind::Load)),
                 _ => Some(object(Kind::Reduction)),
             },
             order: match operation {
-                Action::Arrive { .. } => Some(order(Order::Release)),
-                Action::Wait(_) => Some(order(Order::Acquire)),
+                Operation::Arrive { .. } => Some(order(Order::Release)),
+                Operation::Wait(_) => Some(order(Order::Acquire)),
                 _ => None,
             },
         }))

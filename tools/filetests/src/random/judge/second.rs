@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ptx::ast::Module;
-use runtime::traced::{Action, TraceEvent};
+use runtime::traced::{EventKind, TraceEvent};
 use runtime::{Mode, Model};
 use shadow::hb::{Kind, Place};
 
@@ -151,7 +151,7 @@ impl Run {
             .traced
             .iter()
             .filter_map(|event| match &event.what {
-                Action::Access { access, places } if access.kind == Kind::Rmw => places.first(),
+                EventKind::Access { access, places } if access.kind == Kind::Rmw => places.first(),
                 _ => None,
             });
         let mut addresses = accesses.filter_map(|place| match *place {

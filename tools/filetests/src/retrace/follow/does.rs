@@ -1,12 +1,12 @@
 //! What one thread does, to its registers and to what threads share.
 
 use ptx::ast::{Instruction, Operand};
-use runtime::traced::Action;
+use runtime::traced::EventKind;
 use shadow::hb::{Access, Completion, Kind, Place};
 
 use super::super::alu::{self, extend};
 use super::super::lane::Who;
-use super::super::mbarriers::Action;
+use super::super::mbarriers::Operation;
 use super::super::memory::behind;
 use super::super::want::What;
 use super::super::{Objection, Result};
@@ -14,7 +14,7 @@ use super::{Owed, Walk};
 
 impl<'a> Walk<'a> {
     /// A thread does what it has come to.
-    pub(super) fn does(&mut self, who: Who, what: &What, told: &Action) -> Result<()> {
+    pub(super) fn does(&mut self, who: Who, what: &What, told: &EventKind) -> Result<()> {
         match (what, told) {
             (What::Access { access, at }, _) => self.access(who, access, *at)?,
             (What::Arrive { id, waits, count }, _) => {
@@ -25,13 +25,13 @@ impl<'a> Walk<'a> {
                     return Ok(());
                 }
             }
-            (What::ClusterArrive { .. }, Action::ClusterArrive { phase, .. }) => {
+            (What::ClusterArrive { .. }, EventKind::ClusterArrive { phase, .. }) => {
                 let now = self.barriers.cluster_arrive(who);
                 if now != *phase {
                     return self.differs(format!("{who:?} arrives in phase {now}, not {phase}"));
                 }
             }
-            (What::ClusterWait, Action::ClusterWait { phase }) => {
+            (What::ClusterWait, EventKind::ClusterWait { phase }) => {
                 let waited = self.barriers.cluster_waited(who);
                 if waited != Some(*phase) {
                     return self
@@ -44,13 +44,13 @@ impl<'a> Walk<'a> {
                     _ => self.memory.copy(*from, *to)?,
                 }
                 if let Completion::Mbarrier(at) = ends {
-                    let arrived = Action::Complete(to.1.into());
+                    let arrived = Operation::Complete(to.1.into());
                     if self.mbarriers.operate(*at, arrived)?.1 {
                         self.owed.push(Owed::Mbarrier(*at));
                     }
                 }
             }
-            (What::Mbarrier { at, operation, .. }, Action::Mbarrier { over, .. }) => {
+            (What::Mbarrier { at, operation, .. }, EventKind::Mbarrier { over, .. }) => {
                 let (phase, ends) = self.mbarriers.operate(*at, *operation)?;
                 if ends != *over {
                     return self.differs(format!("{who:?}: {operation:?} at {at:?} gives {ends}"));
@@ -169,10 +169,10 @@ impl<'a> Walk<'a> {
     }
 
     /// What an operation on an mbarrier hands out.
-    fn take(&mut self, who: Who, operation: &Action, found: (u64, bool)) -> Result<()> {
+    fn take(&mut self, who: Who, operation: &Operation, found: (u64, bool)) -> Result<()> {
         let value = match operation {
-            Action::Arrive { .. } => found.0 << 63,
-            Action::Wait(_) => found.1.into(),
+            Operation::Arrive { .. } => found.0 << 63,
+            Operation::Wait(_) => found.1.into(),
             _ => return Ok(()),
         };
         match self.operands(who)?.operands.first() {
