@@ -394,7 +394,7 @@ impl<'a> Builder<'a> {
             Pair::Operations(operations) => {
                 fingerprint::of_operations(advice.rule, space, &operations)
             }
-            Pair::Places(_) => {
+            Pair::Places(..) => {
                 let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
                 let all = log_index.sites.values();
                 let all = all.map(|&(site, module)| (site, log_index.origin(module)));

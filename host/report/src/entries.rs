@@ -12,8 +12,9 @@ use crate::{locks, misuse};
 /// What is one entry of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pair {
-    /// Two places in the source, whatever has called the functions they stand in.
-    Places([Side; 2]),
+    /// Two places in the source, whatever has called the functions they stand in, and the memory that is accessed there:
+    /// one line may access both.
+    Places([Side; 2], log::Space),
     /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
     /// orders all of their accesses.
     Operations([String; 2]),
@@ -40,7 +41,7 @@ pub(crate) fn pair(
     }
     let mut sides = sites.map(|(site, module)| side(site, log_index.origin(module)));
     sides.sort();
-    Pair::Places(sides)
+    Pair::Places(sides, race.space)
 }
 
 /// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of

@@ -64,7 +64,7 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         Misuse::NotMbarrier => (
             "not-a-barrier",
             "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
-            "let one thread initialise it (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()` between the initialisation and its first use",
+            "let one thread initialise it (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()`, or a barrier of the cluster where other blocks use it, between the initialisation and its first use",
         ),
         Misuse::Departed => (
             "exited-block",

@@ -83,6 +83,9 @@ impl Remedy {
                 };
                 format!("put a barrier of the grid {places} (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks")
             }
+            Remedy::Counted { at, before: false, after: false } => format!(
+                "put `__syncthreads()` between the fences around the atomic at {at} and the accesses of other threads of the block, or let these threads execute the fences too: a fence alone does not hand over what other threads have written"
+            ),
             Remedy::Counted { at, before, after } => {
                 let places = match (before, after) {
                     (true, false) => format!("before the atomic at {at}"),

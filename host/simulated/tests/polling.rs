@@ -30,6 +30,17 @@ const TAKERS: &str = "
     add.u32 %n, %v, 1; atom.global.cas.b32 %t, [%flags], %v, %n; bra again;
     done: ret;";
 
+/// Each thread takes the lock of its bucket, of which there is one for eight threads, and counts in it.
+const LOCKS: &str = "
+    mov.u32 %n, %ctaid.x; mov.u32 %t, %tid.x; mov.u32 %s, %ntid.x; mad.lo.u32 %t, %n, %s, %t;
+    mov.u32 %n, %nctaid.x; mul.lo.u32 %n, %n, %s; shr.u32 %n, %n, 3; rem.u32 %l, %t, %n;
+    mad.wide.u32 %p, %l, 4, %flags; mad.wide.u32 %data, %l, 4, %data;
+    take: atom.global.cas.b32 %v, [%p], 0, 1; setp.ne.u32 %q, %v, 0; @%q bra take;
+    fence.acq_rel.gpu;
+    ld.global.u32 %v, [%data]; add.u32 %v, %v, 1; st.global.u32 [%data], %v;
+    fence.acq_rel.gpu; atom.global.exch.b32 %v, [%p], 0;
+    ret;";
+
 /// Warp-instructions of a launch of so many threads, and its races.
 fn run(body: &str, threads: u32, journal: bool) -> (u64, usize, Vec<u32>) {
     let text = format!(
@@ -69,6 +80,17 @@ fn polling_costs_in_proportion_to_the_threads() {
     });
     let (unchecked, _, _) = run(NEIGHBOURS, 1024, false);
     assert!(many <= LIMIT * unchecked, "{many} after {unchecked}");
+    assert!(many <= 9 * few, "{many} after {few}");
+}
+
+#[test]
+fn locks_cost_in_proportion_to_the_threads() {
+    let [few, many] = [256, 2048].map(|threads| {
+        let (executed, races, left) = run(LOCKS, threads, true);
+        assert_eq!(races, 0);
+        assert!(left.iter().all(|&lock| lock == 0));
+        executed
+    });
     assert!(many <= 9 * few, "{many} after {few}");
 }
 

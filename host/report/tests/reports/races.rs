@@ -1,6 +1,6 @@
 //! Races: what is merged, and what is said of each.
 
-use report::log::{Event, Frame, Level, Point, Race, Repair, Value, Why, Work};
+use report::log::{Event, Frame, Level, Point, Race, Repair, Space, Value, Why, Work};
 use report::model::Outcome;
 use report::source::Sources;
 use report::text::{self, Style};
@@ -104,6 +104,21 @@ fn two_races_of_one_line_are_two_entries_with_ids_of_their_own() {
     assert_eq!(report.races.len(), 2);
     assert_ne!(report.races[0].id, report.races[1].id);
     assert_ne!(report.races[0].fingerprint, report.races[1].fingerprint);
+    assert_valid(&report);
+}
+
+#[test]
+fn races_of_one_line_in_both_memories_are_two_entries() {
+    let (_folder, sources) = sources();
+    let mut events = vec![race(1, 2, 2, 3), race(1, 2, 2, 4)];
+    if let Event::Race(race) = &mut events[1] {
+        race.space = Space::Shared;
+        race.level = Level::Cta;
+    }
+    let report = Report::build(&[log(None, events)], &context(), &sources);
+    let entries = report.races.iter().map(|race| (&*race.rule, race.count));
+    assert_eq!(entries.collect::<Vec<_>>(), [("CR003", 3), ("CR002", 4)]);
+    assert_ne!(report.races[0].id, report.races[1].id);
     assert_valid(&report);
 }
 
