@@ -286,6 +286,9 @@ pub struct Launch {
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
+    /// Nobody has judged whether it uses its barriers as it should: checks in the kernel do not tell.
+    #[serde(default)]
+    pub barriers_unjudged: bool,
     /// The name of its recording, if it was recorded.
     #[serde(default)]
     pub recorded: Option<String>,

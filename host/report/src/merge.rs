@@ -323,7 +323,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);
-    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions });
+    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions, barriers });
     union(&mut to.missed, missed);
     union(&mut to.incomplete_because, incomplete_because);
     add!(records => to.records, Records { conflicts, emitted, dropped });

@@ -20,7 +20,7 @@ pub use crate::verified::{Answers, Because, Verified};
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.15";
+pub const SCHEMA_VERSION: &str = "1.16";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! Launches in which unordered strong conflicts (CR011) and lock-order-dependent accesses (CR012) were not judged.
+//! Launches in which unordered strong conflicts (CR011), lock-order-dependent accesses (CR012) and misuse of barriers
+//! (CR007) were not judged.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub struct Unjudged {
     pub locks: u64,
     /// Those of which accesses under versions that are written by swaps were not.
     pub versions: u64,
+    /// Those with barriers of a block or a warp, of which misuse was not.
+    pub barriers: u64,
 }
 
 impl Unjudged {
@@ -42,6 +45,7 @@ impl Unjudged {
                 self.versions,
                 "data read under versions that `atom.cas` or `atom.exch` writes (CR011)",
             ),
+            (self.barriers, "misuse of barriers (CR007)"),
         ];
         let parts = parts.into_iter().filter(|(launches, _)| *launches > 0);
         parts

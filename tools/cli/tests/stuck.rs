@@ -154,6 +154,11 @@ fn threads_that_pass_by_a_barrier_are_an_error() {
         &["error[CR007]: synchronisation error: threads pass by a barrier"],
     );
     assert_eq!(ran.json["races"][0]["kind"], "skipped-barrier");
+    for mode in [["--mode", "fast"].as_slice(), &["--as-gpu"]] {
+        let ran = run_as("--grid 1 --block 64", body, mode);
+        ran.ends(0, &["misuse of barriers (CR007) not judged in 1 launch"]);
+        assert_eq!(ran.json["coverage"]["unjudged"]["barriers"], 1);
+    }
     // One that returns early is left alone by devices.
     let early = body.replace("bra behind", "ret");
     run_as("--grid 1 --block 64", &early, &[]).ends(0, &["warning[CR007]"]);

@@ -139,6 +139,7 @@ impl Builder<'_> {
         coverage.cells.cleared += u64::from(launch.counters.cleared);
         coverage.cells.overlapped += u64::from(launch.counters.overlapped);
         coverage.unjudged.add(launch.unjudged);
+        coverage.unjudged.barriers += u64::from(launch.barriers_unjudged);
         if let Some(counted) = &launch.clocks {
             let clocks = &mut coverage.clocks;
             clocks.launches += 1;

@@ -579,6 +579,7 @@ impl Checker {
             true => spared(info, proved.filter(|_| proves), unwritten),
             false => unwritten,
         };
+        let barriers = info.barriers || info.warp_barriers;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
@@ -602,6 +603,7 @@ impl Checker {
                     false => log::Judge::Cells,
                 };
                 pending.launch.unjudged = unjudged;
+                pending.launch.barriers_unjudged = barriers;
                 pending.parameter = Some(armed.parameter);
                 pending.place = Some(armed.place);
                 pending.owner_shift = armed.owner_shift;
