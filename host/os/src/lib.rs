@@ -3,11 +3,13 @@
 //! * [`mem`]: host mappings that a simulated device may share with the program.
 //! * [`interrupts`]: signals that end a process which has something to write down first.
 //! * [`signals`]: of a process that waits for another one.
+//! * [`python`]: the lines of Python that a thread executes.
 //! * [`unwind`]: the calls that a thread is in.
 //! * [`terminal`]: standard error, if it is one.
 
 pub mod interrupts;
 pub mod mem;
+pub mod python;
 pub mod signals;
 pub mod terminal;
 pub mod unwind;

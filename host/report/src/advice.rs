@@ -291,6 +291,12 @@ fn mbarrier(race: &log::Race) -> String {
 fn flag(word: &log::Word, side: usize) -> String {
     let place = word.places.get(side).and_then(Option::as_ref);
     let at = match (&word.allocation, word.space) {
+        (
+            Some(log::Allocation {
+                place: Some(of), ..
+            }),
+            _,
+        ) => format!("in `{of}`"),
         (Some(of), _) => {
             let offset = words::number(word.address.saturating_sub(of.base));
             match of.api.strip_prefix("variable ") {

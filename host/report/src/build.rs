@@ -19,7 +19,7 @@ use crate::model::{
     SCHEMA_VERSION,
 };
 use crate::names::demangle;
-use crate::side::{access, came};
+use crate::side::{self, access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
 use crate::{choice, incomplete, known, locks, misuse, nested, streams, time, value, verified};
@@ -370,6 +370,9 @@ impl<'a> Builder<'a> {
             let place = |id| log_index.place(id, self.sources);
             access.locks = held.map(|held| locks::held(held, place)).collect();
         }
+        for (access, around) in accesses.iter_mut().zip(&race.around) {
+            access.barriers = side::barriers(around, &access.function, self.sources);
+        }
         let values = [race.previous_value, race.value];
         for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
             access.value = value::known(site, value);
@@ -565,6 +568,7 @@ pub(crate) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
             offset: address.saturating_sub(a.base),
             api: a.api.clone(),
         }),
+        element: allocation.and_then(|a| a.place.clone()),
     }
 }
 

@@ -382,7 +382,18 @@ fn chain(frames: &[FrameAt]) -> String {
 }
 
 pub(crate) fn address(at: &Address, space: &str) -> String {
+    match (&at.element, &at.allocation) {
+        (Some(element), _) => format!("`{element}`, {}", bare_address(at, space)),
+        (None, _) => bare_address(at, space),
+    }
+}
+
+/// The same without the element of a variable.
+fn bare_address(at: &Address, space: &str) -> String {
     match &at.allocation {
+        Some(_) if space == "shared" => {
+            format!("offset {} in the shared memory of the block", at.value)
+        }
         Some(a) => format!(
             "{}, offset {} in allocation #{} of {}, {}",
             at.value,

@@ -18,7 +18,7 @@ use crate::executed::Executed;
 pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
-pub use repair::{Cause, Counted, Outside, Point, Repair, Update, Word};
+pub use repair::{Around, Barrier, Cause, Counted, Outside, Point, Repair, Update, Word};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 pub use verified::{Answer, Because, Verified};
@@ -53,6 +53,9 @@ pub enum Event {
         number: u32,
         /// Innermost first.
         calls: Vec<HostCall>,
+        /// Lines of Python that are executed, innermost first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        python: Vec<HostFrame>,
     },
     /// A launch was asked for; when nothing is said of its end, the process ended before, or the log lacks it.
     Pending(Box<Pending>),
@@ -383,7 +386,7 @@ pub struct HostCall {
 }
 
 /// The source of a call on the host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostFrame {
     /// Source file.
     pub file: String,
@@ -469,6 +472,9 @@ pub struct Race {
     /// What the control flow says about ordering them, when both stand in one function.
     #[serde(default)]
     pub repair: Option<Repair>,
+    /// Barriers in the code around the earlier and the later access, where that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<Around>,
     /// Locks that the earlier and the later thread held; empty when neither held one.
     #[serde(default)]
     pub locks: Vec<Vec<Lock>>,
@@ -649,15 +655,18 @@ pub struct Thread {
     pub thread: [u32; 3],
 }
 
-/// A piece of device memory.
+/// A piece of device memory, or a variable in shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// Its number in the process, from 1.
+    /// Its number in the process, from 1; 0 in shared memory.
     pub id: u64,
-    /// First address.
+    /// First address, or its offset in shared memory.
     pub base: u64,
     /// Length in bytes.
     pub bytes: u64,
     /// The call that made it, or the variable's name.
     pub api: String,
+    /// The element of a variable, as the program writes it: `tile[1][0]`, or `tile+0x84` if its type is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }

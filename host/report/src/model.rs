@@ -5,7 +5,7 @@ mod related;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::access::{Access, FrameAt, HeldLock, PtxPlace, Value};
+pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
@@ -514,15 +514,18 @@ pub struct Address {
     pub value: String,
     /// What lies there.
     pub allocation: Option<Allocation>,
+    /// The element of a variable, as the program writes it: `tile[1][0]`, or `tile+0x84` if its type is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
 }
 
-/// Memory that the program asked for.
+/// Memory that the program asked for, or a variable in shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Allocation {
-    /// Ordinal in the process.
+    /// Ordinal in the process; 0 in shared memory.
     pub id: u64,
-    /// First address, hexadecimal.
+    /// First address, or its offset in shared memory, hexadecimal.
     pub base: String,
     /// Bytes.
     pub size: u64,

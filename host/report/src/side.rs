@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::log;
-use crate::model::{Access, FrameAt, PtxPlace};
+use crate::model::{Access, BarrierAt, Barriers, FrameAt, PtxPlace};
 use crate::names;
 use crate::names::demangle;
+use crate::source::Sources;
 
 /// Two reports are one when both sides come from the same place and do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,6 +66,7 @@ pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
         function: demangle(&site.function),
         frames: frames(&site.frames, &site.function),
         locks: Vec::new(),
+        barriers: Barriers::default(),
     }
 }
 
@@ -79,6 +81,21 @@ pub(crate) fn came(site: &log::Site, origin: &str) -> Access {
         sem: log::Site::barrier().sem,
         scope: None,
         ..access(&barrier, origin)
+    }
+}
+
+/// The barriers of the code around an access in `function`.
+pub(crate) fn barriers(around: &log::Around, function: &str, sources: &Sources) -> Barriers {
+    let at = |barrier: &log::Barrier| BarrierAt {
+        of: barrier.of.clone(),
+        place: match shown(&frames(&barrier.frames, function)) {
+            Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
+            None => format!("PTX line {}", barrier.ptx_line),
+        },
+    };
+    Barriers {
+        before: around.before.as_ref().map(at),
+        after: around.after.as_ref().map(at),
     }
 }
 

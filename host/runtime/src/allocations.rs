@@ -43,6 +43,7 @@ impl Allocations {
             base,
             bytes,
             api: api.to_owned(),
+            place: None,
         };
         self.live.insert(base, allocation);
     }

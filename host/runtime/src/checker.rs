@@ -28,6 +28,7 @@ use crate::proofs::Known;
 use crate::repair::Pair;
 use crate::shadow_memory::{Drained, ShadowMemory};
 use crate::streams::Streams;
+use crate::variables::SharedVariable;
 
 pub use self::launch::{Busy, Extent, Outcome, PendingLaunch};
 pub use self::nested::Ancestor;
@@ -49,6 +50,8 @@ struct Module {
     origin: String,
     code: Arc<Code>,
     kernels: HashMap<String, rewrite::KernelInfo>,
+    /// Variables of kernels in shared memory, where the device tells.
+    shared: HashMap<String, Vec<SharedVariable>>,
     /// Sites in the log of the accesses that the happens-before engine has named.
     named: HashMap<u32, u32>,
     /// Kernels whose own code the driver does not give.
@@ -187,6 +190,7 @@ impl Checker {
             kernels: kernels.map(|k| (k.name.clone(), k.clone())).collect(),
             code: Arc::clone(&code),
             named: HashMap::new(),
+            shared: HashMap::new(),
             without_own: HashSet::new(),
             known: HashMap::new(),
         };
@@ -427,6 +431,7 @@ impl Checker {
             if let Some(known) = known.get(n) {
                 known.clone().put_in(&mut race);
             }
+            self.name_variables(&launch, &mut race);
             self.write(Event::Race(Box::new(race)));
         }
         let (instructions, touched) = match &mut findings {
@@ -624,6 +629,35 @@ impl Checker {
         let known = module.known.entry(launch.kernel.clone()).or_default();
         known.insert([a.min(b), a.max(b)]);
         true
+    }
+
+    /// The variables that a kernel has in shared memory, in a launch of this size.
+    pub fn set_shared(&mut self, key: ModuleKey, kernel: &str, variables: Vec<SharedVariable>) {
+        if let Some(module) = self.modules.get_mut(&key.0) {
+            module.shared.insert(kernel.to_owned(), variables);
+        }
+    }
+
+    /// Names the variables that a race of a launch is about.
+    fn name_variables(&self, launch: &log::Launch, race: &mut log::Race) {
+        let Some(module) = self.modules.get(&launch.module) else {
+            return;
+        };
+        let (own, variables) = (module.code.module(), module.code.variables());
+        let shared = module.shared.get(&launch.kernel);
+        let shared = shared.map_or(&[][..], Vec::as_slice);
+        let name = |space, address, allocation: &mut Option<log::Allocation>| {
+            variables.name(own, shared, (space, address), allocation);
+        };
+        if !matches!(race.why, log::Why::Misuse(_)) {
+            name(race.space, race.address, &mut race.allocation);
+        }
+        if let Some(flag) = &mut race.flag {
+            name(flag.space, flag.address, &mut flag.allocation);
+        }
+        for held in race.locks.iter_mut().flatten() {
+            name(held.space, held.address, &mut held.allocation);
+        }
     }
 
     /// Pairs of accesses that have raced in the launches that have ended.

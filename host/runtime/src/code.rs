@@ -14,6 +14,7 @@ use crate::instructions::Instructions;
 use crate::options::{Options, Prove, Volatile};
 use crate::proofs::Proofs;
 use crate::repair::{Known, Pair, Repairs};
+use crate::variables::Variables;
 use crate::{log, names};
 
 /// What `verify` leaves out.
@@ -41,6 +42,7 @@ pub struct Code {
     /// How long rewriting took.
     pub(crate) seconds: f64,
     instructions: OnceLock<Arc<Instructions>>,
+    variables: OnceLock<Variables>,
     /// What is known of its kernels for proofs; none where nothing is proved.
     proofs: Option<Proofs>,
     accesses: OnceLock<Accesses>,
@@ -97,6 +99,7 @@ impl Code {
             remarks: Vec::new(),
             seconds: 0.0,
             instructions: OnceLock::new(),
+            variables: OnceLock::new(),
             proofs: None,
             accesses: OnceLock::new(),
             repairs: Mutex::default(),
@@ -161,6 +164,11 @@ impl Code {
                 shifts.copied(at)
             }))
         })
+    }
+
+    /// Its variables, for people.
+    pub(crate) fn variables(&self) -> &Variables {
+        self.variables.get_or_init(|| Variables::new(self.module()))
     }
 
     /// The program's own text, parsed.

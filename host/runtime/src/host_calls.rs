@@ -4,28 +4,50 @@
 //! The log has addresses as offsets in files, and the command looks up their source: debug information may be large, and
 //! reading it here would take memory of the checked program.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-use os::unwind;
+use os::{python, unwind};
 
-use crate::log::{Event, HostCall};
+use crate::log::{Event, HostCall, HostFrame};
 
 /// Calls that are looked at, those inside of our own libraries included.
 const MOST: usize = 64;
+/// Those under Python, whose interpreter makes many for each line.
+const MOST_UNDER_PYTHON: usize = 16;
+/// Lines of Python that are looked at.
+const MOST_LINES: usize = 32;
 /// Different lists of calls that are kept; a program that recurses may have any number.
 const MOST_LISTS: usize = 4096;
 
-/// The lists of calls that are known, by their addresses.
+thread_local! {
+    /// The lines of Python that the next launch of the thread is made in.
+    static PYTHON: RefCell<Vec<python::Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Asks for the lines of Python that the calling thread executes, for the launch that it makes next.
+///
+/// It may wait for Python's lock: the caller must hold nothing that another thread of the program may wait for.
+pub fn ask_python() {
+    PYTHON.set(python::lines(MOST_LINES));
+}
+
+/// The lists of calls that are known, by their addresses and the lines of Python.
 #[derive(Debug, Default)]
 pub(crate) struct HostCalls {
-    known: HashMap<Vec<u64>, u32>,
+    known: HashMap<(Vec<u64>, Vec<python::Line>), u32>,
 }
 
 impl HostCalls {
     /// The number of the list that the calling thread is in; 0 if it is not kept. With what to write down if it is new.
     pub(crate) fn here(&mut self) -> (u32, Option<Event>) {
-        let callers = unwind::callers(MOST);
-        if let Some(&known) = self.known.get(&callers) {
+        let lines = PYTHON.take();
+        let callers = unwind::callers(match lines.is_empty() {
+            true => MOST,
+            false => MOST_UNDER_PYTHON,
+        });
+        let all = (callers, lines);
+        if let Some(&known) = self.known.get(&all) {
             return (known, None);
         }
         if self.known.len() == MOST_LISTS {
@@ -33,9 +55,20 @@ impl HostCalls {
         }
         let number = self.known.len() as u32 + 1;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        let calls = calls(&callers, &maps);
-        self.known.insert(callers, number);
-        (number, Some(Event::HostCalls { number, calls }))
+        let calls = calls(&all.0, &maps);
+        let python = all.1.iter().map(|of| HostFrame {
+            file: of.file.clone(),
+            line: of.line,
+            function: of.function.clone(),
+        });
+        let python = python.collect();
+        self.known.insert(all, number);
+        let event = Event::HostCalls {
+            number,
+            calls,
+            python,
+        };
+        (number, Some(event))
     }
 }
 

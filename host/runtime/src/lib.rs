@@ -17,7 +17,7 @@ mod footprint_recorder;
 mod grace_period;
 mod grid;
 mod happens_before;
-mod host_calls;
+pub mod host_calls;
 mod instructions;
 mod locking;
 mod logged;
@@ -37,6 +37,7 @@ pub mod streams;
 pub mod traced;
 mod used;
 mod values;
+pub mod variables;
 mod verify;
 
 use report::log;

@@ -65,6 +65,7 @@ pub(crate) fn race(
             }
         }),
         repair: None,
+        around: Vec::new(),
         locks: match found.locks.iter().all(Vec::is_empty) {
             true => Vec::new(),
             false => {

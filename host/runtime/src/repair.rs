@@ -21,7 +21,7 @@ use ptx::ast::{Function, Module};
 
 use self::flow::{Flow, Order};
 use self::places::Chosen;
-use crate::log::{self, Level, Repair, Space, Update};
+use crate::log::{self, Around, Level, Repair, Space, Update};
 
 /// Larger functions are not looked at.
 const STATEMENTS: usize = 20_000;
@@ -59,6 +59,8 @@ impl Pair {
 pub(crate) struct Known {
     /// What orders them; none when they stand in different functions.
     pub(crate) repair: Option<Repair>,
+    /// Barriers around each of them; empty as well then.
+    pub(crate) around: Vec<Around>,
     /// They are stores of the same constant.
     pub(crate) same_value: bool,
 }
@@ -67,6 +69,7 @@ impl Known {
     /// Adds it to a race of the two.
     pub(crate) fn put_in(self, race: &mut log::Race) {
         race.repair = self.repair;
+        race.around = self.around;
         race.same_value |= self.same_value && race.why == log::Why::Unordered;
     }
 }
@@ -92,6 +95,7 @@ impl Repairs {
         for pair in new {
             let known = Known {
                 repair: None,
+                around: Vec::new(),
                 same_value: stored::same(&self.module, pair.lines),
             };
             self.known.insert(pair, known);
@@ -103,9 +107,10 @@ impl Repairs {
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
             let repairs = together(&self.module, line, &pairs, chosen);
-            for ((pair, _), repair) in pairs.iter().zip(repairs) {
+            for ((pair, _), (repair, around)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
+                    known.around = around.into();
                 }
             }
         }
@@ -134,7 +139,7 @@ fn together(
     line: u32,
     pairs: &[(Pair, [usize; 2])],
     chosen: &mut Chosen,
-) -> Vec<Repair> {
+) -> Vec<(Repair, [Around; 2])> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
@@ -153,10 +158,9 @@ fn together(
             lines: stores.iter().map(|&at| flow.line(at)).collect(),
         })
     };
-    let repairs = pairs
-        .iter()
-        .zip(places)
-        .map(|((pair, sites), places)| Repair {
+    let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
+        let around = sites.map(|at| flow.around(at));
+        let repair = Repair {
             update: update(*sites),
             points: places.points,
             of_warps: places.of_warps,
@@ -168,6 +172,8 @@ fn together(
                 Order::Launch => counter::between(&flow, *sites),
                 _ => None,
             },
-        });
+        };
+        (repair, around)
+    });
     repairs.collect()
 }

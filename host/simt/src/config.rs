@@ -7,6 +7,7 @@ use std::time::Duration;
 
 pub use ptx::ParamLayout;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::requests::Requests;
 use crate::strays::Strays;
@@ -227,6 +228,17 @@ pub struct LaunchStats {
     pub resident_ctas: u64,
 }
 
+/// A variable in the shared memory of a CTA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// Its name, mangled.
+    pub name: SmolStr,
+    /// Offset of its first byte.
+    pub offset: u32,
+    /// Its size; none for dynamic shared memory, whose size the launch gives.
+    pub bytes: Option<u32>,
+}
+
 /// What a host may ask about a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelInfo {
@@ -248,4 +260,6 @@ pub struct KernelInfo {
     pub required_block: Option<[u32; 3]>,
     /// `.reqnctapercluster`, if given.
     pub cluster: Option<[u32; 3]>,
+    /// Variables in shared memory, by their offset.
+    pub shared: Arc<[SharedVariable]>,
 }

@@ -35,8 +35,8 @@ mod values;
 mod windows;
 
 pub use config::{
-    DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Progress, Schedule, Sink,
-    Threads,
+    DeviceConfig, KernelInfo, Launch, LaunchStats, Limits, ParamLayout, Progress, Schedule,
+    SharedVariable, Sink, Threads,
 };
 pub use device::{Device, ModuleId, State};
 pub use error::{Absent, LaunchError, LoadError, On, Place, Waiting};

@@ -26,6 +26,7 @@ use runtime::between::{Steps, Wanted};
 use runtime::options::Outside;
 use runtime::progress;
 use runtime::streams::At;
+use runtime::variables::SharedVariable;
 use runtime::{
     Ancestor, Checker, Code, Extent, FootprintObserver, HappensBefore, ModuleKey, Outcome, Used,
 };
@@ -308,6 +309,14 @@ impl CheckedSim {
             shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
             dynamic_shared: launch.dynamic_shared,
         };
+        if !info.shared.is_empty() {
+            let variables = info.shared.iter().map(|of| SharedVariable {
+                name: of.name.to_string(),
+                offset: of.offset.into(),
+                bytes: of.bytes.unwrap_or(launch.dynamic_shared).into(),
+            });
+            checker.set_shared(key, kernel, variables.collect());
+        }
         let device = &mut Reserved(&mut self.device);
         let mut pending = checker.begin(device, key, kernel, extent, &launch.params);
         pending.set_place(at);

@@ -33,6 +33,12 @@ pub(crate) const AUDIT: &str = "audit.so";
 pub(crate) const GIVEN_VARIABLE: &str = "CUDARUN_CHECK_LIBRARIES";
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(1500);
+/// Stands in for ptxas where a program compiles PTX itself: gives the PTX on, in the folder of our libraries.
+const PTXAS: &str = "ptxas";
+/// What names the ptxas that Triton runs.
+const TRITON_PTXAS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
+/// Names the folder of the driver that Triton links to.
+const TRITON_DRIVER: &str = "TRITON_LIBCUDA_PATH";
 /// SIGHUP, SIGINT, SIGKILL and SIGTERM have these numbers on every Linux.
 const HANG_UP: i32 = 1;
 const INTERRUPT: i32 = 2;
@@ -170,6 +176,7 @@ fn in_front_of(command: &mut Command, driver: &Path, libraries: &Path) -> Result
 fn in_place_of(command: &mut Command, libraries: &Path) -> Result<(), Stop> {
     // Nothing stands in front of it, so it is the one that checks.
     command.env_remove(SIMULATED_VARIABLE);
+    command.env(TRITON_DRIVER, libraries);
     give(command, libraries, libraries, b":;$")
 }
 
@@ -201,6 +208,13 @@ fn give(
         command.env(variable, in_front(variable, &[path.into()], ":"));
     }
     command.env(GIVEN_VARIABLE, folder);
+    // What Triton makes is checked as PTX only.
+    let ptxas = libraries.join(PTXAS);
+    if ptxas.exists() {
+        for variable in TRITON_PTXAS {
+            command.env(variable, &ptxas);
+        }
+    }
     Ok(())
 }
 

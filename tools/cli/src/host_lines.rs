@@ -1,4 +1,5 @@
-//! The source of the calls that launches are made in, from the debug information of the program.
+//! The source of the calls that launches are made in, from the debug information of the program; under Python, from its
+//! interpreter.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,14 +29,24 @@ pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
         let mut known: HashMap<u32, Vec<Named>> = HashMap::new();
         for event in &mut log.events {
             match event {
-                Event::HostCalls { number, calls } => {
+                Event::HostCalls {
+                    number,
+                    calls,
+                    python,
+                } => {
                     let outside = calls.iter().filter(|of| !is_ours(&of.file, libraries));
+                    // What the interpreter does says nothing of the program.
+                    let under = !python.is_empty();
+                    let outside = outside.take_while(|of| !(under && is_interpreter(&of.file)));
+                    let outside = outside.filter(|of| !(under && is_of_library(&of.file)));
                     let frames = outside.flat_map(|call| {
                         let program = programs.entry(call.file.clone());
                         let program = program.or_insert_with(|| Program::open(&call.file));
                         program.as_ref().map_or(Vec::new(), |of| of.frames(call))
                     });
-                    known.insert(*number, frames.collect());
+                    let mut frames: Vec<Named> = frames.collect();
+                    frames.extend(own_lines(python).map(|of| (of.clone(), String::new())));
+                    known.insert(*number, frames);
                 }
                 Event::Launch(launch) => {
                     if let Some(frames) = known.get(&launch.host_calls) {
@@ -46,6 +57,26 @@ pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
             }
         }
     }
+}
+
+/// Whether a file is Python's interpreter.
+fn is_interpreter(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    name.starts_with("python") || name.starts_with("libpython")
+}
+
+/// Whether a file belongs to Python or to a package, and not to the program.
+fn is_of_library(file: &str) -> bool {
+    ["/site-packages/", "/dist-packages/", "/lib/python"]
+        .iter()
+        .any(|part| file.contains(part))
+        || file.starts_with('<')
+}
+
+/// The lines of Python without those of packages that the innermost ones are in.
+fn own_lines(lines: &[HostFrame]) -> impl Iterator<Item = &HostFrame> {
+    let own = lines.iter().position(|of| !is_of_library(&of.file));
+    lines[own.unwrap_or(0)..].iter()
 }
 
 /// Whether a file is one of our libraries.
@@ -121,6 +152,30 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_s_own_lines_of_python_come_first() {
+        let frame = |file: &str| HostFrame {
+            file: file.to_owned(),
+            line: 1,
+            function: "f".to_owned(),
+        };
+        let lines = [
+            "/v/lib/python3.11/site-packages/numba/dispatcher.py",
+            "<frozen importlib>",
+            "app.py",
+            "/usr/lib/python3/dist-packages/pytest.py",
+        ]
+        .map(frame);
+        let own: Vec<_> = own_lines(&lines).map(|of| of.file.as_str()).collect();
+        assert_eq!(own, ["app.py", "/usr/lib/python3/dist-packages/pytest.py"]);
+        assert_eq!(own_lines(&lines[..1]).count(), 1);
+        assert!(
+            is_interpreter("/usr/bin/python3.11")
+                && is_interpreter("/usr/lib/libpython3.12.so.1.0")
+        );
+        assert!(!is_interpreter("/home/python/app"));
+    }
 
     #[test]
     fn what_nvcc_puts_around_a_launch_is_left_out() {

@@ -4,12 +4,15 @@
 //! <target>/dist/bin/cudarun-check
 //! <target>/dist/lib/cudarun-check/{libcuda.so.1,libcuda.so,libcudart.so.12,libcudart.so.13,audit.so}
 //! <target>/dist/lib/cudarun-check/gpu/{libcuda.so.1,libcuda.so}
+//! <target>/dist/lib/cudarun-check/ptxas
 //! ```
 //! The libraries are linked here and not by cargo, for two reasons.
 //! They need version nodes and sonames that cargo cannot give, and a `libcuda.so` in cargo's target folder would be
 //! found by our own tests in place of the driver.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,6 +42,8 @@ const DRIVER: &str = "cudarun_shim_cuda";
 const RUNTIME: &str = "cudarun_shim_cudart";
 const AUDIT: &str = "cudarun_shim_audit";
 const INTERPOSER: &str = "cudarun_shim_interposer";
+/// What Triton runs in place of ptxas.
+const PTXAS: &str = include_str!("dist/ptxas.sh");
 /// What programs on a GPU get, apart from what stands in for one.
 const GPU: &str = "gpu";
 
@@ -141,6 +146,9 @@ pub fn build(workspace: &Workspace) -> Result<Dist> {
             .with_context(|| format!("cargo did not build {}", library.archive))?;
         link(library, archive, &dist.libraries().join(library.folder))?;
     }
+    let ptxas = dist.libraries().join("ptxas");
+    std::fs::write(&ptxas, PTXAS)?;
+    std::fs::set_permissions(&ptxas, Permissions::from_mode(0o755))?;
     Ok(dist)
 }
 

@@ -24,6 +24,7 @@ pub mod headers;
 pub mod names;
 pub mod oracles;
 pub mod package;
+pub mod python;
 pub mod registers;
 pub mod suite;
 pub mod tidy;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, package, registers,
-    suite, tidy, toolkit, workspace::Workspace,
+    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, package, python,
+    registers, suite, tidy, toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -39,6 +39,11 @@ enum Command {
     Package {
         /// Which.
         kinds: Vec<package::Kind>,
+    },
+    /// Run the programs of tests/python under the tool, with packages from PyPI (all, without a package).
+    Python {
+        /// Which.
+        packages: Vec<python::Package>,
     },
     /// Find nvcc, or fetch it from PyPI into a cached folder.
     Toolkit,
@@ -115,6 +120,9 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Apps { arguments } => suite::apps(&workspace, &arguments),
         Command::Dist => dist::build(&workspace).map(|dist| dist.announce()),
         Command::Package { kinds } => package::run(&workspace, &kinds),
+        Command::Python { packages } => {
+            dist::build(&workspace).and_then(|_| python::run(&workspace, &packages))
+        }
         Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 
 use crate::command;
 use crate::dist::{self, Dist};
+use crate::python;
 use crate::toolkit::{self, Toolkit};
 use crate::workspace::Workspace;
 
@@ -35,15 +36,17 @@ enum Step {
     Toolkit,
     Unit,
     Dist,
+    Python,
     Apps,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step::Fmt,
     Step::Clippy,
     Step::Toolkit,
     Step::Unit,
     Step::Dist,
+    Step::Python,
     Step::Apps,
 ];
 
@@ -55,6 +58,7 @@ impl Step {
             Step::Toolkit => "find or fetch nvcc",
             Step::Unit => "unit tests and file tests",
             Step::Dist => "build the command and its libraries",
+            Step::Python => "Python packages under the tool",
             Step::Apps => "programs under the tool",
         }
     }
@@ -129,6 +133,7 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
         }),
         Step::Unit => unit(workspace, summary_line),
         Step::Dist => dist::build(workspace).map(|_| ()),
+        Step::Python => python::run(workspace, &python::SMALL).map(|_| ()),
         Step::Apps => {
             let toolkit = toolkit::find().context("no nvcc, see the step that looks for it")?;
             if !Dist::of(workspace).tool().exists() {

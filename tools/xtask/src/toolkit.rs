@@ -205,12 +205,12 @@ fn move_into_place(fresh: &Path, place: &Path, aside: &Path) -> Result<()> {
     bail!("cannot move the fetched toolkit to {}", place.display())
 }
 
-fn python_version() -> Result<String> {
+pub(crate) fn python_version() -> Result<String> {
     let program = "import sys; print('%d.%d' % sys.version_info[:2])";
     let version = command::output(Command::new("python3").args(["-c", program]))
-        .context("python3 is needed to fetch nvcc from PyPI: install it")?;
+        .context("python3 is needed to fetch from PyPI: install it")?;
     command::output(Command::new("python3").args(["-m", "pip", "--version"]))
-        .context("pip is needed to fetch nvcc from PyPI: install python3-pip")?;
+        .context("pip is needed to fetch from PyPI: install python3-pip")?;
     Ok(version.trim().to_owned())
 }
 

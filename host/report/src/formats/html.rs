@@ -7,7 +7,8 @@ use super::finding::{Finding, Spot};
 use super::map;
 use crate::coverage;
 use crate::excerpt;
-use crate::model::{Access, Allocation, Kernel, Level, Outcome, Race, Report};
+use crate::model::{Access, Allocation, BarrierAt, Kernel, Level, Outcome, Race, Report};
+use crate::names;
 use crate::source::Sources;
 use crate::words::{counted, number};
 
@@ -180,7 +181,7 @@ fn facts(race: &Race, report: &Report, sources: &Sources) -> Markup {
             }
             @if let Some(of) = &race.address.allocation { (allocation(of, race)) }
             @if let Some(map) = map { (map) }
-            @if race.accesses.iter().any(|access| !access.locks.is_empty()) { (timeline(race)) }
+            @if race.accesses.iter().any(|of| !of.locks.is_empty() || !of.barriers.is_empty()) { (timeline(race)) }
         }
     }
 }
@@ -190,11 +191,16 @@ fn allocation(of: &Allocation, race: &Race) -> Markup {
     let width = race.accesses.iter().map(|access| access.width).max();
     let share = |bytes: u64| bytes as f64 / of.size.max(1) as f64 * 400.0;
     let (at, wide) = (share(of.offset), share(width.unwrap_or(1).max(1).into()));
+    let whole = match of.api.strip_prefix("variable ") {
+        Some(name) => format!("variable {}", names::demangle(name)),
+        None => format!("allocation #{}", of.id),
+    };
+    let element = { race.address.element.as_ref() }.map(|of| format!("{of}: "));
     let label = format!(
-        "byte {} of {} of allocation #{}",
+        "{}byte {} of {} of {whole}",
+        element.unwrap_or_default(),
         number(of.offset),
-        number(of.size),
-        of.id
+        number(of.size)
     );
     html! {
         figure {
@@ -208,7 +214,8 @@ fn allocation(of: &Allocation, race: &Race) -> Markup {
     }
 }
 
-/// What is known of the two threads around their accesses, in the order of this run.
+/// What is known of the two threads around their accesses: the first one came first, and each column is in the order of
+/// its thread.
 fn timeline(race: &Race) -> Markup {
     let [first, second] = &race.accesses;
     let taken = |of: &Access| -> Vec<String> {
@@ -227,23 +234,40 @@ fn timeline(race: &Race) -> Markup {
             .collect()
     };
     let [did, then] = excerpt::labels(race);
+    let barrier = |at: &Option<BarrierAt>| {
+        at.as_ref()
+            .map(|at| format!("barrier of the {} at {}", at.of, at.place))
+    };
+    let alone = |of_first: bool, what: Option<String>| -> Vec<(bool, String)> {
+        what.into_iter().map(|what| (of_first, what)).collect()
+    };
+    let known = race.accesses.iter().any(|of| !of.barriers.is_empty());
+    let has_locks = race.accesses.iter().any(|of| !of.locks.is_empty());
     let rows: Vec<(bool, String)> = [
+        alone(true, barrier(&first.barriers.before)),
         taken(first)
             .into_iter()
             .map(|what| (true, what))
             .collect::<Vec<_>>(),
         vec![(true, did)],
         given(first).into_iter().map(|what| (true, what)).collect(),
+        alone(true, barrier(&first.barriers.after)),
+        alone(false, barrier(&second.barriers.before)),
         taken(second)
             .into_iter()
             .map(|what| (false, what))
             .collect(),
         vec![(false, then)],
+        alone(false, barrier(&second.barriers.after)),
     ]
     .concat();
     html! {
         table.timeline {
-            caption { "In this run, from top to bottom; the locks do not order the two accesses, or not in every run" }
+            caption {
+                "The first access came first; each column is in the order of its thread. "
+                @if has_locks { "The locks do not order the two accesses, or not in every run. " }
+                @if known { "The barriers are the nearest ones that every path of the code comes by." }
+            }
             thead { tr { th scope="col" { "first thread" } th scope="col" { "second thread" } } }
             tbody {
                 @for (of_first, what) in rows {

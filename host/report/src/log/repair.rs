@@ -66,6 +66,26 @@ pub struct Point {
     pub place: u32,
 }
 
+/// The nearest barriers of the code that every path to an access, and every path from it, comes by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// Ahead of the access.
+    pub before: Option<Barrier>,
+    /// Behind it.
+    pub after: Option<Barrier>,
+}
+
+/// A barrier in the code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Barrier {
+    /// Whose threads it orders: `block`, `warp` or `cluster`.
+    pub of: String,
+    /// Its source, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// Its line in the program's own PTX.
+    pub ptx_line: u32,
+}
+
 /// Code that a barrier must stand outside of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outside {

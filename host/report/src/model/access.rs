@@ -36,6 +36,36 @@ pub struct Access {
     pub frames: Vec<FrameAt>,
     /// Locks that its thread held.
     pub locks: Vec<HeldLock>,
+    /// The nearest barriers of the code that every path to it, and every path from it, comes by; none where there
+    /// are none or the code is not known.
+    #[serde(skip_serializing_if = "Barriers::is_empty")]
+    pub barriers: Barriers,
+}
+
+/// Barriers around an access.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Barriers {
+    /// Ahead of it.
+    pub before: Option<BarrierAt>,
+    /// Behind it.
+    pub after: Option<BarrierAt>,
+}
+
+impl Barriers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_none() && self.after.is_none()
+    }
+}
+
+/// A barrier in the code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BarrierAt {
+    /// Whose threads it orders: `block`, `warp` or `cluster`.
+    pub of: String,
+    /// Where it stands, as `file:line`.
+    pub place: String,
 }
 
 /// A lock that a thread held when it accessed memory. Locks are inferred.

@@ -6,7 +6,7 @@ use std::process::Command;
 use quick_junit::TestCaseStatus;
 use report::Report;
 use report::formats::Format;
-use report::log::{Event, Kernel};
+use report::log::{Allocation, Around, Barrier, Event, Kernel, Space};
 use report::model::{Standing, SuppressedBy};
 use report::source::Sources;
 use report::text::Style;
@@ -205,6 +205,62 @@ fn the_page_shows_both_sides_and_needs_nothing_else() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!text.contains(outside), "{outside} is in\n{text}");
     }
+}
+
+#[test]
+fn variables_and_the_barriers_around_the_accesses_are_named() {
+    let (_folder, sources) = sources();
+    let Event::Race(mut in_shared) = race(1, 2, 3, 5) else {
+        panic!("it is a race");
+    };
+    in_shared.space = Space::Shared;
+    in_shared.address = 0x84;
+    in_shared.allocation = Some(Allocation {
+        id: 0,
+        base: 0,
+        bytes: 4224,
+        api: "variable _ZZ5countPiE4tile".into(),
+        place: Some("tile[1][0]".into()),
+    });
+    let barrier = Barrier {
+        of: "block".into(),
+        frames: site(1, "load", 3).frames,
+        ptx_line: 12,
+    };
+    let without_line = Barrier {
+        frames: Vec::new(),
+        ..barrier.clone()
+    };
+    in_shared.around = vec![
+        Around {
+            before: None,
+            after: Some(barrier),
+        },
+        Around {
+            before: Some(without_line),
+            after: None,
+        },
+    ];
+    let report = Report::build(
+        &[log(None, vec![Event::Race(in_shared)])],
+        &context(),
+        &sources,
+    );
+    assert_valid(&report);
+    assert_holds(
+        &crate::made::render(&report, &sources),
+        &["address: `tile[1][0]`, offset 0x84 in the shared memory of the block"],
+    );
+    let page = Format::Html.render(&report, &sources, Style::default());
+    assert_holds(
+        &page.unwrap(),
+        &[
+            "tile[1][0]: byte 132 of 4,224 of variable count(int*)::tile",
+            "barrier of the block at count.cu:3",
+            "barrier of the block at PTX line 12",
+            "The barriers are the nearest ones",
+        ],
+    );
 }
 
 #[test]

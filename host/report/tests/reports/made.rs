@@ -73,6 +73,7 @@ pub(crate) fn race(launch: u64, previous_site: u32, site: u32, count: u64) -> Ev
             base: 0x2000_0000_0100,
             bytes: 1024,
             api: "cudaMalloc".into(),
+            place: None,
         }),
         thread: thread(1),
         previous_thread: Some(thread(0)),

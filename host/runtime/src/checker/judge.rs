@@ -205,7 +205,8 @@ impl Checker {
             .iter()
             .map(|(&kind, &by)| logged::misuse(launch, kind, by, named));
         let races: Vec<log::Race> = races.chain(misuses).collect();
-        for race in races {
+        for mut race in races {
+            self.name_variables(launch, &mut race);
             self.write(Event::Race(Box::new(race)));
         }
         for text in refuted {

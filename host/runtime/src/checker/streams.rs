@@ -134,7 +134,7 @@ impl Checker {
             Maker::Call => None,
         };
         let smaller = meeting.one.bytes.min(meeting.other.bytes).max(1);
-        log::Race {
+        let mut race = log::Race {
             launch: numbers[1].or(numbers[0]).unwrap_or(0),
             decided: true,
             why,
@@ -155,7 +155,14 @@ impl Checker {
                 })
                 .to_vec(),
             ..log::Race::default()
+        };
+        for piece in [later, earlier] {
+            if let Maker::Launch(launch, _) = &piece.maker {
+                self.name_variables(launch, &mut race);
+                break;
+            }
         }
+        race
     }
 
     /// The log's number for the site of a piece of work; 0 where it has none.

@@ -9,7 +9,7 @@ use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{SyncOp, sync};
 
 use super::divergence::{Among, Divergence};
-use crate::log::{Frame, Outside, Point};
+use crate::log::{Around, Barrier, Frame, Outside, Point};
 
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,41 @@ impl<'a> Flow<'a> {
     pub(super) fn divergent(&self, at: usize, order: Order) -> Option<Vec<Frame>> {
         let branch = self.divergence(order).outermost(self.cfg.block_of(at))?;
         Some(self.source_of_end(branch))
+    }
+
+    /// The nearest barriers that every path to and from a statement comes by.
+    pub(super) fn around(&self, at: usize) -> Around {
+        let home = self.cfg.block_of(at);
+        let blocks = |next: fn(&Cfg, BlockId) -> Option<BlockId>| {
+            std::iter::successors(next(&self.cfg, home), move |&block| next(&self.cfg, block))
+                .take(self.cfg.blocks.len())
+                .map(|block| self.cfg.blocks[block].start..self.cfg.blocks[block].end)
+        };
+        let mut before = (self.cfg.blocks[home].start..at)
+            .rev()
+            .chain(blocks(Cfg::immediate_dominator).flat_map(Iterator::rev));
+        let mut after = (at + 1..self.cfg.blocks[home].end)
+            .chain(blocks(Cfg::immediate_post_dominator).flatten());
+        Around {
+            before: before.find_map(|at| self.barrier(at)),
+            after: after.find_map(|at| self.barrier(at)),
+        }
+    }
+
+    /// The barrier that a statement is for all threads that come to it.
+    fn barrier(&self, at: usize) -> Option<Barrier> {
+        let instruction = self.instruction(at).filter(|of| of.guard.is_none())?;
+        let of = match sync(instruction) {
+            _ if is_full_cta_barrier(instruction) => "block",
+            Some(SyncOp::WarpBarrier { .. }) => "warp",
+            Some(SyncOp::ClusterBarrier { arrive: false, .. }) => "cluster",
+            _ => return None,
+        };
+        Some(Barrier {
+            of: of.to_owned(),
+            frames: self.source(at),
+            ptx_line: self.line(at),
+        })
     }
 
     /// Behind the access `from`, outside of divergent code and of loops that do not hold the other.

@@ -495,6 +495,7 @@ pub(crate) fn cuGraphNodeGetEnabled(
 
 pub(crate) fn cuGraphLaunch(exec: Ptr<CUgraphExec_st>, stream: Ptr<CUstream_st>) -> Answer {
     let (stream, handle) = (stream.address(), exec.address());
+    runtime::host_calls::ask_python();
     let exec = with_context(|state, _| {
         let exec = state.execs.get(handle)?.clone();
         match state.capture_of(stream)? {

@@ -137,6 +137,7 @@ fn launch(
     params: Ptr<*mut c_void>,
     extra: Ptr<*mut c_void>,
 ) -> Answer {
+    runtime::host_calls::ask_python();
     let go = || submit(stream, prepare(function, shape, params, extra)?);
     match state::with(|state| Ok(state.context_of(stream, function)))? {
         None => go(),
@@ -235,6 +236,7 @@ pub(crate) fn cuLaunchCooperativeKernelMultiDevice(
     // SAFETY: the array is part of what the caller of the entry point promises.
     let params = unsafe { Ptr::new(one.kernel_params) };
     let work = prepare(one.function.addr() as u64, &shape, params, Ptr::NULL)?;
+    runtime::host_calls::ask_python();
     submit(one.stream.addr() as u64, work)
 }
 

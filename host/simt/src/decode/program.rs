@@ -1,13 +1,14 @@
 //! A kernel and everything it reaches, put together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use ptx::ast::{Function, Linkage, Module, Space, Variable};
 use smol_str::SmolStr;
 
 use super::{function, order};
 use crate::code::{Callee, Func, Kind, Op, Program, Special};
-use crate::config::KernelInfo;
+use crate::config::{KernelInfo, SharedVariable};
 use crate::lanes::{CONSTANT, WARP};
 
 /// A module-scope name with an address.
@@ -41,6 +42,10 @@ pub(crate) struct Builder<'m> {
     numbers: HashMap<&'m str, u32>,
     /// Offset of shared variables: by name for module scope, by statement and function for others.
     shared: HashMap<(SmolStr, usize), u32>,
+    /// The same variables, in the order of their offsets.
+    shared_variables: Vec<SharedVariable>,
+    /// Names of dynamic shared memory.
+    dynamic_names: BTreeSet<SmolStr>,
     /// Function being decoded.
     current: usize,
     /// True while decoding what is reached only through addresses.
@@ -63,6 +68,8 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         queue: vec![function],
         numbers: HashMap::new(),
         shared: HashMap::new(),
+        shared_variables: Vec::new(),
+        dynamic_names: BTreeSet::new(),
         current: 0,
         indirect: false,
         dynamic_align: 16,
@@ -103,6 +110,18 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
     });
     program.order = order::of(&program.ops);
     program.info = info(function, symbols, &program);
+    let mut variables = builder.shared_variables;
+    // All names of dynamic shared memory stand for the same bytes.
+    if builder.dynamic_names.len() == 1 {
+        variables.extend(
+            { builder.dynamic_names.into_iter() }.map(|name| SharedVariable {
+                name,
+                offset: program.dynamic_start,
+                bytes: None,
+            }),
+        );
+    }
+    program.info.shared = variables.into();
     Some(program)
 }
 
@@ -187,6 +206,7 @@ impl<'m> Builder<'m> {
         let dynamic = variable.linkage == Linkage::Extern;
         if dynamic {
             self.dynamic_align = self.dynamic_align.max(variable.alignment());
+            self.dynamic_names.insert(variable.name.clone());
             // Where it starts is known only when all static variables are.
             return DYNAMIC;
         }
@@ -202,6 +222,11 @@ impl<'m> Builder<'m> {
             .min(u32::MAX / 4);
         self.program.static_shared = offset.saturating_add(bytes).min(u32::MAX / 4);
         self.shared.insert(key, offset);
+        self.shared_variables.push(SharedVariable {
+            name: variable.name.clone(),
+            offset,
+            bytes: Some(bytes),
+        });
         offset
     }
 
@@ -252,5 +277,6 @@ fn info(function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo
         registers,
         required_block,
         cluster: three("reqnctapercluster"),
+        shared: Arc::default(),
     }
 }

@@ -425,6 +425,7 @@ pub(crate) unsafe fn cuGraphLaunch(
 ) -> CUresult {
     let number = launch::number(real, stream);
     let mut here = None;
+    runtime::host_calls::ask_python();
     let armed = with_started(|state| {
         let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
         here = Some(gpu::here(now));

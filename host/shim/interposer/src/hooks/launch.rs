@@ -287,6 +287,7 @@ pub(super) unsafe fn launch(
     let stream = number(real, stream);
     let (params, extra) = given;
     let mut here = None;
+    runtime::host_calls::ask_python();
     let plan = with_started(|state| {
         let function = state.functions.get(&asked.function)?;
         let now = current(real).map_or(0, |context| context.expose_provenance() as u64);

@@ -1,0 +1,175 @@
+//! Which element of which variable of the program an address is: `tile[1][0]` where the type is known, from debug
+//! information or from the PTX, and `tile+0x84` elsewhere.
+
+mod debug_info;
+
+use ptx::ast::{Module, Statement, Variable};
+use report::names::demangle;
+
+use self::debug_info::DebugInfo;
+use crate::allocations::VARIABLE;
+use crate::log::{Allocation, Space};
+
+/// A variable in the shared memory of a CTA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// Its name, mangled.
+    pub name: String,
+    /// Offset of its first byte.
+    pub offset: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The variables of a module.
+#[derive(Debug)]
+pub(crate) struct Variables {
+    debug: DebugInfo,
+}
+
+impl Variables {
+    pub(crate) fn new(module: &Module) -> Self {
+        Self {
+            debug: DebugInfo::new(module),
+        }
+    }
+
+    /// Names the element at an address, if it is part of a variable. `module` is the variables' own.
+    pub(crate) fn name(
+        &self,
+        module: &Module,
+        shared: &[SharedVariable],
+        (space, address): (Space, u64),
+        allocation: &mut Option<Allocation>,
+    ) {
+        if space == Space::Shared {
+            let within =
+                |of: &&SharedVariable| (of.offset..of.offset + of.bytes).contains(&address);
+            *allocation = { shared.iter() }.find(within).map(|of| Allocation {
+                id: 0,
+                base: of.offset,
+                bytes: of.bytes,
+                api: format!("{VARIABLE}{}", of.name),
+                place: None,
+            });
+        }
+        if let Some(of) = allocation
+            && let Some(symbol) = of.api.strip_prefix(VARIABLE)
+        {
+            of.place = Some(self.place(module, symbol, address.saturating_sub(of.base)));
+        }
+    }
+
+    fn place(&self, module: &Module, symbol: &str, offset: u64) -> String {
+        let path = self.debug.path(symbol, offset);
+        let path = path.or_else(|| path_in_ptx(declared(module, symbol)?, offset));
+        format!("{}{}", short(symbol), path.unwrap_or_else(|| plus(offset)))
+    }
+}
+
+/// A variable's name as its own function, or the whole program, has it.
+fn short(symbol: &str) -> String {
+    let name = demangle(symbol);
+    match symbol.starts_with("_ZZ") {
+        true => name.rsplit("::").next().unwrap_or(&name).to_owned(),
+        false => name,
+    }
+}
+
+/// The declaration of a variable, at module scope or in the body of a function.
+fn declared<'a>(module: &'a Module, name: &str) -> Option<&'a Variable> {
+    let bodies = module.functions().filter_map(|of| of.body.as_ref());
+    let inside = bodies
+        .flat_map(|body| &body.statements)
+        .filter_map(|of| match of {
+            Statement::Variable(variable) => Some(variable),
+            _ => None,
+        });
+    module.variables().chain(inside).find(|of| of.name == name)
+}
+
+/// The element by the type in the PTX. Compilers declare most arrays as bytes, which says nothing of their elements.
+fn path_in_ptx(variable: &Variable, offset: u64) -> Option<String> {
+    let element = u64::from(variable.ty.bytes()) * u64::from(variable.vector);
+    match &variable.dims {
+        None if variable.vector == 1 => Some(plus(offset)),
+        Some(dims) if element > 1 => {
+            let rest = plus(offset % element);
+            Some(format!("{}{rest}", indices(dims, offset / element)))
+        }
+        _ => None,
+    }
+}
+
+/// `[1][0]`, of the element with this number.
+fn indices(dims: &[u64], number: u64) -> String {
+    let mut rest = number;
+    let mut text = String::new();
+    for (n, dim) in dims.iter().enumerate().rev() {
+        let index = match n {
+            // The first dimension may be open.
+            0 => rest,
+            _ => rest % (*dim).max(1),
+        };
+        rest /= (*dim).max(1);
+        text.insert_str(0, &format!("[{index}]"));
+    }
+    text
+}
+
+fn plus(offset: u64) -> String {
+    match offset {
+        0 => String::new(),
+        _ => format!("+{offset:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str, symbol: &str, offset: u64) -> String {
+        let module = ptx::parse(text).0;
+        Variables::new(&module).place(&module, symbol, offset)
+    }
+
+    const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+
+    #[test]
+    fn elements_are_named_by_their_type() {
+        let text = format!(
+            "{HEAD}.global .align 4 .u32 total;\n.global .align 4 .u32 m[2][3];\n.global .align 4 .b8 b[24];\n\
+             .visible .entry k() {{\n.shared .align 4 .f32 _ZZ1kvE1s[8];\nret;\n}}\n"
+        );
+        for (symbol, offset, expected) in [
+            ("total", 0, "total"),
+            ("total", 2, "total+0x2"),
+            ("m", 16, "m[1][1]"),
+            ("m", 17, "m[1][1]+0x1"),
+            ("b", 0, "b"),
+            ("b", 16, "b+0x10"),
+            ("_ZZ1kvE1s", 12, "s[3]"),
+            ("_ZN1n4flagE", 4, "n::flag+0x4"),
+        ] {
+            assert_eq!(named(&text, symbol, offset), expected);
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_looked_up_by_its_offset() {
+        let module = ptx::parse(&format!("{HEAD}.extern .shared .align 4 .b8 s[];\n")).0;
+        let shared = [SharedVariable {
+            name: "s".to_owned(),
+            offset: 16,
+            bytes: 64,
+        }];
+        let place = |address| {
+            let mut allocation = None;
+            let at = (Space::Shared, address);
+            Variables::new(&module).name(&module, &shared, at, &mut allocation);
+            allocation.and_then(|of| of.place)
+        };
+        assert_eq!(place(20).as_deref(), Some("s+0x4"));
+        assert_eq!((place(12), place(80)), (None, None));
+    }
+}
