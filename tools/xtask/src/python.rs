@@ -53,6 +53,8 @@ const CUPY: &[&str] = &[
     "numpy==2.4.6",
 ];
 
+/// Lets the `.pth` files of the wheels count, as in a folder that Python itself installs into.
+const CUSTOMIZE: &str = "import os, site\nsite.addsitedir(os.path.dirname(__file__))\n";
 /// The file that a complete folder holds: the list of its wheels.
 const STAMP: &str = ".cudarun-check-wheels";
 
@@ -61,7 +63,7 @@ impl Package {
     fn parts(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
             Package::CudaPython => ("cuda_python.py", "python-numba", NUMBA),
-            Package::NumbaCuda => ("numba_cuda.py", "python-numba", NUMBA),
+            Package::NumbaCuda => ("numba_kernel.py", "python-numba", NUMBA),
             Package::Triton => ("triton_kernel.py", "python-triton", TRITON),
             Package::Cupy => ("cupy_kernel.py", "python-cupy", CUPY),
         }
@@ -111,6 +113,7 @@ fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
         .arg(&fresh)
         .args(wheels);
     toolkit::run_pip(&mut pip)?;
+    std::fs::write(fresh.join("sitecustomize.py"), CUSTOMIZE)?;
     std::fs::write(fresh.join(STAMP), stamp)?;
     if place.exists() {
         std::fs::rename(&place, work.path().join("replaced"))?;
@@ -141,6 +144,13 @@ impl Tried<'_> {
     fn run(&self, argument: &str) -> Result<Ran> {
         let scratch = tempfile::tempdir()?;
         let json = scratch.path().join("report.json");
+        // NVRTC is among the wheels, libnvvm in the toolkit, whose wheels and installers have it at different places.
+        let root = &self.toolkit.root;
+        let libraries = [
+            self.wheels.join("nvidia/cu13/lib"),
+            root.join("lib"),
+            root.join("nvvm/lib64"),
+        ];
         let mut tool = Command::new(self.dist.tool());
         self.toolkit.prepare(&mut tool);
         tool.args(["--format", "text", "--format"])
@@ -149,7 +159,7 @@ impl Tried<'_> {
             .arg(self.program)
             .arg(argument)
             .env("PYTHONPATH", self.wheels)
-            .env("LD_LIBRARY_PATH", self.wheels.join("nvidia/cu13/lib"))
+            .env("LD_LIBRARY_PATH", std::env::join_paths(libraries)?)
             .env("TRITON_CACHE_DIR", scratch.path().join("triton"))
             .env("CUDA_CACHE_DISABLE", "1");
         let output = tool.output().context("cannot start the tool")?;
