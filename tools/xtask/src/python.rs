@@ -99,9 +99,11 @@ fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     let cache = ::toolkit::cache().context("there is no home folder for a cache")?;
     let version = toolkit::python_version()?;
     let place = cache.join(format!("{name}-{version}"));
+    // Reports tell packages by the names of their folders.
+    let packages = place.join("site-packages");
     let stamp = wheels.join("\n");
     if std::fs::read_to_string(place.join(STAMP)).is_ok_and(|found| found == stamp) {
-        return Ok(place);
+        return Ok(packages);
     }
     std::fs::create_dir_all(&cache)
         .with_context(|| format!("cannot create {}", cache.display()))?;
@@ -110,10 +112,10 @@ fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     let mut pip = toolkit::pip("install");
     pip.arg("--no-compile")
         .arg("--target")
-        .arg(&fresh)
+        .arg(fresh.join("site-packages"))
         .args(wheels);
     toolkit::run_pip(&mut pip)?;
-    std::fs::write(fresh.join("sitecustomize.py"), CUSTOMIZE)?;
+    std::fs::write(fresh.join("site-packages/sitecustomize.py"), CUSTOMIZE)?;
     std::fs::write(fresh.join(STAMP), stamp)?;
     if place.exists() {
         std::fs::rename(&place, work.path().join("replaced"))?;
@@ -122,7 +124,7 @@ fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     if std::fs::rename(&fresh, &place).is_err() && !place.join(STAMP).exists() {
         bail!("cannot move the fetched packages to {}", place.display());
     }
-    Ok(place)
+    Ok(packages)
 }
 
 /// A program of a package, and what it is run with.
