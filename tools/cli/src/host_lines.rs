@@ -174,7 +174,7 @@ mod tests {
             is_interpreter("/usr/bin/python3.11")
                 && is_interpreter("/usr/lib/libpython3.12.so.1.0")
         );
-        assert!(!is_interpreter("/home/python/app"));
+        assert!(!is_interpreter("/opt/python/app"));
     }
 
     #[test]

@@ -55,6 +55,8 @@ const CUPY: &[&str] = &[
 
 /// Lets the `.pth` files of the wheels count, as in a folder that Python itself installs into.
 const CUSTOMIZE: &str = "import os, site\nsite.addsitedir(os.path.dirname(__file__))\n";
+/// The folder of the programs.
+pub(crate) const FOLDER: &str = "tests/python";
 /// The file that a complete folder holds: the list of its wheels.
 const STAMP: &str = ".cudarun-check-wheels";
 
@@ -70,13 +72,19 @@ impl Package {
     }
 }
 
+/// Whether a package has this program.
+pub(crate) fn runs(program: &str) -> bool {
+    let all = Package::value_variants().iter();
+    all.map(|package| package.parts().0).any(|of| of == program)
+}
+
 /// Runs the programs of these packages; of all, if none is given. The tool has been built.
 pub fn run(workspace: &Workspace, packages: &[Package]) -> Result<bool> {
     let toolkit = toolkit::ensure()?;
     let all = Package::value_variants();
     for &package in if packages.is_empty() { all } else { packages } {
         let (program, folder, wheels) = package.parts();
-        let program = workspace.root.join("tests/python").join(program);
+        let program = workspace.root.join(FOLDER).join(program);
         let wheels = fetched(folder, wheels)?;
         let tried = Tried {
             dist: Dist::of(workspace),

@@ -1,7 +1,7 @@
 //! Every file under `tests/`, and every program that is there to be measured, is run by somebody.
 
 use super::Tree;
-use crate::apps;
+use crate::{apps, python};
 
 /// Folder, extension, and who runs the files there.
 const RUNNERS: [(&str, &str, &str); 5] = [
@@ -40,6 +40,9 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
 }
 
 fn claimed(path: &str) -> bool {
+    if let Some(name) = path.strip_prefix(python::FOLDER) {
+        return python::runs(name.trim_start_matches('/'));
+    }
     RUNNERS.iter().any(|(folder, extension, _)| {
         path.starts_with(folder) && path.rsplit('.').next().is_some_and(|end| end == *extension)
     })
@@ -54,5 +57,6 @@ mod tests {
         assert!(claimed("tests/race/gpu/x.ptx"));
         assert!(!claimed("tests/race/gpu/x.ptx.orig"));
         assert!(!claimed("tests/elsewhere/x.ptx"));
+        assert!(!claimed("tests/python/x.py"));
     }
 }
