@@ -10,7 +10,7 @@ use crate::edit;
 use crate::facts::{self, Facts, Special, UnsupportedOperation};
 use crate::names::Bodies;
 use crate::pointers::{self, Pointers};
-use crate::proved::Grouped;
+use crate::proved::{Grouped, Skip};
 use crate::target::{self, Reach};
 
 /// How many of a kernel's release-capable instructions are told.
@@ -113,9 +113,8 @@ pub(crate) struct Plan {
     /// The accesses of kernels, by statement, that may be checked as one word: with
     /// [`shadow::layout::UNWRITTEN_WORDS`].
     pub words: BTreeMap<String, BTreeSet<usize>>,
-    /// Of kernels whose accesses may be proved, those that a launch can spare their checks, by statement: their place
-    /// in [`KernelInfo::groups`].
-    pub skips: BTreeMap<String, BTreeMap<usize, usize>>,
+    /// Of kernels whose accesses may be proved, those that a launch can spare their checks, by statement.
+    pub skips: BTreeMap<String, BTreeMap<usize, Skip>>,
     /// One of these makes strong accesses.
     pub journals_strong: bool,
     /// log2 of the bytes that have a lock in a journal: as many as an access has that takes turns, if it

@@ -63,8 +63,8 @@ pub(crate) fn rewrite(
     let unwritten = plan.unwritten.get(function.name.as_str());
     prologue.push_str(&free_loads(unwritten));
     let skips = plan.skips.get(function.name.as_str());
-    if skips.is_some_and(|skips| !skips.is_empty()) {
-        prologue.push_str(&proved::read());
+    if let Some(skips) = skips.filter(|skips| !skips.is_empty()) {
+        prologue.push_str(&proved::read(skips));
     }
     let words = plan.words.get(function.name.as_str());
     if words.is_some() {

@@ -82,8 +82,8 @@ pub(crate) fn rewrite(
     let body = names.body();
     let skips = plan.skips.get(function.name.as_str());
     let mut prologue = prologue(function);
-    if skips.is_some_and(|skips| !skips.is_empty()) {
-        prologue.push_str(&proved::read());
+    if let Some(skips) = skips.filter(|skips| !skips.is_empty()) {
+        prologue.push_str(&proved::read(skips));
     }
     edits.insert(body.span.start + 1, prologue);
     for declarations in function::more_registers(body, granules) {

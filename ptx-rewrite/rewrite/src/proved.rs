@@ -2,14 +2,18 @@
 //!
 //! A launch has one word of bits for all accesses of its kernel. Where a kernel has more of them than bits, neighbours
 //! in the text share one, and need their checks unless all of them are proved.
+//!
+//! Asking for a bit takes three instructions. Accesses of a kind that most launches prove as a whole are asked for by
+//! one predicate first, in one instruction ([`Kind`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ptx::ast::Module;
+use ptx::isa::MemoryKind;
 use shadow::layout::{LaunchBlock, UNWRITTEN_WORDS};
 
 use crate::Provable;
-use crate::access::Checked;
+use crate::access::{Checked, Place};
 use crate::analysis::Plan;
 use crate::names::Bodies;
 use crate::own;
@@ -25,6 +29,35 @@ pub struct Grouped {
     /// Its set in [`Pointers::loads`](crate::Pointers::loads), if it is a load of what a launch may know to be never
     /// written.
     pub unwritten: Option<usize>,
+}
+
+/// Accesses that most launches prove all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Loads of global memory that a launch may know to be never written.
+    Unwritten,
+    /// Loads of shared memory.
+    Shared,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Unwritten, Self::Shared];
+
+    /// The predicate that says of a launch that all accesses of a kind need no check.
+    fn predicate(self) -> &'static str {
+        match self {
+            Self::Unwritten => "%crc_spares_unwritten",
+            Self::Shared => "%crc_spares_shared",
+        }
+    }
+}
+
+/// Where a launch says of an access that it needs no check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skip {
+    /// Its bit: its place in [`KernelInfo::groups`](crate::KernelInfo::groups).
+    bit: usize,
+    kind: Option<Kind>,
 }
 
 /// Adds to the plan of a module what launches of its kernels may prove: `provable` gives accesses by statement.
@@ -46,18 +79,40 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, plan: &mut Plan, provab
         };
         let accesses: BTreeSet<usize> = accesses.into_iter().collect();
         let unwritten = plan.unwritten.get(&info.name);
-        let grouped = names.body().instructions().filter(|(at, _)| {
-            let known = accesses.contains(at) || unwritten.is_some_and(|of| of.contains_key(at));
-            known && matches!(names.checked(*at), Checked::Yes { .. })
-        });
-        let grouped = grouped.map(|(statement, _)| Grouped {
-            statement,
-            unwritten: unwritten.and_then(|of| of.get(&statement)).copied(),
-        });
-        let groups = groups(grouped.collect());
-        let skips = groups.iter().enumerate();
-        let skips = skips.flat_map(|(n, group)| group.iter().map(move |of| (of.statement, n)));
-        let skips: BTreeMap<usize, usize> = skips.collect();
+        let mut kinds: BTreeMap<usize, Kind> = BTreeMap::new();
+        let mut grouped = Vec::new();
+        for (statement, _) in names.body().instructions() {
+            let unwritten = unwritten.and_then(|of| of.get(&statement)).copied();
+            if !accesses.contains(&statement) && unwritten.is_none() {
+                continue;
+            }
+            let Checked::Yes { op, place, .. } = names.checked(statement) else {
+                continue;
+            };
+            if unwritten.is_some() {
+                kinds.insert(statement, Kind::Unwritten);
+            } else if op.kind == MemoryKind::Load && place == Place::Shared {
+                kinds.insert(statement, Kind::Shared);
+            }
+            grouped.push(Grouped {
+                statement,
+                unwritten,
+            });
+        }
+        // One alone has its bit.
+        for kind in Kind::ALL {
+            if kinds.values().filter(|of| **of == kind).count() < 2 {
+                kinds.retain(|_, of| *of != kind);
+            }
+        }
+        let groups = groups(grouped);
+        let mut skips = BTreeMap::new();
+        for (bit, group) in groups.iter().enumerate() {
+            for &Grouped { statement, .. } in group {
+                let kind = kinds.get(&statement).copied();
+                skips.insert(statement, Skip { bit, kind });
+            }
+        }
         // The bits of the groups say it.
         if let Some(loads) = plan.unwritten.get_mut(&plan.kernels[index].name) {
             loads.clear();
@@ -91,13 +146,27 @@ pub(crate) enum Free {
     /// In the predicate of its set of loads.
     Set(usize),
     /// In the word of the launch.
-    Bit(usize),
+    Bit(Skip),
 }
 
-/// Reads the word of the launch.
-pub(crate) fn read() -> String {
+/// Reads the word of the launch, and fills the predicates of the kinds that the kernel has.
+pub(crate) fn read(skips: &BTreeMap<usize, Skip>) -> String {
     let offset = std::mem::offset_of!(LaunchBlock, unwritten);
-    format!(".reg .b64 %crc_skip;\nld.global.u64 %crc_skip, [%crc_launch+{offset}];\n")
+    let mut text = format!(
+        ".reg .b64 %crc_skip, %crc_spares;\nld.global.u64 %crc_skip, [%crc_launch+{offset}];\n"
+    );
+    for kind in Kind::ALL {
+        let of_kind = skips.values().filter(|skip| skip.kind == Some(kind));
+        let bits = of_kind.fold(0u64, |bits, skip| bits | 1 << skip.bit);
+        if bits != 0 {
+            let predicate = kind.predicate();
+            text.push_str(&format!(
+                ".reg .pred {predicate};\nand.b64 %crc_spares, %crc_skip, {bits};\n\
+                 setp.eq.u64 {predicate}, %crc_spares, {bits};\n"
+            ));
+        }
+    }
+    text
 }
 
 impl Free {
@@ -105,11 +174,15 @@ impl Free {
     pub(crate) fn unless(self, skip: &str) -> String {
         match self {
             Self::Set(set) => format!("@%crc_free_{set} bra {skip};\n"),
-            Self::Bit(bit) => format!(
-                "and.b64 %crc_address, %crc_skip, {};\nsetp.ne.u64 %crc_guard, %crc_address, 0;\n\
-                 @%crc_guard bra {skip};\n",
-                1u64 << bit
-            ),
+            Self::Bit(Skip { bit, kind }) => {
+                let all = kind.map(|kind| format!("@{} bra {skip};\n", kind.predicate()));
+                format!(
+                    "{}and.b64 %crc_address, %crc_skip, {};\nsetp.ne.u64 %crc_guard, %crc_address, 0;\n\
+                     @%crc_guard bra {skip};\n",
+                    all.unwrap_or_default(),
+                    1u64 << bit
+                )
+            }
         }
     }
 }
