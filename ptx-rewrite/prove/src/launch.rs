@@ -94,6 +94,8 @@ impl Plan {
     /// Which accesses of a block barriers order.
     fn meetings(&self, posed: &mut Posed) {
         let mut known = HashMap::new();
+        // Ascending, so that a tree is made of them at once.
+        let mut all = Vec::new();
         for (first, &a) in posed.site.iter().enumerate() {
             for (second, &b) in posed.site.iter().enumerate().skip(first) {
                 let (x, y) = (
@@ -107,12 +109,10 @@ impl Plan {
                 let meetings = known
                     .entry(segments)
                     .or_insert_with(|| self.phases.meetings(segments.0, segments.1));
-                posed
-                    .problem
-                    .meetings
-                    .insert((first, second), meetings.clone());
+                all.push(((first, second), meetings.clone()));
             }
         }
+        posed.problem.meetings = all.into_iter().collect();
     }
 
     fn pose_site(
