@@ -156,6 +156,29 @@ mod tests {
     }
 
     #[test]
+    fn members_are_named_by_debug_information() {
+        // As of `nvcc -G`: struct { float x, y; } m[2][3].
+        let text = format!(
+            "{HEAD}.global .align 4 .b8 m[48];\n.section .debug_abbrev\n{{\n\
+             .b8 1,17,1,0,0\n.b8 2,52,0,73,19,2,10,0,0\n.b8 3,1,1,73,19,0,0\n.b8 4,33,0,55,11,0,0\n\
+             .b8 5,36,0,11,11,0,0\n.b8 6,19,1,11,11,0,0\n.b8 7,13,0,3,8,73,19,56,10,0,0\n.b8 0\n}}\n\
+             .section .debug_info\n{{\n.b32 59\n.b8 2,0\n.b32 .debug_abbrev\n.b8 8\n.b8 1\n\
+             .b8 2\n.b32 27\n.b8 9,3\n.b64 m\n\
+             .b8 3\n.b32 37\n.b8 4,2\n.b8 4,3\n.b8 0\n\
+             .b8 6,8\n.b8 7,120,0\n.b32 60\n.b8 2,35,0\n.b8 7,121,0\n.b32 60\n.b8 2,35,4\n.b8 0\n\
+             .b8 5,4\n.b8 0\n}}\n"
+        );
+        for (offset, expected) in [(0, "m[0][0].x"), (36, "m[1][1].y"), (38, "m[1][1].y+0x2")] {
+            assert_eq!(named(&text, "m", offset), expected);
+        }
+        // Debug information that is cut off names nothing, and the offset stays.
+        let cut = text
+            .replace(".b8 5,4\n.b8 0\n", "")
+            .replace(".b32 59", ".b32 56");
+        assert_eq!(named(&cut, "m", 36), "m+0x24");
+    }
+
+    #[test]
     fn shared_memory_is_looked_up_by_its_offset() {
         let module = ptx::parse(&format!("{HEAD}.extern .shared .align 4 .b8 s[];\n")).0;
         let shared = [SharedVariable {
