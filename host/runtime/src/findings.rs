@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use shadow::hb::{Engine, Launched, Order, Place, Race, Stats, Thread};
 
+use crate::happens_before::Unordered;
 use crate::instructions::Instructions;
 use crate::locking;
 use crate::log::{self, Misuse};
@@ -109,7 +110,7 @@ pub struct Findings {
     pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
     pub(crate) doubts: Doubts,
     /// Pairs of sites that barriers alone do not order, where somebody asks.
-    pub(crate) unordered_by_barriers: Vec<[u32; 2]>,
+    pub(crate) unordered_by_barriers: Unordered,
     /// Strong conflicts that are not judged, since swaps whose values are not known may have written the version.
     pub(crate) under_versions: u64,
     /// What the engine has counted, if there was one.
@@ -129,7 +130,7 @@ impl Findings {
             dropped: 0,
             misuses: BTreeMap::new(),
             doubts: Doubts::default(),
-            unordered_by_barriers: Vec::new(),
+            unordered_by_barriers: Unordered::default(),
             under_versions: 0,
             stats: None,
             touched: Some(touched),

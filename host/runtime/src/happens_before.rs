@@ -17,10 +17,11 @@ use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
     Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched,
-    LockOrder, Order, Place, Rule, Shape, Strong, Thread, Warp,
+    LockOrder, Operation, Order, Place, Rule, Shape, Strong, Thread, Warp,
 };
 
 use self::barriers::Barriers;
+pub(crate) use self::barriers::Unordered;
 use self::departed::Departures;
 use self::polls::Polls;
 use crate::between::Between;
@@ -160,7 +161,7 @@ impl HappensBefore {
             misuses: self.misuses,
             doubts: self.doubts,
             under_versions,
-            unordered_by_barriers: self.barriers.map_or(Vec::new(), Barriers::finish),
+            unordered_by_barriers: self.barriers.map(Barriers::finish).unwrap_or_default(),
             touched: self.footprints.map(FootprintRecorder::finish),
             launcher: match self.launched.is_empty() {
                 true => None,
@@ -592,6 +593,9 @@ impl Observer for HappensBefore {
         let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
         self.order.tell(tell);
         if let Some(barriers) = &mut self.barriers {
+            if let Completion::Mbarrier(at) = ends {
+                barriers.operates((me, meaning.site), at, Operation::Complete);
+            }
             barriers.copy(me, from, to, issue);
         }
         self.lock_order.tell(tell);
@@ -614,6 +618,9 @@ impl Observer for HappensBefore {
         let at = self.shared(who, address);
         self.hear(who, || EventKind::MbarrierComplete { at });
         self.with(|engine| engine.mbarrier_complete(at));
+        if let Some(barriers) = &mut self.barriers {
+            barriers.ends(at);
+        }
     }
 
     fn cluster_arrive(&mut self, who: Executing, phase: u64) {

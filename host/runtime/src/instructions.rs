@@ -50,6 +50,8 @@ pub(crate) struct Meaning {
     pub(crate) line: u32,
     /// An operation on an mbarrier that lets it expect bytes.
     pub(crate) expects: bool,
+    /// `cp.async.mbarrier.arrive.noinc`: an arrival that the phase expects already.
+    pub(crate) noinc: bool,
     /// What it waits for, if it waits for copies.
     pub(crate) waited: Waited,
     /// The part of a barrier of the grid that it is.
@@ -147,6 +149,7 @@ impl Instructions {
                     updates: memory.as_ref().is_some_and(updates),
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
                     expects: instruction.has("expect_tx"),
+                    noinc: instruction.has("noinc"),
                     waited: waited(instruction),
                     grid: grid_barriers.part(statement),
                     signal: signals.contains(&statement),

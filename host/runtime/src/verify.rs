@@ -6,8 +6,9 @@
 //!
 //! 1. no value that depends on the order (a result of an atomic, a strong load, a clock) decides an address or a branch
 //!    ([`events::Observer::depends`]);
-//! 2. every command of a barrier belongs to one generation in every order ([`shadow::hb::Generations`]);
-//! 3. no accesses race by happens-before, also where only barriers, and no fences and atomics, order threads, since
+//! 2. every command of a barrier belongs to one generation in every order, and so do the operations and waits of
+//!    mbarriers to their phases ([`shadow::hb::Generations`]);
+//! 3. no accesses race by happens-before, also where only barriers and mbarriers, and no fences and atomics, order threads, since
 //!    what these order depends on who comes first.
 //!
 //! If no value of the launch's input decides an address or a branch either, all of that holds for other input too.
@@ -16,6 +17,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use events::{Decides, Executing, Observer, Sources};
+use shadow::hb::Unphased;
 
 use crate::findings::Findings;
 use crate::log;
@@ -108,7 +110,11 @@ impl Obstacles {
                 offset_of(findings, found.race.earlier.site),
             ));
         }
-        let unordered = findings.unordered_by_barriers.iter().map(|pair| {
+        for &(unphased, site) in &findings.unordered_by_barriers.unphased {
+            let offset = offset_of(findings, site);
+            unknown.push(because(in_another_order(unphased), offset, offset));
+        }
+        let unordered = findings.unordered_by_barriers.pairs.iter().map(|pair| {
             let [earlier, later] = pair.map(|site| offset_of(findings, site));
             (later, Obstacle::Order, earlier)
         });
@@ -142,6 +148,23 @@ impl Obstacles {
 
 fn offset_of(findings: &Findings, site: u32) -> u32 {
     findings.instructions.offset(site).unwrap_or(0)
+}
+
+fn in_another_order(unphased: Unphased) -> &'static str {
+    match unphased {
+        Unphased::EarlyOperation => {
+            "nothing lets the operation wait for the phase before, so it may belong to that phase of the mbarrier in another run"
+        }
+        Unphased::Unexpected => {
+            "no arrival waits for the operation, so the phase of the mbarrier may end without it in another run"
+        }
+        Unphased::EarlyWait => {
+            "the wait may find an earlier phase of the mbarrier over in another run"
+        }
+        Unphased::LateWait => {
+            "nothing keeps the next phase of the mbarrier from ending before the wait, which then waits for another phase"
+        }
+    }
 }
 
 fn by_order(decides: Decides) -> String {

@@ -1,9 +1,12 @@
 //! Decoded code: what a kernel and the functions it reaches become before they run.
 
+use std::collections::HashMap;
+
 use ptx::ast::Space;
 use smol_str::SmolStr;
 
 use crate::config::KernelInfo;
+use crate::decode::Retry;
 use crate::device_call::DeviceCall;
 use crate::lanes::{AluFn, Args, Lanes};
 use crate::matrix::Matrix;
@@ -616,6 +619,10 @@ pub(crate) struct Program {
     pub(crate) waits: bool,
     /// What keeps its CTAs on one thread of the host.
     pub(crate) order: Order,
+    /// Tests of mbarriers whose failure leads only to themselves, by the number of their op.
+    pub(crate) retries: HashMap<u32, Retry>,
+    /// True when it asks how many arrivals an mbarrier still waits for.
+    pub(crate) counts_pending: bool,
     pub(crate) info: KernelInfo,
     /// What directly reached code the device does not know: (what, offset).
     pub(crate) unsupported: Option<(String, u32)>,

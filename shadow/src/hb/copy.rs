@@ -134,6 +134,21 @@ impl Copies {
         (Thread { cta, ..me }, self.count)
     }
 
+    /// Who ends the phases of an asynchronous barrier that has just been made: somebody new, so that nothing is
+    /// known of these phases.
+    pub(crate) fn ends(&mut self, at: Place) -> Thread {
+        let owner = match at {
+            Place::Shared { cta, .. } => cta,
+            Place::Global(_) => 0,
+        };
+        self.makers.ctas.push(owner);
+        Thread {
+            cta: MAKERS + self.makers.ctas.len() as u64 - 1,
+            warp: 0,
+            lane: 0,
+        }
+    }
+
     fn number(&mut self, me: Thread, site: u32) -> u32 {
         let together = self.last.is_some_and(|(last, of)| {
             (last.warp(), of) == (me.warp(), site) && last.lane < me.lane

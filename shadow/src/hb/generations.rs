@@ -12,6 +12,7 @@ use core::mem;
 
 use hashbrown::HashMap;
 
+use super::phased::Phase;
 use super::place::{LANES, Thread, Warp};
 use super::{Engine, Time};
 
@@ -29,12 +30,14 @@ pub struct Recycled {
 /// Follows the barriers of a launch.
 #[derive(Debug, Default)]
 pub struct Generations {
-    ctas: HashMap<u64, Cta>,
+    pub(super) ctas: HashMap<u64, Cta>,
 }
 
 #[derive(Debug, Default)]
-struct Cta {
+pub(super) struct Cta {
     barriers: HashMap<u32, Barrier>,
+    /// By the key of their places.
+    pub(super) mbarriers: HashMap<u64, Phase>,
     /// Threads that have ended.
     ended: u32,
 }
@@ -47,12 +50,22 @@ struct Barrier {
 }
 
 /// A thread has come to a barrier.
-#[derive(Clone, Copy, Debug)]
-struct Come {
-    thread: Thread,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Come {
+    pub(super) thread: Thread,
     /// Its own time.
-    at: Time,
-    site: u32,
+    pub(super) at: Time,
+    pub(super) site: u32,
+}
+
+impl Come {
+    pub(super) fn now(engine: &mut Engine, thread: Thread, site: u32) -> Self {
+        Self {
+            thread,
+            at: engine.knows(thread, thread),
+            site,
+        }
+    }
 }
 
 impl Generations {
@@ -71,11 +84,7 @@ impl Generations {
             let mut last = of.last.iter();
             let missed = last.find(|come| engine.knows(thread, come.thread) < come.at);
             early = early.or(missed.map(|come| come.site));
-            of.now.push(Come {
-                thread,
-                at: engine.knows(thread, thread),
-                site,
-            });
+            of.now.push(Come::now(engine, thread, site));
         }
         early.map(|earlier| Recycled {
             barrier,

@@ -65,6 +65,9 @@ pub(crate) struct Phases {
     complete: Published,
     /// All of these but the last.
     earlier: Published,
+    /// How many have ended, and in whose name that is known, where [`Engine::following_phases`] asks.
+    over: Time,
+    ends: Option<Thread>,
 }
 
 impl Engine {
@@ -140,6 +143,37 @@ impl Engine {
         phases.earlier = phases.complete.clone();
         phases.complete.join(&current);
         phases.complete.phase = current.phase;
+        if !self.follows_phases {
+            return;
+        }
+        phases.over += 1;
+        let ends = *phases.ends.get_or_insert_with(|| self.copies.ends(at));
+        phases.complete.wide.raise(ends, phases.over);
+        if let Place::Shared { cta, .. } = at {
+            phases.complete.of_cta.entry(cta).or_default();
+        }
+        for known in phases.complete.of_cta.values_mut() {
+            known.raise(ends, phases.over);
+        }
+    }
+
+    /// An engine that also knows which phases of asynchronous barriers a thread knows to be over.
+    pub fn following_phases(self) -> Self {
+        Self {
+            follows_phases: true,
+            ..self
+        }
+    }
+
+    /// Phases of an asynchronous barrier that are over since it was made.
+    pub(crate) fn phases_over(&self, at: Place) -> Time {
+        self.mbarriers.get(&at.key()).map_or(0, |of| of.over)
+    }
+
+    /// Those that a thread knows to be over.
+    pub(crate) fn phases_known(&mut self, me: Thread, at: Place) -> Time {
+        let ends = self.mbarriers.get(&at.key()).and_then(|of| of.ends);
+        ends.map_or(0, |ends| self.knows(me, ends))
     }
 
     /// The asynchronous barriers in the shared memory of a CTA end with it.

@@ -38,6 +38,7 @@ mod made;
 mod mbarrier;
 mod memory;
 mod observed;
+mod phased;
 mod place;
 mod proxy;
 mod release;
@@ -74,6 +75,7 @@ pub use made::Made;
 use mbarrier::{Inits, Phases};
 use memory::Memory;
 use observed::Observed;
+pub use phased::{Operation, Unphased};
 pub use place::{LANES, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
@@ -283,6 +285,8 @@ pub struct Engine {
     now: Time,
     /// See [`Engine::counts`].
     counts: bool,
+    /// See [`Engine::following_phases`].
+    follows_phases: bool,
 }
 
 impl Engine {
@@ -313,6 +317,7 @@ impl Engine {
             stats: Stats::default(),
             now: 0,
             counts: false,
+            follows_phases: false,
         }
     }
 

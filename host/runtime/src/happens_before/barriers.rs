@@ -1,17 +1,23 @@
-//! Happens-before in which barriers alone order threads: what holds in it, holds whoever comes first.
+//! Happens-before in which barriers and mbarriers alone order threads: what holds in it, holds whoever comes first.
 
 use std::collections::BTreeSet;
 
 use events::{Executing, Misuse, Observer};
-use shadow::hb::{Access, Engine, Generations, Issue, Kind, Order, Place, Shape, Thread, Warp};
+use shadow::hb::{
+    Access, Engine, Generations, Issue, Kind, Operation, Order, Place, Shape, Thread, Unphased,
+    Warp,
+};
 
 use super::{HappensBefore, warp};
 
-/// An engine that is told of barriers and copies as others, and of no fences. Strong accesses order nothing in it.
+/// An engine that is told of barriers, mbarriers and copies as others, and of no fences. Strong accesses order nothing
+/// in it.
 pub(super) struct Barriers {
     pub(super) engine: Engine,
     /// Pairs of sites that it does not order.
     unordered: BTreeSet<[u32; 2]>,
+    /// Sites whose part in the phases of an mbarrier may be another one in another order.
+    unphased: BTreeSet<(Unphased, u32)>,
     generations: Generations,
     /// Lanes that execute an access together go on together.
     pub(super) warp_synchronous: bool,
@@ -19,11 +25,21 @@ pub(super) struct Barriers {
     pub(super) together: Option<Executing>,
 }
 
+/// What barriers and mbarriers alone do not order, by site.
+#[derive(Debug, Default)]
+pub(crate) struct Unordered {
+    /// Pairs of accesses.
+    pub(crate) pairs: Vec<[u32; 2]>,
+    /// Operations on mbarriers.
+    pub(crate) unphased: Vec<(Unphased, u32)>,
+}
+
 impl Barriers {
     fn new(shape: Shape, warp_synchronous: bool) -> Self {
         Self {
-            engine: Engine::new(shape),
+            engine: Engine::new(shape).following_phases(),
             unordered: BTreeSet::new(),
+            unphased: BTreeSet::new(),
             generations: Generations::default(),
             warp_synchronous,
             together: None,
@@ -51,14 +67,50 @@ impl Barriers {
         });
     }
 
-    /// A thread has seen the end of a phase of an mbarrier. In another order it may look too early.
-    pub(super) fn looks(&mut self, site: u32) {
-        self.unordered.insert([site, site]);
+    /// A thread makes an mbarrier.
+    pub(super) fn makes(&mut self, me: Thread, at: Place, (site, fenced): (u32, bool)) {
+        self.generations.mbarrier_init(at);
+        let unordered = &mut self.unordered;
+        self.engine.mbarrier_init(me, at, (site, fenced), |race| {
+            unordered.insert([race.earlier.site, race.later.site]);
+        });
     }
 
-    /// Pairs of sites that barriers do not order.
-    pub(super) fn finish(self) -> Vec<[u32; 2]> {
-        self.unordered.into_iter().collect()
+    /// A thread uses an mbarrier's bytes.
+    pub(super) fn uses(&mut self, me: Thread, at: Place, access: &Access) {
+        let unordered = &mut self.unordered;
+        self.engine.mbarrier_used(me, at, access, |race| {
+            unordered.insert([race.earlier.site, race.later.site]);
+        });
+    }
+
+    /// A thread executes an operation that counts at an mbarrier, before the engine hears of it.
+    pub(super) fn operates(&mut self, (me, site): (Thread, u32), at: Place, operation: Operation) {
+        let engine = &mut self.engine;
+        let wrong = self
+            .generations
+            .mbarrier_operate(engine, (me, site), at, operation);
+        self.unphased.extend(wrong.map(|wrong| (wrong, site)));
+    }
+
+    /// A thread has found a phase of an mbarrier over, before the engine hears of it.
+    pub(super) fn waits(&mut self, (me, site): (Thread, u32), at: Place) {
+        let engine = &mut self.engine;
+        let wrong = self.generations.mbarrier_wait(engine, (me, site), at);
+        self.unphased.extend(wrong.map(|wrong| (wrong, site)));
+    }
+
+    /// A phase of an mbarrier is over.
+    pub(super) fn ends(&mut self, at: Place) {
+        self.unphased.extend(self.generations.mbarrier_complete(at));
+    }
+
+    /// What barriers and mbarriers do not order.
+    pub(super) fn finish(self) -> Unordered {
+        Unordered {
+            pairs: self.unordered.into_iter().collect(),
+            unphased: self.unphased.into_iter().collect(),
+        }
     }
 
     pub(super) fn complete(&mut self, cta: u64, id: u32) {

@@ -2,7 +2,7 @@
 
 use events::Executing;
 use ptx::isa::{MbarrierOp, SyncOp};
-use shadow::hb::{Engine, Order, Place, Scope, Thread};
+use shadow::hb::{Engine, Operation as Phased, Order, Place, Scope, Thread};
 
 use super::{HappensBefore, fences, warp};
 use crate::traced::EventKind;
@@ -76,6 +76,7 @@ impl HappensBefore {
         if over || !waits {
             self.uses(who, &of);
         }
+        self.phase(who, &of, over);
         match of.op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
                 let order = of.order(Order::Release);
@@ -87,15 +88,36 @@ impl HappensBefore {
             MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             _ if waits && over => {
-                let site = self.meaning(who).map(|meaning| meaning.site);
-                if let (Some(site), Some(barriers)) = (site, &mut self.barriers) {
-                    barriers.looks(site);
-                }
                 let order = of.order(Order::Acquire);
                 self.barrier(who, who.lanes, |engine| engine.mbarrier_wait(me, at, order));
             }
             _ => {}
         }
+        if let (true, false, Some(barriers)) = (over, waits, &mut self.barriers) {
+            barriers.ends(at);
+        }
+    }
+
+    /// What an operation is to the phases of its mbarrier, where somebody asks. The engines hear of it next.
+    fn phase(&mut self, who: Executing, of: &Operation, over: bool) {
+        let Some(meaning) = self.meaning(who) else {
+            return;
+        };
+        let Some(barriers) = &mut self.barriers else {
+            return;
+        };
+        let me = (of.me, meaning.site);
+        let does = match of.op {
+            MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Phased::Arrive,
+            MbarrierOp::CopyArrive if meaning.noinc => Phased::Arrive,
+            MbarrierOp::CopyArrive | MbarrierOp::ExpectTx => Phased::Expect,
+            MbarrierOp::CompleteTx => Phased::Complete,
+            MbarrierOp::TestWait | MbarrierOp::TryWait if over => {
+                return barriers.waits(me, of.at);
+            }
+            _ => return,
+        };
+        barriers.operates(me, of.at, does);
     }
 
     /// A lane has waited for the phase of an mbarrier before the last one that is over.
@@ -125,8 +147,14 @@ impl HappensBefore {
             let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, (site, fenced), |_| ());
             self.order.tell(tell);
             self.lock_order.tell(tell);
+            if let Some(barriers) = &mut self.barriers {
+                barriers.makes(me, at, (site, fenced));
+            }
         } else {
             self.engine.mbarrier_used(me, at, &access, found);
+            if let Some(barriers) = &mut self.barriers {
+                barriers.uses(me, at, &access);
+            }
         }
         for mut race in races {
             let class = fences::class(&mut self.order, &mut self.engine, &mut race);

@@ -25,6 +25,7 @@ mod operand;
 mod order;
 mod pairs;
 mod program;
+mod retry;
 mod special;
 mod surface;
 mod texture;
@@ -38,6 +39,7 @@ pub(crate) use allocate::visit as visit_rows;
 pub(crate) use context::{CARRY, Decoder, SINK, SINK_PRED, TRUE, Unsupported};
 pub(crate) use float::fma32;
 pub(crate) use program::{Symbol, Symbols, program};
+pub(crate) use retry::Retry;
 
 type Result<T> = std::result::Result<T, Unsupported>;
 

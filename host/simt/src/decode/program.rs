@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ptx::ast::{Function, Linkage, Module, Space, Variable};
 use smol_str::SmolStr;
 
-use super::{function, order};
-use crate::code::{Callee, Func, Kind, Op, Program, Special};
+use super::{function, order, retry};
+use crate::code::{Callee, Func, Kind, MbarrierKind, Op, Program, Special};
 use crate::config::{KernelInfo, SharedVariable};
 use crate::lanes::{CONSTANT, WARP};
 
@@ -109,6 +109,11 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         )
     });
     program.order = order::of(&program.ops);
+    program.retries = retry::of(&program.ops, &program.consts);
+    program.counts_pending = program.ops.iter().any(|op| match &op.kind {
+        Kind::Mbarrier(mbarrier) => mbarrier.kind == MbarrierKind::PendingCount,
+        _ => false,
+    });
     program.info = info(function, symbols, &program);
     let mut variables = builder.shared_variables;
     // All names of dynamic shared memory stand for the same bytes.

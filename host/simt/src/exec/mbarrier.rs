@@ -58,6 +58,15 @@ impl Parts {
             | self.phase << 63
     }
 
+    /// The phase alone, which does not depend on who has arrived before.
+    fn without_counts(self) -> Self {
+        Self {
+            mark: self.mark,
+            phase: self.phase,
+            ..Self::NONE
+        }
+    }
+
     /// Goes to the next phase when nothing is outstanding.
     fn settle(mut self) -> Self {
         if self.pending & COUNT == 0 && self.bytes & BYTES == 0 {
@@ -76,6 +85,11 @@ pub(super) fn outstanding(word: u64) -> (u64, i64) {
 }
 
 impl<O: Observer> Machine<'_, O> {
+    /// Whether the states that arrivals return tell nothing of counts: where values are followed, and nobody asks.
+    pub(super) fn hides_counts(&self) -> bool {
+        O::FOLLOWS_VALUES && !self.setup.program.counts_pending
+    }
+
     pub(crate) fn mbarrier(
         &mut self,
         cta: &CtaId,
@@ -152,7 +166,10 @@ impl<O: Observer> Machine<'_, O> {
                         self.observer.misuse(who, misuse, who.offset);
                     }
                     // The state an arrival returns is that of the phase it arrived in.
-                    result[lane] = old;
+                    result[lane] = match self.hides_counts() {
+                        true => Parts::unpack(old).without_counts().pack(),
+                        false => old,
+                    };
                     if parts != Parts::unpack(old) {
                         let place = (group.space, at[lane]);
                         self.changes((who, warp, lane), place, spot, (8, parts.pack()));
@@ -160,6 +177,9 @@ impl<O: Observer> Machine<'_, O> {
                     }
                 }
             }
+        }
+        if O::FOLLOWS_VALUES {
+            self.follow_mbarrier_result(warp, split, mbarrier, exec, holds);
         }
         if let Some(d) = mbarrier.d {
             let mut rows = warp.rows(&split.frame, &self.setup.program.consts);

@@ -158,6 +158,7 @@ impl<O: Observer> Machine<'_, O> {
 
     /// Tells that tainted values decide something, if they are.
     fn decides(&mut self, cta: &CtaId, warp: &Warp, split: &Split, decides: Decides, taint: Taint) {
+        let taint = taint.of(!warp.taint.retries);
         if taint.any() != 0 {
             let who = self.who(cta, warp.index, split.pc, taint.any());
             self.observer
@@ -505,6 +506,11 @@ impl<O: Observer> Machine<'_, O> {
         for (_, _, place) in self.places(cta, warp, split, (&mbarrier.address, 8), exec) {
             self.taint.write(place.spot, 8, sources(by_order));
         }
+        let tests = matches!(mbarrier.kind, MbarrierKind::TestWait { .. });
+        if tests && !self.setup.program.retries.contains_key(&split.pc) {
+            // Whether the thread has waited at all.
+            self.decides(cta, warp, split, Decides::Flow, by_order);
+        }
         let Some(d) = mbarrier.d else {
             return;
         };
@@ -512,8 +518,38 @@ impl<O: Observer> Machine<'_, O> {
             MbarrierKind::TestWait { .. } => {
                 warp.taint.write_pred(&frame, d, exec, (by_order, guard));
             }
+            // The observer knows whether the phase is the same in every order.
+            MbarrierKind::Arrive { .. } if self.hides_counts() => {
+                warp.taint
+                    .write_row(&frame, d, exec, (Taint::default(), guard));
+            }
             _ => warp.taint.write_row(&frame, d, exec, (by_order, guard)),
         }
+    }
+
+    /// Lanes have tested an mbarrier: it `holds` for some. Where those for which it does not can only test again, the
+    /// result is that of the last test; what is written on the way depends on how often they have tested.
+    pub(super) fn follow_mbarrier_result(
+        &self,
+        warp: &mut Warp,
+        split: &Split,
+        mbarrier: &Mbarrier,
+        exec: u32,
+        holds: u32,
+    ) {
+        let (Some(retry), Some(d)) = (self.setup.program.retries.get(&split.pc), mbarrier.d) else {
+            return;
+        };
+        let (frame, over) = (split.frame, exec & holds);
+        warp.taint.retries = warp.taint.retries & !exec | exec & !holds;
+        let by_order = self.by_order(split, over);
+        for &row in &retry.rows {
+            warp.taint.set_row(&frame, row, over, by_order);
+        }
+        for &pred in &retry.preds {
+            warp.taint.set_pred(&frame, pred, over, by_order);
+        }
+        warp.taint.set_pred(&frame, d, over, Taint::default());
     }
 
     /// What lanes bring to an exchange.

@@ -68,6 +68,8 @@ pub(crate) struct Registers {
     preds: Vec<Taint>,
     /// By word of local memory.
     local: HashMap<u32, Taint>,
+    /// Lanes that have tested an mbarrier whose phase was not over, and can only test it again.
+    pub(crate) retries: u32,
 }
 
 impl Registers {
@@ -76,6 +78,7 @@ impl Registers {
         self.rows.clear();
         self.preds.clear();
         self.local.clear();
+        self.retries = 0;
     }
 
     /// A source row of a frame.
