@@ -63,26 +63,32 @@ extern "C" fn visit(context: *mut Context, into: *mut c_void) -> c_int {
 mod tests {
     use super::*;
 
+    /// The callers, seen from so many calls of this function within each other.
     #[inline(never)]
-    fn within(most: usize) -> Vec<u64> {
-        let found = callers(most);
-        std::hint::black_box(found)
+    fn nested(calls: usize, most: usize) -> Vec<u64> {
+        std::hint::black_box(match calls {
+            1 => callers(most),
+            _ => nested(calls - 1, most),
+        })
+    }
+
+    /// What calls `nested`, from one place whatever it asks for.
+    #[inline(never)]
+    fn outside(calls: usize, most: usize) -> Vec<u64> {
+        std::hint::black_box(nested(calls, most))
     }
 
     #[test]
     fn the_innermost_call_comes_first() {
-        let found = within(64);
-        let functions = [callers as *const () as u64, within as *const () as u64];
-        let at = |start: u64| {
-            let near = |address: &u64| (start..start + 4096).contains(address);
-            found.iter().position(near)
-        };
-        assert!(
-            at(functions[0]).or(Some(0)) <= at(functions[1]),
-            "{found:x?}"
-        );
-        assert!(at(functions[1]).is_some(), "{found:x?}");
-        assert!(found.len() > 3, "{found:x?}");
-        assert_eq!(within(2).len(), 2);
+        let (few, many) = (outside(2, 64), outside(6, 64));
+        let repeated = (1..many.len()).find(|&at| many[at - 1] == many[at]);
+        let first = repeated.map(|at| at - 1).unwrap_or_default();
+        let shown = format!("{few:x?}, {many:x?}");
+        assert_eq!(many.len(), few.len() + 4, "{shown}");
+        assert_eq!(many[..=first], few[..=first], "{shown}");
+        assert_eq!(many[first..first + 5], [few[first]; 5], "{shown}");
+        assert_eq!(many[first + 5], few[first + 1], "{shown}");
+        assert_ne!(many[first + 4], many[first + 5], "{shown}");
+        assert_eq!(outside(6, 2), many[..2]);
     }
 }
