@@ -421,6 +421,10 @@ pub struct PairSlot {
     pub key: u64,
     /// How often.
     pub count: u64,
+    /// The highest address, or offset in shared memory, at which it was.
+    pub highest: u64,
+    /// The lowest one, all bits inverted.
+    pub not_lowest: u64,
 }
 }
 
@@ -467,7 +471,7 @@ mod tests {
     fn structs_have_no_padding_and_keep_their_size() {
         assert_eq!(size_of::<LaunchBlock>(), 256);
         assert_eq!(size_of::<Counters>(), 56);
-        assert_eq!(size_of::<PairSlot>(), 16);
+        assert_eq!(size_of::<PairSlot>(), 32);
         assert_eq!(size_of::<Record>(), 64);
         assert_eq!(size_of::<Journal>(), 40);
         assert_eq!(size_of::<JournalEntry>(), 32);

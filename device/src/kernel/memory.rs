@@ -171,6 +171,11 @@ pub fn add(at: u64, more: u64) {
     unsafe { asm!("red.relaxed.gpu.global.add.u64 [{0}], {1};", in(reg64) at, in(reg64) more, options(nomem)) };
 }
 
+/// Makes it `least` where it is less.
+pub fn raise(at: *mut u64, least: u64) {
+    unsafe { asm!("red.relaxed.gpu.global.max.u64 [{0}], {1};", in(reg64) at as u64, in(reg64) least, options(nomem)) };
+}
+
 /// Sets `bits`.
 pub fn set(at: u64, bits: u64) {
     unsafe { asm!("red.relaxed.gpu.global.or.b64 [{0}], {1};", in(reg64) at, in(reg64) bits, options(nomem)) };

@@ -15,7 +15,7 @@ pub unsafe fn first_of_pair(
     mine: u64,
     other: u64,
     possible: bool,
-    times: u32,
+    (address, times): (u64, u32),
 ) -> bool {
     unsafe {
         let key = pair_key(verdict, site(mine), site(other), possible);
@@ -23,13 +23,16 @@ pub unsafe fn first_of_pair(
         let mut slot = key * WITNESS_CELL_FACTOR >> 40u32;
         let end = slot + PROBES;
         while slot < end {
-            let at = (*launch).pairs + ((slot & mask) << 4u32);
+            let at = (*launch).pairs + ((slot & mask) << 5u32);
             let mut seen = load_relaxed(at);
             if seen == 0 {
                 seen = compare_and_swap(at, 0, key);
             }
             if seen == 0 || seen == key {
-                return fetch_add(&raw mut (*(at as *mut PairSlot)).count, times) == 0;
+                let slot = at as *mut PairSlot;
+                raise(&raw mut (*slot).highest, address);
+                raise(&raw mut (*slot).not_lowest, !address);
+                return fetch_add(&raw mut (*slot).count, times) == 0;
             }
             slot = slot + 1;
         }

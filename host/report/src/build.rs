@@ -324,7 +324,11 @@ impl<'a> Builder<'a> {
                 }
                 work => [0, 1].map(|n: usize| kernel(work.get(n)?.launch?)),
             },
-            allocation: race.allocation.as_ref().map(|of| of.api.clone()),
+            allocation: match (race.elsewhere, &race.allocation) {
+                (false, Some(of)) => Some(of.api.clone()),
+                // No pattern is for all of it.
+                _ => None,
+            },
         }
     }
 

@@ -489,8 +489,14 @@ pub struct Race {
     pub at_least: bool,
     /// Address of the granule, or its offset in shared memory.
     pub address: u64,
+    /// The lowest and the highest address, or offset, at which the pair raced in this launch.
+    #[serde(skip)]
+    pub span: [u64; 2],
     /// What lies there.
     pub allocation: Option<Allocation>,
+    /// The pair raced in this launch in memory that something else has made, or may have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
     /// Thread of the later access.
     pub thread: Thread,
     /// Thread of the earlier access, as far as it is known.

@@ -159,6 +159,13 @@ impl View {
 }
 
 impl List {
+    /// Whether an entry tells the memory of races apart.
+    pub fn names_memory(&self) -> bool {
+        let named =
+            |entry: &Entry| matches!(&entry.fits, Fits::Keys(keys) if keys.allocation.is_some());
+        self.entries.iter().any(named)
+    }
+
     /// Reads a file of suppressions: TOML, or lines of ThreadSanitizer.
     ///
     /// # Errors

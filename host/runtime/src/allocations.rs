@@ -1,5 +1,6 @@
 //! Which device memory belongs to what.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::Pointers;
@@ -73,6 +74,13 @@ impl Allocations {
     pub fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, allocation) = self.live.range(..=address).next_back()?;
         (address - allocation.base < allocation.bytes).then_some(allocation)
+    }
+
+    /// What has made the memory from the first address to the last.
+    pub(crate) fn made(&self, [first, last]: [u64; 2]) -> BTreeSet<Cow<'_, str>> {
+        let before = self.find(first).map_or(first, |of| of.base);
+        let all = self.live.range(before..=last.max(before));
+        all.map(|(_, of)| of.api.as_str().into()).collect()
     }
 
     /// First byte and number of bytes of the allocation that contains `address`.

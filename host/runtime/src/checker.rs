@@ -26,9 +26,9 @@ use crate::options::{Options, Prove};
 use crate::place;
 use crate::proofs::Known;
 use crate::repair::Pair;
-use crate::shadow_memory::{Drained, ShadowMemory};
+use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
 use crate::streams::Streams;
-use crate::variables::SharedVariable;
+use crate::variables::{self, SharedVariable};
 
 pub use self::launch::{Busy, Extent, Outcome, PendingLaunch};
 pub use self::nested::Ancestor;
@@ -326,7 +326,7 @@ impl Checker {
         let drained = self.shadow(device).drain(device, place);
         let drained = drained.unwrap_or_default();
         let counters = drained.counted(log::Counters::default());
-        let records = drained.records.into_iter().map(|(record, _)| record);
+        let records = drained.records.into_iter().map(|of| of.first);
         (records.collect(), counters)
     }
 
@@ -401,8 +401,8 @@ impl Checker {
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = findings.is_some() || pending.journaled;
         let (mut races, mut refuted) = (Vec::new(), Vec::new());
-        for (record, count) in drained.records.iter().filter(|_| !settled) {
-            let mut race = self.race(&launch, &pending, record, *count);
+        for conflict in drained.records.iter().filter(|_| !settled) {
+            let mut race = self.race(&launch, &pending, conflict);
             race.at_least = self.note_known(&launch, &race);
             let mut lines = [0; 2];
             if let Some(module) = self.modules.get(&launch.module) {
@@ -570,9 +570,20 @@ impl Checker {
         &self,
         launch: &log::Launch,
         pending: &PendingLaunch,
-        record: &Record,
-        count: u64,
+        conflict: &Conflict,
     ) -> log::Race {
+        let Conflict {
+            first: record,
+            count,
+            span,
+        } = conflict;
+        let in_shared = |place| pending.in_shared(0, place);
+        let span = match (is_shared(record), span.map(in_shared)) {
+            (false, _) => *span,
+            (true, [(low, first), (high, last)]) if low == high => [first, last],
+            // The shared memory of several blocks.
+            (true, _) => [0, u64::MAX],
+        };
         let previous = (record.previous_cta != UNKNOWN && record.previous_thread != UNKNOWN)
             .then(|| thread(launch, record.previous_cta, record.previous_thread));
         log::Race {
@@ -585,7 +596,7 @@ impl Checker {
             },
             site: record.site,
             previous_site: record.previous_site,
-            count,
+            count: *count,
             space: match is_shared(record) {
                 true => log::Space::Shared,
                 false => log::Space::Global,
@@ -593,9 +604,10 @@ impl Checker {
             why: log::Why::Unordered,
             locks: Vec::new(),
             address: match is_shared(record) {
-                true => pending.in_shared(0, record.address).1,
+                true => in_shared(record.address).1,
                 false => record.address,
             },
+            span,
             allocation: match is_shared(record) {
                 true => None,
                 false => self.allocations.find(record.address).cloned(),
@@ -619,7 +631,8 @@ impl Checker {
             return false;
         };
         let provable = module.kernels.get(&launch.kernel).is_some_and(|of| of.own);
-        if !provable || !race.decided || race.level != farthest || self.options.prove != Prove::On {
+        let skips = self.options.prove == Prove::On && !self.options.look_again;
+        if !provable || !race.decided || race.level != farthest || !skips {
             return false;
         }
         let offset = |site| module.code.site(site).map(|site| site.offset);
@@ -638,7 +651,7 @@ impl Checker {
         }
     }
 
-    /// Names the variables that a race of a launch is about.
+    /// Names the variables that a race of a launch is about, and says whether it was in other memory too.
     fn name_variables(&self, launch: &log::Launch, race: &mut log::Race) {
         let Some(module) = self.modules.get(&launch.module) else {
             return;
@@ -651,6 +664,12 @@ impl Checker {
         };
         if !matches!(race.why, log::Why::Misuse(_)) {
             name(race.space, race.address, &mut race.allocation);
+            let made = race.allocation.as_ref().map(|of| of.api.as_str());
+            let all = match race.space {
+                log::Space::Global => self.allocations.made(race.span),
+                log::Space::Shared => variables::made(shared, race.span),
+            };
+            race.elsewhere = all.iter().map(|of| &**of).ne(made);
         }
         if let Some(flag) = &mut race.flag {
             name(flag.space, flag.address, &mut flag.allocation);

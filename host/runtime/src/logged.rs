@@ -20,6 +20,7 @@ pub(crate) fn race(
     let Found {
         race,
         count,
+        span,
         cause,
         flag,
         ..
@@ -79,10 +80,12 @@ pub(crate) fn race(
         count,
         at_least: found.at_least,
         address,
+        span,
         allocation: allocation(space, address),
         thread: indices(now),
         previous_thread: Some(indices(before)),
         previous_block: Some(indices(before).block),
+        elsewhere: false,
         same_value: found.compared.same_value(count),
         value,
         previous_value,

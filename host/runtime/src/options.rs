@@ -49,6 +49,8 @@ pub struct Options {
     pub outside: Outside,
     /// What becomes of accesses that a launch's arguments prove to be free of races.
     pub prove: Prove,
+    /// Pairs that have raced are looked for in later launches too: suppressions tell their memory apart.
+    pub look_again: bool,
     /// Tell from where on the host launches are made.
     pub host_calls: bool,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
@@ -74,6 +76,7 @@ impl Default for Options {
             sim_threads: 1,
             outside: Outside::default(),
             prove: Prove::default(),
+            look_again: false,
             host_calls: false,
             verify: None,
             record: None,

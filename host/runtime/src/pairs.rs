@@ -35,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) count: u64,
     /// It was more often than that: see [`Pairs::enough`].
     pub(crate) at_least: bool,
+    /// The lowest and the highest address, or offset in shared memory, where it was.
+    pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
     /// By which flag or counter.
@@ -86,6 +88,21 @@ pub(crate) fn is_shared(place: Place) -> bool {
     matches!(place, Place::Shared { .. })
 }
 
+/// The address, or the offset in shared memory.
+fn address(place: Place) -> u64 {
+    match place {
+        Place::Global(address) => address,
+        Place::Shared { offset, .. } => u64::from(offset),
+    }
+}
+
+impl Found {
+    fn spans(&mut self, place: Place) {
+        let [low, high] = self.span;
+        self.span = [low.min(address(place)), high.max(address(place))];
+    }
+}
+
 impl Pairs {
     /// Counts a race, and keeps it if it is the first of its pair, or says more than that. `stores`:
     /// both sides are. Gives the race back if somebody is to look at its values.
@@ -100,6 +117,7 @@ impl Pairs {
         let (pair, witness) = match self.index.get(&key) {
             Some(&at) => {
                 self.found[at].count += 1;
+                self.found[at].spans(race.place);
                 // What orders threads that are further apart orders the others too. Where a copy has not been waited
                 // for, no barrier is enough.
                 let rank = |race: &Race| (race.rule == Rule::Asynchronous, apart(race));
@@ -119,6 +137,7 @@ impl Pairs {
                     race,
                     count: 1,
                     at_least: false,
+                    span: [address(race.place); 2],
                     cause: None,
                     flag: None,
                     locks: Default::default(),
@@ -163,6 +182,7 @@ impl Pairs {
         match pair {
             Some(at) if race.of_many && self.every.is_none() => {
                 self.found[at].at_least = true;
+                self.found[at].spans(race.place);
                 Enough::OfSite
             }
             _ => Enough::Never,

@@ -3,6 +3,9 @@
 
 mod debug_info;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use ptx::ast::{Module, Statement, Variable};
 use report::names::demangle;
 
@@ -19,6 +22,23 @@ pub struct SharedVariable {
     pub offset: u64,
     /// Its size.
     pub bytes: u64,
+}
+
+impl SharedVariable {
+    /// What has made its memory, as [`Allocation::api`].
+    fn made(&self) -> String {
+        format!("{VARIABLE}{}", self.name)
+    }
+}
+
+/// What has made the shared memory from the first offset to the last.
+pub(crate) fn made(
+    shared: &[SharedVariable],
+    [first, last]: [u64; 2],
+) -> BTreeSet<Cow<'static, str>> {
+    let within = |of: &&SharedVariable| of.offset <= last && first < of.offset + of.bytes;
+    let all = shared.iter().filter(within);
+    all.map(|of| of.made().into()).collect()
 }
 
 /// The variables of a module.
@@ -49,7 +69,7 @@ impl Variables {
                 id: 0,
                 base: of.offset,
                 bytes: of.bytes,
-                api: format!("{VARIABLE}{}", of.name),
+                api: of.made(),
                 place: None,
             });
         }

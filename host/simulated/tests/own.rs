@@ -134,10 +134,11 @@ const KNOWN: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
 #[test]
 fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
     for mode in modes() {
-        let run = |prove| {
+        let run = |prove, look_again| {
             let options = Options {
                 shadow: ShadowSize::Bytes(1 << 20),
                 prove,
+                look_again,
                 ..mode.clone()
             };
             let mut rig = load(KNOWN, options);
@@ -153,7 +154,7 @@ fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
             });
             (ran, rig.words(all, 2))
         };
-        let (ran, words) = run(Prove::On);
+        let (ran, words) = run(Prove::On, false);
         let [first, second, third, fourth, fifth] = ran;
         // Threads of one block and of two, which is what counts.
         assert_eq!(first.0, Judge::Cells);
@@ -162,11 +163,13 @@ fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
         assert_eq!(fourth.0, Judge::Cells);
         assert!(fourth.1.contains(&true), "{fourth:?}");
         assert_eq!(fifth, (Judge::Known, Vec::new()));
-        let (off, same) = run(Prove::Off);
-        assert_eq!(words, same);
-        let checked = |(judge, told): &(Judge, Vec<bool>)| {
-            *judge == Judge::Cells && !told.is_empty() && !told.contains(&true)
-        };
-        assert!(off.iter().all(checked), "{off:?}");
+        for (prove, look_again) in [(Prove::Off, false), (Prove::On, true)] {
+            let (all, same) = run(prove, look_again);
+            assert_eq!(words, same);
+            let checked = |(judge, told): &(Judge, Vec<bool>)| {
+                *judge == Judge::Cells && !told.is_empty() && !told.contains(&true)
+            };
+            assert!(all.iter().all(checked), "{all:?}");
+        }
     }
 }

@@ -135,8 +135,10 @@ pub struct Meeting {
     pub one: Touch,
     /// What the other has done.
     pub other: Touch,
-    /// The first such byte.
+    /// One such byte.
     pub address: u64,
+    /// The first and the last of them.
+    pub span: [u64; 2],
     /// How many bytes there are.
     pub bytes: u64,
     /// Who of the one has touched that byte, as [`Footprint::touch`] was told.
@@ -310,11 +312,13 @@ impl Footprint {
                             one: *one,
                             other: *second,
                             address: start,
+                            span: [start; 2],
                             bytes: 0,
                             by_one: a.who(start, one.bytes),
                             by_other: b.who(start, second.bytes),
                         });
                         first.bytes += end - start;
+                        first.span[1] = end - 1;
                     });
                 });
                 meeting.into_iter().for_each(&mut found);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use os::interrupts;
 use report::model::{ExitStatus, Outcome, Suppression};
 use report::source::Sources;
+use report::suppressions::List;
 use report::words::counted;
 use report::{Context, Log, Report};
 use runtime::options::{Outside, Prove};
@@ -146,8 +147,8 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
     }
 }
 
-/// The options of one schedule.
-fn options(args: &RunArgs, schedule: u32) -> Options {
+/// The options of one schedule of what is reported in a context.
+fn options(args: &RunArgs, context: &Context, schedule: u32) -> Options {
     let seed = args.seed.wrapping_add(u64::from(schedule));
     Options {
         check: args.check == Switch::On,
@@ -183,6 +184,7 @@ fn options(args: &RunArgs, schedule: u32) -> Options {
             ProveChoice::Off => Prove::Off,
             ProveChoice::Audit => Prove::Audit,
         },
+        look_again: context.suppressions.iter().any(List::names_memory),
         verify: args.verify,
         record: args.record,
         ..Options::default()
@@ -287,7 +289,7 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
         schedules.push(logs.main.clone());
         let options = Options {
             host_calls: true,
-            ..options(args, schedule)
+            ..options(args, &ran.context, schedule)
         };
         let ended = app::run(
             &program,
@@ -365,7 +367,7 @@ fn ran_kernel(args: &RunArgs, context: Context) -> Result<Ran, Stop> {
     // What the schedules before have found is to be reported too.
     let _held = interrupts::hold();
     for schedule in 0..args.schedules {
-        let mut options = options(args, schedule);
+        let mut options = options(args, &ran.context, schedule);
         let left = args
             .timeout
             .map(|limit| limit.saturating_sub(start.elapsed()));

@@ -51,6 +51,29 @@ fn run_with(way: Way, options: &[&str], arguments: &[&str]) -> (i32, String, Val
 const ALL_RACES: &[&str] = &["--prove", "off"];
 
 #[test]
+fn suppressions_of_memory_have_every_launch_look_for_every_race() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |key: &str| {
+        let path = folder.path().join(format!("{key}.toml"));
+        let text = format!("[[suppress]]\n{key} = 'no such'\nreason = 'a test'\n");
+        std::fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    for (way, mode) in [MODES[1], MODES[3]] {
+        let known = |key: &str| {
+            let list = list(key);
+            let (code, text, json) = run(way, &[mode, &["--suppressions", &list]].concat());
+            assert_eq!(code, 66, "{text}");
+            let kernels = json["coverage"]["kernels"].as_array().unwrap();
+            let known = |of: &Value| of["judged_by"]["known"].as_u64();
+            kernels.iter().filter_map(known).sum::<u64>()
+        };
+        assert!(known("kernel") > 0, "{way:?}");
+        assert_eq!(known("allocation"), 0, "{way:?}");
+    }
+}
+
+#[test]
 fn launches_are_chosen_by_name_number_and_time() {
     let cases: [Case; 9] = [
         (&[], &[]),

@@ -190,6 +190,36 @@ fn unused_and_expired_suppressions_are_told() {
 }
 
 #[test]
+fn a_suppression_of_memory_fits_races_in_no_other_memory() {
+    // The threads of two blocks write to one memory, or to two.
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry spread(.param .u64 a, .param .u64 b) { .reg .b64 %a, %b; .reg .b32 %t; .reg .pred %p;\n\
+        ld.param.u64 %a, [a]; ld.param.u64 %b, [b];\n\
+        cvta.to.global.u64 %a, %a; cvta.to.global.u64 %b, %b;\n\
+        mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; selp.b64 %a, %a, %b, %p;\n\
+        mov.u32 %t, %ctaid.x;\n\
+        st.global.u32 [%a], %t;\n\
+        ret; }";
+    let place = Place::new();
+    place.write("spread.ptx", text);
+    place.write(
+        "s.toml",
+        "[[suppress]]\nallocation = '--arg 0'\nreason = 'scratch'\n",
+    );
+    let modes: [&[&str]; 3] = [&[], &["--as-gpu"], &["--mode", "fast"]];
+    for mode in modes {
+        for (threads, code) in [("1", 0), ("2", 66)] {
+            let options = ["spread.ptx", "--grid", "2", "--block", threads];
+            let arguments = ["--arg", "u32[1]", "--arg", "u32[1]"];
+            let list = ["--suppressions", "s.toml"];
+            place
+                .tool(&[mode, &options, &arguments, &list].concat())
+                .ends(code, &[]);
+        }
+    }
+}
+
+#[test]
 fn lines_of_thread_sanitizer_are_suppressions() {
     let place = Place::new();
     for (line, code) in [

@@ -198,11 +198,14 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
                 one,
                 other: Touch { bytes: 1, ..*touch },
                 address: first,
+                span: [first; 2],
                 bytes: 0,
                 by_one: thread.cta << THREADS_LOG2 | u64::from(thread.warp * LANES + thread.lane),
                 by_other: by + (first - start) / u64::from(touch.bytes.max(1)),
             });
             meeting.bytes += 1;
+            let [low, high] = meeting.span;
+            meeting.span = [low.min(first), high.max(first)];
         });
     });
     all

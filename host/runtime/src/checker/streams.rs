@@ -142,6 +142,7 @@ impl Checker {
             previous_site,
             count: meeting.bytes.div_ceil(u64::from(smaller)),
             address: meeting.address,
+            span: meeting.span,
             allocation: self.allocations.find(meeting.address).cloned(),
             thread: who(later, meeting.by_other).unwrap_or_default(),
             previous_thread: who(earlier, meeting.by_one),

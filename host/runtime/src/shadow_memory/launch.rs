@@ -125,7 +125,7 @@ impl LaunchMemory {
         let mut records = vec![Record::zeroed(); capacity as usize];
         device.read(self.records, bytemuck::cast_slice_mut(&mut records))?;
         let complete = records.into_iter().filter(|record| record.ready == 1);
-        let records: Vec<_> = complete.map(|record| (record, 1)).collect();
+        let records: Vec<_> = complete.map(Conflict::once).collect();
         let mut counters = Counters::zeroed();
         counters.records = records.len() as u64;
         counters.conflicts = counters.records;
@@ -173,15 +173,20 @@ impl LaunchMemory {
             let possible = r.access & ACCESS_POSSIBLE != 0;
             pair_key(r.verdict, r.site, r.previous_site, possible)
         };
-        let count = |r: &Record| {
-            pairs
-                .iter()
-                .find(|p| p.key == key(r))
-                .map_or(1, |p| p.count)
-        };
         // A record that its thread could not finish, because the launch was killed, says nothing.
         let complete = records.into_iter().filter(|record| record.ready == 1);
-        let records: Vec<_> = complete.map(|record| (record, count(&record))).collect();
+        let records = complete.map(|first| {
+            let pair = pairs.iter().find(|pair| pair.key == key(&first));
+            pair.map_or_else(
+                || Conflict::once(first),
+                |pair| Conflict {
+                    first,
+                    count: pair.count,
+                    span: [!pair.not_lowest, pair.highest],
+                },
+            )
+        });
+        let records: Vec<_> = records.collect();
         if lost {
             counters.records = records.len() as u64;
             counters.conflicts = counters.records;
@@ -194,13 +199,34 @@ impl LaunchMemory {
     }
 }
 
+/// The conflicts of a pair of witnesses.
+#[derive(Clone, Copy, Debug)]
+pub struct Conflict {
+    /// The first.
+    pub first: Record,
+    /// How many.
+    pub count: u64,
+    /// The lowest and the highest address, or offset in shared memory, at which they were.
+    pub span: [u64; 2],
+}
+
+impl Conflict {
+    fn once(first: Record) -> Self {
+        Self {
+            first,
+            count: 1,
+            span: [first.address; 2],
+        }
+    }
+}
+
 /// What a launch found.
 #[derive(Clone, Debug, Default)]
 pub struct Drained {
     /// What was counted.
     pub counters: Counters,
-    /// The first conflict of every pair of witnesses, and how often the pair conflicted.
-    pub records: Vec<(Record, u64)>,
+    /// The conflicts of every pair of witnesses.
+    pub records: Vec<Conflict>,
     /// Records that found no room.
     pub dropped: u64,
 }

@@ -19,8 +19,8 @@ use shadow::rule;
 
 use self::area::{Area, release};
 use self::journal::JournalMemory;
-pub use self::launch::Drained;
 use self::launch::LaunchMemory;
+pub use self::launch::{Conflict, Drained};
 pub use self::slots::SharedShape;
 use self::slots::Slots;
 use crate::options::ShadowSize;
