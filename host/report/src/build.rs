@@ -70,6 +70,8 @@ pub struct Context {
     pub require_coverage: Option<f64>,
     /// A run is incomplete too when records were dropped, operations not understood, or kernels without PTX launched.
     pub strict: bool,
+    /// Nothing that a run is incomplete for fails it.
+    pub allow_incomplete: bool,
     /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
     pub assume_lockstep: bool,
     /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
@@ -517,6 +519,9 @@ impl<'a> Builder<'a> {
         report.tool.schedules = context.schedules;
         report.tool.sample = context.sample.max(1);
         report.coverage.spaces = choice::spaces(context.space);
+        for of in &mut report.verified {
+            of.allowed = context.allow_incomplete;
+        }
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
         report.run.interrupted = context.interrupted || self.interrupted;

@@ -146,7 +146,8 @@ pub(crate) fn place_of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &
     without_source(path, frame.line, ptx)
 }
 
-fn without_source(path: String, line: u32, ptx: &str) -> Place {
+/// A place in a file that is not shown; `ptx` is the instruction.
+pub(crate) fn without_source(path: String, line: u32, ptx: &str) -> Place {
     Place {
         path,
         text: ptx.into(),

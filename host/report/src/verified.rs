@@ -26,6 +26,8 @@ pub struct Verified {
     pub launches: Answers,
     /// What is in the way of a better answer.
     pub because: Vec<Because>,
+    /// The user allows launches that are not proved.
+    pub allowed: bool,
 }
 
 /// Launches by their answers.
@@ -102,6 +104,7 @@ pub(crate) fn add(all: &mut Vec<Verified>, launch: &log::Launch) {
         answer: of.answer,
         launches: Answers::of(of.answer),
         because: because.collect(),
+        allowed: false,
     };
     join(all, one);
 }
@@ -112,6 +115,7 @@ pub(crate) fn join(all: &mut Vec<Verified>, other: Verified) {
         return all.push(other);
     };
     known.launches.add(other.launches);
+    known.allowed &= other.allowed;
     // What is in the way of the weakest answer.
     match other.answer.cmp(&known.answer) {
         Ordering::Greater => return,
@@ -179,7 +183,8 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
     lines
 }
 
-fn reason(of: &Because, sources: &Sources) -> String {
+/// A reason with its places.
+pub(crate) fn reason(of: &Because, sources: &Sources) -> String {
     let place = |frames: &[FrameAt], line: u32| match frames.first() {
         Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
         None => format!("PTX line {line}"),

@@ -228,6 +228,7 @@ fn context(args: &RunArgs) -> Context {
         unchecked: args.check == Switch::Off,
         require_coverage: args.require_coverage,
         strict: args.strict,
+        allow_incomplete: args.allow_incomplete,
         ..Context::default()
     }
 }

@@ -6,9 +6,15 @@ use place::{Place, Ran};
 
 /// Verifies a kernel of a file on one block.
 fn verify(kernel: &str, block: &str, arguments: &[&str]) -> (Ran, serde_json::Value) {
+    let (place, ran) = run(kernel, block, "json:report", arguments);
+    (ran, place.json("report")["verified"][0].clone())
+}
+
+/// The same with a format and a file besides text.
+fn run(kernel: &str, block: &str, format: &str, arguments: &[&str]) -> (Place, Ran) {
     let place = Place::new();
     place.write("verify.ptx", include_str!("c/verify.ptx"));
-    let mut words = vec!["verify", "--format", "text", "--format", "json:report.json"];
+    let mut words = vec!["verify", "--format", "text", "--format", format];
     words.extend([
         "verify.ptx",
         "--kernel",
@@ -20,8 +26,7 @@ fn verify(kernel: &str, block: &str, arguments: &[&str]) -> (Ran, serde_json::Va
     ]);
     words.extend(arguments);
     let ran = place.tool(&words);
-    let report = place.json("report.json");
-    (ran, report["verified"][0].clone())
+    (place, ran)
 }
 
 #[test]
@@ -79,6 +84,55 @@ fn what_the_order_of_threads_decides_is_not_proved() {
     assert_eq!(verified["answer"], "unknown");
     let allowed = [&tickets[..], &["--allow-unknown"]].concat();
     verify("tickets", "64", &allowed).0.ends(0, &["UNKNOWN"]);
+}
+
+#[test]
+fn sarif_has_a_result_for_what_is_in_the_way() {
+    // The line that an instruction stands on.
+    let line = |instruction: &str| {
+        let before = include_str!("c/verify.ptx").split(instruction).next();
+        before.unwrap().lines().count()
+    };
+    let sarif = |kernel: &str, block: &str, arguments: &[&str]| {
+        let (place, ran) = run(kernel, block, "sarif:report", arguments);
+        (ran, place.json("report")["runs"][0].clone())
+    };
+    let tickets = ["--arg", "u32[64]", "--arg", "u32[1]"];
+    let allowed = [&tickets[..], &["--allow-unknown"]].concat();
+    for (arguments, code, level) in [(&tickets[..], 75, "warning"), (&allowed, 0, "note")] {
+        let (ran, sarif) = sarif("tickets", "64", arguments);
+        ran.ends(code, &["UNKNOWN"]);
+        let results = sarif["results"].as_array().unwrap();
+        assert_eq!(results.len(), 1, "{sarif:#}");
+        assert_eq!(results[0]["ruleId"], "not-proved");
+        assert_eq!(results[0]["level"], level);
+        for (locations, instruction) in [
+            ("locations", "st.global.u32 [%out], %ticket"),
+            ("relatedLocations", "atom.global.add"),
+        ] {
+            let place = &results[0][locations][0]["physicalLocation"];
+            assert_eq!(place["artifactLocation"]["uri"], "verify.ptx");
+            assert_eq!(place["region"]["startLine"], line(instruction));
+        }
+    }
+    let (ran, raced) = sarif("neighbour", "32", &["--arg", "u32[32]"]);
+    ran.ends(66, &["RACE"]);
+    let result = &raced["results"][0];
+    assert_eq!(
+        (&result["ruleId"], &result["level"]),
+        (&"CR001".into(), &"error".into())
+    );
+    for (locations, instruction) in [
+        ("locations", "st.volatile"),
+        ("relatedLocations", "ld.volatile"),
+    ] {
+        let region = &result[locations][0]["physicalLocation"]["region"];
+        assert_eq!(region["startLine"], line(instruction), "{raced:#}");
+    }
+    let (ran, proved) = sarif("ring", "64", &["--arg", "u32[32]", "--arg", "u32:100"]);
+    ran.ends(0, &["PROVED"]);
+    assert_eq!(proved["results"], serde_json::json!([]));
+    assert_eq!(proved["properties"]["verified"][0]["answer"], "all-data");
 }
 
 #[test]

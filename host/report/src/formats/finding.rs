@@ -4,16 +4,46 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::excerpt::{self, Place, labels};
-use crate::model::{FrameAt, Level, Race, Report};
+use crate::log::Answer;
+use crate::model::{self, FrameAt, Race, Report, Verified};
 use crate::rules::Rule;
 use crate::side::shown;
 use crate::source::Sources;
-use crate::{misuse, stray, stuck, text};
+use crate::words::counted;
+use crate::{misuse, stray, stuck, text, verified};
 
 /// The name of the rule of accesses outside of all memory.
-pub(crate) const OUT_OF_BOUNDS: &str = "out-of-bounds";
+const OUT_OF_BOUNDS: &str = "out-of-bounds";
+/// That of launches that `verify` was asked to prove and has not.
+const NOT_PROVED: &str = "not-proved";
 
-/// A race, a deadlock, or accesses out of bounds.
+/// What is not in the table of rules: the name, and what it is in a few words.
+pub(crate) const OTHERS: [(&str, &str); 2] = [
+    (OUT_OF_BOUNDS, "access out of bounds"),
+    (NOT_PROVED, "launch not proved"),
+];
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// It is wrong.
+    Error,
+    /// It may be wrong.
+    Warning,
+    /// It may be wrong, and the user allows that.
+    Note,
+}
+
+impl From<model::Level> for Level {
+    fn from(level: model::Level) -> Self {
+        match level {
+            model::Level::Error => Self::Error,
+            model::Level::Warning => Self::Warning,
+        }
+    }
+}
+
+/// A race, a deadlock, accesses out of bounds, or what keeps launches from being proved.
 pub(crate) struct Finding<'a> {
     /// Such as `CR003`.
     pub(crate) rule: &'a str,
@@ -51,10 +81,9 @@ pub(crate) struct Spot<'a> {
 impl Finding<'_> {
     /// What is wrong, in a few words.
     pub(crate) fn title(&self) -> &'static str {
-        match Rule::find(self.rule) {
-            Some(rule) => rule.title,
-            None => "access out of bounds",
-        }
+        let other = OTHERS.iter().find(|(name, _)| *name == self.rule);
+        let other = other.map_or("", |(_, title)| title);
+        Rule::find(self.rule).map_or(other, |rule| rule.title)
     }
 
     /// Why it does not count, if it does not.
@@ -103,7 +132,13 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             text: text::render_failure(failure, sources),
         }
     });
-    races.chain(strays).chain(deadlocks).collect()
+    let unproved = report.verified.iter();
+    let unproved = unproved.flat_map(|of| not_proved(of, report, sources));
+    races
+        .chain(strays)
+        .chain(deadlocks)
+        .chain(unproved)
+        .collect()
 }
 
 fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a> {
@@ -117,7 +152,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
     });
     Finding {
         rule: &race.rule,
-        level: race.level,
+        level: race.level.into(),
         message: race.message.clone(),
         help: race.help.clone(),
         kernel: &race.kernel.name,
@@ -125,6 +160,70 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         race: Some(race),
         text: excerpt::render(race, report, sources, false),
     }
+}
+
+/// What keeps launches of a kernel from being proved, a finding for each reason.
+fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Vec<Finding<'a>> {
+    let finding = |launches: u64, why: &str, spots, text| Finding {
+        rule: NOT_PROVED,
+        level: match of.allowed {
+            true => Level::Note,
+            false => Level::Warning,
+        },
+        message: format!(
+            "{} of {} not proved{why}",
+            counted(launches, "launch"),
+            of.kernel
+        ),
+        help: String::new(),
+        kernel: &of.kernel,
+        spots,
+        race: None,
+        text,
+    };
+    // The reasons are those of the weakest answer.
+    if of.answer != Answer::Unknown || of.because.is_empty() {
+        let text = || format!("UNKNOWN: {}", of.kernel);
+        let unknown = Some(of.launches.unknown).filter(|&launches| launches > 0);
+        let finding = unknown.map(|launches| finding(launches, "", Vec::new(), text()));
+        return finding.into_iter().collect();
+    }
+    let module = { &report.coverage.kernels }
+        .iter()
+        .find(|kernel| kernel.name == of.kernel)
+        .map_or("", |kernel| &kernel.module);
+    let spot = |frames: &'a [FrameAt], line: u32, label: &str| {
+        if line == 0 {
+            return None;
+        }
+        let in_ptx = || {
+            let place = excerpt::without_source(module.to_owned(), line, "");
+            Spot::of(place, label.to_owned(), &of.kernel)
+        };
+        Some(spot(frames, label.to_owned(), sources).unwrap_or_else(in_ptx))
+    };
+    let mut findings: Vec<Finding<'a>> = Vec::new();
+    for because in &of.because {
+        let text = format!(
+            "UNKNOWN: {}\n  {}",
+            of.kernel,
+            verified::reason(because, sources)
+        );
+        // Several instructions of a line may have the same reason.
+        if findings.iter().any(|known| known.text == text) {
+            continue;
+        }
+        let here = spot(&because.frames, because.ptx_line, &because.text);
+        let from = spot(&because.from_frames, because.from_ptx_line, "from here");
+        let spots = here.into_iter().chain(from).collect();
+        findings.push(finding(
+            because.launches,
+            &format!(": {}", because.text),
+            spots,
+            text,
+        ));
+    }
+    findings
 }
 
 fn spot<'a>(frames: &'a [FrameAt], label: String, sources: &Sources) -> Option<Spot<'a>> {

@@ -2,9 +2,9 @@
 //!
 //! GitHub documents them under "Workflow commands for GitHub Actions".
 
-use super::finding::Finding;
+use super::finding::{Finding, Level};
 use crate::coverage;
-use crate::model::{Level, Outcome, Report};
+use crate::model::{Outcome, Report};
 use crate::words::put_in;
 
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
@@ -13,6 +13,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         let level = match finding.level {
             Level::Error => "error",
             Level::Warning => "warning",
+            Level::Note => "notice",
         };
         let mut message = finding.message.clone();
         for spot in &finding.spots {

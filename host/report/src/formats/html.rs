@@ -3,11 +3,11 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::finding::{Finding, Spot};
+use super::finding::{Finding, Level, Spot};
 use super::map;
 use crate::coverage;
 use crate::excerpt;
-use crate::model::{Access, Allocation, BarrierAt, Kernel, Level, Outcome, Race, Report};
+use crate::model::{Access, Allocation, BarrierAt, Kernel, Outcome, Race, Report};
 use crate::names;
 use crate::source::Sources;
 use crate::words::{counted, number};
@@ -88,7 +88,7 @@ fn toolbar(findings: &[Finding<'_>]) -> Markup {
     html! {
         form.toolbar role="search" {
             label { "Filter " input #filter type="search" placeholder="file, function, kernel, rule, id" autocomplete="off"; }
-            @for of in ["error", "warning", "known"] {
+            @for of in ["error", "warning", "note", "known"] {
                 @let found = count(of);
                 @if found > 0 {
                     label { input type="checkbox" name=(of) checked[of != "known"]; " " (of) " (" (found) ")" }
@@ -105,6 +105,7 @@ fn class(finding: &Finding<'_>) -> &'static str {
         (Some(_), _) => "known",
         (None, Level::Error) => "error",
         (None, Level::Warning) => "warning",
+        (None, Level::Note) => "note",
     }
 }
 

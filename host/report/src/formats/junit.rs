@@ -2,9 +2,9 @@
 
 use quick_junit::{NonSuccessKind, Report as Document, TestCase, TestCaseStatus, TestSuite};
 
-use super::finding::Finding;
+use super::finding::{Finding, Level};
 use crate::coverage;
-use crate::model::{Level, Report};
+use crate::model::Report;
 use crate::words::put_in;
 
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String, String> {

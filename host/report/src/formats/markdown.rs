@@ -1,8 +1,8 @@
 //! GitHub-flavoured Markdown: a summary table, then each finding folded up.
 
-use super::finding::Finding;
+use super::finding::{Finding, Level};
 use crate::coverage;
-use crate::model::{Level, Outcome, Report};
+use crate::model::{Outcome, Report};
 use crate::words::{number, put_in};
 
 /// Findings beyond this many are only counted: a job summary holds 1 MiB, a comment 64 KiB.
@@ -29,6 +29,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         let level = match finding.level {
             Level::Error => "❌",
             Level::Warning => "⚠️",
+            Level::Note => "ℹ️",
         };
         let place = |n: usize| {
             let spot = finding.spots.get(n);

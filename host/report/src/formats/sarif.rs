@@ -1,11 +1,12 @@
-//! SARIF 2.1.0 (OASIS standard): results with both places, and the order in which this run came to them.
+//! SARIF 2.1.0 (OASIS standard): results with both places, and the order in which this run came to them;
+//! what `verify` proves is a property of the run.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::finding::{Finding, OUT_OF_BOUNDS, Spot};
+use super::finding::{Finding, Level, OTHERS, Spot};
 use crate::coverage;
-use crate::model::{Level, Outcome, Report, Standing};
+use crate::model::{Outcome, Report, Standing};
 use crate::rules::RULES;
 
 /// What a path in a URI may not hold (RFC 3986, section 3.3).
@@ -39,9 +40,11 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
             })
         })
         .collect();
-    rules.push(json!({
-        "id": OUT_OF_BOUNDS,
-        "shortDescription": { "text": "access out of bounds" },
+    rules.extend(OTHERS.map(|(id, title)| {
+        json!({
+            "id": id,
+            "shortDescription": { "text": title },
+        })
     }));
     let mut notifications: Vec<Value> = Vec::new();
     let mut notify = |level: &str, text: &str| {
@@ -73,19 +76,28 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         set(&mut invocation, "exitSignalNumber", json!(signal));
     }
     let results: Vec<Value> = findings.iter().map(|of| result(of, &rules)).collect();
+    let mut run = json!({
+        "tool": { "driver": {
+            "name": "cudarun-check",
+            "version": report.tool.version,
+            "rules": rules,
+        } },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "results": results,
+    });
+    // What is proved is no result.
+    if !report.verified.is_empty() {
+        set(
+            &mut run,
+            "properties",
+            json!({ "verified": report.verified }),
+        );
+    }
     let document = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "cudarun-check",
-                "version": report.tool.version,
-                "rules": rules,
-            } },
-            "columnKind": "unicodeCodePoints",
-            "invocations": [invocation],
-            "results": results,
-        }],
+        "runs": [run],
     });
     format!("{document:#}\n")
 }
@@ -100,6 +112,7 @@ fn result(finding: &Finding<'_>, rules: &[Value]) -> Value {
         "level": match finding.level {
             Level::Error => "error",
             Level::Warning => "warning",
+            Level::Note => "note",
         },
         "message": { "text": format!("{}{help}", finding.message) },
     });

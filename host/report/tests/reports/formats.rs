@@ -6,7 +6,9 @@ use std::process::Command;
 use quick_junit::TestCaseStatus;
 use report::Report;
 use report::formats::Format;
-use report::log::{Allocation, Around, Barrier, Event, Kernel, Space};
+use report::log::{
+    Allocation, Answer, Around, Barrier, Because, Event, Kernel, Launch, Space, Verified,
+};
 use report::model::{Standing, SuppressedBy};
 use report::source::Sources;
 use report::text::Style;
@@ -63,14 +65,13 @@ fn folder_of(name: &str) -> PathBuf {
     manifest.parent().unwrap().to_owned()
 }
 
-#[test]
-fn sarif_keeps_to_its_schema() {
-    let text = render(Format::Sarif);
+/// The document of a text that keeps to the schema of SARIF, which excludes something.
+fn valid_sarif(text: &str) -> serde_json::Value {
     // The schema of OASIS is in the crate of its types.
     let schema = std::fs::read_to_string(folder_of("serde-sarif").join("src/schema.json")).unwrap();
     let schema = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
     let errors: Vec<String> = validator
         .iter_errors(&value)
         .map(|error| format!("{}: {error}", error.instance_path))
@@ -79,7 +80,13 @@ fn sarif_keeps_to_its_schema() {
     let mut wrong = value.clone();
     wrong["runs"][0]["results"][0]["level"] = "fatal".into();
     assert!(!validator.is_valid(&wrong), "the schema excludes nothing");
+    value
+}
 
+#[test]
+fn sarif_keeps_to_its_schema() {
+    let text = render(Format::Sarif);
+    let value = valid_sarif(&text);
     let sarif: serde_sarif::sarif::Sarif = serde_json::from_str(&text).unwrap();
     let run = &sarif.runs[0];
     let [race, known] = &run.results.as_ref().unwrap()[..] else {
@@ -106,6 +113,153 @@ fn sarif_keeps_to_its_schema() {
     let why = &known.suppressions.as_ref().unwrap()[0];
     assert_eq!(why.justification.as_deref(), Some("known for long"));
     assert!(race.suppressions.is_none());
+}
+
+/// Four verified launches of three kernels: one races and another of it is unknown, one is unknown, one is proved.
+fn verified(allow_incomplete: bool, sources: &Sources) -> Report {
+    let mut log = log(None, vec![race(1, 2, 3, 5)]);
+    let frames = |line| site(1, "load", line).frames;
+    let because = |ptx_line| Because {
+        text: "where the access goes depends on the order in which threads run".into(),
+        ptx_line,
+        frames: frames(3),
+        from_ptx_line: 12,
+        from_frames: frames(2),
+    };
+    let unplaced = Because {
+        text: "a branch depends on a clock".into(),
+        ptx_line: 17,
+        ..Because::default()
+    };
+    let launches = [
+        ("_Z5countPi", Answer::Race, Vec::new()),
+        ("_Z5countPi", Answer::Unknown, vec![because(15)]),
+        // The first two are of one line and of one reason.
+        (
+            "tickets",
+            Answer::Unknown,
+            vec![
+                because(15),
+                because(16),
+                unplaced,
+                Because::of("the launch failed: at all"),
+            ],
+        ),
+        ("ring", Answer::AllData, Vec::new()),
+    ];
+    let Some(Event::Module(module)) = log.events.get_mut(1) else {
+        panic!("{log:?}");
+    };
+    for name in ["tickets", "ring"] {
+        module.kernels.push(Kernel {
+            name: name.into(),
+            ..kernel()
+        });
+    }
+    log.events.pop();
+    for (number, (kernel, answer, because)) in (1..).zip(launches) {
+        log.events.push(Event::Launch(Box::new(Launch {
+            kernel: kernel.into(),
+            verified: Some(Box::new(Verified::of(answer, because))),
+            ..launch(number)
+        })));
+    }
+    let context = report::Context {
+        allow_incomplete,
+        ..context()
+    };
+    let report = Report::build(&[log], &context, sources);
+    assert_valid(&report);
+    report
+}
+
+#[test]
+fn what_is_not_proved_is_a_result_and_what_is_proved_a_property() {
+    let (_folder, sources) = sources();
+    for (allowed, level) in [(false, "warning"), (true, "note")] {
+        let report = verified(allowed, &sources);
+        let text = Format::Sarif.render(&report, &sources, Style::default());
+        let run = &valid_sarif(&text.unwrap())["runs"][0];
+        let results = run["results"].as_array().unwrap();
+        let about = |of: &serde_json::Value| {
+            let text = |of: &serde_json::Value| of.as_str().unwrap_or_default().to_owned();
+            [&of["ruleId"], &of["level"], &of["message"]["text"]].map(text)
+        };
+        let [race, rest, ticket, clock, failed] = &results[..] else {
+            panic!("{results:#?}");
+        };
+        assert_eq!(about(race)[..2], ["CR003", "error"]);
+        assert_eq!(race["relatedLocations"].as_array().unwrap().len(), 1);
+        let why =
+            "tickets not proved: where the access goes depends on the order in which threads run";
+        for (result, message) in [
+            (rest, "1 launch of count(int*) not proved".to_owned()),
+            (ticket, format!("1 launch of {why}")),
+            (
+                clock,
+                "1 launch of tickets not proved: a branch depends on a clock".to_owned(),
+            ),
+            (
+                failed,
+                "1 launch of tickets not proved: the launch failed: at all".to_owned(),
+            ),
+        ] {
+            assert_eq!(about(result), ["not-proved", level, &message]);
+            let rule =
+                &run["tool"]["driver"]["rules"][result["ruleIndex"].as_u64().unwrap() as usize];
+            assert_eq!(rule["id"], "not-proved");
+        }
+        let at = |location: &serde_json::Value| {
+            let place = &location["physicalLocation"];
+            let uri = place["artifactLocation"]["uri"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+            (uri, place["region"]["startLine"].as_u64().unwrap())
+        };
+        let [here, from] = [&ticket["locations"][0], &ticket["relatedLocations"][0]];
+        assert_eq!([at(here).1, at(from).1], [3, 2]);
+        assert_eq!(here["logicalLocations"][0]["fullyQualifiedName"], "tickets");
+        // Without a source, the line of the PTX.
+        assert_eq!(at(&clock["locations"][0]), ("count.cu".to_owned(), 17));
+        assert!(failed.get("locations").is_none(), "{failed}");
+        let verified = run["properties"]["verified"].as_array().unwrap();
+        let ring = verified.iter().find(|of| of["kernel"] == "ring").unwrap();
+        assert_eq!(ring["answer"], "all-data");
+        assert_eq!(ring["launches"]["all_data"], 1);
+        // The other formats have them too.
+        for (format, part) in [
+            (
+                Format::Github,
+                if allowed {
+                    "::notice title=not-proved"
+                } else {
+                    "::warning title=not-proved"
+                },
+            ),
+            (
+                Format::Markdown,
+                if allowed {
+                    "| ℹ️ | not-proved"
+                } else {
+                    "| ⚠️ | not-proved"
+                },
+            ),
+            (Format::Html, "launch not proved"),
+            (
+                Format::Junit,
+                "UNKNOWN: tickets\n  count.cu:3: where the access goes",
+            ),
+        ] {
+            let text = format.render(&report, &sources, Style::default());
+            assert_holds(&text.unwrap(), &[part]);
+        }
+    }
+    let (_folder, sources) = crate::made::sources();
+    let report = report(&sources);
+    let text = Format::Sarif.render(&report, &sources, Style::default());
+    let run = &valid_sarif(&text.unwrap())["runs"][0];
+    assert!(run.get("properties").is_none(), "nothing was verified");
 }
 
 #[test]
