@@ -342,6 +342,66 @@ fn an_index_from_memory() {
 }
 
 #[test]
+fn a_column_from_memory_of_ones_own_row() {
+    // A row of n + 1 words per thread: cleared, then one of its words, by a loaded column, is added to.
+    let body = "add.s32 %r1, %n, 1; cvt.s64.s32 %d1, %i; cvt.s64.s32 %d2, %r1; mul.lo.s64 %d3, %d1, %d2;
+        shl.b64 %d4, %d3, 2; add.s64 %d5, %to, %d4; mov.u32 %r2, 0;
+        more: mul.wide.s32 %d6, %r2, 4; add.s64 %d7, %d5, %d6; st.global.u32 [%d7], 0;
+        add.s32 %r2, %r2, 1; setp.le.s32 %p1, %r2, %n; @%p1 bra more;
+        mul.wide.s32 %d8, %i, 4; add.s64 %d9, %from, %d8; LOAD BOUND
+        cvt.s64.s32 %d10, %r3; add.s64 %d11, %d3, %d10; shl.b64 %d12, %d11, 2; add.s64 %d13, %to, %d12;
+        ld.global.u32 %r4, [%d13]; add.s32 %r5, %r4, 1; st.global.u32 [%d13], %r5;
+        end:";
+    let with = |load: &str, bound: &str| body.replace("LOAD", load).replace("BOUND", bound);
+    let word = "ld.global.u32 %r3, [%d9];";
+    let run = || Run::new(2, 32);
+    let proved = [Private, ReadOnly, Private, Private];
+    let bytes = 4 * 64 * 256;
+    // A bound of the columns, in each way in which programs have one, proves it; one more column does not.
+    for (load, bound, columns) in [
+        (word, "setp.gt.u32 %p2, %r3, %n; @%p2 bra end;", 0..0),
+        (
+            word,
+            "setp.lt.s32 %p2, %r3, 0; setp.gt.s32 %p3, %r3, %n; or.pred %p2, %p2, %p3; @%p2 bra end;",
+            0..0,
+        ),
+        (word, "setp.gt.u32 %p2, %r3, 7; @%p2 bra end;", 6..7),
+        (word, "and.b32 %r3, %r3, 7;", 6..7),
+        (word, "rem.u32 %r3, %r3, 8;", 6..7),
+        (word, "min.u32 %r3, %r3, 7;", 6..7),
+        ("ld.global.u8 %r3, [%d9];", "", 254..255),
+    ] {
+        let body = with(load, bound);
+        let last = columns.end.max(7);
+        all_proved(&body, run(), bytes, (last, 0), &proved);
+        for last in columns {
+            unproved(&body, run(), bytes, (last, 0));
+        }
+    }
+    // Without one, the word may be of another thread's row, and nothing of the rows is proved.
+    for bound in ["", "setp.gt.s32 %p2, %r3, %n; @%p2 bra end;"] {
+        let (results, whole) = proof(&with(word, bound), run(), bytes, (7, 0));
+        let rows = results.iter().map(Result::is_err);
+        assert!(rows.eq([true, false, true, true]), "{bound}: {results:?}");
+        assert!(!whole);
+    }
+}
+
+#[test]
+fn a_thread_that_data_chooses() {
+    // The thread that finds a key writes for its block: memory may have the key twice.
+    let body = "mul.wide.s32 %d1, %t, 4; add.s64 %d2, %from, %d1; ld.global.u32 %r1, [%d2];
+        setp.CHOSEN; @%p1 bra end;
+        mul.wide.s32 %d3, %b, 4; add.s64 %d4, %to, %d3; st.global.u32 [%d4], %t;
+        end:";
+    let by = |chosen| body.replace("CHOSEN", chosen);
+    unproved(&by("ne.s32 %p1, %r1, %n"), Run::new(4, 32), 128, (7, 0));
+    // The place of a key that the launch gives is one thread's.
+    let place = by("ne.s32 %p1, %t, %n");
+    all_proved(&place, Run::new(4, 32), 128, (7, 0), &[ReadOnly, Private]);
+}
+
+#[test]
 fn a_pointer_from_memory_can_be_any() {
     let body = "ld.global.u64 %d1, [%from]; mul.wide.s32 %d2, %i, 4; add.s64 %d3, %to, %d2;
         st.global.u32 [%d3], %t; ld.global.u32 %r1, [%d1];";
