@@ -11,13 +11,21 @@ use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report, 
 use crate::names;
 use crate::side::in_toolkit;
 use crate::source::{Sources, extent};
+use crate::text::{Style, wrapped};
 use crate::value;
 use crate::words::{counted, number, put_in, scope};
 
 /// One race, without the newline at its end.
-pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, color: bool) -> String {
-    let help = Severity::HELP.message(&race.help);
-    draw(group(race, report, sources).element(help), color)
+pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, style: Style) -> String {
+    let help = wrapped(&race.help, beside("help", style), "");
+    let group = group(race, report, sources, style);
+    draw(group.element(Severity::HELP.message(help)), style.color)
+}
+
+/// Columns for a remark behind its name.
+fn beside(name: &str, style: Style) -> Option<usize> {
+    let before = "123456 = : ".len() + name.len();
+    style.width.map(|width| width.saturating_sub(before))
 }
 
 /// The same without what would order the accesses.
@@ -27,7 +35,11 @@ pub(crate) fn render_without_help(
     sources: &Sources,
     color: bool,
 ) -> String {
-    draw(group(race, report, sources), color)
+    let style = Style {
+        color,
+        ..Style::default()
+    };
+    draw(group(race, report, sources, style), color)
 }
 
 fn draw(group: Group<'_>, color: bool) -> String {
@@ -39,17 +51,19 @@ fn draw(group: Group<'_>, color: bool) -> String {
     renderer.render(&[group])
 }
 
-fn group<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Group<'a> {
+fn group<'a>(race: &'a Race, report: &Report, sources: &Sources, style: Style) -> Group<'a> {
     let severity = match race.level {
         Level::Error => Severity::ERROR,
         Level::Warning => Severity::WARNING,
     };
-    let title = severity.primary_title(&race.message).id(&race.rule);
+    let message = wrapped(&race.message, beside("warning[CR000]", style), "");
+    let title = severity.primary_title(message).id(&race.rule);
     let mut group = Group::with_title(title);
     for snippet in snippets(race, sources) {
         group = group.element(snippet);
     }
     for (name, message) in remarks(race, report, sources) {
+        let message = wrapped(&message, beside(name, style), "").into_owned();
         group = group.element(Severity::NOTE.with_name(name).message(message));
     }
     group

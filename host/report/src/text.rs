@@ -1,6 +1,9 @@
 //! The report for people: races with source excerpts of both sides, then SUMMARY and COVERAGE.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+
+use textwrap::{WordSeparator, WordSplitter, WrapAlgorithm};
 
 use crate::coverage::{self, coverage, summary};
 use crate::excerpt;
@@ -11,11 +14,16 @@ use crate::source::Sources;
 use crate::words::{counted, number};
 use crate::{stray, stuck, verified};
 
+/// Columns that text has at least, however narrow the terminal is.
+const NARROWEST: usize = 40;
+
 /// How to render.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// ANSI colours.
     pub color: bool,
+    /// Columns that lines are wrapped to, but for source code.
+    pub width: Option<usize>,
     /// Races beyond this many are only counted.
     pub print_limit: Option<usize>,
     /// Only SUMMARY and COVERAGE when there is nothing to report.
@@ -26,16 +34,17 @@ pub struct Style {
 
 /// The whole report, ending in a newline.
 pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
-    let mut text = String::new();
+    let mut races = String::new();
     let shown = style.print_limit.unwrap_or(usize::MAX);
     let told = || {
         let races = report.races.iter();
         races.filter(|race| race.counts() || race.is_in_baseline() && !style.new_only)
     };
     for race in told().take(shown) {
-        text.push_str(&excerpt::render(race, report, sources, style.color));
-        text.push_str("\n\n");
+        races.push_str(&excerpt::render(race, report, sources, style));
+        races.push_str("\n\n");
     }
+    let mut text = String::new();
     let hidden = told().count().saturating_sub(shown);
     if hidden > 0 {
         put(
@@ -95,7 +104,25 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     }
     put(&mut text, format_args!("{}", summary(report)));
     put(&mut text, format_args!("{}", coverage(report)));
-    text
+    format!("{races}{}", wrapped(&text, style.width, "  "))
+}
+
+/// A text of which no line is wider than so many columns, if its words allow that; `indent` goes before what a long line
+/// goes on with.
+pub(crate) fn wrapped<'a>(text: &'a str, width: Option<usize>, indent: &str) -> Cow<'a, str> {
+    let Some(width) = width else {
+        return Cow::Borrowed(text);
+    };
+    let options = textwrap::Options::new(width.max(NARROWEST))
+        .subsequent_indent(indent)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    let lines: Vec<String> = { text.split('\n') }
+        .map(|line| textwrap::fill(line, &options))
+        .collect();
+    Cow::Owned(lines.join("\n"))
 }
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {

@@ -105,6 +105,7 @@ impl Outputs {
             reported: ReportedRaces::default(),
             style: Style {
                 color: false,
+                width: None,
                 print_limit: args.print_limit,
                 quiet: args.quiet,
                 new_only: args.new_only,
@@ -150,8 +151,13 @@ impl Outputs {
                 (color, Target::File(..)) => color == Color::Always,
                 (color, Target::Stream(stream)) => is_colored(color, *stream),
             };
+            let width = match target {
+                Target::Stream(stream) if stream.is_terminal() => Some(os::terminal::columns()),
+                _ => None,
+            };
             let style = Style {
                 color,
+                width,
                 ..self.style
             };
             let what = match format {

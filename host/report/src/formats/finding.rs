@@ -9,6 +9,7 @@ use crate::model::{self, FrameAt, Race, Report, Verified};
 use crate::rules::Rule;
 use crate::side::shown;
 use crate::source::Sources;
+use crate::text::Style;
 use crate::words::counted;
 use crate::{misuse, stray, stuck, text, verified};
 
@@ -158,7 +159,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         kernel: &race.kernel.name,
         spots: spots.collect(),
         race: Some(race),
-        text: excerpt::render(race, report, sources, false),
+        text: excerpt::render(race, report, sources, Style::default()),
     }
 }
 

@@ -115,6 +115,31 @@ fn an_error_of_the_tool_comes_before_all_else() {
 }
 
 #[test]
+fn lines_are_wrapped_to_the_terminal() {
+    let (_folder, sources) = sources();
+    let report = Report::build(&[log(None, vec![race(1, 1, 2, 1)])], &context(), &sources);
+    let wide = text::render(&report, &sources, Style::default());
+    let style = Style {
+        width: Some(60),
+        ..Style::default()
+    };
+    let narrow = text::render(&report, &sources, style);
+    let too_wide = |line: &&str| line.chars().count() > 60;
+    assert!(wide.lines().any(|line| too_wide(&line)), "{wide}");
+    // Source code, its labels and names of files stay in one piece.
+    let whole = |line: &&str| line.contains(" | ") || line.contains("-->") || line.contains(":::");
+    let wrong = narrow.lines().filter(|line| !whole(line)).find(too_wide);
+    assert_eq!(wrong, None, "{narrow}");
+    assert!(narrow.contains("\nCOVERAGE: "), "{narrow}");
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(&narrow), words(&wide));
+}
+
+#[test]
 fn a_print_limit_hides_races_but_counts_them() {
     let (_folder, sources) = sources();
     let races = vec![race(1, 1, 2, 1), race(1, 2, 2, 1), race(1, 2, 3, 1)];
