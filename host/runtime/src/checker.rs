@@ -24,7 +24,7 @@ use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Options, Prove};
 use crate::place;
-use crate::proofs::Known;
+use crate::proofs::Raced;
 use crate::repair::Pair;
 use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
 use crate::streams::Streams;
@@ -57,7 +57,7 @@ struct Module {
     /// Kernels whose own code the driver does not give.
     without_own: HashSet<String>,
     /// By kernel: the pairs that have raced in earlier launches, as far apart as threads can be.
-    known: HashMap<String, Known>,
+    known: HashMap<String, Raced>,
 }
 
 /// Checks the launches of one device.
@@ -623,9 +623,9 @@ impl Checker {
     /// A race that cells have found is known in later launches of its kernel, if its threads are as far apart as they
     /// can be. Whether later launches look for it no longer.
     fn note_known(&mut self, launch: &log::Launch, race: &log::Race) -> bool {
-        let farthest = match race.space {
-            log::Space::Global => Level::Grid,
-            log::Space::Shared => Level::Cta,
+        let (space, farthest) = match race.space {
+            log::Space::Global => (prove::Space::Global, Level::Grid),
+            log::Space::Shared => (prove::Space::Shared, Level::Cta),
         };
         let Some(module) = self.modules.get_mut(&launch.module) else {
             return false;
@@ -640,7 +640,7 @@ impl Checker {
             return false;
         };
         let known = module.known.entry(launch.kernel.clone()).or_default();
-        known.insert([a.min(b), a.max(b)]);
+        known.insert((space, [a.min(b), a.max(b)]));
         true
     }
 

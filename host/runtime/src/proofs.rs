@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use prove::{Argument, Launch, Proof, Summary};
+use prove::{Argument, KnownPair, Launch, Proof, Summary};
 use ptx::ast::Module;
 use report::log;
 
@@ -95,15 +95,16 @@ impl Proved {
     }
 }
 
-/// Pairs of instructions that have raced, by their byte offsets in the program's own text, the lower one first.
-pub(crate) type Known = BTreeSet<[u32; 2]>;
+/// Pairs of instructions that have raced: in which memory, and their byte offsets in the program's own text, the lower
+/// one first.
+pub(crate) type Raced = BTreeSet<(prove::Space, [u32; 2])>;
 
 /// All that a proof depends on.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
     extent: Extent,
     parameters: Vec<u8>,
-    known: Known,
+    known: Raced,
     /// What was asked of the allocations.
     allocations: Vec<(u64, Option<(u64, u64)>)>,
     /// What was asked of the module's variables.
@@ -140,7 +141,7 @@ impl Proofs {
         kernel: &str,
         (extent, parameters): (Extent, &[u8]),
         allocations: &Allocations,
-        races: &Known,
+        races: &Raced,
     ) -> Option<(Arc<Proved>, Duration)> {
         let known = self.kernel(module, kernel)?;
         let mut proofs = known.proofs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,7 +183,7 @@ impl Kernel {
         extent: Extent,
         parameters: &[u8],
         allocations: &Allocations,
-        races: &Known,
+        races: &Raced,
     ) -> (Signature, Proved) {
         let asked = Mutex::new((Vec::new(), Vec::new()));
         let allocation = |address| {
@@ -208,11 +209,14 @@ impl Kernel {
         };
         let proof = self.summary.prove(&launch);
         let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
-        let races_here = races.iter().filter_map(|[a, b]| {
+        let races_here = races.iter().filter_map(|(space, [a, b])| {
             let (a, b) = (place(a)?, place(b)?);
-            Some([a.min(b), a.max(b)])
+            Some(KnownPair {
+                space: *space,
+                accesses: [a.min(b), a.max(b)],
+            })
         });
-        let races_here: BTreeSet<[usize; 2]> = races_here.collect();
+        let races_here: BTreeSet<KnownPair> = races_here.collect();
         let besides = match races_here.is_empty() || proof.whole {
             true => None,
             false => Some(self.summary.prove_besides(&launch, &races_here)),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use report::log::Judge;
+use report::log::{Judge, Space};
 use runtime::{Mode, Options, Prove, ShadowSize};
 
 use crate::common::{launch, load};
@@ -130,6 +130,41 @@ const KNOWN: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
     shr.u32 %c, %t, %by; mul.wide.u32 %at, %c, 4; add.s64 %all, %all, %at;\n\
     st.global.u32 [%all], %t;\n\
     ret; }";
+
+/// Every thread writes a word of shared memory, or of global memory, as a parameter says.
+const EITHER: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 word, .param .u64 in_global) { .shared .align 4 .b8 box[4];\n\
+    .reg .b64 %at, %box, %which; .reg .b32 %t; .reg .pred %p;\n\
+    ld.param.u64 %at, [word]; ld.param.u64 %which, [in_global];\n\
+    mov.u64 %box, box; cvta.shared.u64 %box, %box; setp.eq.u64 %p, %which, 0;\n\
+    selp.b64 %at, %box, %at, %p; mov.u32 %t, %tid.x;\n\
+    st.u32 [%at], %t;\n\
+    ret; }";
+
+#[test]
+fn a_pair_that_has_raced_in_one_memory_is_looked_for_in_the_other() {
+    for mode in modes() {
+        for in_global in [[0u64, 1, 1, 0], [1, 0, 0, 1]] {
+            let mut rig = load(EITHER, mode.clone());
+            let word = rig.memory(&[0]);
+            let spaces = in_global.map(|which| {
+                let before = rig.races().len();
+                rig.try_launch(&launch(4, 64, &[word, which])).unwrap();
+                let races = rig.races().split_off(before);
+                races.iter().map(|race| race.space).collect::<Vec<_>>()
+            });
+            let expected = in_global.map(|which| match which {
+                0 => Space::Shared,
+                _ => Space::Global,
+            });
+            for (found, space) in spaces.iter().zip(expected).take(2) {
+                assert!(!found.is_empty(), "{mode:?} {spaces:?}");
+                assert!(found.iter().all(|of| *of == space), "{mode:?} {spaces:?}");
+            }
+            assert!(spaces[2..].iter().all(Vec::is_empty), "{mode:?} {spaces:?}");
+        }
+    }
+}
 
 #[test]
 fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {

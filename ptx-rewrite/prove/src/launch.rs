@@ -10,7 +10,7 @@ use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
 use crate::ssa::full_range;
 use crate::summary::{Place, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
-use crate::{Argument, Footprint, Launch, Proof, Reason};
+use crate::{Argument, Footprint, KnownPair, Launch, Proof, Reason};
 
 /// How much work a decision may be.
 const BUDGET: u64 = 4_000_000;
@@ -39,11 +39,16 @@ pub struct Posed {
 
 impl Posed {
     /// Asks nothing of pairs of accesses of the summary.
-    fn leave_out(&mut self, known: &BTreeSet<[usize; 2]>) {
+    fn leave_out(&mut self, known: &BTreeSet<KnownPair>) {
         let sites = || self.site.iter().copied().enumerate();
         for (first, a) in sites() {
             for (second, b) in sites().skip(first) {
-                if known.contains(&[a.min(b), a.max(b)]) {
+                // A pair that has raced in one memory says nothing of another one.
+                let pair = KnownPair {
+                    space: self.problem.accesses[first].space,
+                    accesses: [a.min(b), a.max(b)],
+                };
+                if known.contains(&pair) {
                     self.problem.known.insert((first, second));
                 }
             }
@@ -447,7 +452,7 @@ impl Plan {
         &self,
         accesses: &[crate::Access],
         launch: &Launch<'_>,
-        known: &BTreeSet<[usize; 2]>,
+        known: &BTreeSet<KnownPair>,
     ) -> Proof {
         let mut posed = self.pose(launch);
         if !known.is_empty() {

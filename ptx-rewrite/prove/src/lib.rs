@@ -29,6 +29,7 @@ mod translate;
 mod value;
 
 pub use launch::Posed;
+pub use problem::Space;
 
 use std::collections::BTreeSet;
 
@@ -119,6 +120,15 @@ pub struct Reason {
     pub against: Option<usize>,
 }
 
+/// Two accesses that have raced in a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KnownPair {
+    /// Which memory.
+    pub space: Space,
+    /// Their indices in the summary, the lower one first.
+    pub accesses: [usize; 2],
+}
+
 impl Summary {
     /// Analyses a kernel.
     ///
@@ -133,9 +143,9 @@ impl Summary {
         self.prove_besides(launch, &BTreeSet::new())
     }
 
-    /// What they prove if nobody asks whether these pairs of accesses race, by their indices here, the lower one first:
-    /// an access is proved if it races with no other in any other pair.
-    pub fn prove_besides(&self, launch: &Launch, known: &BTreeSet<[usize; 2]>) -> Proof {
+    /// What they prove if nobody asks whether these pairs of accesses race: an access is proved if it races with no other
+    /// in any other pair.
+    pub fn prove_besides(&self, launch: &Launch, known: &BTreeSet<KnownPair>) -> Proof {
         match &self.plan {
             Some(plan) => plan.prove(&self.accesses, launch, known),
             None => {

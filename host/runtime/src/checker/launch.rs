@@ -10,7 +10,7 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
-use crate::proofs::{Known, Proved};
+use crate::proofs::{Proved, Raced};
 use crate::shadow_memory::{Order, Refused, SharedShape};
 use crate::streams::At;
 
@@ -412,7 +412,7 @@ impl Checker {
         let module = self.modules.get(&key.0)?;
         let code = &module.code;
         let proofs = code.proofs()?;
-        let known = module.known.get(kernel).unwrap_or(const { &Known::new() });
+        let known = module.known.get(kernel).unwrap_or(const { &Raced::new() });
         proofs.of(code.module(), kernel, launch, &self.allocations, known)
     }
 

@@ -122,9 +122,9 @@ impl DebugInfo {
                     };
                     let start = member_offset(entry);
                     let size = self.size(unit, ty, depth)?;
-                    if !(start..start + size).contains(&offset) {
+                    let Some(inside) = offset.checked_sub(start).filter(|at| *at < size) else {
                         continue;
-                    }
+                    };
                     let strings = DebugStr::new(&self.strings, LittleEndian);
                     let name = entry.attr(dw::DW_AT_name).ok().flatten();
                     let name = name.and_then(|of| of.string_value(&strings));
@@ -132,7 +132,7 @@ impl DebugInfo {
                         path.push('.');
                         path.push_str(&name.to_string_lossy());
                     }
-                    return self.descend(unit, ty, offset - start, path, depth);
+                    return self.descend(unit, ty, inside, path, depth);
                 }
                 // Between the members, or in a class that is only declared.
                 path.push_str(&super::plus(offset));
