@@ -1,7 +1,8 @@
 //! Unordered strong conflicts do not depend on who came first.
 
 use shadow::hb::{
-    Access, Engine, FenceKind, Kind, LockOrder, Order, Place, Scope, Shape, Strong, Swap, Use, Warp,
+    Access, Engine, FenceKind, Kind, LockOrder, Look, Order, Place, Scope, Shape, Strong, Swap,
+    SwapValue, Use, Warp,
 };
 
 const LOCK: Place = Place::Global(64);
@@ -53,8 +54,14 @@ impl Run {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, Kind::Rmw);
         let both = (&self.engine, &self.lock_order);
-        self.strong
-            .access(both, (warp, 1), &access, Use::default(), |_| LOCK);
+        let of = Use {
+            look: Look {
+                swap: Some(SwapValue::Later),
+                ..Look::default()
+            },
+            ..Use::default()
+        };
+        self.strong.access(both, (warp, 1), &access, of, |_| LOCK);
         self.engine.access(warp, 1, &access, |_| LOCK, |_| ());
         let swap = Swap {
             compare: None,
@@ -69,6 +76,8 @@ impl Run {
             |_| swap,
             |_| (),
         );
+        self.strong
+            .swap(&self.lock_order, (warp, 1), &access, |_| LOCK, |_| swap);
     }
 
     /// A critical section that writes the data, with or without its two fences.

@@ -294,6 +294,11 @@ impl LockOrder {
         self.locks.passes(place)
     }
 
+    /// True for a swap that would have taken a word, and has found it held.
+    pub(crate) fn fails(&self, place: Place, swap: Swap) -> bool {
+        self.locks.fails(place, swap)
+    }
+
     /// True at the end of a launch when a word that had passed for a lock was none, so that nothing can be said
     /// of luck.
     pub fn is_spoiled(&self) -> bool {

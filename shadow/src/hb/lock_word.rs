@@ -120,19 +120,28 @@ impl LockWord {
         self.free.wrapping_add(all) & self.mask
     }
 
+    /// A swap would take it if it were free.
+    fn takes(&self, swap: Swap) -> bool {
+        swap.compare.is_none_or(|value| value == self.free) && swap.new != self.free
+    }
+
+    /// A swap would have taken it, and has found it held.
+    pub(crate) fn fails(&self, swap: Swap) -> bool {
+        let held = self.owner.is_some() || !self.inside.is_empty();
+        !self.other && held && !swap.changes() && self.takes(swap)
+    }
+
     /// A thread swaps.
     pub(crate) fn swap(&mut self, me: Thread, swap: Swap) -> Meaning {
         if self.other {
             return Meaning::Nothing;
         }
         let change = swap.after().wrapping_sub(swap.old) & self.mask;
-        let takes = swap.compare.is_none_or(|value| value == self.free) && swap.new != self.free;
-        self.tried |= takes;
+        self.tried |= self.takes(swap);
         if !swap.changes() {
-            let held = self.owner.is_some() || !self.inside.is_empty();
             return match () {
                 () if self.owner.is_none() && swap.old != self.counted() => Meaning::NoLock,
-                () if held && takes => Meaning::Failed,
+                () if self.fails(swap) => Meaning::Failed,
                 () => Meaning::Nothing,
             };
         }

@@ -148,6 +148,11 @@ impl Locks {
         self.known(place).is_some_and(LockWord::passes)
     }
 
+    /// True for a swap that would have taken a word, and has found it held.
+    pub(crate) fn fails(&self, place: Place, swap: Swap) -> bool {
+        self.known(place).is_some_and(|word| word.fails(swap))
+    }
+
     /// True for words that readers have given back.
     pub(crate) fn has_had_readers(&self, place: Place) -> bool {
         self.readers && self.known(place).is_some_and(LockWord::has_had_readers)

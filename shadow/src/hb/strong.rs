@@ -28,10 +28,10 @@ use super::made::Made;
 use super::observed::Observed;
 use super::place::{Id, LANES, Shape, Thread, Warp};
 use super::section::Held;
-use super::versions::{Look, Versions};
+use super::versions::{Look, SwapValue, Versions};
 use super::{
     Access, Cause, Engine, FenceKind, Flag, Kind, LockOrder, Order, Place, Predicted, Race, Rule,
-    Side, Time, each,
+    Side, Swap, Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -107,7 +107,7 @@ type Scalars = HashMap<(u64, u32), Scalar>;
 #[derive(Clone, Debug)]
 pub struct Strong {
     clocks: Engine,
-    /// The same, from the first swap on, but that taking a lock acquires nothing.
+    /// The same, from the first swap on, but that taking a lock, or failing to, acquires nothing.
     unlocked: Option<Engine>,
     /// Where some access looks at a version.
     versions: Option<Versions>,
@@ -236,6 +236,8 @@ impl Strong {
                 clocks.imply(warp, lanes);
             }
         }
+        // What a swap acquires without locks, its values decide.
+        let told_later = of.look.swap == Some(SwapValue::Later);
         let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
         for lane in each(lanes) {
             let me = warp.lane(lane);
@@ -249,7 +251,7 @@ impl Strong {
                 }
                 if !(of.look.blind && access.kind == Kind::Load) {
                     self.clocks.synchronise(me, access, key);
-                    if let Some(unlocked) = &mut self.unlocked {
+                    if let (Some(unlocked), false) = (&mut self.unlocked, told_later) {
                         let kind = match access.kind {
                             Kind::Rmw if lock_order.passes(Place::of(key)) => Kind::Reduction,
                             other => other,
@@ -262,14 +264,37 @@ impl Strong {
         self.both().for_each(|clocks| clocks.classify(warp));
     }
 
-    /// A thread has swapped a value into a word, and so written it.
-    pub fn swap(&mut self, me: Thread, place: Place, order: Order) {
+    /// Lanes have swapped values, of which [`Self::access`] and `lock_order` have been told.
+    pub fn swap(
+        &mut self,
+        lock_order: &LockOrder,
+        (warp, lanes): (Warp, u32),
+        access: &Access,
+        places: impl Fn(u32) -> Place,
+        swaps: impl Fn(u32) -> Swap,
+    ) {
         if let Some(versions) = &mut self.versions {
-            let released = match order {
+            let released = match access.order {
                 Order::Release(scope) | Order::AcqRel(scope) => Some(scope),
                 _ => None,
             };
-            versions.write(me, place.key(), released);
+            for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
+                versions.write(warp.lane(lane), places(lane).key(), released);
+            }
+        }
+        if let Some(unlocked) = &mut self.unlocked {
+            unlocked.enter(warp);
+            for lane in each(lanes) {
+                let place = places(lane);
+                // Who finds a word held acquires nothing, whether or not it has been known for a lock.
+                let of_lock = lock_order.passes(place) || lock_order.fails(place, swaps(lane));
+                let kind = match of_lock {
+                    true => Kind::Reduction,
+                    false => access.kind,
+                };
+                unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, place.key());
+            }
+            unlocked.classify(warp);
         }
     }
 

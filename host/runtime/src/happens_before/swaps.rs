@@ -4,7 +4,7 @@ use events::{Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use shadow::hb::{Access, Look, Swap, SwapValue, Update, Use};
 
-use super::{HappensBefore, each, warp};
+use super::{HappensBefore, warp};
 use crate::instructions::Meaning;
 use crate::pairs::Class;
 use crate::sides::at;
@@ -53,15 +53,14 @@ impl HappensBefore {
             new: exchange.new[lane as usize],
             old: exchange.old[lane as usize],
         };
-        let changed = each(who.lanes).filter(|&lane| swap(lane).changes());
-        if let Some(strong) = &mut self.strong {
-            changed.for_each(|lane| strong.swap(warp(who).lane(lane), place(lane), access.order));
-        }
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         let lanes = (warp(who), who.lanes);
         lock_order.swap(engine, lanes, &access, place, swap, |predicted| {
             pairs.keep_predicted(Class::LockOrder, predicted, (None, None));
         });
+        if let Some(strong) = &mut self.strong {
+            strong.swap(lock_order, lanes, &access, place, swap);
+        }
     }
 
     /// True of an atomic of which [`Self::counted`] tells more: there may be locks, which readers take by counting.
