@@ -84,6 +84,8 @@ struct Makers {
     numbers: HashMap<(u64, u64, bool), u64>,
     /// Of those who make asynchronous barriers, by the CTA.
     inits: HashMap<u64, u64>,
+    /// Of those who stand for others in what has come before the issue of copies, by the CTA.
+    issues: HashMap<u64, u64>,
     /// Whose copies they are, by number.
     ctas: Vec<u64>,
 }
@@ -132,6 +134,22 @@ impl Copies {
         let number = inits.entry(me.cta).or_insert_with(|| add(ctas, me));
         let cta = MAKERS + *number;
         (Thread { cta, ..me }, self.count)
+    }
+
+    /// Who stands for a thread, or for one that ends phases, in what has come before copies were issued that have
+    /// arrived. That is no order of accesses.
+    fn issues(&mut self, me: Thread) -> Thread {
+        let Makers { issues, ctas, .. } = &mut self.makers;
+        let number = issues.entry(me.cta).or_insert_with(|| add(ctas, me));
+        let cta = MAKERS + *number;
+        Thread { cta, ..me }
+    }
+
+    /// The same, if there is somebody.
+    pub(crate) fn issued(&self, me: Thread) -> Option<Thread> {
+        let number = self.makers.issues.get(&me.cta)?;
+        let cta = MAKERS + number;
+        Some(Thread { cta, ..me })
     }
 
     /// Who ends the phases of an asynchronous barrier that has just been made: somebody new, so that nothing is
@@ -348,6 +366,25 @@ impl Engine {
             if let Some(maker) = copy.maker {
                 self.finish(me, copy, maker);
             }
+        }
+        if self.follows_phases
+            && let Some(cta) = self.ctas.get_mut(&me.cta)
+        {
+            let clocks = cta.lanes(me.warp);
+            clocks.raise(1 << me.lane, self.now);
+            let times = &clocks.view(me.lane).times;
+            known.raise(self.copies.issues(me), times.own);
+            let of_cta =
+                |key: u64| matches!(Place::of(key), Place::Shared { cta, .. } if cta == me.cta);
+            let mbarriers = self.mbarriers.iter().filter(|&(&key, _)| of_cta(key));
+            for ends in mbarriers.filter_map(|(_, phases)| phases.ends) {
+                let over = times.get(me, ends);
+                if over > 0 {
+                    known.raise(self.copies.issues(ends), over);
+                }
+            }
+            clocks.update(1 << me.lane, |view, _| view.times.own += 1);
+            self.classify(me.warp());
         }
         self.copies_at(me, at, Scope::Cta, &known);
         if completes {

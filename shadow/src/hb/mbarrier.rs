@@ -67,7 +67,7 @@ pub(crate) struct Phases {
     earlier: Published,
     /// How many have ended, and in whose name that is known, where [`Engine::following_phases`] asks.
     over: Time,
-    ends: Option<Thread>,
+    pub(super) ends: Option<Thread>,
 }
 
 impl Engine {
@@ -174,6 +174,20 @@ impl Engine {
     pub(crate) fn phases_known(&mut self, me: Thread, at: Place) -> Time {
         let ends = self.mbarriers.get(&at.key()).and_then(|of| of.ends);
         ends.map_or(0, |ends| self.knows(me, ends))
+    }
+
+    /// Phases that are over before a thread's next operation that counts.
+    pub(crate) fn phases_before(&mut self, me: Thread, at: Place) -> Time {
+        let ends = self.mbarriers.get(&at.key()).and_then(|of| of.ends);
+        ends.map_or(0, |ends| self.knows_issued(me, ends))
+    }
+
+    /// The time of `other` up to which it has come before what `me` does next: `me` is ordered after it, or after the
+    /// arrival of copies that were issued behind it.
+    pub(crate) fn knows_issued(&mut self, me: Thread, other: Thread) -> Time {
+        let issued = self.copies.issued(other);
+        let issued = issued.map_or(0, |other| self.knows(me, other));
+        self.knows(me, other).max(issued)
     }
 
     /// The asynchronous barriers in the shared memory of a CTA end with it.

@@ -11,6 +11,12 @@
 //! 4. of the arrivals that end the next phase, one must come behind the wait, or else the wait may come so late that the
 //!    parity stands for another phase.
 //!
+//! An arrival of copies (`cp.async.mbarrier.arrive`) orders nothing that its thread has done but the copies. For 1. and
+//! 4. it need not. The thread issues it when it has found a phase over and has left its loop; the arrival comes later
+//! still; and who waits for that arrival leaves a loop too. An operation that counted in that phase, or a wait that found
+//! what comes of the arrival, would depend on itself, which no execution does (PTX ISA, "No-Thin-Air"). For 2. and 3. it
+//! does not do: an expectation is nothing that the thread has waited for, and a wait may read what was before.
+//!
 //! PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier", "Phase of the mbarrier object" and
 //! "Tracking asynchronous operations by the mbarrier object".
 
@@ -67,13 +73,16 @@ impl Generations {
         at: Place,
         operation: Operation,
     ) -> Option<Unphased> {
-        let early = engine.phases_known(me, at) < engine.phases_over(at);
+        let early = engine.phases_before(me, at) < engine.phases_over(at);
         let phase = self.phase(at);
         match operation {
             Operation::Arrive => {
-                let mut unknown = |come: &Come| engine.knows(me, come.thread) < come.at;
-                phase.expected.retain(&mut unknown);
-                phase.waits.retain(&mut unknown);
+                phase
+                    .expected
+                    .retain(|come| engine.knows(me, come.thread) < come.at);
+                phase
+                    .waits
+                    .retain(|come| engine.knows_issued(me, come.thread) < come.at);
             }
             Operation::Expect => phase.expected.push(Come::now(engine, me, site)),
             Operation::Complete => {}

@@ -18,8 +18,10 @@ enum Brings {
     Bulk,
     /// Each thread issues an asynchronous copy, for which the phase waits, and arrives.
     Copies,
+    /// Each thread issues an asynchronous copy, whose end is the thread's arrival.
+    Arrivals,
 }
-use Brings::{Bulk, Copies, Stores};
+use Brings::{Arrivals, Bulk, Copies, Stores};
 
 /// How threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +49,14 @@ enum Spoiled {
     LateExpectation,
     /// The mbarriers are not ordered behind their initialisation.
     EarlyUse,
+    /// Data is stored, and what arrives are copies.
+    StoresOnly,
     /// Threads wait for free buffers that then do nothing, so that nothing waits for them.
     IdleWaits,
 }
 use Spoiled::{
     EarlyRead, EarlyReuse, EarlyUse, IdleWaits, LateExpectation, LateRead, Nothing, OtherParity,
+    StoresOnly,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +143,16 @@ impl Pipeline {
                 "{source}mad.lo.u32 %at, %lane, 4, %at;\ncp.async.ca.shared.global [%at], [%o], 4;\n\
                  cp.async.mbarrier.arrive.shared.b64 [%full];\nmbarrier.arrive.shared.b64 %state, [%full];\n"
             ),
+            Arrivals => {
+                let brings = match spoiled {
+                    StoresOnly => "ld.global.u32 %v, [%o];\nst.shared.u32 [%at], %v;",
+                    _ => "cp.async.ca.shared.global [%at], [%o], 4;",
+                };
+                format!(
+                    "{source}mad.lo.u32 %at, %lane, 4, %at;\n{brings}\n\
+                     cp.async.mbarrier.arrive.noinc.shared.b64 [%full];\n"
+                )
+            }
             Bulk => {
                 let bytes = 4 * EACH;
                 let expects = match spoiled {
@@ -196,7 +211,7 @@ impl Pipeline {
 }
 
 fn all() -> impl Iterator<Item = Pipeline> {
-    let ways = [Stores, Bulk, Copies].into_iter();
+    let ways = [Stores, Bulk, Copies, Arrivals].into_iter();
     let ways = ways.flat_map(|brings| [Waits::Tests, Waits::Counts].map(|waits| (brings, waits)));
     ways.flat_map(|(brings, waits)| {
         [(1, 5), (2, 7), (3, 12)].map(|(depth, rounds)| Pipeline {
@@ -225,6 +240,7 @@ fn nothing_that_is_spoiled_is_proved() {
     for pipeline in all() {
         let mut ways = vec![EarlyReuse, LateRead, EarlyRead, OtherParity, EarlyUse];
         ways.extend((pipeline.brings == Bulk).then_some(LateExpectation));
+        ways.extend((pipeline.brings == Arrivals).then_some(StoresOnly));
         for spoiled in ways {
             let verified = pipeline.verify(spoiled);
             let proved = matches!(verified.answer, Answer::AllData | Answer::ThisData);
