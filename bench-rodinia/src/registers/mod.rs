@@ -46,7 +46,7 @@ impl Version {
             ..Options::default()
         };
         let mut checker = Checker::new(options, Writer::Memory(Vec::new()));
-        checker.prepare(text, "PTX").text
+        checker.prepare(text, "PTX").code.text().to_owned()
     }
 }
 

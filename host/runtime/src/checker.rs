@@ -15,7 +15,7 @@ use report::replay::Step;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
-use crate::allocations::Allocations;
+use crate::allocations::{Allocations, VARIABLE};
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
 use crate::findings::Findings;
@@ -38,12 +38,19 @@ pub use self::nested::Ancestor;
 pub struct ModuleKey(pub u32);
 
 /// A module made ready for loading.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Prepared {
     /// What to call it in [`Checker::begin`].
     pub key: ModuleKey,
-    /// The PTX to load.
-    pub text: String,
+    /// What to load.
+    pub code: Arc<Code>,
+}
+
+impl Prepared {
+    /// Whether a text with checks is to be loaded in place of the program's own.
+    pub fn has_checks(&self) -> bool {
+        self.code.is_rewritten()
+    }
 }
 
 struct Module {
@@ -162,16 +169,12 @@ impl Checker {
 
     /// Makes a module ready. What cannot be checked is given back as it was.
     pub fn prepare(&mut self, text: impl Into<Parsed>, origin: &str) -> Prepared {
-        let (key, code) = self.take(Arc::new(self.code(text)), origin);
-        Prepared {
-            key,
-            text: code.text().to_owned(),
-        }
+        self.take(Arc::new(self.code(text)), origin)
     }
 
     /// Takes a module that has been made ready, and gives it back as it is to be loaded: with sites of its own where
     /// other modules have taken those that it was prepared with.
-    pub fn take(&mut self, code: Arc<Code>, origin: &str) -> (ModuleKey, Arc<Code>) {
+    pub fn take(&mut self, code: Arc<Code>, origin: &str) -> Prepared {
         let key = ModuleKey(self.modules.len() as u32 + 1);
         let wanted = self
             .options
@@ -195,7 +198,7 @@ impl Checker {
             known: HashMap::new(),
         };
         self.modules.insert(key.0, module);
-        (key, code)
+        Prepared { key, code }
     }
 
     /// Writes down what there is to know of a module with checks.
@@ -483,6 +486,11 @@ impl Checker {
     /// Tells of memory that the program allocated by `api`, or of a module's variable.
     pub fn allocated(&mut self, base: u64, bytes: u64, api: &str) {
         self.allocations.insert(base, bytes, api);
+    }
+
+    /// Tells of a variable of a module that kernels may write.
+    pub fn allocated_variable(&mut self, name: &str, base: u64, bytes: u64) {
+        self.allocated(base, bytes, &format!("{VARIABLE}{name}"));
     }
 
     /// Tells of memory that belongs to the program by the driver's word, unless some of it is known.

@@ -6,6 +6,7 @@
 
 pub mod allocations;
 pub mod audit;
+pub mod backend;
 pub mod between;
 pub mod checker;
 pub mod choice;

@@ -1,5 +1,6 @@
 //! The simulated device with checks: what the shim, the command line and the file tests run on.
 
+mod backend;
 mod errors;
 pub mod recorded;
 mod requests;
@@ -8,28 +9,20 @@ mod stuck;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use driver::DeviceError;
 use ptx::Parsed;
-use simt::{
-    Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Placement, Requests,
-    Schedule, Strays, Tallies,
-};
-
-use recorded::Recorder;
-
-use report::log;
-use runtime::allocations::VARIABLE;
 use runtime::audit::Audit;
-use runtime::between::{Steps, Wanted};
-use runtime::options::Outside;
+use runtime::backend::{Backend, writable};
 use runtime::progress;
 use runtime::streams::At;
-use runtime::variables::SharedVariable;
-use runtime::{
-    Ancestor, Checker, Code, Extent, FootprintObserver, HappensBefore, ModuleKey, Outcome, Used,
+use runtime::{Checker, Code, ModuleKey};
+use simt::{
+    Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Placement, Requests,
 };
+
+use backend::Grid;
+use recorded::Recorder;
 
 /// A simulated device whose launches are checked if there is a checker.
 pub struct CheckedSim {
@@ -140,30 +133,20 @@ impl CheckedSim {
             self.modules.insert(id, loaded);
             return Ok(id);
         };
-        let (key, code) = checker.take(Arc::clone(&ready.code), origin);
-        let image = match Arc::ptr_eq(&code, &ready.code) {
-            true => Arc::clone(&ready.image),
-            false => Ready::image(&code),
+        let prepared = checker.take(Arc::clone(&ready.code), origin);
+        let (key, code) = (prepared.key, &prepared.code);
+        let loads = match Arc::ptr_eq(code, &ready.code) {
+            true => ready.clone(),
+            false => Ready {
+                image: Ready::image(code),
+                code: Arc::clone(code),
+            },
         };
-        let id = match self.device.load_image(&image) {
-            Err(error) if code.is_rewritten() => {
-                let why = format!("its module does not load with checks: {error}");
-                checker.give_up(key, &why);
-                let own = simt::Image::new(Arc::clone(code.module()));
-                self.device.load_image(&Arc::new(own))?
-            }
-            result => result?,
-        };
+        let id = Backend::load(self, &loads, &prepared)?.module;
         let mut variables = Vec::new();
-        for variable in image
-            .module()
-            .variables()
-            .filter(|v| !v.name.starts_with(device::PREFIX))
-        {
-            let writable = variable.space == ptx::ast::Space::Global;
-            if let Some((base, bytes)) = self.device.global(id, &variable.name).filter(|_| writable)
-            {
-                checker.allocated(base, bytes, &format!("{VARIABLE}{}", variable.name));
+        for name in writable(code.module()) {
+            if let Some((base, bytes)) = self.device.global(id, name) {
+                self.with_checker(|checker| checker.allocated_variable(name, base, bytes));
                 variables.push(base);
             }
         }
@@ -181,7 +164,7 @@ impl CheckedSim {
     /// the placement lacks one of them.
     fn load_placed(&mut self, ready: &Ready, origin: &str, at: &Placement) -> Option<ModuleId> {
         let id = self.device.load_at(&ready.image, at)?;
-        let taken = |checker: &mut Checker| checker.take(Arc::clone(&ready.code), origin).0;
+        let taken = |checker: &mut Checker| checker.take(Arc::clone(&ready.code), origin).key;
         let loaded = Loaded {
             ready: ready.clone(),
             origin: origin.to_owned(),
@@ -226,7 +209,7 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, None, &mut Also::default())
+        self.run(Grid::new(id, kernel, launch))
     }
 
     /// Runs a kernel at a place among the work of all streams. In `precise` mode on the simulated device,
@@ -241,11 +224,14 @@ impl CheckedSim {
         kernel: &str,
         launch: &Launch,
     ) -> Result<LaunchStats, LaunchError> {
-        self.run(id, kernel, launch, Some(at), &mut Also::default())
+        let at = Some(at);
+        self.run(Grid {
+            at,
+            ..Grid::new(id, kernel, launch)
+        })
     }
 
-    /// Runs a kernel and tells what the cells and happens-before say of this very run, whoever of
-    /// them it is that the mode asks.
+    /// Runs a kernel and says what the cells and happens-before find in this very run, whichever of them the mode asks.
     ///
     /// # Errors
     /// As the device says; the audit then covers what came before.
@@ -256,233 +242,36 @@ impl CheckedSim {
         launch: &Launch,
         audit: &mut Audit,
     ) -> Result<LaunchStats, LaunchError> {
-        let mut also = Also {
+        self.run(Grid {
             audit: Some(audit),
-            ..Also::default()
-        };
-        self.run(id, kernel, launch, None, &mut also)
+            ..Grid::new(id, kernel, launch)
+        })
     }
 
-    fn run(
-        &mut self,
-        id: ModuleId,
-        kernel: &str,
-        launch: &Launch,
-        at: Option<At>,
-        also: &mut Also<'_>,
-    ) -> Result<LaunchStats, LaunchError> {
-        let mut launch = launch.clone();
+    /// Runs a grid, and then what it asks for.
+    fn run(&mut self, grid: Grid<'_>) -> Result<LaunchStats, LaunchError> {
+        let mut launch = grid.launch.clone();
         launch.requests = Requests::new(0);
-        let (stats, launcher) = self.run_grid(id, kernel, &launch, (at, None), also)?;
+        let module = grid.module;
+        let ran = Backend::launch(
+            self,
+            Grid {
+                launch: &launch,
+                ..grid
+            },
+        );
+        let stats = ran.result?;
         let asked = launch.requests.take();
         if !asked.is_empty() {
-            self.run_requests(id, &launch, launcher, asked)?;
+            self.run_requests(module, &launch, ran.launcher, asked)?;
         }
         Ok(stats)
-    }
-
-    /// Runs a grid without what it asks for: at its place, and launched by a kernel or by the host. With what others
-    /// are to know of it, if it has asked for anything.
-    pub(crate) fn run_grid(
-        &mut self,
-        id: ModuleId,
-        kernel: &str,
-        launch: &Launch,
-        (at, by): (Option<At>, Option<log::Launcher>),
-        also: &mut Also<'_>,
-    ) -> Result<(LaunchStats, Option<Ancestor>), LaunchError> {
-        let hidden = self.hidden(id, kernel);
-        let key = self.modules.get(&id).and_then(|loaded| loaded.key);
-        let (Some(checker), Some(key)) = (&mut self.checker, key) else {
-            let stats = self.device.launch(id, kernel, launch)?;
-            return Ok((stats, None));
-        };
-        let info = self.device.kernel(id, kernel).unwrap_or_default();
-        let cluster = match launch.cluster {
-            [1, 1, 1] => info.cluster,
-            given => Some(given),
-        };
-        let extent = Extent {
-            cluster: cluster.unwrap_or_default(),
-            grid: launch.grid,
-            block: launch.block,
-            shared: Extent::shared_bytes(info.static_shared, launch.dynamic_shared),
-            dynamic_shared: launch.dynamic_shared,
-        };
-        if !info.shared.is_empty() {
-            let variables = info.shared.iter().map(|of| SharedVariable {
-                name: of.name.to_string(),
-                offset: of.offset.into(),
-                bytes: of.bytes.unwrap_or(launch.dynamic_shared).into(),
-            });
-            checker.set_shared(key, kernel, variables.collect());
-        }
-        let device = &mut Reserved(&mut self.device);
-        let mut pending = checker.begin(device, key, kernel, extent, &launch.params);
-        pending.set_place(at);
-        pending.set_launcher(by.clone());
-        progress::begin(kernel, pending.number(), checker.races());
-        let mut launch = launch.clone();
-        if let Some(seed) = checker.options().seed {
-            launch.schedule = Schedule::Seeded(seed);
-        }
-        if let Some(seconds) = checker.options().timeout {
-            launch.limits.timeout = Duration::try_from_secs_f64(seconds).ok();
-        }
-        launch.limits.endless = true;
-        if checker.options().outside == Outside::Continue {
-            launch.strays = Some(Strays::default());
-        }
-        let tallies = Tallies::default();
-        if checker.options().check {
-            launch.tallies = Some(tallies.clone());
-        }
-        launch.threads.unordered = checker.is_order_free(key, kernel);
-        if checker.options().sim_threads > 1 {
-            launch.threads.most = checker.options().sim_threads;
-        }
-        let own = pending.runs_own().then(|| rewrite::own::name(kernel));
-        launch.called = own.as_ref().map(|_| kernel.to_owned());
-        if let (Some(offset), Some(parameter), None) = (hidden, pending.parameter, &own) {
-            launch.params.resize(offset as usize, 0);
-            launch.params.extend(parameter.to_le_bytes());
-        }
-        let mut engine = checker.listener(key, &pending, extent);
-        if let Some(at) = pending.at() {
-            engine = engine.map(|engine| engine.at_place(at));
-        }
-        let keep_all = also.audit.is_some();
-        if keep_all {
-            let watched = engine.take().or_else(|| checker.engine(key, extent));
-            engine = watched.map(HappensBefore::keep_all);
-        }
-        let mut footprints = match engine {
-            Some(_) => None,
-            None => checker.footprints(key, &pending),
-        };
-        if let Some(wanted) = also.wanted.take() {
-            engine = engine.map(|engine| engine.follow(wanted));
-        }
-        let before = match (&mut self.recorder, &engine) {
-            (Some(recorder), Some(_)) => Some(recorder.before(&self.device)),
-            _ => None,
-        };
-        let code = own.as_deref().unwrap_or(kernel);
-        let journaled = checker.journaled_text(key, &pending).filter(|_| keep_all);
-        let verifies = checker.options().verify.is_some();
-        let listened = engine.take_if(|_| verifies && also.audit.is_none());
-        let mut followed = listened.map(|engine| checker.followed(&pending, engine));
-        let mut result = match (&mut engine, &mut footprints) {
-            _ if let Some(followed) = &mut followed => {
-                self.device.launch_observed(id, code, &launch, followed)
-            }
-            (Some(engine), _) if let Some(loaded) = journaled => {
-                let mut used = Used::of(engine, loaded);
-                let result = self.device.launch_observed(id, code, &launch, &mut used);
-                used.tell();
-                result
-            }
-            (Some(engine), _) => self.device.launch_observed(id, code, &launch, engine),
-            (None, Some(footprints)) => self.device.launch_observed(id, code, &launch, footprints),
-            (None, None) => self.device.launch(id, code, &launch),
-        };
-        let obstacles = followed.map(|(listened, obstacles)| {
-            engine = Some(listened);
-            obstacles
-        });
-        let mut error_frames = Vec::new();
-        if let Err(error) = &mut result
-            && let Some(line) = errors::translate(error, |line| checker.original_line(key, line))
-        {
-            error_frames = checker.source(key, line);
-        }
-        let strays = launch.strays.as_ref();
-        let strays = strays.map_or(Vec::new(), |strays| strays::told(strays, checker, key));
-        let stuck = result.as_ref().err();
-        let stuck = stuck.and_then(|error| stuck::stuck(error, checker, key));
-        let stats = result.as_ref().copied().unwrap_or_default();
-        let outcome = Outcome {
-            seconds: None,
-            refused: false,
-            invalid: matches!(result, Err(LaunchError::InvalidConfiguration(_))),
-            warp_instructions: stats.warp_instructions,
-            thread_instructions: stats.thread_instructions,
-            sectors: stats.global_sectors,
-            device_fences: stats.device_fences,
-            executed: launch.tallies.take().map(|_| tallies.take()),
-            error: result.as_ref().err().map(ToString::to_string),
-            unsupported: matches!(result, Err(LaunchError::Unsupported { .. })),
-            deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),
-            stuck,
-            strays,
-            interrupted: matches!(result, Err(LaunchError::Interrupted { .. })),
-            ended: match &result {
-                Err(LaunchError::Interrupted { progress, .. }) => Some(progress.done),
-                _ => None,
-            },
-            error_frames,
-            running: false,
-        };
-        let journal = checker.journal(&self.device, &pending, key, extent, keep_all);
-        also.steps = engine.as_mut().and_then(HappensBefore::followed);
-        if let Some(audit) = also.audit.as_deref_mut() {
-            let oracles = [engine.as_ref(), journal.as_ref()];
-            audit.fill(checker, &self.device, &pending, oracles);
-            audit.traced = engine.as_mut().map_or(Vec::new(), HappensBefore::traced);
-        }
-        let judge = engine.filter(|_| pending.is_listened()).or(journal);
-        let mut findings = judge
-            .map(HappensBefore::finish)
-            .or_else(|| footprints.map(FootprintObserver::finish));
-        let launcher = (!launch.requests.is_empty()).then(|| {
-            let at = pending.at().cloned().unwrap_or_else(|| checker.place());
-            checker.ancestor(&pending, at, findings.as_mut())
-        });
-        if verifies {
-            checker.verify(
-                &mut pending,
-                findings.as_ref(),
-                obstacles.as_ref(),
-                &outcome,
-            );
-        }
-        let number = pending.number();
-        if let Some(before) = &before {
-            let too_large = before.as_ref().map(drop).map_err(ToString::to_string);
-            pending.set_recordable(too_large.and_then(|()| recorded::ends_by_itself(&result)));
-        }
-        let name = checker.end(&self.device, pending, outcome, findings);
-        if let (Some(recorder), Some(Ok(before))) = (&mut self.recorder, before) {
-            match (name, self.modules.get(&id)) {
-                (Some(name), Some(loaded)) => recorder.keep(
-                    (&self.device, checker),
-                    (id, loaded),
-                    (kernel, &launch),
-                    (&name, before),
-                    (number, by),
-                    &result,
-                ),
-                _ => recorder.drop(before),
-            }
-        }
-        progress::end();
-        Ok((result?, launcher))
     }
 
     fn hidden(&self, id: ModuleId, kernel: &str) -> Option<u32> {
         let key = self.modules.get(&id)?.key?;
         self.checker.as_ref()?.hidden_parameter(key, kernel)
     }
-}
-
-/// What somebody wants of a launch besides.
-#[derive(Default)]
-pub(crate) struct Also<'a> {
-    /// What cells and happens-before say of it.
-    audit: Option<&'a mut Audit>,
-    /// Two accesses, and what happens between them.
-    wanted: Option<Wanted>,
-    steps: Option<Steps>,
 }
 
 /// Shows how far a launch is; false once a signal wants the process to end. For [`simt::Limits::go_on`], where this

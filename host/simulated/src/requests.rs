@@ -11,9 +11,11 @@ use ptx::ast::Space;
 use shadow::streams::{Kind, Order, Stream};
 use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wanted};
 
-use super::{Also, CheckedSim};
+use super::CheckedSim;
+use super::backend::Grid;
 use report::log::{self, Call};
 use runtime::Ancestor;
+use runtime::backend::Backend;
 use runtime::streams::{At, footprint};
 
 /// The streams of a grid.
@@ -198,13 +200,19 @@ impl CheckedSim {
             requests: Requests::new(parent.requests.depth() + 1),
             ..Launch::new(child.grid, child.block, child.params.clone())
         };
-        let place = (asked.at, asked.by);
-        let (_, launcher) =
-            self.run_grid(id, &child.kernel, &launch, place, &mut Also::default())?;
+        let ran = Backend::launch(
+            self,
+            Grid {
+                at: asked.at,
+                by: asked.by,
+                ..Grid::new(id, &child.kernel, &launch)
+            },
+        );
+        ran.result?;
         let more = launch.requests.take();
         match more.is_empty() {
             true => Ok(()),
-            false => self.run_requests(id, &launch, launcher, more),
+            false => self.run_requests(id, &launch, ran.launcher, more),
         }
     }
 

@@ -39,14 +39,16 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Bytes that static and dynamic shared memory take at most.
-    pub fn shared_bytes(fixed: u32, dynamic: u32) -> u32 {
-        let gap = match fixed.min(dynamic) {
+    /// The same for a kernel that declares so many bytes of shared memory: [`Extent::shared`] is what this and dynamic
+    /// shared memory take at most.
+    pub fn with_static_shared(self, bytes: u32) -> Self {
+        let gap = match bytes.min(self.dynamic_shared) {
             0 => 0,
             _ => MOST_ALIGNMENT,
         };
-        let sizes = [fixed, dynamic, gap, SYSTEM_SHARED];
-        sizes.into_iter().fold(0, u32::saturating_add)
+        let sizes = [bytes, self.dynamic_shared, gap, SYSTEM_SHARED];
+        let shared = sizes.into_iter().fold(0, u32::saturating_add);
+        Self { shared, ..self }
     }
 }
 

@@ -496,9 +496,8 @@ impl State {
                 found = unsafe { real.cuLibraryGetManaged(to, size, at.cast(), symbol) };
             }
             if found == CUresult::SUCCESS {
-                let call = format!("variable {name}");
-                let bytes = bytes as u64;
-                self.session.checker().allocated(address, bytes, &call);
+                let checker = self.session.checker();
+                checker.allocated_variable(name, address, bytes as u64);
                 // All contexts share managed variables.
                 if !managed {
                     self.memory.insert(address, context);

@@ -1,12 +1,14 @@
 //! Runs a recorded launch again, with happens-before listening as it did then.
 
 use report::log::{Event, Writer};
+use runtime::backend::Backend;
 use runtime::between::{Steps, Wanted};
 use runtime::{Checker, Code, Show};
 use simt::LaunchStats;
 
 use super::{Damaged, Ended, Recorded};
-use crate::{Also, CheckedSim, Ready};
+use crate::backend::Grid;
+use crate::{CheckedSim, Ready};
 
 /// What a replay has shown.
 #[derive(Debug)]
@@ -38,19 +40,16 @@ impl Recorded {
         let mut sim = CheckedSim::new(self.memory()?, Some(checker));
         let id = sim.load_placed(&ready, &self.origin, &self.placement);
         let id = id.ok_or(Damaged::new("its module has variables without an address"))?;
-        let mut also = Also {
-            wanted,
-            ..Also::default()
-        };
         let launch = self.arguments.launch();
-        let result = sim.run_grid(
-            id,
-            &self.kernel,
-            &launch,
-            (None, self.launcher.clone()),
-            &mut also,
+        let ran = Backend::launch(
+            &mut sim,
+            Grid {
+                by: self.launcher.clone(),
+                wanted,
+                ..Grid::new(id, &self.kernel, &launch)
+            },
         );
-        let result = result.map(|(stats, _)| stats);
+        let (result, mut steps) = (ran.result, ran.steps);
         let mut differences = Vec::new();
         if let Some(then) = &self.ended {
             let now = Ended::of(&sim.device, &result);
@@ -72,7 +71,7 @@ impl Recorded {
         }
         if let (Some(checker), Some(steps), Some(key)) = (
             sim.checker(),
-            &mut also.steps,
+            &mut steps,
             sim.modules.get(&id).and_then(|loaded| loaded.key),
         ) {
             checker.place_steps(key, steps.steps.iter_mut().chain(&mut steps.accesses));
@@ -80,7 +79,7 @@ impl Recorded {
         let events = sim.checker().map(Checker::events).unwrap_or_default();
         Ok(Replayed {
             events: events.to_vec(),
-            steps: also.steps,
+            steps,
             differences,
             stats: result.unwrap_or_default(),
         })

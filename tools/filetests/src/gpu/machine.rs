@@ -10,8 +10,9 @@ use driver::sys::CUresult;
 use driver::{Device as _, DeviceError};
 use ptx::ast::Space;
 use report::log::Writer;
-use runtime::session::{Kernel, Session};
-use runtime::{Checker, Extent, Model, ModuleKey, Options, ShadowSize};
+use runtime::backend::{self, Backend, Text, with_hidden};
+use runtime::session::{ArmedLaunch, Kernel, Session};
+use runtime::{Checker, Extent, Model, ModuleKey, Options, Prepared, ShadowSize};
 
 use crate::args::Arg;
 use crate::events;
@@ -149,7 +150,12 @@ impl Machine {
                     self.memory.write(*address, bytes)?;
                 }
             }
-            error = self.launch(&loaded, launch, &block)?;
+            let asked = Asked {
+                loaded: &loaded,
+                launch,
+                params: &block,
+            };
+            error = Backend::launch(self, asked)?;
             if error.is_err() {
                 self.broken = true;
                 break;
@@ -186,22 +192,20 @@ impl Machine {
                 variables: Vec::new(),
             });
         };
+        let prepared = session.checker().prepare(text, "test");
+        let loaded = Backend::load(self, &prepared, &prepared).map_err(Refused)?;
+        let module = loaded.module;
+        if let Some(why) = loaded.refused {
+            self.client.unload(module);
+            bail!("the driver refuses the checks of a text that it takes: {why}");
+        }
+        let session = self.session.as_mut().context("no session")?;
         let checker = session.checker();
-        let prepared = checker.prepare(text, "test");
         let hidden = checker.hidden_parameter(prepared.key, &kernel);
-        let module = match self.client.load(&prepared.text) {
-            Ok(module) => module,
-            Err(why) => {
-                let original = self.client.load(text).map_err(Refused)?;
-                self.client.unload(original);
-                bail!("the driver refuses the text with checks: {why}");
-            }
-        };
         let mut variables = Vec::new();
-        for variable in parsed.variables().filter(|of| of.space == Space::Global) {
-            if let Some((address, bytes)) = self.client.variable(&module, &variable.name) {
-                let call = format!("variable {}", variable.name);
-                checker.allocated(address, bytes, &call);
+        for name in backend::writable(parsed) {
+            if let Some((address, bytes)) = self.client.variable(&module, name) {
+                checker.allocated_variable(name, address, bytes);
                 variables.push(address);
             }
         }
@@ -224,59 +228,6 @@ impl Machine {
         function.with_context(|| format!("the driver has no kernel `{kernel}`"))
     }
 
-    /// One launch, checked where the module is; how it failed, if it did.
-    fn launch(
-        &mut self,
-        loaded: &Loaded,
-        launch: &Launch,
-        params: &[u8],
-    ) -> Result<Result<(), Failure>> {
-        let shape = Shape {
-            grid: launch.grid,
-            block: launch.block,
-            shared: launch.shared,
-            cooperative: launch.cooperative,
-        };
-        let mut params = params.to_vec();
-        let (Some(session), Some(key)) = (&mut self.session, loaded.key) else {
-            let asked = self.client.launch(loaded.function, &shape, &params);
-            return Ok(asked.and_then(|()| self.client.finish()).map_err(failure));
-        };
-        let fixed = self.client.static_shared(loaded.function);
-        let kernel = Kernel {
-            key,
-            name: loaded.kernel.clone(),
-            extent: Extent {
-                cluster: self.client.cluster(loaded.function),
-                grid: launch.grid,
-                block: launch.block,
-                shared: Extent::shared_bytes(fixed, launch.shared),
-                dynamic_shared: launch.shared,
-            },
-            parameters: params.clone(),
-        };
-        let armed = session.begin(self.client.context(), 0, kernel, false);
-        let function = match (armed.own, loaded.own) {
-            (false, _) => loaded.function,
-            (true, own) => own.context("the program's own code has no name")?,
-        };
-        if let Some(offset) = loaded.hidden.filter(|_| !armed.own) {
-            let parameter = armed
-                .parameter
-                .context("no memory for the launch's state")?;
-            params.resize(offset as usize, 0);
-            params.extend(parameter.to_le_bytes());
-        }
-        let asked = self.client.launch(function, &shape, &params);
-        session.launched(armed, asked.err());
-        let ended = asked.and_then(|()| self.client.finish());
-        ensure!(
-            session.settle(PATIENCE),
-            "the checks of a launch that has ended do not end"
-        );
-        Ok(ended.map_err(failure))
-    }
-
     fn contents(&self, arguments: &[Arg], buffers: &[Option<u64>]) -> Result<Vec<Vec<u8>>> {
         let pairs = arguments.iter().zip(buffers);
         pairs
@@ -297,6 +248,124 @@ impl Machine {
             all.for_each(|address| session.checker().freed(*address));
         }
         self.client.unload(module);
+    }
+}
+
+/// A launch of a loaded kernel.
+pub(super) struct Asked<'a> {
+    loaded: &'a Loaded,
+    launch: &'a Launch,
+    /// The block of the program's parameters.
+    params: &'a [u8],
+}
+
+/// A launch between two steps.
+pub(super) struct Pending {
+    /// None where nothing checks it.
+    armed: Option<ArmedLaunch>,
+    /// What the driver has said.
+    asked: Result<(), CUresult>,
+    /// Why it could not be asked for the launch.
+    failed: Result<()>,
+}
+
+impl Machine {
+    /// Asks the driver for a launch, with the hidden parameter if its kernel has one.
+    fn ask(&self, asked: &Asked<'_>, armed: Option<&ArmedLaunch>) -> Result<Result<(), CUresult>> {
+        let Asked {
+            loaded,
+            launch,
+            params,
+        } = asked;
+        let shape = Shape {
+            grid: launch.grid,
+            block: launch.block,
+            shared: launch.shared,
+            cooperative: launch.cooperative,
+        };
+        let runs_own = armed.is_some_and(|armed| armed.own);
+        let function = match (runs_own, loaded.own) {
+            (false, _) => loaded.function,
+            (true, own) => own.context("the program's own code has no name")?,
+        };
+        let params = match (loaded.hidden, armed) {
+            (Some(offset), Some(armed)) if !runs_own => {
+                let parameter = armed.parameter;
+                let parameter = parameter.context("no memory for the launch's state")?;
+                with_hidden(params.to_vec(), offset, parameter)
+            }
+            _ => params.to_vec(),
+        };
+        Ok(self.client.launch(function, &shape, &params))
+    }
+}
+
+impl Backend for Machine {
+    type Image<'a> = Prepared;
+    type Module = Module;
+    type Refusal = String;
+    type Request<'a> = Asked<'a>;
+    type Pending = Pending;
+    /// How it has failed, if it has.
+    type Ended = Result<Result<(), Failure>>;
+
+    fn with_checker<R>(&mut self, ask: impl FnOnce(&mut Checker) -> R) -> Option<R> {
+        self.session.as_mut().map(|session| ask(session.checker()))
+    }
+
+    fn load_text(&mut self, prepared: &Prepared, text: Text) -> Result<Module, String> {
+        self.client.load(match text {
+            Text::Checked => prepared.code.text(),
+            Text::Own => prepared.code.own().text(),
+        })
+    }
+
+    fn arm(&mut self, asked: &mut Asked<'_>) -> Pending {
+        let (loaded, launch) = (asked.loaded, asked.launch);
+        let session = self.session.as_mut();
+        let armed = session.zip(loaded.key).map(|(session, key)| {
+            let extent = Extent {
+                cluster: self.client.cluster(loaded.function),
+                grid: launch.grid,
+                block: launch.block,
+                dynamic_shared: launch.shared,
+                shared: 0,
+            };
+            let kernel = Kernel {
+                key,
+                name: loaded.kernel.clone(),
+                extent: extent.with_static_shared(self.client.static_shared(loaded.function)),
+                parameters: asked.params.to_vec(),
+            };
+            session.begin(self.client.context(), 0, kernel, false)
+        });
+        Pending {
+            armed,
+            asked: Ok(()),
+            failed: Ok(()),
+        }
+    }
+
+    fn start(&mut self, asked: &mut Asked<'_>, pending: &mut Pending) {
+        match self.ask(asked, pending.armed.as_ref()) {
+            Ok(said) => pending.asked = said,
+            Err(why) => pending.failed = Err(why),
+        }
+    }
+
+    fn drain(&mut self, _: &mut Asked<'_>, pending: Pending) -> Result<Result<(), Failure>> {
+        pending.failed?;
+        let asked = pending.asked;
+        let Some((session, armed)) = self.session.as_mut().zip(pending.armed) else {
+            return Ok(asked.and_then(|()| self.client.finish()).map_err(failure));
+        };
+        session.launched(armed, asked.err());
+        let ended = asked.and_then(|()| self.client.finish());
+        ensure!(
+            session.settle(PATIENCE),
+            "the checks of a launch that has ended do not end"
+        );
+        Ok(ended.map_err(failure))
     }
 }
 

@@ -8,9 +8,11 @@ use driver::pointer::Ptr;
 use driver::steps::Block;
 use driver::sys::*;
 use runtime::Extent;
+use runtime::backend::{Backend, with_hidden};
 use runtime::progress;
 use runtime::session::{ArmedLaunch, Kernel};
 
+use super::backend::Driver;
 use crate::resolve;
 use crate::state::{Function, State, current, with_started};
 
@@ -70,12 +72,9 @@ impl Params {
             return Ok(made);
         }
         // SAFETY: by the contract.
-        let mut block = unsafe { Ptr::new(extra) }.launch_buffer()?;
-        let offset = function.hidden.unwrap_or(0) as usize;
-        // Programs may leave out the padding behind the last parameter.
-        block.resize(offset, 0);
-        block.extend(hidden.to_le_bytes());
-        made.block = Some(Block::new(block));
+        let block = unsafe { Ptr::new(extra) }.launch_buffer()?;
+        let offset = function.hidden.unwrap_or(0);
+        made.block = Some(Block::new(with_hidden(block, offset, hidden)));
         Ok(made)
     }
 
@@ -181,16 +180,17 @@ impl State {
         // SAFETY: by the contract.
         let parameters = unsafe { values(&function, given) };
         self.register_memory(real, context, &parameters);
+        let extent = Extent {
+            cluster,
+            grid: asked.grid,
+            block: asked.block,
+            dynamic_shared: asked.shared,
+            shared: 0,
+        };
         let kernel = Kernel {
             key: function.key,
             name: function.name.clone(),
-            extent: Extent {
-                cluster,
-                grid: asked.grid,
-                block: asked.block,
-                shared: Extent::shared_bytes(fixed, asked.shared),
-                dynamic_shared: asked.shared,
-            },
+            extent: extent.with_static_shared(fixed),
             parameters,
         };
         Some((context, function, kernel))
@@ -258,6 +258,138 @@ enum Plan {
     Node(Function, Option<u64>),
 }
 
+/// A launch between two steps.
+pub(super) struct Pending {
+    /// None where the function is not known.
+    plan: Option<Plan>,
+    /// What the driver has said.
+    result: CUresult,
+    _here: Option<gpu::Here>,
+}
+
+/// The driver's call for a launch, with function, parameters and extra options.
+type Call<'a> = &'a mut dyn FnMut(CUfunction, *mut *mut c_void, *mut *mut c_void) -> CUresult;
+
+/// A launch that the program asks for. Only [`launch`] makes one, by its contract.
+pub(super) struct Launching<'a> {
+    asked: &'a Asked,
+    stream: CUstream,
+    given: Given,
+    go: Call<'a>,
+}
+
+impl Launching<'_> {
+    pub(super) fn arm(&self, real: &'static Api) -> Pending {
+        let (asked, given) = (self.asked, self.given);
+        let stream = number(real, self.stream);
+        let mut here = None;
+        runtime::host_calls::ask_python();
+        let plan = with_started(|state| {
+            let function = state.functions.get(&asked.function)?;
+            let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
+            let context = match function.kernel {
+                true => context_of(real, stream).unwrap_or(now),
+                false => now,
+            };
+            here = Some(gpu::here(now));
+            let asked = Asked { context, ..*asked };
+            // SAFETY: by the contract of the launch.
+            let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
+            Some(match super::graph::capture(real, stream) {
+                Some(capture) => {
+                    let parameter = state.new_place(context, capture);
+                    Plan::Node(function, parameter)
+                }
+                None => {
+                    // Asked for first: without it, the launch runs the code with checks.
+                    let own = state.own(real, asked.function);
+                    let armed = state.session.begin(context, stream, kernel, asked.early);
+                    state.wake();
+                    Plan::Launch(function, armed, own)
+                }
+            })
+        });
+        Pending {
+            plan: plan.flatten(),
+            result: CUresult::SUCCESS,
+            _here: here,
+        }
+    }
+
+    pub(super) fn start(&mut self, real: &'static Api, pending: &mut Pending) {
+        let (params, extra) = self.given;
+        let named = std::ptr::with_exposed_provenance_mut(self.asked.function as usize);
+        let (function, parameter, runs_own, own) = match &pending.plan {
+            Some(Plan::Node(function, parameter)) => (function, *parameter, false, None),
+            Some(Plan::Launch(function, armed, own)) => {
+                (function, armed.parameter, armed.own, *own)
+            }
+            None => {
+                pending.result = match is_hidden(self.asked.function) {
+                    // The driver would take for the hidden parameter what lies behind the program's.
+                    true => nowhere(real),
+                    false => (self.go)(named, params, extra),
+                };
+                return;
+            }
+        };
+        pending.result = match (function.hidden, parameter) {
+            _ if runs_own => match own {
+                Some(own) => (self.go)(
+                    std::ptr::with_exposed_provenance_mut(own as usize),
+                    params,
+                    extra,
+                ),
+                None => CUresult::NOT_FOUND,
+            },
+            // SAFETY: by the contract of the launch.
+            (Some(_), Some(hidden)) => {
+                match unsafe { Params::new(function, hidden, params, extra) } {
+                    Ok(mut with) => {
+                        let (params, extra) = with.arguments();
+                        (self.go)(named, params, extra)
+                    }
+                    Err(code) => code,
+                }
+            }
+            // The device has no memory left, not even for a launch that is not checked.
+            (Some(_), None) => CUresult::OUT_OF_MEMORY,
+            (None, _) => (self.go)(named, params, extra),
+        };
+    }
+}
+
+impl Pending {
+    /// Lets the session follow the launch; what it finds is read when it has ended.
+    pub(super) fn drain(self) -> CUresult {
+        let result = self.result;
+        let (function, armed) = match self.plan {
+            None => return result,
+            Some(Plan::Node(function, _)) => (function, None),
+            Some(Plan::Launch(function, armed, _)) => (function, Some(armed)),
+        };
+        let runs_own = armed.as_ref().is_some_and(|armed| armed.own);
+        if function.hidden.is_some() && !runs_own && TOO_LARGE.contains(&result) {
+            with_started(|state| {
+                let text = format!(
+                    "the driver refuses a launch of {}: {result}; with checks a kernel takes more registers, and fewer blocks of it fit a multiprocessor",
+                    function.name
+                );
+                state.session.checker().note(text);
+            });
+        }
+        if let Some(armed) = armed {
+            let error = (result != CUresult::SUCCESS).then_some(result);
+            with_started(|state| {
+                state.session.launched(armed, error);
+                state.wake();
+            });
+            progress::erase();
+        }
+        result
+    }
+}
+
 /// Whether a function takes the hidden parameter.
 pub(super) fn is_hidden(function: u64) -> bool {
     let known = with_started(|state| state.functions.get(&function)?.hidden);
@@ -281,88 +413,15 @@ pub(super) unsafe fn launch(
     asked: &Asked,
     stream: CUstream,
     given: Given,
-    go: impl FnOnce(CUfunction, *mut *mut c_void, *mut *mut c_void) -> CUresult,
+    mut go: impl FnMut(CUfunction, *mut *mut c_void, *mut *mut c_void) -> CUresult,
 ) -> CUresult {
-    let named = std::ptr::with_exposed_provenance_mut(asked.function as usize);
-    let stream = number(real, stream);
-    let (params, extra) = given;
-    let mut here = None;
-    runtime::host_calls::ask_python();
-    let plan = with_started(|state| {
-        let function = state.functions.get(&asked.function)?;
-        let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
-        let context = match function.kernel {
-            true => context_of(real, stream).unwrap_or(now),
-            false => now,
-        };
-        here = Some(gpu::here(now));
-        let asked = Asked { context, ..*asked };
-        // SAFETY: by the contract.
-        let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
-        Some(match super::graph::capture(real, stream) {
-            Some(capture) => {
-                let parameter = state.new_place(context, capture);
-                Plan::Node(function, parameter)
-            }
-            None => {
-                // Asked for first: without it, the launch runs the code with checks.
-                let own = state.own(real, asked.function);
-                let armed = state.session.begin(context, stream, kernel, asked.early);
-                state.wake();
-                Plan::Launch(function, armed, own)
-            }
-        })
-    });
-    let plan = match plan.flatten() {
-        Some(plan) => plan,
-        // The driver would take for the hidden parameter what lies behind the program's.
-        None if is_hidden(asked.function) => return nowhere(real),
-        None => return go(named, params, extra),
+    let launching = Launching {
+        asked,
+        stream,
+        given,
+        go: &mut go,
     };
-    let (function, parameter, armed, own) = match plan {
-        Plan::Node(function, parameter) => (function, parameter, None, None),
-        Plan::Launch(function, armed, own) => (function, armed.parameter, Some(armed), own),
-    };
-    let runs_own = armed.as_ref().is_some_and(|armed| armed.own);
-    let result = match (function.hidden, parameter) {
-        _ if runs_own => match own {
-            Some(own) => go(
-                std::ptr::with_exposed_provenance_mut(own as usize),
-                params,
-                extra,
-            ),
-            None => CUresult::NOT_FOUND,
-        },
-        // SAFETY: by the contract.
-        (Some(_), Some(hidden)) => match unsafe { Params::new(&function, hidden, params, extra) } {
-            Ok(mut with) => {
-                let (params, extra) = with.arguments();
-                go(named, params, extra)
-            }
-            Err(code) => code,
-        },
-        // The device has no memory left, not even for a launch that is not checked.
-        (Some(_), None) => CUresult::OUT_OF_MEMORY,
-        (None, _) => go(named, params, extra),
-    };
-    if function.hidden.is_some() && !runs_own && TOO_LARGE.contains(&result) {
-        with_started(|state| {
-            let text = format!(
-                "the driver refuses a launch of {}: {result}; with checks a kernel takes more registers, and fewer blocks of it fit a multiprocessor",
-                function.name
-            );
-            state.session.checker().note(text);
-        });
-    }
-    if let Some(armed) = armed {
-        let error = (result != CUresult::SUCCESS).then_some(result);
-        with_started(|state| {
-            state.session.launched(armed, error);
-            state.wake();
-        });
-        progress::erase();
-    }
-    result
+    Backend::launch(&mut Driver(real), launching)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]

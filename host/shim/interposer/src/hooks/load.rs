@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -12,10 +13,12 @@ use driver::load::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::Parsed;
-use ptx::ast::{Function, Space};
+use ptx::ast::Function;
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit, in_one_line};
 use runtime::Prepared;
+use runtime::backend::{self, Backend};
 
+use super::backend::Driver;
 use super::jit::{Compile, Log};
 use super::memory::make_room;
 use super::version::Lowered;
@@ -92,25 +95,13 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// What to load. A text that has got no checks is not worth compiling anew.
-    fn text(&self) -> Option<CString> {
-        match self.has_checks() {
-            false => None,
-            true => CString::new(self.prepared.text.as_str()).ok(),
-        }
-    }
-
-    fn has_checks(&self) -> bool {
-        self.prepared.text != *self.original.text
-    }
-
     /// Keeps the program's own image, to answer what it asks about its kernels.
     pub(super) fn keep_own(
         &mut self,
         image: impl FnOnce() -> Option<Vec<u8>>,
         options: Vec<(CUjit_option, usize)>,
     ) {
-        if self.has_checks() {
+        if self.prepared.has_checks() {
             let module = Arc::clone(&self.own);
             let own = image().map(|image| Own::new(image, options, module));
             self.module.own = own.map(Arc::new);
@@ -130,16 +121,13 @@ impl State {
             let params = layout.iter().map(|of| (of.offset, of.bytes)).collect();
             (entry.name.to_string(), params)
         });
-        let global = module
-            .variables()
-            .filter(|variable| variable.space == Space::Global);
         let unlimited = entries().any(|entry| !is_limited(entry));
         Checked {
             limit: unlimited.then_some(FEW_REGISTERS),
             module: Module {
                 key: prepared.key,
                 kernels: kernels.collect(),
-                variables: global.map(|variable| variable.name.to_string()).collect(),
+                variables: backend::writable(&module).map(str::to_owned).collect(),
                 library,
                 registered: HashSet::new(),
                 own: None,
@@ -247,82 +235,110 @@ pub(super) fn load(
     load: impl Fn(Ask) -> (CUresult, u64),
     unload: impl Fn(u64),
 ) -> CUresult {
-    // A driver may need memory for a module, and have none left beside ours.
-    let original = || in_room(|| load(Ask::Original));
     let Some(checked) = checked else {
-        let (result, handle) = original();
+        // A driver may need memory for a module, and have none left beside ours.
+        let (result, handle) = in_room(|| load(Ask::Original));
         // The handle may have been that of another one.
         with_started(|state| state.modules.remove(&handle));
         return result;
     };
-    let mut text = checked.text();
-    let mut why = String::new();
-    // A launch needs its hidden parameter, whatever happens.
-    if text.is_some() && with(|state| state.is_ready()) == Some(false) {
-        (text, why) = (None, "the context has no room for checks".to_owned());
-    }
-    let Checked {
-        prepared,
-        original: source,
-        mut module,
-        limit,
-        ..
-    } = checked;
-    let (result, handle) = match text {
-        None => original(),
-        Some(text) => {
-            let _relaxed = gpu::relaxed(real);
-            let compile = |text: &CStr, how| {
-                let mut log = Log::new();
-                let (result, handle) = in_room(|| load(Ask::Checked(text, how, &mut log)));
-                if result == CUresult::SUCCESS && module.library {
-                    let entered = into_context(real, handle);
-                    if let Err(error) = entered {
-                        unload(handle);
-                        return Err((error, told(error, &log)));
-                    }
-                    log.keep();
-                    return Ok(handle);
-                }
-                match result {
-                    CUresult::SUCCESS => Ok(handle),
-                    error => Err((error, told(error, &log))),
-                }
-            };
-            let origin = &source.origin;
-            match first_taken(real, (&text, &prepared.text, origin), limit, compile) {
-                Ok((handle, notes)) => {
-                    with(|state| {
-                        let checker = state.session.checker();
-                        notes.into_iter().for_each(|note| checker.note(note));
-                    });
-                    (CUresult::SUCCESS, handle)
-                }
-                Err(error) => {
-                    why = format!("its module does not load with checks: {error}");
-                    original()
-                }
-            }
-        }
+    let loading = Loading {
+        checked: &checked,
+        ask: &load,
+        unload: &unload,
     };
-    // If the program's own image does not load either, that is the program's affair.
-    if !why.is_empty() && result == CUresult::SUCCESS {
-        with(|state| {
-            let checker = state.session.checker();
-            checker.give_up(prepared.key, &why);
-        });
+    let loaded = match Backend::load(&mut Driver(real), &loading, &checked.prepared) {
+        Ok(loaded) => loaded,
+        // If the program's own image does not load either, that is the program's affair.
+        Err(refused) => return refused.code,
+    };
+    let mut module = checked.module;
+    if loaded.refused.is_some() {
         module.own = None;
     }
-    if result == CUresult::SUCCESS {
-        with(|state| {
-            state.modules.insert(handle, module);
-            // The earlier the better: a driver waits for the device to do that.
-            if let Some(context) = state.context() {
-                state.raise_stack_limit(real, handle, context);
-            }
-        });
+    let handle = loaded.module;
+    with(|state| {
+        state.modules.insert(handle, module);
+        // The earlier the better: a driver waits for the device to do that.
+        if let Some(context) = state.context() {
+            state.raise_stack_limit(real, handle, context);
+        }
+    });
+    CUresult::SUCCESS
+}
+
+/// PTX with checks, and how the program asks for what it has been made of.
+pub(super) struct Loading<'a> {
+    checked: &'a Checked,
+    /// Asks the driver, and gives the handle.
+    ask: &'a dyn Fn(Ask) -> (CUresult, u64),
+    /// Gives a handle back.
+    unload: &'a dyn Fn(u64),
+}
+
+/// How the driver refuses a load.
+pub(super) struct Refused {
+    code: CUresult,
+    why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
     }
-    result
+}
+
+impl Loading<'_> {
+    /// Loads what the program has given. A driver may need memory for a module, and have none left beside ours.
+    pub(super) fn own(&self) -> Result<u64, Refused> {
+        match in_room(|| (self.ask)(Ask::Original)) {
+            (CUresult::SUCCESS, handle) => Ok(handle),
+            (code, _) => Err(Refused {
+                code,
+                why: code.to_string(),
+            }),
+        }
+    }
+
+    /// Loads the text with checks.
+    pub(super) fn checked(&self, real: &'static Api) -> Result<u64, Refused> {
+        let Checked {
+            prepared,
+            original,
+            module,
+            limit,
+            ..
+        } = self.checked;
+        let ptx = prepared.code.text();
+        let code = CUresult::INVALID_PTX;
+        let refused = |why| Refused { code, why };
+        let text = CString::new(ptx).map_err(|_| refused("it holds a zero byte".to_owned()))?;
+        let _relaxed = gpu::relaxed(real);
+        let compile = |text: &CStr, how| {
+            let mut log = Log::new();
+            let (result, handle) = in_room(|| (self.ask)(Ask::Checked(text, how, &mut log)));
+            if result == CUresult::SUCCESS && module.library {
+                let entered = into_context(real, handle);
+                if let Err(error) = entered {
+                    (self.unload)(handle);
+                    return Err((error, told(error, &log)));
+                }
+                log.keep();
+                return Ok(handle);
+            }
+            match result {
+                CUresult::SUCCESS => Ok(handle),
+                error => Err((error, told(error, &log))),
+            }
+        };
+        let taken = first_taken(real, (&text, ptx, &original.origin), *limit, compile);
+        let (handle, notes) = taken.map_err(refused)?;
+        with(|state| {
+            let checker = state.session.checker();
+            notes.into_iter().for_each(|note| checker.note(note));
+        });
+        Ok(handle)
+    }
 }
 
 /// Loads `text`, which is `ptx`, in the first of several ways that the driver takes, by `compile`. Gives the handle and

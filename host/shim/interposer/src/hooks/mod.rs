@@ -3,6 +3,7 @@
 //! A hook never makes a call fail that would have succeeded without us: what cannot be checked runs as it
 //! is, with one line for the user.
 
+mod backend;
 mod context;
 mod function;
 mod graph;

@@ -110,7 +110,7 @@ unsafe fn launch_set(
     func: CUfunction,
     [width, height]: [c_int; 2],
     stream: CUstream,
-    own: impl FnOnce() -> CUresult,
+    own: impl Fn() -> CUresult,
 ) -> CUresult {
     let handle = func.expose_provenance() as u64;
     let steps = with_started(|state| {
