@@ -342,8 +342,8 @@ impl Launching<'_> {
                 ),
                 None => CUresult::NOT_FOUND,
             },
-            // SAFETY: by the contract of the launch.
             (Some(_), Some(hidden)) => {
+                // SAFETY: by the contract of the launch.
                 match unsafe { Params::new(function, hidden, params, extra) } {
                     Ok(mut with) => {
                         let (params, extra) = with.arguments();
