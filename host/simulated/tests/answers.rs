@@ -34,7 +34,7 @@ fn told(options: Option<Options>, text: &str) -> Vec<KernelInfo> {
 /// Registers of the kernels of a text with checks, as the device would tell if it stood for itself.
 fn with_checks(options: Options, text: &str) -> Vec<u32> {
     let mut checker = Checker::new(options, Writer::Memory(Vec::new()));
-    let (module, _) = ptx::parse(&checker.prepare(text, "text").code.text());
+    let (module, _) = ptx::parse(checker.prepare(text, "text").code.text());
     let mut device = Device::new(DeviceConfig::default()).expect("a device");
     let id = device.load(&module).expect("PTX");
     let entries = module.functions().filter(|function| function.entry);
