@@ -177,8 +177,12 @@ fn of_line(line: &str, name: Option<&str>) -> Option<Written> {
     if !is_simple(target) || value.contains('=') {
         return None;
     }
-    if let Some(name) = name.filter(|name| compared && matches!(*name, "atomicMin" | "atomicMax")) {
-        return Some(of(name, target, value));
+    if let Some(name) = name.filter(|name| matches!(*name, "atomicMin" | "atomicMax")) {
+        let other = other_bound(name, target, value);
+        if let Some(value) = other.or((compared && !value.contains(target)).then_some(value)) {
+            return Some(of(name, target, value));
+        }
+        return None;
     }
     let more = value.strip_prefix(target)?.trim_start();
     let sum = |more: &str| !more.contains(['+', '-', '<', '>', '&', '|', '^', '%', '?']);
@@ -187,6 +191,28 @@ fn of_line(line: &str, name: Option<&str>) -> Option<Written> {
         ("-", more) if sum(more) => Some(of("atomicSub", target, more)),
         _ => None,
     }
+}
+
+/// What the target is compared with in `min(target, value)` or `max(value, target)`.
+fn other_bound<'a>(name: &str, target: &str, value: &'a str) -> Option<&'a str> {
+    let called = match name {
+        "atomicMin" => "min",
+        _ => "max",
+    };
+    let value = value.strip_prefix("std::").unwrap_or(value);
+    let values = value.strip_prefix(called)?.trim_start();
+    let inside = values.strip_prefix('(')?.strip_suffix(')')?;
+    // The parenthesis at the end is that of the call.
+    if statement::balanced(values)? != values.len() {
+        return None;
+    }
+    let target = target.trim();
+    let behind = { inside.trim_start().strip_prefix(target) }
+        .and_then(|of| of.trim_start().strip_prefix(','));
+    let before =
+        { inside.trim_end().strip_suffix(target) }.and_then(|of| of.trim_end().strip_suffix(','));
+    let value = behind.or(before)?.trim();
+    (!value.contains(target)).then_some(value)
 }
 
 fn has_step(text: &str) -> bool {
@@ -396,6 +422,20 @@ mod tests {
     #[test]
     fn what_no_atomic_does_is_said() {
         assert!(of("x++;", "atomicAdd", "u8").contains("that is 32 bits wide"));
+        for line in [
+            "if (i < n) *m = min(*m, in[f(i, 2)]);",
+            "*m = std::min(in[f(i, 2)], *m);",
+        ] {
+            let call = "make the update one atomic operation: `atomicMin(m, in[f(i, 2)])`";
+            assert_eq!(of(line, "atomicMin", "u32").replace(" at x.cu:1", ""), call);
+        }
+        for line in [
+            "if (i < n) *m = min(*m, min(*m, in[i]));",
+            "if (i < n) *m = limit(*m, in[i]);",
+        ] {
+            let text = of(line, "atomicMin", "u32").replace(" at x.cu:1", "");
+            assert_eq!(text, "make the update one atomic operation, `atomicMin`");
+        }
         assert!(of("if (v > m) m = v;", "atomicMax", "f32").contains("`atomicCAS`"));
         let wide = of("if (v > m) m = v;", "atomicMax", "u64");
         assert_eq!(wide, "make the update one atomic operation, `atomicMax`");

@@ -267,6 +267,13 @@ fn a_launch_that_fails_is_not_passed_over() {
 }
 
 #[test]
+fn a_launch_of_a_kernel_that_is_not_loaded_is_not_passed_over() {
+    let ended = run(Way::Simulated, &[], &["unloaded"], "");
+    ended.is(75, "incomplete");
+    ended.says("a launch was refused, as its kernel is not loaded");
+}
+
+#[test]
 fn every_schedule_has_the_standard_input() {
     let ended = fed(Way::Simulated, &["--schedules", "3"], &["input"], "", "2\n");
     ended.is(0, "clean");

@@ -119,6 +119,8 @@ fn ctrl_c_takes_the_line_away_and_reports() {
         let erased = behind.find(ERASED).expect("it is taken away");
         let report = behind.find("error[CR").expect("the report");
         assert!(erased < report, "{behind:?}");
+        // It is wrapped to the terminal.
+        let behind = behind.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             behind.contains("killed by signal 2; the run was interrupted"),
             "{behind:?}"
