@@ -517,7 +517,7 @@ unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: wit
         }
         let possible = access & ACCESS_POSSIBLE != 0;
         let other = other.witness;
-        if record::first_of_pair(launch, verdict, by.mine, other, possible, (by.address, by.times)) {
+        if record::first_of_pair(launch, verdict, by.mine, other, possible, by.address, by.times) {
             record::write(launch, verdict, cell, by.me, by.address, by.mine, other, access);
         }
     }

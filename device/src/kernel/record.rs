@@ -15,7 +15,8 @@ pub unsafe fn first_of_pair(
     mine: u64,
     other: u64,
     possible: bool,
-    (address, times): (u64, u32),
+    address: u64,
+    times: u32,
 ) -> bool {
     unsafe {
         let key = pair_key(verdict, site(mine), site(other), possible);

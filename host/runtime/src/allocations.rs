@@ -1,6 +1,5 @@
 //! Which device memory belongs to what.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::Pointers;
@@ -76,11 +75,11 @@ impl Allocations {
         (address - allocation.base < allocation.bytes).then_some(allocation)
     }
 
-    /// What has made the memory from the first address to the last.
-    pub(crate) fn made(&self, [first, last]: [u64; 2]) -> BTreeSet<Cow<'_, str>> {
+    /// Whether something has made memory from the first address to the last that `maker` has not.
+    pub(crate) fn made_by_others(&self, [first, last]: [u64; 2], maker: Option<&str>) -> bool {
         let before = self.find(first).map_or(first, |of| of.base);
-        let all = self.live.range(before..=last.max(before));
-        all.map(|(_, of)| of.api.as_str().into()).collect()
+        let mut all = self.live.range(before..=last.max(before));
+        all.any(|(_, of)| Some(of.api.as_str()) != maker)
     }
 
     /// First byte and number of bytes of the allocation that contains `address`.

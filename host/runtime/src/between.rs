@@ -313,13 +313,13 @@ fn did(what: &EventKind, racing: bool) -> Did {
         EventKind::Mbarrier {
             at, order, over, ..
         } => Did::Mbarrier {
-            address: offset(*at),
+            address: at.address(),
             arrives: matches!(order, Some(Order::Release(_))),
             waits: matches!(order, Some(Order::Acquire(_))),
             over: *over,
         },
         EventKind::MbarrierComplete { at } => Did::MbarrierComplete {
-            address: offset(*at),
+            address: at.address(),
         },
         EventKind::Exit => Did::Exit,
     }
@@ -343,15 +343,8 @@ fn access_of(access: &Access, place: Option<Place>, racing: bool) -> Did {
         .to_owned(),
         order: order.to_owned(),
         scope,
-        address: place.map_or(0, offset),
+        address: place.map_or(0, Place::address),
         shared: matches!(place, Some(Place::Shared { .. })),
         racing,
-    }
-}
-
-fn offset(place: Place) -> u64 {
-    match place {
-        Place::Global(address) => address,
-        Place::Shared { offset, .. } => u64::from(offset),
     }
 }

@@ -672,12 +672,11 @@ impl Checker {
         };
         if !matches!(race.why, log::Why::Misuse(_)) {
             name(race.space, race.address, &mut race.allocation);
-            let made = race.allocation.as_ref().map(|of| of.api.as_str());
-            let all = match race.space {
-                log::Space::Global => self.allocations.made(race.span),
-                log::Space::Shared => variables::made(shared, race.span),
+            let maker = race.allocation.as_ref().map(|of| of.api.as_str());
+            race.elsewhere = match race.space {
+                log::Space::Global => self.allocations.made_by_others(race.span, maker),
+                log::Space::Shared => variables::made_by_others(shared, race.span, maker),
             };
-            race.elsewhere = all.iter().map(|of| &**of).ne(made);
         }
         if let Some(flag) = &mut race.flag {
             name(flag.space, flag.address, &mut flag.allocation);

@@ -88,18 +88,10 @@ pub(crate) fn is_shared(place: Place) -> bool {
     matches!(place, Place::Shared { .. })
 }
 
-/// The address, or the offset in shared memory.
-fn address(place: Place) -> u64 {
-    match place {
-        Place::Global(address) => address,
-        Place::Shared { offset, .. } => u64::from(offset),
-    }
-}
-
 impl Found {
     fn spans(&mut self, place: Place) {
         let [low, high] = self.span;
-        self.span = [low.min(address(place)), high.max(address(place))];
+        self.span = [low.min(place.address()), high.max(place.address())];
     }
 }
 
@@ -137,7 +129,7 @@ impl Pairs {
                     race,
                     count: 1,
                     at_least: false,
-                    span: [address(race.place); 2],
+                    span: [race.place.address(); 2],
                     cause: None,
                     flag: None,
                     locks: Default::default(),

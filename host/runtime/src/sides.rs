@@ -171,7 +171,7 @@ impl Sides<'_> {
             return None;
         }
         // Elements are aligned.
-        let shared = offset(race.place) + u64::from(race.bytes.trailing_zeros());
+        let shared = race.place.address() + u64::from(race.bytes.trailing_zeros());
         let start = shared - shared % bytes;
         let first = start - start % 4;
         let low = self.word(moved(race.place, first), when.0, when.1)?;
@@ -236,14 +236,6 @@ pub(crate) fn value(
         8 => Some(low | word(address + 4)? << 32),
         bytes @ 1..=4 => Some(low & ((1 << (bytes * 8)) - 1)),
         _ => None,
-    }
-}
-
-/// The address of a place in its memory.
-fn offset(place: Place) -> u64 {
-    match place {
-        Place::Global(address) => address,
-        Place::Shared { offset, .. } => offset.into(),
     }
 }
 

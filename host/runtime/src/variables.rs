@@ -3,9 +3,6 @@
 
 mod debug_info;
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
 use ptx::ast::{Module, Statement, Variable};
 use report::names::demangle;
 
@@ -31,14 +28,15 @@ impl SharedVariable {
     }
 }
 
-/// What has made the shared memory from the first offset to the last.
-pub(crate) fn made(
+/// Whether there are other variables than that of `maker` in shared memory from the first offset to the last.
+pub(crate) fn made_by_others(
     shared: &[SharedVariable],
     [first, last]: [u64; 2],
-) -> BTreeSet<Cow<'static, str>> {
+    maker: Option<&str>,
+) -> bool {
     let within = |of: &&SharedVariable| of.offset <= last && first < of.offset + of.bytes;
-    let all = shared.iter().filter(within);
-    all.map(|of| of.made().into()).collect()
+    let mut all = shared.iter().filter(within);
+    all.any(|of| Some(of.made().as_str()) != maker)
 }
 
 /// The variables of a module.

@@ -154,6 +154,14 @@ pub enum Place {
 }
 
 impl Place {
+    /// The address in its memory: an offset in that of a CTA.
+    pub fn address(self) -> u64 {
+        match self {
+            Self::Global(address) => address,
+            Self::Shared { offset, .. } => offset.into(),
+        }
+    }
+
     /// A number for the byte, the same for no other byte.
     fn key(self) -> u64 {
         match self {

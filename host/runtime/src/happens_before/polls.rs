@@ -230,10 +230,7 @@ fn scalars(
 /// The words of some bytes, each with where the bytes start as a number.
 fn words(place: Place, bytes: u32) -> impl Iterator<Item = (Place, u64)> {
     const WORD: u64 = 4;
-    let start = match place {
-        Place::Global(address) => address,
-        Place::Shared { offset, .. } => offset.into(),
-    };
+    let start = place.address();
     let end = start + u64::from(bytes.max(1));
     (start / WORD..=(end - 1) / WORD).map(move |word| {
         let place = match place {

@@ -38,7 +38,10 @@ pub(crate) fn prepare(
     extra: Ptr<*mut c_void>,
 ) -> Result<Work, CUresult> {
     with_context(|state, _| {
-        let found = state.functions.get(function)?;
+        let found = state.functions.get(function).inspect_err(|_| {
+            let text = "a launch was refused, as its kernel is not loaded";
+            state.engine.missed(text.to_owned());
+        })?;
         check(shape, found)?;
         let mut launch = Launch::new(shape.grid, shape.block, pack(&found.info, params, extra)?);
         launch.cluster = shape.cluster;
@@ -139,10 +142,6 @@ fn launch(
 ) -> Answer {
     runtime::host_calls::ask_python();
     let go = || submit(stream, prepare(function, shape, params, extra)?);
-    state::with(|state| {
-        state.launches(function);
-        Ok(())
-    })?;
     match state::with(|state| Ok(state.context_of(stream, function)))? {
         None => go(),
         Some(context) => {
@@ -155,14 +154,6 @@ fn launch(
 }
 
 impl State {
-    /// A function is to be launched. One that the device has not, as its module has no code for it, is not checked.
-    fn launches(&mut self, function: u64) {
-        if self.functions.get(function).is_err() {
-            let text = "a launch was refused, as its kernel is not loaded";
-            self.engine.missed(text.to_owned());
-        }
-    }
-
     /// The context that a launch brings with it, where that is not the current one.
     fn context_of(&self, stream: u64, function: u64) -> Option<u64> {
         let module = self.functions.get(function).ok()?.module;
