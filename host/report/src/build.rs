@@ -44,8 +44,12 @@ pub struct Context {
     pub argv: Vec<String>,
     /// How it ended; of several schedules, the first that did not end well.
     pub exit: ExitStatus,
+    /// Why the program was not started at all.
+    pub not_run: Option<String>,
     /// A signal has kept schedules from being run to their end.
     pub interrupted: bool,
+    /// The time of `--timeout` was over.
+    pub timed_out: bool,
     /// When it started.
     pub start: Option<SystemTime>,
     /// Wall time of all schedules.
@@ -525,10 +529,12 @@ impl<'a> Builder<'a> {
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
         report.run.interrupted = context.interrupted || self.interrupted;
+        report.run.timed_out = context.timed_out;
         report.run.host = host();
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;
         report.count();
+        report.summary.warnings_fail = context.warnings_fail;
         let summary = &report.summary;
         let counting = if context.warnings_fail {
             summary.races
@@ -537,7 +543,7 @@ impl<'a> Builder<'a> {
         };
         let deadlock = report.failures.iter().any(|failure| failure.deadlock);
         let strayed = !report.out_of_bounds.is_empty();
-        let ended_well = context.exit.code == Some(0);
+        let ended_well = context.exit.code == Some(0) || context.not_run.is_some();
         let mut incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
         incomplete.extend(verified::incomplete(&report));
         report.summary.outcome = match () {

@@ -49,6 +49,7 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     let exit = report.run.exit;
     match (exit.code, exit.signal) {
+        _ if report.run.timed_out => text.push_str("; stopped when the time of --timeout was over"),
         (Some(code), _) if code != 0 => {
             put_in(&mut text, format_args!("; the program exited with {code}"))
         }

@@ -11,6 +11,10 @@ use crate::words::{counted, number};
 /// The reasons, for people: what and how much. None for a complete run.
 pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Context) -> Vec<String> {
     let mut reasons = Vec::new();
+    if let Some(why) = &context.not_run {
+        reasons.push(why.clone());
+        return reasons;
+    }
     if context.unchecked {
         return reasons;
     }

@@ -76,6 +76,7 @@ impl Report {
         }
         self.run.seconds += run.seconds;
         self.run.interrupted |= run.interrupted;
+        self.run.timed_out |= run.timed_out;
         for DeviceName { name, .. } in run.devices {
             let devices = &mut self.run.devices;
             if !devices.iter().any(|known| known.name == name) {
@@ -83,6 +84,7 @@ impl Report {
                 devices.push(DeviceName { index, name });
             }
         }
+        self.summary.warnings_fail |= summary.warnings_fail;
         let outcomes = [self.summary.outcome, summary.outcome];
         if let Some(worst) = outcomes.into_iter().max_by_key(|&outcome| badness(outcome)) {
             self.summary.outcome = worst;

@@ -20,7 +20,7 @@ pub use crate::verified::{Answers, Because, Verified};
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.16";
+pub const SCHEMA_VERSION: &str = "1.17";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,8 @@ pub struct Run {
     pub devices: Vec<DeviceName>,
     /// A signal has ended the program, or a launch, or kept further schedules from being run.
     pub interrupted: bool,
+    /// The time of `--timeout` was over.
+    pub timed_out: bool,
 }
 
 /// How a process ended: by a code or by a signal.
@@ -147,6 +149,8 @@ pub struct Summary {
     pub suppressed: usize,
     /// Known from a baseline.
     pub baseline: usize,
+    /// Warnings fail the run as errors do (`--fail-on warning`).
+    pub warnings_fail: bool,
     /// How it came out.
     pub outcome: Outcome,
 }

@@ -1,6 +1,6 @@
 //! Exit codes, and which of several reasons wins.
 
-use report::model::{ExitStatus, Outcome};
+use report::model::{ExitStatus, Outcome, Run};
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 64;
@@ -51,12 +51,12 @@ pub(crate) fn of(exit: ExitStatus) -> u8 {
 /// The code of a whole run.
 ///
 /// An error of the tool wins over races, these over the program's own failure, and that over a lack of coverage.
-pub(crate) fn of_run(outcome: Outcome, exit: ExitStatus, races: u8, timed_out: bool) -> u8 {
+pub(crate) fn of_run(outcome: Outcome, run: &Run, races: u8) -> u8 {
     match outcome {
         Outcome::ToolError => INTERNAL,
         Outcome::Races => races,
-        _ if timed_out => TIMEOUT,
-        Outcome::AppFailed => of(exit),
+        _ if run.timed_out => TIMEOUT,
+        Outcome::AppFailed => of(run.exit),
         Outcome::Incomplete => INCOMPLETE,
         Outcome::Clean => 0,
     }
@@ -66,27 +66,29 @@ pub(crate) fn of_run(outcome: Outcome, exit: ExitStatus, races: u8, timed_out: b
 mod tests {
     use super::*;
 
-    const fn exited(code: i32) -> ExitStatus {
-        ExitStatus {
-            code: Some(code),
-            signal: None,
-        }
-    }
-
     #[test]
     fn errors_of_the_tool_win_then_races_then_the_program_then_coverage() {
-        let killed = ExitStatus {
-            code: None,
-            signal: Some(9),
+        let run = |exit, timed_out| Run {
+            exit,
+            timed_out,
+            ..Run::default()
         };
-        assert_eq!(of_run(Outcome::ToolError, exited(7), 66, true), INTERNAL);
-        assert_eq!(of_run(Outcome::Races, exited(7), 66, false), 66);
-        assert_eq!(of_run(Outcome::Races, killed, 0, true), 0);
-        assert_eq!(of_run(Outcome::AppFailed, exited(7), 66, false), 7);
-        assert_eq!(of_run(Outcome::AppFailed, killed, 66, false), 137);
-        assert_eq!(of_run(Outcome::AppFailed, killed, 66, true), 124);
-        assert_eq!(of_run(Outcome::Incomplete, exited(0), 66, false), 75);
-        assert_eq!(of_run(Outcome::Clean, exited(0), 66, false), 0);
-        assert_eq!(of(exited(-1)), 255);
+        let killed = |timed_out| {
+            let signal = Some(9);
+            run(ExitStatus { code: None, signal }, timed_out)
+        };
+        let exited = |code| {
+            let code = Some(code);
+            run(ExitStatus { code, signal: None }, false)
+        };
+        assert_eq!(of_run(Outcome::ToolError, &killed(true), 66), INTERNAL);
+        assert_eq!(of_run(Outcome::Races, &exited(7), 66), 66);
+        assert_eq!(of_run(Outcome::Races, &killed(true), 0), 0);
+        assert_eq!(of_run(Outcome::AppFailed, &exited(7), 66), 7);
+        assert_eq!(of_run(Outcome::AppFailed, &killed(false), 66), 137);
+        assert_eq!(of_run(Outcome::AppFailed, &killed(true), 66), 124);
+        assert_eq!(of_run(Outcome::Incomplete, &exited(0), 66), 75);
+        assert_eq!(of_run(Outcome::Clean, &exited(0), 66), 0);
+        assert_eq!(of(exited(-1).exit), 255);
     }
 }

@@ -121,8 +121,14 @@ impl Outputs {
             Target::File(..) => None,
         };
         let mut formats = self.all.iter().filter_map(on_error).peekable();
-        let for_people = |of| matches!(of, Format::Text | Format::Github);
-        formats.peek().is_some() && !formats.any(for_people)
+        formats.peek().is_some() && !formats.any(is_for_people)
+    }
+
+    /// Leaves out the streams that people read.
+    pub(crate) fn leave_out_people(&mut self) {
+        self.all.retain(|(format, target)| {
+            matches!(target, Target::File(..)) || !is_for_people(*format)
+        });
     }
 
     /// Whether races are told as they are found.
@@ -188,6 +194,11 @@ impl Outputs {
         }
         result
     }
+}
+
+/// Whether people read the format where it is on a stream.
+const fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Github)
 }
 
 /// Whether to colour what goes to a stream.

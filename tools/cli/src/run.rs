@@ -42,11 +42,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
         baseline: args.baseline.as_deref().map(baseline::read).transpose()?,
         ..context(args)
     };
+    may_take(args)?;
+    let mut targets = Targets::open(args)?;
     let ran = match is_ptx(&args.app[0]) {
-        true => ran_kernel(args, known)?,
-        false => ran_program(args, known)?,
+        true => ran_kernel(args, known, &targets),
+        false => ran_program(args, known, &mut targets),
     };
-    finish(args, ran)
+    match ran {
+        Ok(ran) => finish(args, ran, targets),
+        Err(stop) => not_run(args, stop, targets),
+    }
 }
 
 /// How often somebody looks for races while a program runs.
@@ -54,19 +59,70 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What the schedules brought.
 struct Ran {
-    outputs: Outputs,
     logs: Vec<Log>,
     context: Context,
-    timed_out: bool,
-    recordings: Option<Recordings>,
+    /// Where recorded launches are, if launches are recorded.
+    recorded: Option<Recorded>,
 }
 
-/// Where recorded launches are, and where they go.
-struct Recordings {
-    target: archive::Target,
-    /// Removes the folders with them when it goes.
+/// Folders with recorded launches, one for each schedule.
+struct Recorded {
+    /// Removes them when it goes.
     _folders: Folders,
     schedules: Vec<PathBuf>,
+}
+
+/// Where the report goes.
+struct Targets {
+    outputs: Outputs,
+    /// The file of `--save`, where that takes recorded launches.
+    recording: Option<archive::Target>,
+}
+
+impl Targets {
+    fn open(args: &RunArgs) -> Result<Self, Stop> {
+        let mut wanted = args.output.clone();
+        let path = wanted.save.take_if(|_| args.record.is_some());
+        let outputs = Outputs::open(&wanted, Stream::Error)?;
+        let path = path.as_deref().map(output::expand).transpose()?;
+        Ok(Self {
+            outputs,
+            recording: path.map(archive::Target::open).transpose()?,
+        })
+    }
+
+    /// Writes the report everywhere, and the recorded launches.
+    fn write(
+        &mut self,
+        report: &Report,
+        sources: &Sources,
+        recorded: Option<&Recorded>,
+    ) -> Result<(), Stop> {
+        let written = self.outputs.write(report, sources);
+        let Some(target) = &self.recording else {
+            return written;
+        };
+        let folders = recorded.map_or(&[][..], |of| &of.schedules);
+        let recorded = target.write(report, sources, folders);
+        if let Err(stop) = &recorded {
+            console::say(format_args!("cudarun-check: {}", stop.message));
+        }
+        written.and(recorded)
+    }
+}
+
+/// Which flags and words are for programs, and which for kernels.
+fn may_take(args: &RunArgs) -> Result<(), Stop> {
+    let app = args.app[0].to_string_lossy();
+    let wrong = match (is_ptx(&args.app[0]), args.kernel.given(), &args.app[1..]) {
+        (false, Some(flag), _) => format!("{flag} is for a .ptx file, and {app} is none"),
+        (true, _, [extra, ..]) => {
+            let extra = extra.to_string_lossy();
+            format!("unexpected `{extra}` after the .ptx file")
+        }
+        _ => return Ok(()),
+    };
+    Err(Stop::new(USAGE, wrong))
 }
 
 /// Only cells can leave words out.
@@ -111,15 +167,6 @@ fn may_record(args: &RunArgs) -> Result<(), Stop> {
         )),
         None => Ok(()),
     }
-}
-
-/// The file of `--save`, where that takes recorded launches, and the other outputs.
-fn open_outputs(args: &RunArgs) -> Result<(Outputs, Option<archive::Target>), Stop> {
-    let mut wanted = args.output.clone();
-    let path = wanted.save.take_if(|_| args.record.is_some());
-    let outputs = Outputs::open(&wanted, Stream::Error)?;
-    let path = path.as_deref().map(output::expand).transpose()?;
-    Ok((outputs, path.map(archive::Target::open).transpose()?))
 }
 
 /// The device; flags that only the simulated one understands choose it.
@@ -247,34 +294,22 @@ fn announce(args: &RunArgs, outputs: &Outputs, device: &Device) {
     }
 }
 
-fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
-    if let Some(flag) = args.kernel.given() {
-        return Err(Stop::new(
-            USAGE,
-            format!(
-                "{flag} is for a .ptx file, and {} is none",
-                args.app[0].to_string_lossy()
-            ),
-        ));
-    }
+fn ran_program(args: &RunArgs, mut context: Context, targets: &mut Targets) -> Result<Ran, Stop> {
     let device = choose_device(args)?;
     let program = program::examine(&args.app[0], device.is_simulated())?;
     let libraries = app::libraries()?;
-    let (outputs, target) = open_outputs(args)?;
     let folders = Folders::create()?;
     let mut schedules = Vec::new();
     let input = Input::of_runs(args.schedules);
-    announce(args, &outputs, &device);
+    announce(args, &targets.outputs, &device);
     context.gpu = !device.is_simulated();
     if args.no_ptx != NoPtx::Ignore {
         context.without_ptx.clone_from(&program.without_ptx);
     }
     let mut ran = Ran {
-        outputs,
         logs: Vec::new(),
         context,
-        timed_out: false,
-        recordings: None,
+        recorded: None,
     };
     let start = Instant::now();
     let mut live = Live::new(args, &libraries);
@@ -283,7 +318,7 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
             .timeout
             .map(|limit| limit.saturating_sub(start.elapsed()));
         if schedule > 0 && left == Some(Duration::ZERO) {
-            ran.timed_out = true;
+            ran.context.timed_out = true;
             break;
         }
         let logs = folders.schedule(schedule)?;
@@ -299,7 +334,9 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
             &libraries,
             (&logs, &input),
             &options,
-            (left, &mut || live.look(&mut ran, &logs)),
+            (left, &mut || {
+                live.look(&mut ran, &mut targets.outputs, &logs)
+            }),
         )?;
         progress::wipe(&logs.main);
         let mut left_behind = logs.read(&libraries, !ended.timed_out)?;
@@ -308,7 +345,7 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
         if ran.context.exit.code == Some(0) {
             ran.context.exit = ended.exit;
         }
-        ran.timed_out |= ended.timed_out;
+        ran.context.timed_out |= ended.timed_out;
         let left = schedule + 1 < args.schedules;
         ran.context.interrupted |= ended.by_signal() || ended.interrupted && left;
         if ended.interrupted || ended.timed_out {
@@ -316,12 +353,11 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
         }
     }
     ran.context.seconds = start.elapsed().as_secs_f64();
-    ran.recordings = target.map(|target| Recordings {
-        target,
+    ran.recorded = Some(Recorded {
         _folders: folders,
         schedules,
     });
-    if !program.cuda && ran.logs.is_empty() && !ran.outputs.is_for_programs() {
+    if !program.cuda && ran.logs.is_empty() && !targets.outputs.is_for_programs() {
         console::say(format_args!(
             "cudarun-check: {} does not use CUDA, as far as can be seen",
             program.path.display()
@@ -330,39 +366,26 @@ fn ran_program(args: &RunArgs, mut context: Context) -> Result<Ran, Stop> {
     Ok(ran)
 }
 
-fn ran_kernel(args: &RunArgs, context: Context) -> Result<Ran, Stop> {
-    if let [_, extra, ..] = &args.app[..] {
-        return Err(Stop::new(
-            USAGE,
-            format!(
-                "unexpected `{}` after the .ptx file",
-                extra.to_string_lossy()
-            ),
-        ));
-    }
+fn ran_kernel(args: &RunArgs, context: Context, targets: &Targets) -> Result<Ran, Stop> {
     if args.device == DeviceChoice::Gpu {
         let text = "--device gpu: a .ptx file runs on the simulated device; use --device sim";
         return Err(Stop::new(NO_DEVICE, text));
     }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
-    let (outputs, target) = open_outputs(args)?;
-    let recordings = target.map(|target| {
+    let recorded = targets.recording.as_ref().map(|_| {
         let folders = Folders::create()?;
-        Ok(Recordings {
-            target,
+        Ok(Recorded {
             schedules: vec![folders.schedule(0)?.main],
             _folders: folders,
         })
     });
-    let recordings = recordings.transpose()?;
-    let folder = recordings.as_ref().map(|of| of.schedules[0].clone());
-    announce(args, &outputs, &device::choose(DeviceChoice::Sim)?);
+    let recorded = recorded.transpose()?;
+    let folder = recorded.as_ref().map(|of| of.schedules[0].clone());
+    announce(args, &targets.outputs, &device::choose(DeviceChoice::Sim)?);
     let mut ran = Ran {
-        outputs,
         logs: Vec::new(),
         context,
-        timed_out: false,
-        recordings,
+        recorded,
     };
     let start = Instant::now();
     // What the schedules before have found is to be reported too.
@@ -382,7 +405,7 @@ fn ran_kernel(args: &RunArgs, context: Context) -> Result<Ran, Stop> {
         if done.failed && ran.context.exit.code == Some(0) {
             ran.context.exit.code = Some(1);
         }
-        ran.timed_out |= done.timed_out;
+        ran.context.timed_out |= done.timed_out;
         if done.signal.is_some() {
             ran.context.interrupted = true;
             ran.context.exit = ExitStatus {
@@ -391,7 +414,7 @@ fn ran_kernel(args: &RunArgs, context: Context) -> Result<Ran, Stop> {
             };
             break;
         }
-        if ran.timed_out {
+        if ran.context.timed_out {
             break;
         }
     }
@@ -429,9 +452,9 @@ impl<'a> Live<'a> {
     }
 
     /// Looks for races, at intervals, if somebody is to be told.
-    fn look(&mut self, ran: &mut Ran, logs: &Schedule) {
+    fn look(&mut self, ran: &mut Ran, outputs: &mut Outputs, logs: &Schedule) {
         let now = Instant::now();
-        if !ran.outputs.is_live() || now < self.next {
+        if !outputs.is_live() || now < self.next {
             return;
         }
         let bytes = logs.bytes();
@@ -442,33 +465,35 @@ impl<'a> Live<'a> {
             ran.logs.append(&mut new);
             let report = Report::build(&ran.logs, &ran.context, &self.sources);
             ran.logs.truncate(before);
-            ran.outputs.tell(&report);
+            outputs.tell(&report);
         }
         // The more there is to read, the less often.
         self.next = Instant::now() + LOOK.max(now.elapsed() * 9);
     }
 }
 
-fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
+/// A run that could not begin: the formats that programs read, and files, say so too.
+fn not_run(args: &RunArgs, stop: Stop, mut targets: Targets) -> Result<u8, Stop> {
+    let context = Context {
+        exit: ExitStatus::default(),
+        not_run: Some(stop.message.clone()),
+        ..context(args)
+    };
+    let sources = sources(args);
+    let report = Report::build(&[], &context, &sources);
+    let said = targets.outputs.is_for_programs();
+    targets.outputs.leave_out_people();
+    targets.write(&report, &sources, None)?;
+    match said {
+        true => Ok(stop.code),
+        false => Err(stop),
+    }
+}
+
+fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
     let sources = sources(args);
     let report = Report::build(&ran.logs, &ran.context, &sources);
-    let mut written = ran.outputs.write(&report, &sources);
-    if let Some(Recordings {
-        target, schedules, ..
-    }) = &ran.recordings.take()
-    {
-        let recorded = target.write(&report, &sources, schedules);
-        if let Err(stop) = &recorded {
-            console::say(format_args!("cudarun-check: {}", stop.message));
-        }
-        written = written.and(recorded);
-    }
-    if ran.timed_out && !ran.outputs.is_for_programs() {
-        let limit = args.timeout.unwrap_or_default();
-        console::say(format_args!(
-            "cudarun-check: stopped after {limit:?}, as --timeout says"
-        ));
-    }
+    let written = targets.write(&report, &sources, ran.recorded.as_ref());
     let (outcome, races) = match args.fail_on {
         FailOn::Never => (without_races(&report), 0),
         _ => (report.summary.outcome, args.error_exitcode),
@@ -477,7 +502,7 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
         Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
         other => other,
     };
-    let races = exit::of_run(outcome, ran.context.exit, races, ran.timed_out);
+    let races = exit::of_run(outcome, &report.run, races);
     let missing = report
         .coverage
         .kernels
@@ -485,7 +510,7 @@ fn finish(args: &RunArgs, mut ran: Ran) -> Result<u8, Stop> {
         .any(|kernel| kernel.ptx_source == "none");
     let idle = report.suppressions.iter();
     let idle = idle.filter_map(Suppression::warning).count() as u64;
-    if args.strict && idle > 0 && !ran.outputs.is_for_programs() {
+    if args.strict && idle > 0 && !targets.outputs.is_for_programs() {
         let idle = counted(idle, "suppression");
         console::say(format_args!(
             "cudarun-check: --strict: {idle} unused or expired"

@@ -15,8 +15,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     let report = read_all(&args.runs)?;
     let mut outputs = Outputs::open(&args.output, Stream::Output)?;
     outputs.write(&report, &sources(&args.output.source_root))?;
-    let (outcome, exit) = (report.summary.outcome, report.run.exit);
-    Ok(exit::of_run(outcome, exit, args.error_exitcode, false))
+    let outcome = report.summary.outcome;
+    Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
 }
 
 /// Where sources are looked for when the program's folder is not known.

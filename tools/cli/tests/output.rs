@@ -171,3 +171,42 @@ fn a_job_of_github_actions_gets_annotations() {
     assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
     assert_eq!(summary.matches("## cudarun-check").count(), 2);
 }
+
+/// What a run that could not begin leaves for CI services, which would take a missing file for a good one of before.
+#[test]
+fn a_run_that_could_not_begin_has_reports_too() {
+    let place = Place::new();
+    place.write("racy.ptx", "this is no PTX");
+    for (app, code, why) in [
+        ("./missing", 127, "./missing: not found"),
+        ("./racy.ptx", 65, "racy.ptx"),
+    ] {
+        place.write("old.xml", "<testsuites/>");
+        let formats = ["junit:old.xml", "sarif:x.sarif", "json:x.json"];
+        let mut command = place.command(&["run"]);
+        for format in formats {
+            command.args(["--format", format]);
+        }
+        let output = command.arg(app).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+        let report: serde_json::Value = place.json("x.json");
+        assert_eq!(report["summary"]["outcome"], "incomplete");
+        let because = report["coverage"]["incomplete_because"].to_string();
+        assert!(because.contains(why), "{because}");
+        let junit = place.read("old.xml");
+        assert!(junit.contains("errors=\"1\""), "{junit}");
+        let sarif: serde_json::Value = place.json("x.sarif");
+        let invocation = &sarif["runs"][0]["invocations"][0];
+        assert_eq!(invocation["executionSuccessful"], false, "{invocation}");
+    }
+    // Where standard error is for a program, the report is all that is there.
+    let output = place
+        .command(&["run", "--format", "json", "./missing"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    let report: Result<serde_json::Value, _> = serde_json::from_slice(&output.stderr);
+    assert!(report.is_ok(), "{}", text(&output.stderr));
+}

@@ -1,4 +1,5 @@
-//! JUnit XML: a kernel is a test, and fails once for each error that was found in it.
+//! JUnit XML: a kernel is a test, and fails once for each finding that fails the run; so are the program and the
+//! coverage of the run.
 
 use quick_junit::{NonSuccessKind, Report as Document, TestCase, TestCaseStatus, TestSuite};
 
@@ -9,8 +10,15 @@ use crate::words::put_in;
 
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String, String> {
     let mut suite = TestSuite::new("cudarun-check");
-    let errors = |of: &&Finding<'_>| of.level == Level::Error && of.suppressed().is_none();
-    for finding in findings.iter().filter(errors) {
+    let fails = |of: &&Finding<'_>| {
+        let counts = match of.level {
+            Level::Error => true,
+            Level::Warning => report.summary.warnings_fail && of.race.is_some(),
+            Level::Note => false,
+        };
+        counts && of.suppressed().is_none()
+    };
+    for finding in findings.iter().filter(fails) {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
         status.set_message(&finding.message);
         status.set_type(finding.rule);
@@ -28,7 +36,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     for kernel in &report.coverage.kernels {
         let of_kernel = |of: &&Finding<'_>| of.kernel == kernel.name;
         let mut of_kernel = findings.iter().filter(of_kernel).peekable();
-        if of_kernel.clone().any(|of| errors(&of)) {
+        if of_kernel.clone().any(|of| fails(&of)) {
             continue;
         }
         let status = match kernel.instrumented {
@@ -47,6 +55,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
         }
         suite.add_test_case(case);
     }
+    suite.add_test_case(case("cudarun-check", "program", ended(report)));
     let because = &report.coverage.incomplete_because;
     let status = match because.is_empty() {
         true => TestCaseStatus::success(),
@@ -64,6 +73,35 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     let mut document = Document::new("cudarun-check");
     document.add_test_suite(suite);
     document.to_string().map_err(|error| error.to_string())
+}
+
+/// How the program has ended.
+fn ended(report: &Report) -> TestCaseStatus {
+    let exit = report.run.exit;
+    let (kind, message) = match (exit.code, exit.signal) {
+        _ if report.run.timed_out => (
+            NonSuccessKind::Error,
+            "stopped when the time of --timeout was over".to_owned(),
+        ),
+        (Some(0), _) => return TestCaseStatus::success(),
+        (Some(code), _) => (
+            NonSuccessKind::Failure,
+            format!("the program exited with {code}"),
+        ),
+        (None, Some(signal)) => (
+            NonSuccessKind::Error,
+            format!("the program was killed by signal {signal}"),
+        ),
+        (None, None) => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("the program was not started");
+            return status;
+        }
+    };
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_message(message);
+    status.set_type("program");
+    status
 }
 
 fn case(kernel: &str, name: &str, status: TestCaseStatus) -> TestCase {

@@ -61,7 +61,10 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     }
     notify("note", &coverage::coverage(report));
     let mut invocation = json!({
-        "executionSuccessful": !matches!(report.summary.outcome, Outcome::Incomplete | Outcome::ToolError),
+        // A program that fails by itself has been analysed, unless a signal or `--timeout` has cut it short.
+        "executionSuccessful": report.run.exit.signal.is_none()
+            && !report.run.timed_out
+            && !matches!(report.summary.outcome, Outcome::Incomplete | Outcome::ToolError),
         "arguments": report.run.argv,
         "toolExecutionNotifications": notifications,
     });

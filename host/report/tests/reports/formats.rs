@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use quick_junit::TestCaseStatus;
-use report::Report;
 use report::formats::Format;
 use report::log::{
     Allocation, Answer, Around, Barrier, Because, Event, Kernel, Launch, Space, Verified,
 };
-use report::model::{Standing, SuppressedBy};
+use report::model::{ExitStatus, Outcome, Standing, SuppressedBy};
 use report::source::Sources;
 use report::text::Style;
+use report::{Context, Report};
 
 use crate::made::*;
 
@@ -285,7 +285,7 @@ fn junit_has_a_test_for_each_error_and_each_kernel() {
     };
     assert!(message.as_ref().unwrap().contains("are not ordered"));
     assert!(description.as_ref().unwrap().contains("int y = x[1];"));
-    // The known race fails nothing; what could not be checked is skipped.
+    // The known race fails nothing; what could not be checked is skipped; the program has ended well.
     let statuses = |wanted: fn(&TestCaseStatus) -> bool| {
         cases.iter().filter(|case| wanted(&case.status)).count()
     };
@@ -299,8 +299,89 @@ fn junit_has_a_test_for_each_error_and_each_kernel() {
     );
     assert_eq!(
         statuses(|of| matches!(of, TestCaseStatus::Success { .. })),
-        1
+        2
     );
+}
+
+/// Why tests of the JUnit report fail.
+fn failures(report: &Report, sources: &Sources) -> Vec<String> {
+    let text = Format::Junit.render(report, sources, Style::default());
+    let document = quick_junit::Report::deserialize_from_str(&text.unwrap()).unwrap();
+    let cases = document.test_suites[0].test_cases.iter();
+    let why = |of: &TestCaseStatus| match of {
+        TestCaseStatus::NonSuccess { message, .. } => Some(message.as_ref().unwrap().to_string()),
+        _ => None,
+    };
+    cases.filter_map(|case| why(&case.status)).collect()
+}
+
+/// `executionSuccessful` of the SARIF report.
+fn successful(report: &Report, sources: &Sources) -> bool {
+    let text = Format::Sarif.render(report, sources, Style::default());
+    let document: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();
+    document["runs"][0]["invocations"][0]["executionSuccessful"] == true
+}
+
+#[test]
+fn junit_and_sarif_tell_how_the_run_has_ended() {
+    let (_folder, sources) = sources();
+    let built = |change: fn(&mut Context)| {
+        let mut context = context();
+        change(&mut context);
+        let report = Report::build(&[log(None, Vec::new())], &context, &sources);
+        (failures(&report, &sources), successful(&report, &sources))
+    };
+    let fails = |why: &str| vec![why.to_owned()];
+    assert_eq!(built(|_| ()), (vec![], true));
+    // A program that fails by itself has been checked to its end.
+    assert_eq!(
+        built(|of| of.exit.code = Some(3)),
+        (fails("the program exited with 3"), true)
+    );
+    let killed = |of: &mut Context| {
+        of.exit = ExitStatus {
+            code: None,
+            signal: Some(6),
+        };
+    };
+    assert_eq!(
+        built(killed),
+        (fails("the program was killed by signal 6"), false)
+    );
+    assert_eq!(
+        built(|of| of.timed_out = true),
+        (fails("stopped when the time of --timeout was over"), false)
+    );
+    let not_run = |of: &mut Context| {
+        of.exit = ExitStatus::default();
+        of.not_run = Some("./app: not found".to_owned());
+    };
+    assert_eq!(built(not_run), (fails("./app: not found"), false));
+}
+
+#[test]
+fn warnings_that_fail_the_run_fail_in_junit() {
+    let (_folder, sources) = sources();
+    let mut warning = race(1, 2, 3, 5);
+    if let Event::Race(race) = &mut warning {
+        race.decided = false;
+    }
+    for warnings_fail in [false, true] {
+        let context = Context {
+            warnings_fail,
+            ..context()
+        };
+        let report = Report::build(&[log(None, vec![warning.clone()])], &context, &sources);
+        assert_eq!(report.summary.warnings, 1);
+        assert_eq!(
+            report.summary.outcome == Outcome::Races,
+            warnings_fail,
+            "{:?}",
+            report.summary
+        );
+        let failures = failures(&report, &sources);
+        assert_eq!(failures.len(), usize::from(warnings_fail), "{failures:?}");
+    }
 }
 
 #[test]
