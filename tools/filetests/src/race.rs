@@ -234,7 +234,28 @@ pub fn run(case: &Case) -> Result<()> {
     help(case)
 }
 
-/// Fails when `verify` proves what races, or what has a predictive race, or says that something races which does not.
+/// What a file states that `verify` answers; less than a proof for all data needs a reason.
+pub(crate) fn answer(case: &Case) -> Result<Option<Answer>> {
+    let answer = match case.get("verify") {
+        None => return Ok(None),
+        Some("race") => Answer::Race,
+        Some("all-data") => Answer::AllData,
+        Some(_) => match with_reason(case, "verify")? {
+            Some("this-data") => Answer::ThisData,
+            Some("unknown") => Answer::Unknown,
+            other => bail!("`verify`: unknown answer {other:?}"),
+        },
+    };
+    let races = expected(case)? == Verdict::Race;
+    ensure!(
+        races == (answer == Answer::Race),
+        "`verify` and `expect` disagree"
+    );
+    Ok(Some(answer))
+}
+
+/// Fails when `verify` proves what races, or what has a predictive race, or says that something races which does not,
+/// and where a file states its answer, when it gives another one or a run of it does not show all races.
 fn verify(case: &Case) -> Result<()> {
     let checks = Checks::verify();
     let schedule = Schedule {
@@ -249,12 +270,28 @@ fn verify(case: &Case) -> Result<()> {
     )?;
     let verified = outcome.verified.context("nothing was verified")?;
     let clean = expected(case)? == Verdict::NoRace && case.all("misuse").is_empty();
+    let labels = labels(case)?;
     let right = match verified.answer {
         Answer::Race => !clean,
         Answer::Unknown => true,
-        Answer::ThisData | Answer::AllData => clean && labels(case)?.is_empty(),
+        Answer::ThisData | Answer::AllData => clean && labels.is_empty(),
     };
     ensure!(right, "verify answers {:?}", verified.answer);
+    let Some(stated) = answer(case)? else {
+        return Ok(());
+    };
+    ensure!(
+        verified.answer == stated,
+        "verify answers {:?}, expected {stated:?}: {:?}",
+        verified.answer,
+        verified.because
+    );
+    let found = outcome.races.iter().map(|race| (race.class, race.lines));
+    let found: BTreeSet<Pair> = found.collect();
+    let missed = labels.iter().find(|(pair, _)| !found.contains(pair));
+    if let Some((_, label)) = missed {
+        bail!("verify does not report race {}", label.name);
+    }
     Ok(())
 }
 

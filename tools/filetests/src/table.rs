@@ -1,6 +1,9 @@
-//! What every oracle says of the files of `tests/race`, counted from what the files state.
+//! What every oracle says of the files of `tests/race`, and what `verify` answers for kernels like those of papers, counted
+//! from what the files state.
 //!
 //! The tests run each case and hold the statements (`race`), so nothing has to be run to count them.
+
+mod published;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,6 +16,7 @@ use crate::header::{self, Case, Class};
 use crate::race::{self, ORACLES, Verdict, Warned};
 
 /// A revision of a file.
+#[derive(Debug)]
 struct Entry {
     /// The folder below `tests/race`.
     folder: String,
@@ -21,11 +25,20 @@ struct Entry {
     case: Case,
 }
 
-/// The sections of docs/verdicts.md that are generated, by name.
+/// A page with sections that are generated.
+#[derive(Debug)]
+pub struct Page {
+    /// Its path below the workspace.
+    pub path: &'static str,
+    /// The sections by name.
+    pub sections: Vec<(&'static str, String)>,
+}
+
+/// The pages with what is counted in a folder of race tests.
 ///
 /// # Errors
 /// When a file cannot be read, or its header makes no sense.
-pub fn sections(root: &Path) -> Result<[(&'static str, String); 2]> {
+pub fn pages(root: &Path) -> Result<[Page; 2]> {
     let mut entries = Vec::new();
     for path in files::below(root, "ptx")? {
         let inside = path.strip_prefix(root)?;
@@ -40,8 +53,17 @@ pub fn sections(root: &Path) -> Result<[(&'static str, String); 2]> {
         }));
     }
     Ok([
-        ("verdicts", verdicts(&entries)?),
-        ("warnings", warnings(&entries)?),
+        Page {
+            path: "docs/verdicts.md",
+            sections: vec![
+                ("verdicts", verdicts(&entries)?),
+                ("warnings", warnings(&entries)?),
+            ],
+        },
+        Page {
+            path: "docs/verify.md",
+            sections: vec![("hgrd", published::kernels(&entries, "hgrd")?)],
+        },
     ])
 }
 

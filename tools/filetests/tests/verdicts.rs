@@ -1,4 +1,4 @@
-//! The tables of docs/verdicts.md are what the files of `tests/race` state, which their own tests hold.
+//! The tables of docs/verdicts.md and docs/verify.md are what the files of `tests/race` state, which their own tests hold.
 
 use std::path::Path;
 
@@ -7,11 +7,16 @@ use filetests::table;
 #[test]
 fn the_tables_are_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/verdicts.md")).unwrap();
-    let sections = table::sections(&root.join("tests/race")).unwrap();
-    let current = table::put_in(&page, &sections).unwrap();
-    let differs = page.lines().zip(current.lines()).find(|(a, b)| a != b);
-    assert!(page == current, "run `cargo xtask verdicts`: {differs:?}");
+    for page in table::pages(&root.join("tests/race")).unwrap() {
+        let text = std::fs::read_to_string(root.join(page.path)).unwrap();
+        let current = table::put_in(&text, &page.sections).unwrap();
+        let differs = text.lines().zip(current.lines()).find(|(a, b)| a != b);
+        assert!(
+            text == current,
+            "{}: run `cargo xtask verdicts`: {differs:?}",
+            page.path
+        );
+    }
 }
 
 #[test]

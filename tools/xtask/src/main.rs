@@ -80,7 +80,7 @@ enum Command {
         /// A folder of tests/race.
         folder: Option<String>,
     },
-    /// Write the tables of docs/verdicts.md: what every oracle says of the files of tests/race.
+    /// Write the tables of docs/verdicts.md and docs/verify.md: what every oracle says of the files of tests/race.
     Verdicts,
     /// Write docs/instructions.md again: which instructions are executed, checked and tested.
     Instructions {

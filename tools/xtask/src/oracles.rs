@@ -19,7 +19,7 @@ pub fn fuzz(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
     run(workspace, program, &rest.cloned().collect::<Vec<_>>())
 }
 
-/// Writes the tables of docs/verdicts.md.
+/// Writes the tables of docs/verdicts.md and docs/verify.md.
 pub fn verdicts(workspace: &Workspace) -> Result<bool> {
     let mut cargo = workspace.cargo(&["run", "--quiet", "--package", "filetests"]);
     cargo.args(["--bin", "verdicts"]);

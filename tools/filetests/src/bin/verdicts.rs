@@ -1,4 +1,4 @@
-//! `cargo xtask verdicts`: writes the tables of docs/verdicts.md.
+//! `cargo xtask verdicts`: writes the tables of docs/verdicts.md and docs/verify.md.
 
 #![allow(
     clippy::print_stderr,
@@ -23,8 +23,11 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("docs/verdicts.md");
-    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let page = table::put_in(&page, &table::sections(&root.join("tests/race"))?)?;
-    std::fs::write(&path, page).with_context(|| path.display().to_string())
+    for page in table::pages(&root.join("tests/race"))? {
+        let path = root.join(page.path);
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let text = table::put_in(&text, &page.sections)?;
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }
