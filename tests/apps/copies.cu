@@ -143,11 +143,6 @@ int main() {
     right = right && attributes.type == cudaMemoryTypeManaged && attributes.hostPointer == managed;
     CHECK(cudaPointerGetAttributes(&attributes, from));
     right = right && attributes.type == cudaMemoryTypeUnregistered;
-
-    // What is not there says so.
-    cudaIpcMemHandle_t handle;
-    right = right && cudaIpcGetMemHandle(&handle, plane) == cudaErrorNotSupported;
-    right = right && cudaGetLastError() == cudaErrorNotSupported;
     CHECK(cudaFree(managed));
     CHECK(cudaFree(plane));
     CHECK(cudaFree(box.ptr));

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
+use os::run;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 
-/// Names the folder that takes one log per process.
-pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
-/// Names a folder, on another file system, for what that one does not take.
-pub const SPARE_VARIABLE: &str = "CUDARUN_CHECK_SPARE_DIR";
+pub use os::run::{DIRECTORY_VARIABLE, SPARE_VARIABLE};
+
 /// Most words of which only one is checked.
 pub const MAX_SAMPLE: u32 = 1024;
 /// Holds [`Options`] as JSON.
@@ -258,15 +257,15 @@ pub struct Asked {
 /// # Errors
 /// When the variables are set but make no sense.
 pub fn from_environment() -> Result<Option<Asked>, String> {
-    let Some(folder) = std::env::var_os(DIRECTORY_VARIABLE) else {
+    let Some(folder) = run::variable(DIRECTORY_VARIABLE) else {
         return Ok(None);
     };
-    let spare = std::env::var_os(SPARE_VARIABLE).map(PathBuf::from);
-    let options = match std::env::var(OPTIONS_VARIABLE) {
-        Ok(text) => serde_json::from_str(&text).map_err(|error| {
+    let spare = run::variable(SPARE_VARIABLE).map(PathBuf::from);
+    let options = match run::variable(OPTIONS_VARIABLE) {
+        Some(text) => serde_json::from_slice(text.as_encoded_bytes()).map_err(|error| {
             format!("{OPTIONS_VARIABLE} is not what cudarun-check writes: {error}")
         })?,
-        Err(_) => Options::default(),
+        None => Options::default(),
     };
     Ok(Some(Asked {
         options,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use os::{interrupts, terminal};
+use os::{interrupts, run, terminal};
 
 use crate::options::Show;
 use report::names::demangle;
@@ -118,6 +118,12 @@ pub fn erase() {
 pub fn say_once(text: &str) {
     erase();
     terminal::say_once(text);
+}
+
+/// Likewise of something that the run has missed, which makes it incomplete.
+pub fn say_missed(text: &str) {
+    say_once(text);
+    run::missed(text);
 }
 
 /// Takes away the lines that processes have left whose logs are in a folder.

@@ -7,11 +7,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use os::run;
 use report::Log;
 use report::log::{self, Event};
 use tempfile::TempDir;
 
 use crate::exit::{INTERNAL, Stop};
+use crate::program;
 
 /// How long processes that outlive the program are waited for.
 const GRACE: Duration = Duration::from_secs(2);
@@ -115,7 +117,7 @@ impl Schedule {
                 running: None,
             });
         }
-        logs.extend(self.missed().map(|text| Log {
+        logs.extend(self.missed().chain(self.said()).map(|text| Log {
             events: vec![Event::Missed { text }],
             ..Log::default()
         }));
@@ -190,6 +192,21 @@ impl Schedule {
                 format!("{shown}, which takes the logs of the run, was removed while it ran")
             })
         })
+    }
+
+    /// What processes have said of what the run has missed.
+    fn said(&self) -> impl Iterator<Item = String> {
+        let said = self
+            .folders()
+            .flat_map(|folder| run::lines(folder, run::MISSED));
+        let said = said.map(|text| text.to_string_lossy().into_owned());
+        let foreign = run::lines(&self.main, run::FOREIGN).into_iter();
+        let foreign = foreign.filter(|path| program::uses_cuda(Path::new(path)));
+        let named = foreign.map(|path| {
+            let path = path.to_string_lossy();
+            format!("{path} is not loaded by the dynamic loader of glibc, and ran unchecked")
+        });
+        said.chain(named)
     }
 
     /// The names of the logs, each once.

@@ -86,6 +86,13 @@ fn describe(path: PathBuf, found: &Executable<'_>) -> Program {
     }
 }
 
+/// Whether a file is a program that uses CUDA, as far as can be seen.
+pub(crate) fn uses_cuda(path: &Path) -> bool {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let found = elf::scan(&bytes);
+    found.is_ok_and(|found| describe(path.to_owned(), &found).cuda)
+}
+
 /// Kernels whose fat binary has no PTX for our device, without those of NVIDIA's device runtime: what a program
 /// launches of it has been asked for by a kernel of its own.
 fn without_ptx(found: &Executable<'_>) -> Vec<String> {

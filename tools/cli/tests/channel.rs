@@ -274,6 +274,53 @@ fn a_launch_of_a_kernel_that_is_not_loaded_is_not_passed_over() {
 }
 
 #[test]
+fn a_program_that_falls_back_on_another_kernel_is_not_complete() {
+    for (arguments, why) in [
+        (
+            &["refused", "ptx"][..],
+            "has not loaded a module that a GPU may load: ",
+        ),
+        (
+            &["refused", "cubin"],
+            "has not loaded a module that a GPU may load: ",
+        ),
+        (
+            &["refused", "link"],
+            "has not loaded a module that a GPU may load: only PTX is linked",
+        ),
+        (
+            &["lacks"],
+            "mipmapped arrays are not available on the simulated device",
+        ),
+    ] {
+        let ended = run(Way::Simulated, &[], arguments, "");
+        ended.is(75, "incomplete");
+        ended.says(why);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        assert_eq!(
+            ended.report["coverage"]["missed"].as_array().unwrap().len(),
+            1
+        );
+        run(Way::Simulated, &["--allow-incomplete"], arguments, "").is(0, "incomplete");
+        // What a GPU refuses, it refuses without us too.
+        run(Way::Interposed, &[], arguments, "").is(0, "clean");
+    }
+}
+
+#[test]
+fn a_launch_that_is_refused_for_what_it_asks_is_named() {
+    let ended = run(Way::Simulated, &[], &["asks"], "");
+    ended.is(0, "clean");
+    assert_eq!(ended.stdout, "");
+    ended.says("a launch of count was refused for what it asks");
+}
+
+#[test]
+fn a_process_that_empties_its_environment_is_checked() {
+    run(Way::Simulated, &[], &["cleared"], "").is(66, "races");
+}
+
+#[test]
 fn every_schedule_has_the_standard_input() {
     let ended = fed(Way::Simulated, &["--schedules", "3"], &["input"], "", "2\n");
     ended.is(0, "clean");

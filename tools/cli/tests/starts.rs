@@ -47,6 +47,11 @@ fn a_program_that_is_started_with_another_environment_is_checked() {
             "setenv",
             "fork",
             "execve",
+            "execle",
+            "execle-short",
+            "syscall",
+            "syscall-at",
+            "vfork",
             "execvpe",
             "fexecve",
             "posix_spawn",
@@ -59,6 +64,64 @@ fn a_program_that_is_started_with_another_environment_is_checked() {
             "popen",
         ] {
             finds_the_race(way, &["--", program, how], 2);
+        }
+    }
+}
+
+#[test]
+fn calls_without_a_procedure_linkage_table_are_seen() {
+    let program = compile_with("starts", "starts-direct", PTX, &["-fno-plt", "-Wl,-z,now"]);
+    for way in WAYS {
+        for how in ["execve", "execle", "posix_spawn", "syscall", "execvp"] {
+            finds_the_race(way, &["--", program.to_str().unwrap(), how], 2);
+        }
+    }
+}
+
+/// Compiles a program that does nothing and is linked statically.
+fn without_loader(source: &str, path: &Path) {
+    let mut cc = Command::new("cc");
+    cc.args(["-static", "-x", "c", "-", "-o"]).arg(path);
+    let mut cc = cc.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = cc.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, source.as_bytes()).unwrap();
+    drop(input);
+    assert!(cc.wait().unwrap().success());
+}
+
+#[test]
+fn a_program_that_nobody_can_check_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    without_loader("int main(void) { return 0; }", &path("plain"));
+    let cuda = "int cudaMalloc(void **p, unsigned long n) { return n && p; }\n\
+                int main(void) { return 0; }";
+    without_loader(cuda, &path("cuda"));
+    // A program that runs as another user, whoever this one is.
+    let mut privileged = path("privileged");
+    std::fs::copy("/bin/true", &privileged).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    match std::os::unix::fs::chown(&privileged, Some(1), None) {
+        Ok(()) => std::fs::set_permissions(&privileged, mode).unwrap(),
+        // Only root can make one; this is there where others may become root.
+        Err(_) => privileged = "/bin/su".into(),
+    }
+    for way in WAYS {
+        for (other, said) in [
+            (&path("plain"), None),
+            (
+                &path("cuda"),
+                Some("cuda is not loaded by the dynamic loader of glibc"),
+            ),
+            (&privileged, Some("gains privileges when it starts")),
+        ] {
+            let [program, other] = [program(), other].map(|path| path.to_str().unwrap());
+            let (code, output, _) = run(way, &["--", program, "program", other]);
+            let errors = text(&output.stderr);
+            match said {
+                Some(said) => assert!(code == Some(75) && errors.contains(said), "{errors}"),
+                None => assert_eq!(code, Some(0), "{way:?} {other}: {errors}"),
+            }
         }
     }
 }

@@ -2,36 +2,54 @@
 //!
 //! A step keeps the registers in which integers and addresses are passed, which is all that these functions take,
 //! however many arguments there are, and then jumps to the function itself.
+//! What the step of a function knows of the program that is started is looked at too ([`outside`]).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::{LinkMap, pass_on, redirect};
-
-/// Registers for arguments.
-const ARGUMENTS: usize = 6;
+use crate::{LinkMap, outside, pass_on, redirect};
 
 /// The environment that a function hands on.
 #[derive(Clone, Copy)]
 enum Hands {
     /// The argument with this number, from 0.
     Argument(usize),
+    /// The argument behind the null pointer that ends a list of arguments.
+    Last,
     /// That of the process.
     Own,
+    /// That of the system call that the first argument numbers, if it takes one.
+    Call,
 }
 
-const FUNCTIONS: [(&CStr, Hands); 11] = [
-    (c"execve", Hands::Argument(2)),
-    (c"execvpe", Hands::Argument(2)),
-    (c"fexecve", Hands::Argument(2)),
-    (c"posix_spawn", Hands::Argument(5)),
-    (c"posix_spawnp", Hands::Argument(5)),
-    (c"execv", Hands::Own),
-    (c"execvp", Hands::Own),
-    (c"execl", Hands::Own),
-    (c"execlp", Hands::Own),
-    (c"system", Hands::Own),
-    (c"popen", Hands::Own),
+/// How a function names the program that it starts.
+#[derive(Clone, Copy)]
+enum Names {
+    /// By its path, in the argument with this number.
+    Path(usize),
+    /// By its path, or its name in one of the folders of `PATH`.
+    Search(usize),
+    /// By a descriptor, in its first argument, or by what only the system knows.
+    Otherwise,
+}
+
+const FUNCTIONS: [(&CStr, Hands, Names); 16] = [
+    (c"execve", Hands::Argument(2), Names::Path(0)),
+    (c"execvpe", Hands::Argument(2), Names::Search(0)),
+    (c"fexecve", Hands::Argument(2), Names::Otherwise),
+    (c"execveat", Hands::Argument(3), Names::Otherwise),
+    (c"posix_spawn", Hands::Argument(5), Names::Path(1)),
+    (c"posix_spawnp", Hands::Argument(5), Names::Search(1)),
+    (c"pidfd_spawn", Hands::Argument(5), Names::Path(1)),
+    (c"pidfd_spawnp", Hands::Argument(5), Names::Search(1)),
+    (c"execle", Hands::Last, Names::Path(0)),
+    (c"execv", Hands::Own, Names::Path(0)),
+    (c"execvp", Hands::Own, Names::Search(0)),
+    (c"execl", Hands::Own, Names::Path(0)),
+    (c"execlp", Hands::Own, Names::Search(0)),
+    (c"system", Hands::Own, Names::Otherwise),
+    (c"popen", Hands::Own, Names::Otherwise),
+    (c"syscall", Hands::Call, Names::Otherwise),
 ];
 
 /// The functions themselves.
@@ -65,7 +83,7 @@ pub(crate) fn is_library(map: *const LinkMap, name: &CStr) -> bool {
 
 /// Where a caller shall go for a function of the C library that is at this address.
 pub(crate) fn step_before(name: &CStr, found: usize) -> Option<usize> {
-    let index = FUNCTIONS.iter().position(|(known, _)| *known == name)?;
+    let index = FUNCTIONS.iter().position(|(known, ..)| *known == name)?;
     FOUND[index].store(
         std::ptr::with_exposed_provenance_mut(found),
         Ordering::Release,
@@ -73,22 +91,113 @@ pub(crate) fn step_before(name: &CStr, found: usize) -> Option<usize> {
     Some((&raw const cudarun_steps[index]).expose_provenance())
 }
 
-/// Sees to the environment before the function with this number; the function.
-extern "C" fn see_to(index: usize, arguments: &mut [*const c_void; ARGUMENTS]) -> *const c_void {
-    match FUNCTIONS[index].1 {
-        Hands::Argument(number) => {
-            let given = &mut arguments[number];
-            // SAFETY: the C function takes an environment there.
-            *given = unsafe { pass_on::extended(given.cast()) }.cast();
+/// The arguments of a call: those in registers, which a step has kept, and those that the caller has put on the stack.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Arguments(*mut *const c_void);
+
+impl Arguments {
+    /// The place of one.
+    ///
+    /// # Safety
+    /// The call has so many.
+    unsafe fn at(self, number: usize) -> *mut *const c_void {
+        // Between both are what a step keeps besides, and where it returns to.
+        #[cfg(target_arch = "x86_64")]
+        let number = if number < 6 { number } else { number + 4 };
+        // SAFETY: by the contract.
+        unsafe { self.0.add(number) }
+    }
+
+    /// One that is a string, unless it is null.
+    ///
+    /// # Safety
+    /// The call has it, and it is a string or null.
+    unsafe fn text(self, number: usize) -> Option<&'static CStr> {
+        // SAFETY: by the contract.
+        unsafe {
+            let text = *self.at(number);
+            (!text.is_null()).then(|| CStr::from_ptr(text.cast()))
         }
-        Hands::Own => {
-            if let Some(environ) = environ() {
-                // SAFETY: the C library keeps an environment there.
-                unsafe { *environ = pass_on::extended(*environ) };
+    }
+}
+
+/// Sees to the environment before the function with this number; the function.
+extern "C" fn see_to(index: usize, arguments: Arguments) -> *const c_void {
+    let (_, hands, names) = FUNCTIONS[index];
+    // SAFETY: the C functions have the arguments that the table says; a list of arguments ends with a null pointer.
+    // What is taken for an environment or a path is one.
+    unsafe {
+        let given = match hands {
+            Hands::Argument(number) => Some(number),
+            Hands::Last => {
+                let end = (1..).find(|&number| (*arguments.at(number)).is_null());
+                end.map(|end| end + 1)
             }
+            Hands::Call => match (*arguments.at(0)).expose_provenance() as libc::c_long {
+                libc::SYS_execve => {
+                    arguments.text(1).into_iter().for_each(outside::look_at);
+                    Some(3)
+                }
+                libc::SYS_execveat => Some(4),
+                _ => None,
+            },
+            Hands::Own => {
+                if let Some(environ) = environ() {
+                    *environ = pass_on::extended(*environ);
+                }
+                None
+            }
+        };
+        if let Some(number) = given {
+            let given = arguments.at(number);
+            *given = pass_on::extended((*given).cast()).cast();
+        }
+        match names {
+            Names::Path(number) => {
+                arguments
+                    .text(number)
+                    .into_iter()
+                    .for_each(outside::look_at);
+            }
+            Names::Search(number) => {
+                arguments
+                    .text(number)
+                    .into_iter()
+                    .for_each(outside::look_for);
+            }
+            Names::Otherwise => {}
         }
     }
     FOUND[index].load(Ordering::Acquire)
+}
+
+/// Puts the steps into the program's own file where it calls functions without a procedure linkage table: the loader
+/// tells of no such call. Everything is loaded and found by then, and nothing of it runs.
+pub(crate) fn put_steps() {
+    let [program, library] = HOLDERS.each_ref().map(|holder| {
+        // SAFETY: maps of files that are never unloaded.
+        unsafe { holder.load(Ordering::Acquire).as_ref() }
+    });
+    let (Some(program), Some(library)) = (program, library) else {
+        return;
+    };
+    let put = |name: &CStr, slot: *mut usize| {
+        if !FUNCTIONS.iter().any(|(known, ..)| *known == name) {
+            return;
+        }
+        // SAFETY: the file stays loaded, and the loader has filled the slot in.
+        let (own, found) = unsafe { (redirect::find(library, name), *slot) };
+        // Another library may stand in front of the C library.
+        if own != Some(found) {
+            return;
+        }
+        if let Some(step) = step_before(name, found) {
+            redirect::overwrite(slot, step);
+        }
+    };
+    // SAFETY: the program stays loaded.
+    unsafe { redirect::each_slot(program, put) };
 }
 
 /// Where the program and its C library keep the environment: a program that names it has the variable itself.

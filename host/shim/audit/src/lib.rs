@@ -16,6 +16,7 @@
 mod exec;
 mod given;
 mod mapped;
+mod outside;
 mod pass_on;
 mod redirect;
 
@@ -135,6 +136,15 @@ pub unsafe extern "C" fn la_objopen(
         return TO;
     }
     FROM
+}
+
+/// Called when everything that the program needs is loaded, before any of it runs.
+///
+/// # Safety
+/// The loader calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_preinit(_program: *mut usize) {
+    exec::put_steps();
 }
 
 /// Called before a library is looked for, and for every place where it may be.

@@ -5,8 +5,8 @@
 //! otherwise, and nobody would know what is not checked. Variables that the new environment has are left as
 //! they are, but for the loader's lists, which get our file in front.
 //!
-//! Limits: calls that the loader does not tell of (those that are bound without a procedure linkage table, as
-//! Rust's own programs are, and `execle`), system calls made directly, and programs without a dynamic loader.
+//! Limits: calls that libraries bind without a procedure linkage table, system calls that are made without the C library's
+//! `syscall` (as Go does), and programs without a dynamic loader, which are named ([`crate::outside`]).
 
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
@@ -58,6 +58,13 @@ pub(crate) unsafe fn prepare(environment: Environment, folder: &CStr) {
         }
         kept
     });
+}
+
+/// The value of a variable of ours that begins with this text.
+pub(crate) fn kept(prefix: &[u8]) -> Option<&'static [u8]> {
+    let kept = KEPT.get()?;
+    let mut texts = kept.texts[..kept.count].iter();
+    texts.find_map(|text| text.to_bytes().strip_prefix(prefix))
 }
 
 /// What of a variable has to be passed on, in two parts.

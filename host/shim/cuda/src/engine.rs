@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use driver::load::Refusal;
-use driver::sys::CUresult;
-use os::interrupts;
+use driver::sys::{CUresult, SIMULATED_VARIABLE};
+use os::{interrupts, run};
 use ptx::ast::{Item, Module};
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;
@@ -34,7 +34,7 @@ impl Engine {
         let device = Device::new(DeviceConfig::default()).map_err(|_| CUresult::OUT_OF_MEMORY)?;
         // A process that shall be checked and cannot be must not look as if it had been.
         let unchecked = |_| CUresult::SYSTEM_NOT_READY;
-        let asked = match driver::sys::simulated_stands_in() {
+        let asked = match stands_in() {
             // The interposer in front of us is the one that checks.
             true => None,
             false => options::from_environment().map_err(unchecked)?,
@@ -243,6 +243,11 @@ impl Engine {
             checker.note(message);
         }
     }
+}
+
+/// Whether the interposer is in front of us, which is the one that checks.
+pub(crate) fn stands_in() -> bool {
+    run::variable(SIMULATED_VARIABLE).is_some_and(|value| value == "1")
 }
 
 /// External names in a module that another module would have to define.

@@ -42,7 +42,7 @@ unsafe fn at<T>(address: u64) -> Ptr<T> {
 }
 
 /// What a load or a link is asked for besides the code.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// Where the program wants to read how much there is to read, or how long it took.
     results: Vec<(c_int, u64)>,

@@ -5,6 +5,7 @@ use std::ffi::{c_uint, c_void};
 use driver::sys::{
     CUDA_LAUNCH_PARAMS, CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute,
 };
+use report::names::demangle;
 use simt::{KernelInfo, Launch};
 
 use crate::Answer;
@@ -42,8 +43,15 @@ pub(crate) fn prepare(
             let text = "a launch was refused, as its kernel is not loaded";
             state.engine.missed(text.to_owned());
         })?;
-        check(shape, found)?;
-        let mut launch = Launch::new(shape.grid, shape.block, pack(&found.info, params, extra)?);
+        let packed = check(shape, found).and_then(|()| pack(&found.info, params, extra));
+        let packed = packed.inspect_err(|code| {
+            let kernel = demangle(&found.name.to_string_lossy());
+            let text = format!(
+                "a launch of {kernel} was refused for what it asks ({code}); nothing of it has run"
+            );
+            state.engine.note(&text);
+        })?;
+        let mut launch = Launch::new(shape.grid, shape.block, packed);
         launch.cluster = shape.cluster;
         launch.dynamic_shared = shape.shared;
         launch.cooperative = shape.cooperative;

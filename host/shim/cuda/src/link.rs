@@ -149,10 +149,13 @@ pub(crate) fn cuLinkComplete(
         if found.text.is_none() {
             let mut text = match linked(found) {
                 Ok(text) => text.into_bytes(),
-                Err(why) => {
-                    found.options.tell(&why);
-                    state.engine.note(&why);
-                    return Err(CUresult::INVALID_PTX);
+                Err(message) => {
+                    let refusal = Refusal {
+                        code: CUresult::INVALID_PTX,
+                        message,
+                    };
+                    let options = found.options.clone();
+                    return Err(state.refused(&refusal, &options));
                 }
             };
             text.push(0);

@@ -1,8 +1,10 @@
 //! What the simulated device has not got: each call that asks for it fails, and the first one says so
-//! on standard error.
+//! on standard error, and makes the run incomplete.
 
 use driver::sys::CUresult;
 use runtime::progress;
+
+use crate::engine::stands_in;
 
 /// Marks an entry point that checks its arguments and does nothing else, with the reason; the tables of
 /// `cargo xtask api-table` are made from these marks.
@@ -13,6 +15,11 @@ pub(crate) const fn remark(_what: &str) {}
 
 /// The answer to a call that needs `what`, in the plural.
 pub(crate) fn missing(what: &str) -> CUresult {
-    progress::say_once(&format!("{what} are not available on the simulated device"));
+    let text = format!("{what} are not available on the simulated device");
+    // A program that goes on does something else than on a GPU, unless we are the GPU.
+    match stands_in() {
+        true => progress::say_once(&text),
+        false => progress::say_missed(&text),
+    }
     CUresult::NOT_SUPPORTED
 }

@@ -367,9 +367,18 @@ impl State {
     }
 
     /// Tells both the program and the user why something is not loaded.
+    ///
+    /// A program that goes on may take another kernel, which a GPU would not have run. So the run is incomplete, unless
+    /// a driver would have refused the load too.
     pub(crate) fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
         options.tell(&refusal.message);
-        self.engine.note(&refusal.message);
+        match refusal.code {
+            CUresult::INVALID_VALUE | CUresult::OUT_OF_MEMORY => self.engine.note(&refusal.message),
+            _ => self.engine.missed(format!(
+                "the simulated device has not loaded a module that a GPU may load: {}",
+                refusal.message
+            )),
+        }
         refusal.code
     }
 }

@@ -1,15 +1,17 @@
 //! Functions that the real library has and this one has not: each returns "not supported" and says
-//! so once, on standard error.
+//! so once, on standard error and in the report: the run is incomplete.
 
 use std::ffi::c_int;
 
-use os::terminal;
+use os::{run, terminal};
 
 use crate::error::{Error, remember};
 
 /// The answer to a call that needs what we have not got.
 pub(crate) fn missing(name: &str) -> Error {
-    terminal::say_once(&format!("{name} is not available on the simulated device"));
+    let text = format!("{name} is not available on the simulated device");
+    terminal::say_once(&text);
+    run::missed(&text);
     Error::NOT_SUPPORTED
 }
 

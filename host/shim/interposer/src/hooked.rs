@@ -245,13 +245,13 @@ fn guarded<R: Copy>(
     match catch_unwind(AssertUnwindSafe(|| hook(real))) {
         Ok(result) => result,
         Err(_) if calls_of_this_thread() == before => {
-            progress::say_once(&format!(
+            progress::say_missed(&format!(
                 "a call of {symbol} is not watched: our hook failed"
             ));
             pass_on(real)
         }
         Err(_) => {
-            progress::say_once(&format!(
+            progress::say_missed(&format!(
                 "our hook of {symbol} failed while the driver was at work"
             ));
             CUresult::UNKNOWN

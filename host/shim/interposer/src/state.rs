@@ -174,7 +174,7 @@ fn start() -> Option<Mutex<State>> {
     } = match asked {
         Ok(asked) => asked?,
         Err(why) => {
-            progress::say_once(&format!("{why}; the program is not checked"));
+            progress::say_missed(&format!("{why}; the program is not checked"));
             return None;
         }
     };
@@ -314,7 +314,9 @@ extern "C" fn at_exit() {
         })
     };
     if let Ok(Some(false)) = std::panic::catch_unwind(settle) {
-        progress::say_once("the program has ended before its last kernels, which are not checked");
+        progress::say_missed(
+            "the program has ended before its last kernels, which are not checked",
+        );
     }
 }
 
@@ -336,7 +338,7 @@ impl State {
         match attached {
             Ok(()) => Some(number),
             Err(error) => {
-                progress::say_once(&format!("a context is not checked: {error}"));
+                progress::say_missed(&format!("a context is not checked: {error}"));
                 None
             }
         }

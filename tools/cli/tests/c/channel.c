@@ -8,6 +8,11 @@
    late    forks; the parent ends, the child begins to use the device and waits, then launches as `plain` does
    fails   launches a kernel that faults and one that races, and ignores every error
    input   reads a number from the standard input and launches the right kernel with so many blocks
+   refused loads a module that the device refuses, falls back on the kernel that is right, and ends with 0: PTX that
+           nobody can read (`refused ptx`), a cubin without PTX (`refused cubin`), both into the linker (`refused link`)
+   asks    launches the kernel that races with a block that is too large, and ignores the error
+   lacks   asks for what the simulated device lacks, and falls back on the kernel that is right
+   cleared a child empties its environment and does what `plain` does; its parent launches the kernel that is right
    child   lets a child do what `plain` does, and ends with 0 whatever becomes of it
    remove  removes the logs behind the first launch: WHAT is `file`, `folder` or `both` folders
    cut     cuts its log in the middle behind the first launch
@@ -21,6 +26,10 @@
 
 #include "calls.h"
 #include "channel.h"
+
+CUresult cuLinkCreate_v2(unsigned, int *, void **, H *),
+    cuLinkAddData_v2(H, int, void *, size_t, const char *, unsigned, int *, void **),
+    cuMipmappedArrayCreate(void *, const void *, unsigned);
 
 static H own, count, fault;
 static P word;
@@ -88,7 +97,46 @@ int main(int argc, char **argv) {
             return 0;
         }
     }
+    if (!strcmp(how, "cleared")) {
+        pid_t child = fork();
+        if (child) {
+            prepare();
+            launch(own, 2);
+            waitpid(child, NULL, 0);
+            return 0;
+        }
+        clearenv();
+    }
     prepare();
+    if (!strcmp(how, "refused")) {
+        static const char broken[] = ".version 9.0\n.target sm_90\n.address_size 64\n.entry fast( {\n";
+        static const unsigned char cubin[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0x41, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 190};
+        const char *what = argc > 2 ? argv[2] : "";
+        H module, link;
+        if (!strcmp(what, "link")) {
+            CHECK(cuLinkCreate_v2(0, NULL, NULL, &link));
+            if (!cuLinkAddData_v2(link, 0, (void *)cubin, sizeof cubin, "code", 0, NULL, NULL))
+                printf("linked\n");
+        } else if (!cuModuleLoadData(&module, strcmp(what, "ptx") ? (const void *)cubin : broken)) {
+            printf("loaded\n");
+        }
+        launch(own, 2);
+        return 0;
+    }
+    if (!strcmp(how, "asks")) {
+        void *params[] = {&word};
+        launch(own, 2);
+        if (!cuLaunchKernel(count, 2, 1, 1, 2048, 1, 1, 0, NULL, params, NULL))
+            printf("launched\n");
+        return 0;
+    }
+    if (!strcmp(how, "lacks")) {
+        size_t mipmap[8] = {0}, handle;
+        if (!cuMipmappedArrayCreate(&handle, mipmap, 2))
+            printf("made\n");
+        launch(own, 2);
+        return 0;
+    }
     if (!strcmp(how, "fails")) {
         void *params[] = {&word};
         cuLaunchKernel(fault, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);

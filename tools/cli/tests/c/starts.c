@@ -4,6 +4,7 @@
                       none, with its own emptied
    starts setenv      in its own place, with another LD_LIBRARY_PATH
    starts fork        a child that is this program itself
+   starts program PATH  a child that is another program, and ends with 0 whatever becomes of it
    starts race        launches a kernel that races, and says "raced"
 
    Before it starts itself it launches a kernel that does not race. */
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,21 @@ int main(int argc, char **argv) {
         execl(path, path, "race", NULL);
     } else if (!strcmp(how, "execve")) {
         execve(path, args, none);
+    } else if (!strcmp(how, "execle")) {
+        /* Some arguments are on the stack. */
+        execle(path, path, "race", "a", "b", "c", "d", "e", "f", NULL, none);
+    } else if (!strcmp(how, "execle-short")) {
+        execle(path, path, "race", NULL, none);
+    } else if (!strcmp(how, "syscall")) {
+        syscall(SYS_execve, path, args, none);
+    } else if (!strcmp(how, "syscall-at")) {
+        syscall(SYS_execveat, AT_FDCWD, path, args, none, 0);
+    } else if (!strcmp(how, "vfork")) {
+        if (!(child = vfork()))
+            execve(path, args, none), _exit(5);
+    } else if (!strcmp(how, "program")) {
+        if (!(child = fork()))
+            execl(argv[2], argv[2], NULL), _exit(5);
     } else if (!strcmp(how, "execvpe")) {
         execvpe(path, args, none);
     } else if (!strcmp(how, "fexecve")) {
