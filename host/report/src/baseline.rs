@@ -27,6 +27,10 @@ pub struct Known {
     pub rule: String,
     /// A race that is worse than this is new.
     pub level: Level,
+    /// The kernels that had it, as reports have them; of another kernel it is new. None in files of older versions,
+    /// which then hold for all kernels.
+    #[serde(default)]
+    pub kernels: Vec<String>,
     /// Where it is; for people.
     pub what: String,
 }
@@ -66,30 +70,35 @@ impl Baseline {
         &self.races
     }
 
-    /// Adds the races of a report that no suppression hides; how many are new.
+    /// Adds the races of a report that no suppression hides; how many are new, or new in a kernel.
     pub fn add(&mut self, report: &Report) -> usize {
-        let before = self.races.len();
+        let mut added = 0;
         let races = report.races.iter();
         let races = races.filter(|race| race.suppressed_by.is_none());
         for pair in races.flat_map(Race::pairs) {
-            let known = self.races.iter_mut();
-            let mut known = known.filter(|known| known.fingerprint == pair.fingerprint);
-            let level = known.next().map(|known| {
+            let mut known = self.races.iter();
+            let at = known.position(|known| known.fingerprint == pair.fingerprint);
+            if let Some(known) = at.map(|at| &mut self.races[at]) {
                 known.level = known.level.min(pair.level);
-            });
-            if level.is_none() {
+                let new = unknown(pair.kernels, &known.kernels);
+                added += usize::from(!new.is_empty());
+                known.kernels.extend(new);
+                known.kernels.sort_unstable();
+            } else {
+                added += 1;
                 self.races.push(Known {
                     fingerprint: pair.fingerprint.to_owned(),
                     id: pair.id.to_owned(),
                     rule: pair.rule.to_owned(),
                     level: pair.level,
+                    kernels: pair.kernels.to_vec(),
                     what: pair.place(),
                 });
             }
         }
         // A file that is under version control changes only where its races do.
         self.races.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
-        self.races.len() - before
+        added
     }
 
     /// Removes the races that a report does not have; those.
@@ -104,30 +113,48 @@ impl Baseline {
         gone
     }
 
-    /// Says of each race whether it is known. A warning that has become an error is new.
+    /// Says of each race whether it is known. A warning that has become an error is new, and so is a race of a function
+    /// in a kernel that did not have it.
     pub(crate) fn mark(&self, races: &mut [Race]) {
         for race in races {
-            let known = self
-                .races
-                .iter()
-                .any(|known| known.fingerprint == race.fingerprint && known.level <= race.level);
-            race.baseline = Some(match known {
-                true => Standing::Known,
-                false => Standing::New,
+            let mut known = self.races.iter();
+            let known = known
+                .find(|known| known.fingerprint == race.fingerprint && known.level <= race.level);
+            let new = known.map(|known| unknown(&race.kernels, &known.kernels));
+            race.baseline = Some(match new {
+                Some(new) if new.is_empty() => Standing::Known,
+                Some(new) => {
+                    let new = new.join(", ");
+                    race.message +=
+                        &format!("; new in {new}: the baseline has it in other kernels");
+                    Standing::New
+                }
+                None => Standing::New,
             });
         }
     }
 }
 
+/// The kernels that are not among those that are known; none where nobody knows which had a race.
+fn unknown(kernels: &[String], known: &[String]) -> Vec<String> {
+    let new = kernels.iter().filter(|_| !known.is_empty());
+    new.filter(|kernel| !known.contains(kernel))
+        .cloned()
+        .collect()
+}
+
 /// What is different between two reports.
 #[derive(Debug)]
 pub struct Difference<'a> {
-    /// Races that count in the second one, and that the first one does not have, or has as warnings where they are errors.
+    /// Races that count in the second one, and that the first one does not have, or has as warnings where they are errors,
+    /// or in other kernels only.
     pub new: Vec<Pair<'a>>,
     /// Races that count in the first one, and that the second one does not have.
     pub gone: Vec<Pair<'a>>,
     /// Races of both that count in the second one.
     pub same: Vec<Pair<'a>>,
+    /// How many the first and the second one have that do not count, as they are suppressed or in a baseline.
+    pub left_out: [usize; 2],
 }
 
 impl<'a> Difference<'a> {
@@ -136,7 +163,10 @@ impl<'a> Difference<'a> {
         let pairs = |report: &'a Report| report.races.iter().flat_map(Race::pairs);
         let counted = |report: &'a Report| report.counted().flat_map(Race::pairs);
         let known = |pair: &Pair<'_>| {
-            pairs(old).any(|of| of.fingerprint == pair.fingerprint && of.level <= pair.level)
+            pairs(old).any(|of| {
+                let same = of.fingerprint == pair.fingerprint && of.level <= pair.level;
+                same && unknown(pair.kernels, of.kernels).is_empty()
+            })
         };
         let (same, added) = counted(new).partition(known);
         let gone = counted(old)
@@ -146,6 +176,7 @@ impl<'a> Difference<'a> {
             new: added,
             gone,
             same,
+            left_out: [old, new].map(|report| pairs(report).count() - counted(report).count()),
         }
     }
 }
@@ -237,11 +268,49 @@ mod tests {
     }
 
     #[test]
+    fn a_race_of_a_helper_is_new_in_another_kernel() {
+        let of = |kernels: &[&str]| {
+            let mut report = report(&[("a", Level::Error)]);
+            report.races[0].kernels = kernels.iter().map(|name| (*name).to_owned()).collect();
+            report
+        };
+        let (old, mut new) = (of(&["k"]), of(&["k", "m"]));
+        let mut baseline = Baseline::default();
+        baseline.add(&old);
+        baseline.mark(&mut new.races);
+        assert_eq!(new.races[0].baseline, Some(Standing::New));
+        assert!(new.races[0].message.contains("new in m"), "{:?}", new.races);
+        assert_eq!(Difference::of(&old, &new).new.len(), 1);
+        assert_eq!(baseline.add(&new), 1);
+        assert_eq!(baseline.add(&new), 0);
+        for kernels in [&["k"][..], &["m"], &["k", "m"]] {
+            let mut again = of(kernels);
+            baseline.mark(&mut again.races);
+            assert_eq!(
+                again.races[0].baseline,
+                Some(Standing::Known),
+                "{kernels:?}"
+            );
+        }
+        // A file, or a report, that names no kernels holds for all.
+        baseline.races[0].kernels.clear();
+        baseline.mark(&mut new.races);
+        assert_eq!(new.races[0].baseline, Some(Standing::Known));
+        assert!(Difference::of(&of(&[]), &new).new.is_empty());
+    }
+
+    #[test]
     fn a_race_that_is_suppressed_later_is_neither_new_nor_gone() {
         let old = report(&[("a", Level::Error), ("b", Level::Error)]);
         let mut new = report(&[("a", Level::Error), ("c", Level::Error)]);
         new.races[0].suppressed_by = Some(SuppressedBy::default());
-        let Difference { new, gone, same } = Difference::of(&old, &new);
+        let Difference {
+            new,
+            gone,
+            same,
+            left_out,
+        } = Difference::of(&old, &new);
+        assert_eq!(left_out, [0, 1]);
         let names = |pairs: &[Pair<'_>]| pairs.iter().map(|of| of.fingerprint).collect::<String>();
         assert_eq!([names(&new), names(&gone), names(&same)], ["c", "b", ""]);
     }

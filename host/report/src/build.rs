@@ -420,6 +420,7 @@ impl<'a> Builder<'a> {
             .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
             .map(|k| k.release_sites.clone());
         Race {
+            kernels: Vec::new(),
             id,
             fingerprint,
             rule: advice.rule.to_owned(),
@@ -499,6 +500,9 @@ impl<'a> Builder<'a> {
         });
         let causes: Vec<_> = causes.collect();
         let views: Vec<_> = self.witnesses.into_iter().map(|of| of.views).collect();
+        for (race, views) in report.races.iter_mut().zip(&views) {
+            race.kernels = known::kernels(views);
+        }
         let undecided = known::mark(&mut report.races, &views);
         report.coverage.missed.extend(undecided);
         let now = time::rfc3339(context.start.unwrap_or_else(SystemTime::now));

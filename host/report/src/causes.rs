@@ -115,6 +115,7 @@ fn related(race: Race) -> Related {
         same_value: race.same_value,
         kind: race.kind,
         count: race.count,
+        kernels: race.kernels,
         accesses: race.accesses,
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Level, Race, Report};
+use crate::names::{base, demangle};
 use crate::source::Sources;
 use crate::suppressions::{Entry, List, View};
 use crate::words::counted;
@@ -55,6 +56,17 @@ pub struct Suppression {
 pub(crate) fn is_shipped(race: &Race) -> bool {
     let by = race.suppressed_by.as_ref();
     by.is_some_and(|by| by.source == SHIPPED)
+}
+
+/// The kernels that a race was seen in, without parameters and template arguments, sorted.
+pub(crate) fn kernels(views: &[View]) -> Vec<String> {
+    let mangled = views.iter().flat_map(View::kernels);
+    let mut names: Vec<String> = mangled
+        .map(|name| base(&demangle(name)).to_owned())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Marks races that are known. What only they may order becomes possible; gives what of that could not be decided.

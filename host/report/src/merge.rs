@@ -209,34 +209,36 @@ fn add_entry(races: &mut Vec<Race>, mut race: Race) {
         }
         Some((entry, Some(at))) if rank(&race) < rank(&races[entry]) => {
             // What does not count, or is a warning, does not hide an error.
-            race.count += races[entry].related.remove(at).count;
+            let related = races[entry].related.remove(at);
+            race.count += related.count;
+            add_kernels(&mut race.kernels, related.kernels);
             races.push(race);
             races.len() - 1
         }
         Some((entry, Some(at))) => {
-            let Race {
-                level,
-                same_value,
-                count,
-                ..
-            } = race;
-            add_pair(&mut races[entry].related[at], level, same_value, count);
+            add_pair(
+                &mut races[entry].related[at],
+                Related {
+                    level: race.level,
+                    same_value: race.same_value,
+                    count: race.count,
+                    kernels: race.kernels,
+                    ..Related::default()
+                },
+            );
             entry
         }
     };
     for pair in related {
-        let Related {
-            level,
-            same_value,
-            count,
-            ..
-        } = pair;
         match find(races, &pair.fingerprint) {
             None => races[at].related.push(pair),
             // What counts in one report counts.
             Some((entry, Some(of))) if counts && !races[entry].counts() => {
-                let count = races[entry].related.remove(of).count + count;
-                races[at].related.push(Related { count, ..pair });
+                let mut pair = pair;
+                let known = races[entry].related.remove(of);
+                pair.count += known.count;
+                add_kernels(&mut pair.kernels, known.kernels);
+                races[at].related.push(pair);
             }
             Some((entry, None)) => {
                 let known = &mut races[entry];
@@ -244,21 +246,29 @@ fn add_entry(races: &mut Vec<Race>, mut race: Race) {
                     known.suppressed_by = None;
                     known.baseline = standing;
                 }
-                known.count += count;
-                known.same_value &= same_value;
-                known.level = known.level.min(level);
+                known.count += pair.count;
+                known.same_value &= pair.same_value;
+                known.level = known.level.min(pair.level);
+                add_kernels(&mut known.kernels, pair.kernels);
             }
             Some((entry, Some(at))) => {
-                add_pair(&mut races[entry].related[at], level, same_value, count);
+                add_pair(&mut races[entry].related[at], pair);
             }
         }
     }
 }
 
-fn add_pair(pair: &mut Related, level: Level, same_value: bool, count: u64) {
-    pair.level = pair.level.min(level);
-    pair.same_value &= same_value;
-    pair.count += count;
+fn add_pair(pair: &mut Related, other: Related) {
+    pair.level = pair.level.min(other.level);
+    pair.same_value &= other.same_value;
+    pair.count += other.count;
+    add_kernels(&mut pair.kernels, other.kernels);
+}
+
+/// Adds kernels to others, in their order. A report of an older version does not say all, so neither does the sum.
+fn add_kernels(to: &mut Vec<String>, from: Vec<String>) {
+    union(to, from);
+    to.sort_unstable();
 }
 
 /// Adds an entry to one of the same race.
@@ -271,6 +281,7 @@ fn join(known: &mut Race, mut race: Race) {
     known.at_least |= race.at_least;
     known.launches.extend(race.launches);
     union(&mut known.seeds, race.seeds);
+    add_kernels(&mut known.kernels, race.kernels);
     union(&mut known.may_order, race.may_order);
     if !race.same_value {
         known.values_unknown &= race.values_unknown;

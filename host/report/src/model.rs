@@ -407,6 +407,8 @@ pub struct Race {
     pub seeds: Vec<u64>,
     /// The kernel of the first witness.
     pub kernel: KernelLaunch,
+    /// All kernels that had it, without parameters and template arguments, sorted.
+    pub kernels: Vec<String>,
     /// First and second access.
     pub accesses: [Access; 2],
     /// Where.

@@ -153,7 +153,7 @@ pub(crate) struct View {
 
 impl View {
     /// What fits the kernels there are.
-    fn kernels(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &String> {
         self.kernels.iter().flatten()
     }
 }

@@ -12,6 +12,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::exit::{BAD_INPUT, INTERNAL, Stop};
+use crate::output;
 
 const REPORT: &str = "report.json";
 const SOURCES: &str = "sources.json";
@@ -29,10 +30,8 @@ pub(crate) struct Target {
 impl Target {
     /// Opens the file.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Stop> {
-        match File::create(&path) {
-            Ok(file) => Ok(Self { path, file }),
-            Err(error) => Err(cannot(&path, &error)),
-        }
+        let file = output::create(&path)?;
+        Ok(Self { path, file })
     }
 
     /// Writes the archive, with the recorded launches that processes have left in folders.

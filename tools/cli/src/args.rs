@@ -296,15 +296,16 @@ pub(crate) enum SpaceChoice {
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown or html, with :FILE to write it there; repeatable
+    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown or html, with :FILE to write it there (%p, %h, %q{NAME} and %% as in --log-file); repeatable
     /// [default: text, and github in a job of GitHub Actions]
     #[arg(long, value_parser = Wanted::parse, value_name = "FORMAT[:FILE]")]
     pub(crate) format: Vec<Wanted>,
     /// Write the report here instead of to standard error, or to standard output with `report` (%p is the process
-    /// id, %% a percent sign)
+    /// id, %h the host, %q{NAME} a variable of the environment, %% a percent sign)
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Save the report here too, for `cudarun-check report`; it is the report as JSON
+    /// Save the report here too, for `cudarun-check report`; it is the report as JSON (%p, %h, %q{NAME} and %% as in
+    /// --log-file)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print at most N races
@@ -380,7 +381,7 @@ pub(crate) enum BaselineCommand {
     /// Add the races of saved reports
     Update(BaselineArgs),
     /// Remove the races that saved reports do not have
-    Prune(BaselineArgs),
+    Prune(PruneArgs),
     /// Print its races
     Show(BaselineFile),
 }
@@ -393,6 +394,16 @@ pub(crate) struct BaselineArgs {
     pub(crate) runs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) file: BaselineFile,
+}
+
+/// `baseline prune`
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    pub(crate) of: BaselineArgs,
+    /// Remove races also where the runs have not come to their end or were not checked completely
+    #[arg(long)]
+    pub(crate) allow_incomplete: bool,
 }
 
 /// Where a baseline is.

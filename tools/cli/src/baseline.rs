@@ -6,11 +6,11 @@ use std::path::Path;
 
 use report::Report;
 use report::baseline::{Baseline, Difference};
-use report::model::{Outcome, Pair};
+use report::model::Pair;
 use report::words::counted;
 
 use crate::args::{BaselineArgs, BaselineCommand, DiffArgs};
-use crate::exit::{BAD_INPUT, INTERNAL, RACES, Stop, USAGE};
+use crate::exit::{BAD_INPUT, INCOMPLETE, INTERNAL, RACES, Stop, USAGE};
 use crate::{console, saved};
 
 /// Makes or changes a baseline, or prints it.
@@ -42,7 +42,12 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<u8, Stop> {
             console::out(format_args!("{}: {races}, {added} added", path.display()));
         }
         BaselineCommand::Prune(args) => {
-            let (path, report) = (&args.file.baseline, saved(args)?);
+            let (path, report) = (&args.of.file.baseline, saved(&args.of)?);
+            if !args.allow_incomplete && !lacking(&report).is_empty() {
+                let text = "no race was removed, because such a run may lack races that are still there; \
+                            --allow-incomplete removes them";
+                return Err(Stop::new(INCOMPLETE, text));
+            }
             let mut baseline = read(path)?;
             let gone = baseline.prune(&report);
             write(path, &baseline)?;
@@ -84,12 +89,29 @@ fn saved(args: &BaselineArgs) -> Result<Report, Stop> {
 }
 
 fn warn(report: &Report, what: &str) {
-    if report.summary.outcome == Outcome::Incomplete {
-        let why = report.coverage.incomplete_because.join("; ");
+    let why = lacking(report);
+    if !why.is_empty() {
         console::say(format_args!(
-            "cudarun-check: warning: {what} is incomplete and may lack races: {why}"
+            "cudarun-check: warning: {what} is incomplete and may lack races: {}",
+            why.join("; ")
         ));
     }
+}
+
+/// Why a report may lack races that the program has.
+fn lacking(report: &Report) -> Vec<String> {
+    let mut why = report.coverage.incomplete_because.clone();
+    let run = &report.run;
+    if run.timed_out {
+        why.push("the time of --timeout was over".to_owned());
+    } else if run.interrupted {
+        why.push("the run was interrupted".to_owned());
+    } else if let Some(signal) = run.exit.signal {
+        why.push(format!("the program was killed by signal {signal}"));
+    } else if let Some(code) = run.exit.code.filter(|code| *code != 0) {
+        why.push(format!("the program exited with {code}"));
+    }
+    why
 }
 
 /// Reads a baseline.
@@ -124,7 +146,12 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<u8, Stop> {
     for (report, path) in [(&old, &args.old), (&new, &args.new)] {
         warn(report, &path.display().to_string());
     }
-    let Difference { new, gone, same } = Difference::of(&old, &new);
+    let Difference {
+        new,
+        gone,
+        same,
+        left_out,
+    } = Difference::of(&old, &new);
     let print = |what: &str, pairs: &[Pair<'_>]| {
         for pair in pairs {
             console::out(format_args!("{what:<5}{}", pair.said()));
@@ -135,8 +162,16 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<u8, Stop> {
     print("same", &same);
     let numbers = [&new, &gone, &same].map(Vec::len);
     let [added, gone, same] = numbers;
+    let left_out = match left_out {
+        [0, 0] => String::new(),
+        [old, new] => {
+            format!(
+                "; left out as suppressed or in a baseline: {old} of the old report, {new} of the new one"
+            )
+        }
+    };
     console::out(format_args!(
-        "SUMMARY: {added} new, {gone} gone, {same} same"
+        "SUMMARY: {added} new, {gone} gone, {same} same{left_out}"
     ));
     Ok(if added > 0 { RACES } else { 0 })
 }

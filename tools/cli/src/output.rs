@@ -1,6 +1,6 @@
 //! Where reports go.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use report::escape::printable;
 
 use crate::args::{Color, OutputArgs};
 use crate::console;
-use crate::exit::{INTERNAL, Stop};
+use crate::exit::{INTERNAL, Stop, USAGE};
 
 /// One `--format`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,18 +87,18 @@ impl Outputs {
     pub(crate) fn open(args: &OutputArgs, stream: Stream) -> Result<Self, Stop> {
         let log = args.log_file.as_deref().map(expand).transpose()?;
         let mut all: Vec<(Format, Target)> = Vec::new();
-        for wanted in by_default(&args.format) {
+        for mut wanted in by_default(&args.format) {
+            wanted.file = wanted.file.as_deref().map(expand).transpose()?;
             // Annotations are for whoever reads the stream.
             let log = log.as_ref().filter(|_| wanted.format != Format::Github);
             let target = match wanted.file.as_ref().or(log) {
                 None => Target::Stream(stream),
-                Some(path) => Target::open(path, &all)?,
+                Some(path) => Target::open(path)?,
             };
             all.push((wanted.format, target));
         }
         if let Some(path) = args.save.as_deref().map(expand).transpose()? {
-            let target = Target::open(&path, &[])?;
-            all.push((Format::Json, target));
+            all.push((Format::Json, Target::open(&path)?));
         }
         Ok(Self {
             all,
@@ -215,22 +215,13 @@ pub(crate) fn is_colored(color: Color, stream: Stream) -> bool {
 }
 
 impl Target {
-    fn open(path: &Path, others: &[(Format, Target)]) -> Result<Self, Stop> {
-        // Two formats in one file follow each other.
-        for (_, other) in others {
-            if let Self::File(known, file) = other
-                && known == path
-                && let Ok(file) = file.try_clone()
-            {
-                return Ok(Self::File(path.to_owned(), file));
-            }
-        }
+    fn open(path: &Path) -> Result<Self, Stop> {
         // What earlier commands of a step have written into its summary stays.
         let summary = std::env::var_os("GITHUB_STEP_SUMMARY");
         let adds = summary.is_some_and(|summary| summary == path.as_os_str());
         let file = match adds {
             true => File::options().append(true).create(true).open(path),
-            false => File::create(path),
+            false => return Ok(Self::File(path.to_owned(), create(path)?)),
         };
         match file {
             Ok(file) => Ok(Self::File(path.to_owned(), file)),
@@ -249,6 +240,30 @@ impl Target {
     }
 }
 
+/// Makes a file anew that no other output goes to, of this process or another one that runs.
+///
+/// # Errors
+/// When one does, or the file cannot be made.
+pub(crate) fn create(path: &Path) -> Result<File, Stop> {
+    let failed = |error| cannot_write(path, &error);
+    let options = File::options().write(true).create(true).to_owned();
+    let file = options.open(path).map_err(failed)?;
+    // Terminals, pipes and /dev/null take what several write.
+    if file.metadata().map_err(failed)?.is_file() {
+        // Where the file system knows no locks, nobody can tell.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let text = format!(
+                "{}: another output goes to this file, of this command or of one that runs beside it; \
+                 %p in the name is the process id, %h the host, %q{{NAME}} a variable such as the rank",
+                path.display()
+            );
+            return Err(Stop::new(USAGE, text));
+        }
+        file.set_len(0).map_err(failed)?;
+    }
+    Ok(file)
+}
+
 fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
     let text = format!("cannot write the report to {}: {error}", path.display());
     Stop::new(INTERNAL, text)
@@ -265,12 +280,12 @@ fn by_default(asked: &[Wanted]) -> Vec<Wanted> {
     formats.into_iter().flatten().map(wanted).collect()
 }
 
-/// Fills in `%p` and `%q{NAME}`, as compute-sanitizer does.
+/// Fills in `%p`, `%h` and `%q{NAME}`, as compute-sanitizer does.
 pub(crate) fn expand(path: &Path) -> Result<PathBuf, Stop> {
     let Some(text) = path.to_str() else {
         return Ok(path.to_owned());
     };
-    let usage = |what: String| Stop::new(crate::exit::USAGE, format!("{text}: {what}"));
+    let usage = |what: String| Stop::new(USAGE, format!("{text}: {what}"));
     let mut expanded = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
@@ -278,6 +293,11 @@ pub(crate) fn expand(path: &Path) -> Result<PathBuf, Stop> {
         rest = match after.chars().next() {
             Some('p') => {
                 expanded.push_str(&std::process::id().to_string());
+                &after[1..]
+            }
+            Some('h') => {
+                let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+                expanded.push_str(host.unwrap_or_default().trim());
                 &after[1..]
             }
             Some('%') => {
@@ -291,10 +311,12 @@ pub(crate) fn expand(path: &Path) -> Result<PathBuf, Stop> {
                 let Some((name, after)) = inside else {
                     return Err(usage("expected %q{NAME}".to_owned()));
                 };
-                expanded.push_str(&std::env::var(name).unwrap_or_default());
+                let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+                let unset = || usage(format!("the variable {name} of %q{{{name}}} is not set"));
+                expanded.push_str(&value.ok_or_else(unset)?);
                 after
             }
-            _ => return Err(usage("% is followed by p, q{NAME} or %".to_owned())),
+            _ => return Err(usage("% is followed by p, h, q{NAME} or %".to_owned())),
         };
     }
     expanded.push_str(rest);
@@ -320,7 +342,10 @@ mod tests {
         let of = |text: &str| expand(Path::new(text)).map(|path| path.display().to_string());
         let pid = std::process::id();
         assert_eq!(of("a%p.%%").unwrap(), format!("a{pid}.%"));
-        assert_eq!(of("x%q{CUDARUN_CHECK_NO_SUCH}y").unwrap(), "xy");
+        let unset = of("x%q{CUDARUN_CHECK_NO_SUCH}y").unwrap_err();
+        assert_eq!(unset.code, USAGE);
+        assert!(unset.message.contains("CUDARUN_CHECK_NO_SUCH"), "{unset:?}");
+        assert!(!of("%h").unwrap().is_empty());
         assert!(of("%").is_err() && of("%q{x").is_err() && of("%z").is_err());
     }
 }

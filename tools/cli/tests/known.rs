@@ -68,6 +68,33 @@ fn a_report_exits_as_its_run_did() {
 }
 
 #[test]
+fn a_run_that_has_not_come_to_its_end_removes_nothing_from_a_baseline() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "one.crr"]).ends(66, &[]);
+    // A loop that asks who is together is not proved to have no end.
+    let busy = "again: activemask.b32 %old; bra again;";
+    place
+        .run_kernel(busy, &["--timeout", "0.3", "--save", "late.crr"])
+        .ends(124, &[]);
+    place.tool(&["report", "late.crr"]).ends(124, &[]);
+    place.tool(&["report", "late.crr", "one.crr"]).ends(66, &[]);
+    let why = "the time of --timeout was over";
+    place
+        .tool(&["diff", "one.crr", "late.crr"])
+        .ends(0, &["late.crr is incomplete", why]);
+    place.tool(&["baseline", "create", "one.crr"]).ends(0, &[]);
+    let before = place.read("cudarun-baseline.json");
+    let prune = ["baseline", "prune", "late.crr"];
+    place
+        .tool(&prune)
+        .ends(75, &[why, "no race was removed", "--allow-incomplete"]);
+    assert_eq!(place.read("cudarun-baseline.json"), before);
+    let pruned = place.tool(&[&prune[..], &["--allow-incomplete"]].concat());
+    pruned.ends(0, &[why]);
+    assert!(pruned.stdout.contains("removed CR-"), "{}", pruned.stdout);
+}
+
+#[test]
 fn files_that_are_no_reports_are_refused() {
     let place = Place::new();
     place.run_kernel(RACY, &["--save", "a.crr"]);
@@ -441,6 +468,16 @@ fn a_difference_of_reports_names_new_races_and_those_that_are_gone() {
             );
         }
     }
+    place
+        .tool(&["baseline", "create", "one.crr", "-b", "b.json"])
+        .ends(0, &[]);
+    place
+        .run_kernel(RACY, &["--baseline", "b.json", "--save", "known.crr"])
+        .ends(0, &[]);
+    let ran = place.tool(&["diff", "known.crr", "known.crr"]);
+    ran.ends(0, &[]);
+    let left_out = "0 same; left out as suppressed or in a baseline: ";
+    assert!(ran.stdout.contains(left_out), "{}", ran.stdout);
     let ran = place.tool(&["diff", "one.crr", "unseen.crr"]);
     ran.ends(
         0,

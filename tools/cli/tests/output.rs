@@ -150,6 +150,70 @@ fn every_format_goes_to_its_file() {
 }
 
 #[test]
+fn two_outputs_to_one_file_are_refused() {
+    let place = with(&racing());
+    for flags in [
+        &["--format", "json:a", "--format", "junit:./a"][..],
+        &["--format", "json:a", "--save", "a"],
+        &[
+            "--format",
+            "text",
+            "--format",
+            "markdown",
+            "--log-file",
+            "a",
+        ],
+        &["--save", "a", "--record", "--log-file", "a"],
+    ] {
+        let output = run(&place, flags);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{flags:?}: {said}");
+        assert!(said.contains("another output goes to this file"), "{said}");
+    }
+    // What is no file takes them all.
+    let flags = ["--format", "json:/dev/null", "--save", "/dev/null"];
+    assert_eq!(run(&place, &flags).status.code(), Some(66));
+    // Another process still writes it, and keeps what it has written.
+    let file = place.path("theirs");
+    std::fs::write(&file, "kept").unwrap();
+    let theirs = std::fs::File::open(&file).unwrap();
+    theirs.lock().unwrap();
+    let output = run(&place, &["--save", "theirs"]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+    drop(theirs);
+    let output = run(&place, &["--save", "theirs"]);
+    assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
+}
+
+#[test]
+fn names_of_all_files_are_filled_in() {
+    let place = with(&racing());
+    let flags = [
+        "--format",
+        "junit:%q{PATH_OF_RANK}.xml",
+        "--save",
+        "%q{PATH_OF_RANK}.crr",
+        "--log-file",
+        "%q{PATH_OF_RANK}.txt",
+    ];
+    let output = run(&place, &flags);
+    assert_eq!(output.status.code(), Some(64));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("PATH_OF_RANK of %q{PATH_OF_RANK} is not set"),
+        "{said}"
+    );
+    let flags = flags.map(|flag| flag.replace("PATH_OF_RANK", "CARGO_PKG_NAME"));
+    let output = run(&place, &flags.each_ref().map(String::as_str));
+    assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
+    for end in ["xml", "crr"] {
+        let name = format!("{}.{end}", env!("CARGO_PKG_NAME"));
+        assert!(place.path(&name).metadata().unwrap().len() > 100, "{name}");
+    }
+}
+
+#[test]
 fn a_job_of_github_actions_gets_annotations() {
     let place = with(&racing());
     let job = |in_job: &str, more: &[&str]| {

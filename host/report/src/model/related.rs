@@ -23,6 +23,8 @@ pub struct Related {
     pub kind: String,
     /// As an entry's.
     pub count: u64,
+    /// As an entry's.
+    pub kernels: Vec<String>,
     /// First and second access.
     pub accesses: [Access; 2],
 }
@@ -42,6 +44,8 @@ pub struct Pair<'a> {
     pub accesses: &'a [Access; 2],
     /// The kernel of the entry, demangled.
     pub kernel: &'a str,
+    /// All kernels that had it, without parameters and template arguments.
+    pub kernels: &'a [String],
 }
 
 impl Pair<'_> {
@@ -73,6 +77,7 @@ impl Race {
             level: self.level,
             accesses: &self.accesses,
             kernel,
+            kernels: &self.kernels,
         };
         let related = self.related.iter().map(|of| Pair {
             id: &of.id,
@@ -81,6 +86,7 @@ impl Race {
             level: of.level,
             accesses: &of.accesses,
             kernel,
+            kernels: &of.kernels,
         });
         std::iter::once(itself).chain(related)
     }
