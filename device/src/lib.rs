@@ -60,11 +60,20 @@ const CLUSTER: &str = "__cudarun_cluster_";
 /// Name of the hidden last kernel parameter, a `.u64` address of the launch block.
 pub const LAUNCH_PARAM: &str = "__cudarun_launch";
 
+/// Parts of the device code that only some modules need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The functions of the journal.
+    pub journal: bool,
+    /// Those for clusters, which need sm_90.
+    pub clusters: bool,
+}
+
 /// The functions that are called, ready to stand in any module of sm_70 or later.
 ///
-/// Linkage is dropped, so that modules can be linked together. Those of the journal are there on
-/// request only, and so are those for clusters, which need sm_90.
-pub fn functions(journal: bool, clusters: bool) -> String {
+/// Linkage is dropped, so that modules can be linked together.
+pub fn functions(parts: Parts) -> String {
+    let Parts { journal, clusters } = parts;
     let start = PTX.find(".visible").unwrap_or(PTX.len());
     let mut text = String::new();
     for part in PTX[start..]
@@ -228,7 +237,10 @@ mod tests {
 
     #[test]
     fn the_called_functions_are_all_there() {
-        let text = functions(true, true);
+        let text = functions(Parts {
+            journal: true,
+            clusters: true,
+        });
         for name in [
             "barrier",
             "grid_barrier",
@@ -248,7 +260,10 @@ mod tests {
 
     #[test]
     fn who_waits_sleeps_where_there_is_an_instruction_for_it() {
-        let text = functions(true, false);
+        let text = functions(Parts {
+            journal: true,
+            clusters: false,
+        });
         let without = without_sleep(&text);
         let lines = |text: &str| text.lines().count();
         let sleeps = text.matches("nanosleep.u32").count();

@@ -464,7 +464,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
 
     let text = format!(
         ".version 7.0\n.target sm_70\n.address_size 64\n{}{}",
-        device::functions(false, false),
+        device::functions(device::Parts::default()),
         kernel(kind, shared)
     );
     let (module, diagnostics) = ptx::parse(&text);

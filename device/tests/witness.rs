@@ -63,7 +63,7 @@ more:
     ret;
 }}
 ",
-        functions = device::functions(false, false),
+        functions = device::functions(device::Parts::default()),
     )
 }
 

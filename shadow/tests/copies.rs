@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Issue, Kind, Order, Place, Race, Scope, Shape, Thread,
-    Waited, Warp,
+    Access, Arrival, Completion, Engine, Issue, Kind, Order, Place, Race, Scope, Shape, Span,
+    Thread, Waited, Warp,
 };
 
 /// Two CTAs in a cluster, of two warps.
@@ -333,7 +333,10 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
                 Ends::Group { bulk } => (Completion::Group, bulk),
                 Ends::Mbarrier { at, bulk } => (Completion::Mbarrier(barrier(at)), bulk),
             };
-            let sides = ((global(from), 16), (global(to), 16));
+            let [from, to] = [from, to].map(|at| Span {
+                place: global(at),
+                bytes: 16,
+            });
             let proxies = |race: Race| {
                 // The fence that a bulk copy wants is not looked at here.
                 if race.rule != shadow::hb::Rule::Proxy {
@@ -346,7 +349,7 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
                 bulk,
                 reduces: None,
             };
-            engine.copy(thread(me), sides.0, sides.1, issue, proxies);
+            engine.copy(thread(me), from, to, issue, proxies);
         }
         Event::Commit(me, bulk) => engine.commit(thread(me).warp(), 1 << thread(me).lane, bulk),
         Event::Wait(me, waited) => engine.wait(thread(me).warp(), 1 << thread(me).lane, waited),

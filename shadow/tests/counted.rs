@@ -1,6 +1,8 @@
 //! Of threads that count, only the one that has found the value comes behind the others.
 
-use shadow::hb::{Access, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp};
+use shadow::hb::{
+    Access, Active, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp,
+};
 
 const DATA: Place = Place::Global(128);
 const COUNT: Place = Place::Global(64);
@@ -22,8 +24,9 @@ struct Run {
 
 impl Run {
     /// The only thread of a CTA accesses memory. Whether that races, and whether this run has ordered it.
-    fn access(&mut self, cta: u64, (kind, order, place): (Kind, Order, Place)) -> Option<bool> {
-        let (warp, access) = (Warp { cta, warp: 0 }, access(kind, order));
+    fn access(&mut self, cta: u64, kind: Kind, order: Order, place: Place) -> Option<bool> {
+        let warp = Warp { cta, warp: 0 };
+        let access = access(kind, order);
         let mut races = Vec::new();
         self.engine
             .access(warp, 1, &access, |_| place, |race| races.push(race));
@@ -31,22 +34,26 @@ impl Run {
         let ordered = race
             .as_mut()
             .map(|race| self.order.orders(&mut self.engine, race));
-        self.order.access((warp, 1), &access, |_| place);
+        self.order
+            .access(Active { warp, lanes: 1 }, &access, |_| place);
         ordered
     }
 
     fn fence(&mut self, cta: u64) {
         let warp = Warp { cta, warp: 0 };
-        let kind = self
-            .order
-            .fence(&self.engine, (warp, 1), FenceKind::AcqRel, Scope::Gpu);
+        let kind = self.order.fence(
+            &self.engine,
+            Active { warp, lanes: 1 },
+            FenceKind::AcqRel,
+            Scope::Gpu,
+        );
         self.engine.fence(warp, 1, kind, Scope::Gpu);
     }
 
     fn count(&mut self, cta: u64) {
         self.order.count(&self.engine);
         self.engine.counts(true);
-        let found = self.access(cta, (Kind::Rmw, Order::Relaxed(Scope::Gpu), COUNT));
+        let found = self.access(cta, Kind::Rmw, Order::Relaxed(Scope::Gpu), COUNT);
         assert_eq!(found, None);
         self.engine.counts(false);
     }
@@ -59,7 +66,7 @@ fn load(found: Option<bool>) -> Option<bool> {
         engine: Engine::new(Shape::new([2, 1, 1], 1)),
         order: FenceOrder::default(),
     };
-    assert_eq!(run.access(0, (Kind::Store, Order::Weak, DATA)), None);
+    assert_eq!(run.access(0, Kind::Store, Order::Weak, DATA), None);
     run.fence(0);
     run.count(0);
     run.count(1);
@@ -77,7 +84,7 @@ fn load(found: Option<bool>) -> Option<bool> {
             }
         }
     }
-    run.access(1, (Kind::Load, Order::Weak, DATA))
+    run.access(1, Kind::Load, Order::Weak, DATA)
 }
 
 #[test]

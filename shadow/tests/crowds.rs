@@ -7,10 +7,20 @@ use shadow::hb::{
     Access, Engine, Enough, FenceKind, Kind, Order, Place, Race, Scope, Shape, Thread, Warp,
 };
 
-const LOAD: (Kind, Order) = (Kind::Load, Order::Weak);
-const STORE: (Kind, Order) = (Kind::Store, Order::Weak);
-const NARROW: (Kind, Order) = (Kind::Rmw, Order::Relaxed(Scope::Cta));
-const RMW: (Kind, Order) = (Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(Kind::Load, Order::Weak);
+const STORE: Access = word(Kind::Store, Order::Weak);
+const NARROW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Cta));
+const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+
+const fn word(kind: Kind, order: Order) -> Access {
+    Access {
+        kind,
+        order,
+        bytes: 4,
+        elements: 1,
+        site: 0,
+    }
+}
 
 const DATA: Place = Place::Global(0x1000);
 const FLAG: Place = Place::Global(0x2000);
@@ -25,14 +35,8 @@ fn engine(ctas: u32) -> Engine {
 
 /// The first lane of a warp accesses a place; the races, to somebody who has had enough of each site at
 /// once.
-fn access(engine: &mut Engine, cta: u64, of: (Kind, Order), site: u32, at: Place) -> Vec<Race> {
-    let access = Access {
-        kind: of.0,
-        order: of.1,
-        bytes: 4,
-        elements: 1,
-        site,
-    };
+fn access(engine: &mut Engine, cta: u64, of: Access, site: u32, at: Place) -> Vec<Race> {
+    let access = Access { site, ..of };
     let mut races = Vec::new();
     engine.access_until(
         warp(cta),
@@ -53,7 +57,7 @@ fn fence(engine: &mut Engine, cta: u64) {
 
 /// Each of so many CTAs accesses the word once, by one of two instructions; how often a race was heard
 /// of.
-fn heard(ctas: u32, of: (Kind, Order)) -> usize {
+fn heard(ctas: u32, of: Access) -> usize {
     let mut engine = engine(ctas);
     let mut count = 0;
     for cta in 0..ctas {

@@ -31,6 +31,30 @@ const NARROW: Widths = Widths {
 /// Room to tell two granules of one cell apart.
 const TAGGED: Widths = Widths { tag: 1, ..WIDTHS };
 
+/// Fields of a cell, and how a launch uses them.
+struct Cells<'a> {
+    widths: &'a Widths,
+    shifts: Shifts,
+}
+
+fn cells(widths: &Widths) -> Cells<'_> {
+    let shifts = widths.shifts();
+    Cells { widths, shifts }
+}
+
+fn shared_cells(widths: &Widths) -> Cells<'_> {
+    let shifts = widths.shared_shifts();
+    Cells { widths, shifts }
+}
+
+/// What is known of an access without the cell.
+#[derive(Clone, Copy)]
+struct Truth {
+    races: bool,
+    /// The cell stands for some of the accesses only: an earlier one races, or was not decided.
+    blurred: bool,
+}
+
 #[derive(Clone, Copy)]
 enum Event {
     /// Thread, kind, granule.
@@ -97,7 +121,8 @@ impl Walk<'_> {
                     };
                     let me_here = me[thread] | tag;
                     let outcome = rule::access(cell, me_here, kind, &self.shifts);
-                    self.judge(outcome.verdict, races, blurred);
+                    let truth = Truth { races, blurred };
+                    self.judge(outcome.verdict, truth);
                     let settled = match self.shifts.in_turn {
                         true => passes_fast_shared(cell, me_here, kind, &self.shifts),
                         false => passes_fast(cell, me_here, kind, &self.shifts),
@@ -129,7 +154,7 @@ impl Walk<'_> {
                     }
                     let late = blurred || races || outcome.verdict != rule::OK;
                     self.step(outcome.next, me, oracles, late, left - 1);
-                    self.settle_late(cell, me_here, kind, (races, blurred), |walk, late| {
+                    self.settle_late(cell, me_here, kind, truth, |walk, late| {
                         walk.step(cell, me, oracles, late, left - 1);
                     });
                     oracles[granule].undo();
@@ -169,7 +194,7 @@ impl Walk<'_> {
         cell: u64,
         me: u64,
         kind: u32,
-        (races, blurred): (bool, bool),
+        Truth { races, blurred }: Truth,
         mut go_on: impl FnMut(&mut Self, bool),
     ) {
         let settles = |&held: &u64| held != cell && passes_fast(held, me, kind, &self.shifts);
@@ -207,7 +232,7 @@ impl Walk<'_> {
         self.step(cell, &passed, &mut after, blurred, left - 1);
     }
 
-    fn judge(&mut self, verdict: u32, races: bool, blurred: bool) {
+    fn judge(&mut self, verdict: u32, Truth { races, blurred }: Truth) {
         let conflict = (rule::CONFLICT_GRID..=rule::CONFLICT_WARP).contains(&verdict);
         let undecided = verdict == rule::UNDECIDED;
         let tally = &mut self.tally;
@@ -280,32 +305,27 @@ fn passes_fast_shared(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
 
 fn walk(
     name: &str,
-    (widths, shifts): (&Widths, Shifts),
+    cells: Cells<'_>,
     places: &[Place],
     kinds: &[u32],
     barriers: &[Event],
     length: u32,
 ) -> Tally {
-    walk_back(
-        name,
-        (widths, shifts),
-        places,
-        kinds,
-        barriers,
-        (length, false),
-    )
+    walk_back(name, cells, places, kinds, barriers, length, false)
 }
 
 /// Likewise; with `late`, accesses may also be settled by what the cell has held before.
 #[allow(clippy::print_stderr, reason = "the figures, for `--nocapture`")]
 fn walk_back(
     name: &str,
-    (widths, shifts): (&Widths, Shifts),
+    cells: Cells<'_>,
     places: &[Place],
     kinds: &[u32],
     barriers: &[Event],
-    (length, late): (u32, bool),
+    length: u32,
+    late: bool,
 ) -> Tally {
+    let Cells { widths, shifts } = cells;
     let mut events = barriers.to_vec();
     for granule in 0..1 << widths.tag {
         for thread in 0..places.len() {
@@ -390,14 +410,7 @@ fn accesses(choices: u64, events: u64, length: u32) -> u64 {
 
 #[test]
 fn six_events_of_two_ctas_with_two_warps() {
-    let tally = walk(
-        "warps",
-        (&WIDTHS, WIDTHS.shifts()),
-        &WARPS,
-        &KINDS,
-        &CTA_BARRIERS,
-        6,
-    );
+    let tally = walk("warps", cells(&WIDTHS), &WARPS, &KINDS, &CTA_BARRIERS, 6);
     assert_eq!(tally.accesses, accesses(16, 18, 6));
     // Here and below: the figures that docs/cell.md gives.
     assert_eq!(
@@ -411,7 +424,7 @@ fn six_events_of_two_ctas_with_two_warps() {
 fn five_events_of_all_kinds() {
     let tally = walk(
         "all kinds",
-        (&WIDTHS, WIDTHS.shifts()),
+        cells(&WIDTHS),
         &WARPS,
         &ALL_KINDS,
         &CTA_BARRIERS,
@@ -432,24 +445,10 @@ fn five_events_of_lanes_and_warp_barriers() {
         ("lanes", LANES, 0.10..0.11),
         ("one CTA", ONE_CTA, 0.22..0.23),
     ] {
-        let tally = walk(
-            name,
-            (&WIDTHS, WIDTHS.shifts()),
-            &places,
-            &ALL_KINDS,
-            &ALL_BARRIERS,
-            5,
-        );
+        let tally = walk(name, cells(&WIDTHS), &places, &ALL_KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(24, 27, 5));
         assert!(undecided.contains(&tally.share_undecided()), "{tally:?}");
-        let tally = walk(
-            name,
-            (&WIDTHS, WIDTHS.shifts()),
-            &places,
-            &KINDS,
-            &ALL_BARRIERS,
-            5,
-        );
+        let tally = walk(name, cells(&WIDTHS), &places, &KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.undecided, 0);
     }
@@ -463,8 +462,8 @@ fn settled_by_what_the_cell_held_before() {
         ("late, one CTA", ONE_CTA, &ALL_BARRIERS),
     ] {
         for kinds in [&KINDS[..], &ALL_KINDS] {
-            let widths = (&WIDTHS, WIDTHS.shifts());
-            let tally = walk_back(name, widths, &places, kinds, barriers, (5, true));
+            let cells = cells(&WIDTHS);
+            let tally = walk_back(name, cells, &places, kinds, barriers, 5, true);
             assert!(tally.settled_late > 1_000, "{tally:?}");
         }
     }
@@ -473,14 +472,7 @@ fn settled_by_what_the_cell_held_before() {
 #[test]
 fn five_events_with_saturated_epochs() {
     for (name, places) in [("saturated", LANES), ("saturated, one CTA", ONE_CTA)] {
-        let tally = walk(
-            name,
-            (&NARROW, NARROW.shifts()),
-            &places,
-            &ALL_KINDS,
-            &ALL_BARRIERS,
-            5,
-        );
+        let tally = walk(name, cells(&NARROW), &places, &ALL_KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(24, 27, 5));
         assert!(tally.undecided > 0, "{tally:?}");
     }
@@ -490,7 +482,7 @@ fn five_events_with_saturated_epochs() {
 fn five_events_on_two_granules_of_one_cell() {
     let tally = walk(
         "two granules",
-        (&TAGGED, TAGGED.shifts()),
+        cells(&TAGGED),
         &WARPS,
         &KINDS,
         &CTA_BARRIERS,
@@ -511,8 +503,8 @@ const GRID_BARRIERS: [Event; 3] = [
 fn five_events_with_barriers_of_the_grid() {
     let wide = Widths { grid: 4, ..WIDTHS };
     for (name, widths) in [("grid", wide), ("grid, tagged", Widths { tag: 1, ..wide })] {
-        let shifts = (&widths, widths.shifts());
-        let tally = walk(name, shifts, &WARPS, &KINDS, &GRID_BARRIERS, 5);
+        let cells = cells(&widths);
+        let tally = walk(name, cells, &WARPS, &KINDS, &GRID_BARRIERS, 5);
         let choices = 16 << widths.tag;
         assert_eq!(tally.accesses, accesses(choices, choices + 3, 5));
         // Without strong loads, every first race is reported.
@@ -520,8 +512,8 @@ fn five_events_with_barriers_of_the_grid() {
     }
     // The first barrier of the grid uses up the epochs.
     let narrow = Widths { grid: 1, ..WIDTHS };
-    let shifts = (&narrow, narrow.shifts());
-    let tally = walk("grid, saturated", shifts, &WARPS, &KINDS, &GRID_BARRIERS, 5);
+    let cells = cells(&narrow);
+    let tally = walk("grid, saturated", cells, &WARPS, &KINDS, &GRID_BARRIERS, 5);
     assert!(tally.undecided > 0, "{tally:?}");
 }
 
@@ -536,8 +528,8 @@ const SHARED_KINDS: [u32; 4] = [
 #[test]
 fn five_events_in_shared_memory() {
     for (name, widths) in [("shared", WIDTHS), ("shared, saturated", NARROW)] {
-        let shifts = (&widths, widths.shared_shifts());
-        let tally = walk(name, shifts, &ONE_CTA, &SHARED_KINDS, &ALL_BARRIERS, 5);
+        let cells = shared_cells(&widths);
+        let tally = walk(name, cells, &ONE_CTA, &SHARED_KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.evictions, 0);
     }
@@ -546,8 +538,8 @@ fn five_events_in_shared_memory() {
         ("shared, grid", ONE_CTA, false),
         ("one slot, grid", WARPS, true),
     ] {
-        let shifts = (&widths, widths.shared_shifts());
-        let tally = walk(name, shifts, &places, &SHARED_KINDS, &GRID_BARRIERS, 5);
+        let cells = shared_cells(&widths);
+        let tally = walk(name, cells, &places, &SHARED_KINDS, &GRID_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.evictions > 0, evictions);
     }
@@ -557,8 +549,8 @@ fn five_events_in_shared_memory() {
 /// is lost is counted.
 #[test]
 fn six_events_in_one_slot_of_shared_memory() {
-    let shifts = (&WIDTHS, WIDTHS.shared_shifts());
-    let tally = walk("one slot", shifts, &WARPS, &SHARED_KINDS, &CTA_BARRIERS, 6);
+    let cells = shared_cells(&WIDTHS);
+    let tally = walk("one slot", cells, &WARPS, &SHARED_KINDS, &CTA_BARRIERS, 6);
     assert_eq!(tally.accesses, accesses(16, 18, 6));
     assert!(tally.evictions > tally.accesses / 8, "{tally:?}");
 }

@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 
-use shadow::hb::{Access, Arrival, Engine, Generations, Kind, Order, Place, Shape, Warp};
+use shadow::hb::{Access, Active, Arrival, Engine, Generations, Kind, Order, Place, Shape, Warp};
 
 /// Most commands of a program.
 const COMMANDS: usize = 6;
@@ -180,7 +180,9 @@ fn judge(program: &Program, first: usize) -> Judged {
                     waits,
                     counted: true,
                 };
-                early |= generations.arrive(&mut engine, (warp, 1), id, 0).is_some();
+                early |= generations
+                    .arrive(&mut engine, Active { warp, lanes: 1 }, id, 0)
+                    .is_some();
                 engine.arrive(warp, 1, arrival);
                 if let Some(barrier) = complete {
                     generations.complete(0, barrier as u32);

@@ -8,7 +8,7 @@ mod late;
 mod plain;
 
 use late::Late;
-use plain::{Judge, index, members, mutual, thread};
+use plain::{Judge, Party, index, members, mutual, thread};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
@@ -40,10 +40,6 @@ enum Event {
     Mbarrier(Warp, u32, Order, bool),
     MbarrierWait(Warp, u32, Order),
     Exit(Warp, u32),
-}
-
-fn at(id: u32, waits: bool, counted: bool) -> Arrival {
-    Arrival { id, waits, counted }
 }
 
 fn told(late: &mut Option<Late>, threads: &[usize], now: u32) {
@@ -130,7 +126,12 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 for warp in (0..2).map(|warp| Warp { cta: *cta, warp }) {
                     let (live, mask) = alive(&judge, warp, u32::MAX);
                     if mask != 0 {
-                        engine.arrive(warp, mask, at(0, true, false));
+                        let arrival = Arrival {
+                            id: 0,
+                            waits: true,
+                            counted: false,
+                        };
+                        engine.arrive(warp, mask, arrival);
                     }
                     to.extend(live);
                 }
@@ -150,7 +151,12 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     if mask == 0 || !(waits || passing >> warp & 1 == 1) {
                         continue;
                     }
-                    engine.arrive(place, mask, at(3, waits, true));
+                    let arrival = Arrival {
+                        id: 3,
+                        waits,
+                        counted: true,
+                    };
+                    engine.arrive(place, mask, arrival);
                     from.extend(&live);
                     if waits {
                         to.extend(&live);
@@ -207,7 +213,15 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     let mut heads = judge.arrivals[1].clone();
                     match order {
                         Order::Relaxed(scope) => {
-                            heads.retain(|head| mutual((head.thread, head.scope), (me, *scope)));
+                            heads.retain(|head| {
+                                mutual(
+                                    head.party(),
+                                    Party {
+                                        thread: me,
+                                        scope: *scope,
+                                    },
+                                )
+                            });
                             // A place that nothing else accesses.
                             judge.observed[me].push((u64::MAX, heads));
                         }

@@ -4,11 +4,21 @@ use shadow::hb::{
     Access, Arrival, Engine, FenceKind, Format, Kind, Order, Place, Race, Scope, Shape, Warp,
 };
 
-const LOAD: (Kind, Order) = (Kind::Load, Order::Weak);
-const STORE: (Kind, Order) = (Kind::Store, Order::Weak);
-const RMW: (Kind, Order) = (Kind::Rmw, Order::Relaxed(Scope::Gpu));
-const RELAXED_LOAD: (Kind, Order) = (Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: (Kind, Order) = (Kind::Store, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(Kind::Load, Order::Weak);
+const STORE: Access = word(Kind::Store, Order::Weak);
+const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
+
+const fn word(kind: Kind, order: Order) -> Access {
+    Access {
+        kind,
+        order,
+        bytes: 4,
+        elements: 1,
+        site: 0,
+    }
+}
 
 const DATA: Place = Place::Global(0x1000);
 const FLAG: Place = Place::Global(0x2000);
@@ -26,24 +36,18 @@ fn all(
     engine: &mut Engine,
     warp: Warp,
     lanes: u32,
-    (kind, order): (Kind, Order),
+    what: Access,
     site: u32,
     at: Place,
 ) -> Vec<Race> {
-    let access = Access {
-        kind,
-        order,
-        bytes: 4,
-        elements: 1,
-        site,
-    };
+    let access = Access { site, ..what };
     let mut races = Vec::new();
     engine.access(warp, lanes, &access, |_| at, |race| races.push(race));
     races
 }
 
 /// The first lane of a warp accesses a place; whether that races.
-fn one(engine: &mut Engine, warp: Warp, what: (Kind, Order), site: u32, at: Place) -> bool {
+fn one(engine: &mut Engine, warp: Warp, what: Access, site: u32, at: Place) -> bool {
     !all(engine, warp, 1, what, site, at).is_empty()
 }
 
@@ -226,8 +230,8 @@ fn a_lock_keeps_few_releases() {
 
 #[test]
 fn a_lock_by_release_stores_keeps_few_releases() {
-    let acquire = (Kind::Rmw, Order::Acquire(Scope::Gpu));
-    let release = (Kind::Store, Order::Release(Scope::Gpu));
+    let acquire = word(Kind::Rmw, Order::Acquire(Scope::Gpu));
+    let release = word(Kind::Store, Order::Release(Scope::Gpu));
     let stores = |engine: &mut Engine, me: Warp| {
         one(engine, me, acquire, 0, FLAG);
         critical(engine, me);
@@ -257,7 +261,7 @@ fn observing_a_flag_says_nothing_about_another_memory() {
 fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
     let mut engine = engine(1, 32);
     let me = warp(0, 0);
-    let reduction = (Kind::Reduction, Order::Relaxed(Scope::Gpu));
+    let reduction = word(Kind::Reduction, Order::Relaxed(Scope::Gpu));
     all(&mut engine, me, 0b11, RMW, 0, FLAG);
     all(&mut engine, me, 0b10, reduction, 0, FLAG);
     // Lane 1 comes after lane 0's addition, and its own; lane 0 after neither of lane 1's.

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use random::Random;
-use shadow::hb::{Access, Engine, Kind, LockOrder, Order, Place, Scope, Shape, Swap, Update, Warp};
+use shadow::hb::{
+    Access, Active, Engine, Kind, LockOrder, Order, Place, Scope, Shape, Swap, Update, Warp,
+};
 
 const RELEASE: Order = Order::Release(Scope::Gpu);
 const ACQUIRE: Order = Order::Acquire(Scope::Gpu);
@@ -159,7 +161,14 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
                     new: WRITER,
                     old: 0,
                 };
-                lock_order.swap(&mut main, (warp, 1), &access, at, swap, note);
+                lock_order.swap(
+                    &mut main,
+                    Active { warp, lanes: 1 },
+                    &access,
+                    at,
+                    swap,
+                    note,
+                );
                 continue;
             }
             Op::Join(lock, _) | Op::Leave(lock, _) => {
@@ -175,7 +184,14 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
                     old: count,
                     new: now,
                 };
-                lock_order.update(&mut main, (warp, 1), [&access; 2], at, update, note);
+                lock_order.update(
+                    &mut main,
+                    Active { warp, lanes: 1 },
+                    [&access; 2],
+                    at,
+                    update,
+                    note,
+                );
                 continue;
             }
             Op::Give(lock, _) => drop(held.remove(&lock)),
@@ -183,7 +199,7 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
             Op::Guard(word) => stopped[me] = !written.contains(&word),
             Op::Read(_) => {}
         }
-        lock_order.access(&mut main, (warp, 1), &access, at, note);
+        lock_order.access(&mut main, Active { warp, lanes: 1 }, &access, at, note);
     }
     // A lock that only readers take is none.
     match lock_order.is_spoiled() {

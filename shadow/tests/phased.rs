@@ -210,7 +210,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
         warp: thread as u32,
     };
     for barrier in 0..counts.len() {
-        engine.mbarrier_init(warp(0).lane(0), place(barrier), (0, false), |_| ());
+        engine.mbarrier_init(warp(0).lane(0), place(barrier), 0, false, |_| ());
         generations.mbarrier_init(place(barrier));
     }
     let mut state = State::default();
@@ -246,8 +246,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             }
             Arrive(barrier) => {
                 let at = place(barrier);
-                let wrong =
-                    generations.mbarrier_operate(&mut engine, (me, 0), at, Operation::Arrive);
+                let wrong = generations.mbarrier_operate(&mut engine, me, 0, at, Operation::Arrive);
                 unphased |= wrong.is_some();
                 engine.mbarrier_arrive(me, at, Order::Release(Scope::Cta), ends);
                 if ends {
@@ -257,8 +256,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             CopyArrive(barrier) => {
                 let at = place(barrier);
                 let ends = state.copies_arrive(counts, thread, 0);
-                let wrong =
-                    generations.mbarrier_operate(&mut engine, (me, 0), at, Operation::Arrive);
+                let wrong = generations.mbarrier_operate(&mut engine, me, 0, at, Operation::Arrive);
                 unphased |= wrong.is_some();
                 engine.copies_arrive(me, at, ends);
                 if ends {
@@ -267,9 +265,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             }
             Wait(barrier, _) => {
                 let at = place(barrier);
-                unphased |= generations
-                    .mbarrier_wait(&mut engine, (me, 0), at)
-                    .is_some();
+                unphased |= generations.mbarrier_wait(&mut engine, me, 0, at).is_some();
                 engine.mbarrier_wait(me, at, Order::Acquire(Scope::Cta));
             }
         }

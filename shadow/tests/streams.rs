@@ -144,7 +144,8 @@ fn ask(
     order: &mut Order,
     asked: &mut Asked,
     work: &mut Vec<(usize, Turn)>,
-    (call, follows): (Call, Follows),
+    call: Call,
+    follows: Follows,
 ) {
     match call {
         Call::Work(of) => {
@@ -226,7 +227,7 @@ proptest! {
         let (mut order, mut asked, mut work) = (Order::default(), Asked::default(), Vec::new());
         STREAMS.into_iter().for_each(|stream| order.created(stream));
         for &call in &calls {
-            ask(&mut order, &mut asked, &mut work, (call, Turn::follows));
+            ask(&mut order, &mut asked, &mut work, call, Turn::follows);
             // What the host knows need not be kept.
             let known = |turn: &Turn| order.host_knows(turn);
             let lanes = work.iter().filter(|(_, turn)| !known(turn)).map(|(_, turn)| turn.lane());
@@ -267,7 +268,7 @@ proptest! {
             };
             order.by(thread);
             asked.by(thread);
-            ask(&mut order, &mut asked, &mut work, (call, Turn::surely_follows));
+            ask(&mut order, &mut asked, &mut work, call, Turn::surely_follows);
             for (n, (later, turn)) in work.iter().enumerate() {
                 for (earlier, other) in &work[..n] {
                     let after = asked.comes_after(*later, *earlier);

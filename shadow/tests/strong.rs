@@ -1,8 +1,8 @@
 //! Unordered strong conflicts do not depend on who came first.
 
 use shadow::hb::{
-    Access, Engine, FenceKind, Kind, LockOrder, Look, Order, Place, Scope, Shape, Strong, Swap,
-    SwapValue, Use, Warp,
+    Access, Active, Engine, FenceKind, Kind, LockOrder, Look, Order, Place, Scope, Shape, Strong,
+    Swap, SwapValue, Use, Warp,
 };
 
 const LOCK: Place = Place::Global(64);
@@ -34,12 +34,19 @@ impl Run {
             known: false,
             ..Use::default()
         };
-        let both = (&self.engine, &self.lock_order);
-        self.strong.access(both, (warp, 1), &access, of, |_| place);
+        let (main, lock_order) = (&self.engine, &self.lock_order);
+        self.strong.access(
+            main,
+            lock_order,
+            Active { warp, lanes: 1 },
+            &access,
+            of,
+            |_| place,
+        );
         self.engine.access(warp, 1, &access, |_| place, |_| ());
-        let both = &mut self.engine;
+        let main = &mut self.engine;
         self.lock_order
-            .access(both, (warp, 1), &access, |_| place, |_| ());
+            .access(main, Active { warp, lanes: 1 }, &access, |_| place, |_| ());
     }
 
     fn fence(&mut self, cta: u64, scope: Scope) {
@@ -53,7 +60,7 @@ impl Run {
     fn swap(&mut self, cta: u64, new: u64) {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, Kind::Rmw);
-        let both = (&self.engine, &self.lock_order);
+        let (main, lock_order) = (&self.engine, &self.lock_order);
         let of = Use {
             look: Look {
                 swap: Some(SwapValue::Later),
@@ -61,7 +68,14 @@ impl Run {
             },
             ..Use::default()
         };
-        self.strong.access(both, (warp, 1), &access, of, |_| LOCK);
+        self.strong.access(
+            main,
+            lock_order,
+            Active { warp, lanes: 1 },
+            &access,
+            of,
+            |_| LOCK,
+        );
         self.engine.access(warp, 1, &access, |_| LOCK, |_| ());
         let swap = Swap {
             compare: None,
@@ -70,14 +84,19 @@ impl Run {
         };
         self.lock_order.swap(
             &mut self.engine,
-            (warp, 1),
+            Active { warp, lanes: 1 },
             &access,
             |_| LOCK,
             |_| swap,
             |_| (),
         );
-        self.strong
-            .swap(&self.lock_order, (warp, 1), &access, |_| LOCK, |_| swap);
+        self.strong.swap(
+            &self.lock_order,
+            Active { warp, lanes: 1 },
+            &access,
+            |_| LOCK,
+            |_| swap,
+        );
     }
 
     /// A critical section that writes the data, with or without its two fences.

@@ -4,7 +4,7 @@
 //! bytes that race.
 
 use report::replay::{Did, Role, Step};
-use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race};
+use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race, Span};
 
 use crate::log;
 use crate::traced::{EventKind, TraceEvent};
@@ -206,12 +206,12 @@ impl Between {
                 touching.map(|(thread, _)| thread).collect()
             }
             EventKind::Copy { from, to, ends, .. } => {
-                let holds = |(place, bytes)| self.wanted.holds(place, bytes);
+                let holds = |span: &Span| self.wanted.holds(span.place, span.bytes);
                 let ends = match ends {
-                    Completion::Mbarrier(at) => holds((*at, MBARRIER_BYTES)),
+                    Completion::Mbarrier(at) => self.wanted.holds(*at, MBARRIER_BYTES),
                     Completion::Group => false,
                 };
-                match holds(*from) || holds(*to) || ends {
+                match holds(from) || holds(to) || ends {
                     true => threads.collect(),
                     false => Vec::new(),
                 }

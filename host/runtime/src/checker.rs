@@ -30,7 +30,7 @@ use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
 use crate::streams::Streams;
 use crate::variables::{self, SharedVariable};
 
-pub use self::launch::{Busy, Extent, Outcome, PendingLaunch};
+pub use self::launch::{Busy, Extent, Invocation, Outcome, PendingLaunch};
 pub use self::nested::Ancestor;
 
 /// Number of a module in the process.
@@ -668,7 +668,7 @@ impl Checker {
         let shared = module.shared.get(&launch.kernel);
         let shared = shared.map_or(&[][..], Vec::as_slice);
         let name = |space, address, allocation: &mut Option<log::Allocation>| {
-            variables.name(own, shared, (space, address), allocation);
+            variables.name(own, shared, space, address, allocation);
         };
         if !matches!(race.why, log::Why::Misuse(_)) {
             name(race.space, race.address, &mut race.allocation);

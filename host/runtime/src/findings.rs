@@ -98,6 +98,14 @@ fn is_strong(instructions: &Instructions, site: u32) -> bool {
     order.and_then(Order::scope).is_some()
 }
 
+/// A misuse of a barrier or of a warp operation, by the sites of both instructions: the same where it takes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Misused {
+    pub(crate) misuse: Misuse,
+    pub(crate) before: u32,
+    pub(crate) now: u32,
+}
+
 /// What happens-before has found in a launch.
 #[derive(Debug)]
 pub struct Findings {
@@ -107,7 +115,7 @@ pub struct Findings {
     /// Pairs that found no room.
     pub(crate) dropped: u64,
     /// What barriers were misused by two sites, by whom first, and how often.
-    pub(crate) misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    pub(crate) misuses: BTreeMap<Misused, (Thread, u64)>,
     pub(crate) doubts: Doubts,
     /// Pairs of sites that barriers alone do not order, where somebody asks.
     pub(crate) unordered_by_barriers: Unordered,
@@ -166,7 +174,7 @@ impl Findings {
     pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
         let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
-        let misused = self.misuses.keys().map(|&(_, a, b)| [a, b]);
+        let misused = self.misuses.keys().map(|of| [of.before, of.now]);
         let held = self.found.iter().flat_map(|found| found.locks.iter());
         let locked = held.flatten().flat_map(locking::sites);
         let flags = self.found.iter().filter_map(|found| found.flag);

@@ -16,8 +16,8 @@ use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched,
-    LockOrder, Operation, Order, Place, Rule, Shape, Strong, Thread, Warp,
+    Access, Active, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched,
+    LockOrder, Operation, Order, Place, Rule, Shape, Span, Strong, Thread, Warp,
 };
 
 use self::barriers::Barriers;
@@ -25,12 +25,11 @@ pub(crate) use self::barriers::Unordered;
 use self::departed::Departures;
 use self::polls::Polls;
 use crate::between::Between;
-use crate::findings::{Doubts, Findings};
+use crate::findings::{Doubts, Findings, Misused};
 use crate::footprint_recorder::FootprintRecorder;
 use crate::grid::Arrivals;
 use crate::instructions::{Instructions, Meaning};
 use crate::locking;
-use crate::log::Misuse;
 use crate::options::Model;
 use crate::pairs::{Class, Open, Pairs};
 use crate::sides::{self, Sides, at, in_shared};
@@ -59,7 +58,7 @@ pub struct HappensBefore {
     open: Vec<Open>,
     /// What was told last is the program's own, and not of a check.
     told: bool,
-    misuses: BTreeMap<(Misuse, u32, u32), (Thread, u64)>,
+    misuses: BTreeMap<Misused, (Thread, u64)>,
     departures: Option<Departures>,
     /// What a journal leaves open, and what it says of looks.
     doubts: Doubts,
@@ -296,6 +295,13 @@ fn warp(who: Executing) -> Warp {
     }
 }
 
+fn active(who: Executing) -> Active {
+    Active {
+        warp: warp(who),
+        lanes: who.lanes,
+    }
+}
+
 impl Observer for HappensBefore {
     fn access(
         &mut self,
@@ -342,7 +348,7 @@ impl Observer for HappensBefore {
                 addresses[lane as usize].wrapping_sub(step),
             )
         };
-        self.departed(who, (who.lanes, written.order.scope().is_none()), place);
+        self.departed(who, written.order.scope().is_none(), place);
         if meaning.counts {
             self.count(true);
         }
@@ -351,29 +357,21 @@ impl Observer for HappensBefore {
             places: each(who.lanes).map(place).collect(),
         });
         if let Some(barriers) = &mut self.barriers {
-            barriers.access((warp(who), who.lanes), &written, place);
+            barriers.access(active(who), &written, place);
         }
         let of = self.use_of(&meaning);
         // What becomes of them is told when their values are.
         let told_later = meaning.swaps || self.follows_updates(&meaning);
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.access(
-                (engine, lock_order),
-                (warp(who), who.lanes),
-                &written,
-                of,
-                place,
-            );
+            strong.access(engine, lock_order, active(who), &written, of, place);
         }
         if meaning.swaps {
             lock_order.before(engine, who.lanes, place);
         }
         let doubts = match self.knows_swaps {
             true => Vec::new(),
-            false => self
-                .polls
-                .met(engine, (warp(who), who.lanes), &written, place),
+            false => self.polls.met(engine, active(who), &written, place),
         };
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
@@ -408,15 +406,14 @@ impl Observer for HappensBefore {
         }
         let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
         if looks {
-            let lanes = (warp(who), who.lanes);
-            self.polls.look(engine, lanes, &written, (self.idle, place));
+            let polls = &mut self.polls;
+            polls.look(engine, active(who), &written, self.idle, place);
         }
-        self.order.access((warp(who), who.lanes), &access, place);
+        self.order.access(active(who), &access, place);
         pairs.explain(engine, lock_order);
         if !told_later {
-            let lanes = (warp(who), who.lanes);
-            lock_order.access(engine, lanes, &access, place, |predicted| {
-                pairs.keep_predicted(Class::LockOrder, predicted, (None, None));
+            lock_order.access(engine, active(who), &access, place, |predicted| {
+                pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             });
         }
         if meaning.counts {
@@ -448,7 +445,7 @@ impl Observer for HappensBefore {
         matches!(space, Space::Shared | Space::SharedCluster | Space::Global)
     }
 
-    fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
+    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
         let word = Bytes {
             space,
             address,
@@ -541,9 +538,13 @@ impl Observer for HappensBefore {
         // Whoever waits for the copy waits in that block.
         let me = warp(who).lane(who.lanes.trailing_zeros());
         for place in [source, target] {
-            self.departed(who, (1 << me.lane, false), |_| place);
+            let lanes = 1 << me.lane;
+            self.departed(Executing { lanes, ..who }, false, |_| place);
         }
-        let (from, to) = ((source, from.count), (target, to.count));
+        let [from, to] = [(source, from), (target, to)].map(|(place, of)| Span {
+            place,
+            bytes: of.count,
+        });
         self.hear(who, || EventKind::Copy {
             from,
             to,
@@ -561,7 +562,7 @@ impl Observer for HappensBefore {
         let mut doubts = Vec::new();
         if !self.knows_swaps {
             self.doubts.copies(meaning.site, target);
-            for (kind, (place, bytes)) in [(Kind::Load, from), (Kind::Store, to)] {
+            for (kind, Span { place, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
                 let access = Access {
                     kind,
                     order: Order::Weak,
@@ -569,8 +570,11 @@ impl Observer for HappensBefore {
                     elements: 1,
                     site: meaning.site,
                 };
-                let lanes = (me.warp(), 1 << me.lane);
-                doubts.extend(self.polls.met(engine, lanes, &access, |_| place));
+                let active = Active {
+                    warp: me.warp(),
+                    lanes: 1 << me.lane,
+                };
+                doubts.extend(self.polls.met(engine, active, &access, |_| place));
             }
         }
         let mut races = Vec::new();
@@ -594,7 +598,7 @@ impl Observer for HappensBefore {
         self.order.tell(tell);
         if let Some(barriers) = &mut self.barriers {
             if let Completion::Mbarrier(at) = ends {
-                barriers.operates((me, meaning.site), at, Operation::Complete);
+                barriers.operates(me, meaning.site, at, Operation::Complete);
             }
             barriers.copy(me, from, to, issue);
         }
@@ -673,7 +677,11 @@ impl Observer for HappensBefore {
         let Some(here) = site(who.offset) else {
             return;
         };
-        let key = (misuse, site(offset).unwrap_or(here), here);
+        let key = Misused {
+            misuse,
+            before: site(offset).unwrap_or(here),
+            now: here,
+        };
         let me = warp(who).lane(who.lanes.trailing_zeros());
         self.misuses.entry(key).or_insert((me, 0)).1 += 1;
     }

@@ -6,8 +6,9 @@ use shadow::hb::{LANES, Place, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
+use crate::findings::Misused;
 use crate::locking;
-use crate::log::{self, Misuse};
+use crate::log;
 use crate::pairs::{Class, Found};
 
 /// A race in the log's terms; `named` are the log's numbers of the sites.
@@ -111,8 +112,13 @@ pub(crate) fn why(class: Class, rule: Rule) -> log::Why {
 /// A misuse in the log's terms.
 pub(crate) fn misuse(
     launch: &log::Launch,
-    (misuse, before, now): (Misuse, u32, u32),
-    (who, count): (Thread, u64),
+    Misused {
+        misuse,
+        before,
+        now,
+    }: Misused,
+    who: Thread,
+    count: u64,
     named: &HashMap<u32, u32>,
 ) -> log::Race {
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);

@@ -192,7 +192,8 @@ impl Pairs {
         &mut self,
         class: Class,
         predicted: Predicted,
-        (cause, flag): (Option<Cause>, Option<Flag>),
+        cause: Option<Cause>,
+        flag: Option<Flag>,
     ) {
         let open = self.keep(class, predicted.race, false);
         if let Some(open) = open.filter(|open| open.witness) {
@@ -213,7 +214,7 @@ impl Pairs {
         } = found;
         let race = predicted.race;
         let before = self.found.len();
-        self.keep_predicted(Class::Strong, predicted, (cause, flag));
+        self.keep_predicted(Class::Strong, predicted, cause, flag);
         let same = |of: &&mut Found| of.class == Class::Strong && of.race == race;
         if self.found.len() > before
             && let Some(of) = self.found.iter_mut().rev().find(same)

@@ -48,36 +48,37 @@ impl Counts {
 }
 
 impl Mbarriers {
-    /// An operation that counts `count`; the flag beside it says that this is bytes to expect. Says
-    /// whether it ends the phase, and what is wrong with it.
+    /// An operation that counts `count`, of bytes if it `expects` them. Says whether it ends the phase, and
+    /// what is wrong with it.
     pub(crate) fn operate(
         &mut self,
         at: At,
-        op: (MbarrierOp, bool),
+        op: MbarrierOp,
+        expects: bool,
         count: u32,
     ) -> (bool, Option<Misuse>) {
-        let misuse = match (op.0, self.0.get(&at)) {
+        let misuse = match (op, self.0.get(&at)) {
             (MbarrierOp::Init, _) => None,
             (_, None) => Some(Misuse::NotMbarrier),
             (MbarrierOp::Arrive | MbarrierOp::ArriveDrop | MbarrierOp::CopyArrive, Some(of)) => {
-                let arrivals = if op.1 { 1 } else { i64::from(count) };
+                let arrivals = if expects { 1 } else { i64::from(count) };
                 (arrivals > of.pending).then_some(Misuse::Excess)
             }
             _ => None,
         };
-        (self.count(at, op, i64::from(count)), misuse)
+        (self.count(at, op, expects, i64::from(count)), misuse)
     }
 
     /// Counts an operation. True if it ends the phase.
-    fn count(&mut self, at: At, op: (MbarrierOp, bool), count: i64) -> bool {
-        let (arrivals, bytes) = if op.1 { (1, count) } else { (count, 0) };
+    fn count(&mut self, at: At, op: MbarrierOp, expects: bool, count: i64) -> bool {
+        let (arrivals, bytes) = if expects { (1, count) } else { (count, 0) };
         let Some(of) = self.0.get_mut(&at) else {
-            if op.0 == MbarrierOp::Init {
+            if op == MbarrierOp::Init {
                 self.0.insert(at, Counts::new(count));
             }
             return false;
         };
-        match op.0 {
+        match op {
             MbarrierOp::Init => {
                 *of = Counts::new(count);
                 false
@@ -89,7 +90,7 @@ impl Mbarriers {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
                 of.bytes += bytes;
                 of.pending -= arrivals;
-                if op.0 == MbarrierOp::ArriveDrop {
+                if op == MbarrierOp::ArriveDrop {
                     of.expected -= arrivals;
                 }
                 of.settle()
@@ -133,12 +134,12 @@ mod tests {
     #[test]
     fn parities_tell_phases_apart() {
         let (mut all, at) = (Mbarriers::default(), (0, 8));
-        all.operate(at, (MbarrierOp::Init, false), 1);
+        all.operate(at, MbarrierOp::Init, false, 1);
         // Nothing is over, and the phase before the first has parity 1.
         assert!(!all.is_late(at, 1));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1).0);
+        assert!(all.operate(at, MbarrierOp::Arrive, false, 1).0);
         assert!(!all.is_late(at, 0) && all.is_late(at, 1));
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 1).0);
+        assert!(all.operate(at, MbarrierOp::Arrive, false, 1).0);
         assert!(!all.is_late(at, 1) && all.is_late(at, 0));
     }
 
@@ -146,7 +147,7 @@ mod tests {
     fn a_phase_waits_for_arrivals_and_bytes() {
         let (mut all, at) = (Mbarriers::default(), (1, 64));
         let mut operate = |op, expects, count| {
-            let (over, misuse) = all.operate(at, (op, expects), count);
+            let (over, misuse) = all.operate(at, op, expects, count);
             assert_eq!(misuse, None);
             over
         };
@@ -158,15 +159,15 @@ mod tests {
         assert!(!operate(MbarrierOp::Arrive, false, 1));
         assert!(all.complete(at, 64));
         // One drops out for good: the phase after the next expects one less.
-        assert!(!all.operate(at, (MbarrierOp::ArriveDrop, false), 1).0);
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2).0);
-        assert!(all.operate(at, (MbarrierOp::Arrive, false), 2).0);
+        assert!(!all.operate(at, MbarrierOp::ArriveDrop, false, 1).0);
+        assert!(all.operate(at, MbarrierOp::Arrive, false, 2).0);
+        assert!(all.operate(at, MbarrierOp::Arrive, false, 2).0);
     }
 
     #[test]
     fn arrivals_beyond_those_expected_are_told() {
         let (mut all, at) = (Mbarriers::default(), (0, 0));
-        let mut operate = |op, expects, count| all.operate(at, (op, expects), count).1;
+        let mut operate = |op, expects, count| all.operate(at, op, expects, count).1;
         let strange = Some(Misuse::NotMbarrier);
         assert_eq!(operate(MbarrierOp::Arrive, false, 1), strange);
         assert_eq!(operate(MbarrierOp::Inval, false, 0), strange);

@@ -9,7 +9,7 @@ use ptx::ast::Module;
 use report::log;
 
 use crate::allocations::Allocations;
-use crate::checker::Extent;
+use crate::checker::{Extent, Invocation};
 
 /// Most proofs of a kernel that are kept for launches with the same arguments.
 const KEPT: usize = 32;
@@ -138,11 +138,16 @@ impl Proofs {
     pub(crate) fn of(
         &self,
         module: &Module,
-        kernel: &str,
-        (extent, parameters): (Extent, &[u8]),
+        invocation: Invocation<'_>,
         allocations: &Allocations,
         races: &Raced,
     ) -> Option<(Arc<Proved>, Duration)> {
+        let Invocation {
+            kernel,
+            extent,
+            parameters,
+            ..
+        } = invocation;
         let known = self.kernel(module, kernel)?;
         let mut proofs = known.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(of, _): &(Signature, Arc<Proved>)| {

@@ -210,9 +210,9 @@ impl<'a> Replay<'a> {
             }
             ENTRY_COPIES => self.engine.copies(who),
             ENTRY_MBARRIER => {
-                if let Some(op) = self.engine.mbarrier_op(who) {
+                if let Some((op, expects)) = self.engine.mbarrier_op(who) {
                     let at = (self.in_shared)(who.cta, entry.address);
-                    let (over, misuse) = self.mbarriers.operate(at, op, entry.time);
+                    let (over, misuse) = self.mbarriers.operate(at, op, expects, entry.time);
                     let address = self.address(who.cta, Space::Shared, entry.address);
                     self.engine.mbarrier(who, address, over);
                     if let Some(misuse) = misuse {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use driver::gpu::{Event, Gpu};
 use driver::sys::CUresult;
 
-use crate::checker::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
+use crate::checker::{Checker, Extent, Invocation, ModuleKey, Outcome, PendingLaunch};
 use crate::happens_before::HappensBefore;
 
 /// How long a launch waits for others in whose place it wants to be checked.
@@ -37,7 +37,7 @@ const INVALID: [CUresult; 4] = [
 /// Why the node of a graph is not checked.
 const NO_PLACE: &str = "too many nodes of graphs, or a graph that the device can launch";
 
-/// A kernel and the size of its launch.
+/// A kernel and how it is launched: an [`Invocation`] that is kept.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its module.
@@ -46,9 +46,19 @@ pub struct Kernel {
     pub name: String,
     /// How it is launched.
     pub extent: Extent,
-    /// Values of its parameters, as its PTX lays them out: as many bytes as are known. Of a value that is
-    /// not known, all loads are checked.
+    /// Values of its parameters.
     pub parameters: Vec<u8>,
+}
+
+impl Kernel {
+    fn invocation(&self) -> Invocation<'_> {
+        Invocation {
+            key: self.key,
+            kernel: &self.name,
+            extent: self.extent,
+            parameters: &self.parameters,
+        }
+    }
 }
 
 /// A launch that the driver has not been asked for yet.
@@ -328,8 +338,7 @@ impl Session {
 
     /// Whether the node of a graph can run the program's own code because its arguments prove that it has no races.
     pub fn is_provable(&self, kernel: &Kernel) -> bool {
-        let launch = (kernel.extent, kernel.parameters.as_slice());
-        self.checker.is_provable(kernel.key, &kernel.name, launch)
+        self.checker.is_provable(kernel.invocation())
     }
 
     /// Arms the nodes of an executable graph that is to be launched into a stream.
@@ -449,11 +458,7 @@ impl Session {
         let mut polled = false;
         loop {
             let gpu = self.gpus.get_mut(&context)?;
-            let given = (kernel.extent, kernel.parameters.as_slice());
-            match self
-                .checker
-                .try_begin(gpu, kernel.key, &kernel.name, given, kept)
-            {
+            match self.checker.try_begin(gpu, kernel.invocation(), kept) {
                 Ok(pending) => return Some(pending),
                 Err(_) if !polled => {
                     polled = true;
@@ -472,24 +477,21 @@ impl Session {
             None => self.skip(context, kernel, why),
             Some(place) => {
                 let gpu = self.gpus.get_mut(&context)?;
-                let (key, name) = (kernel.key, &kernel.name);
-                let checker = &mut self.checker;
-                Some(checker.skip_kept(gpu, key, name, kernel.extent, (place, why)))
+                let invocation = kernel.invocation();
+                Some(self.checker.skip_kept(gpu, invocation, place, why))
             }
         }
     }
 
     fn begin_own(&mut self, context: u64, kernel: &Kernel) -> Option<PendingLaunch> {
         let gpu = self.gpus.get_mut(&context)?;
-        let launch = (kernel.extent, kernel.parameters.as_slice());
-        let checker = &mut self.checker;
-        Some(checker.begin_own(gpu, kernel.key, &kernel.name, launch))
+        Some(self.checker.begin_own(gpu, kernel.invocation()))
     }
 
     fn skip(&mut self, context: u64, kernel: &Kernel, why: &str) -> Option<PendingLaunch> {
         let gpu = self.gpus.get_mut(&context)?;
-        let (key, name, extent) = (kernel.key, &kernel.name, kernel.extent);
-        Some(self.checker.begin_unchecked(gpu, key, name, extent, why))
+        let invocation = kernel.invocation();
+        Some(self.checker.begin_unchecked(gpu, invocation, why))
     }
 
     /// Waits a little and drains. False when the time is over.

@@ -110,10 +110,10 @@ impl Sides<'_> {
 
     /// What the earlier and the later access have read and written.
     pub(crate) fn both(&self, race: &Race) -> [Value; 2] {
-        let earlier = self.earlier(race, race.earlier.thread.lane);
+        let (made, several) = self.earlier(race, race.earlier.thread.lane);
         [
-            self.value(race, race.earlier, earlier),
-            self.value(race, race.later, (self.later(race), false)),
+            self.value(race, race.earlier, made, several),
+            self.value(race, race.later, self.later(race), false),
         ]
     }
 
@@ -143,11 +143,11 @@ impl Sides<'_> {
         }
     }
 
-    fn value(&self, race: &Race, side: Side, (made, several): (Moment, bool)) -> Value {
+    fn value(&self, race: &Race, side: Side, made: Moment, several: bool) -> Value {
         let Some(access) = self.instructions.access(side.site) else {
             return Value::default();
         };
-        let found = |at| self.element(race, &access, (at, several));
+        let found = |at| self.element(race, &access, at, several);
         match access.kind {
             Kind::Load => Value {
                 old: found(made),
@@ -165,7 +165,7 @@ impl Sides<'_> {
     }
 
     /// What the element of an access held at a moment; none where it is larger than 8 bytes.
-    fn element(&self, race: &Race, access: &Access, when: (Moment, bool)) -> Option<u64> {
+    fn element(&self, race: &Race, access: &Access, when: Moment, several: bool) -> Option<u64> {
         let bytes = u64::from(access.bytes);
         if !matches!(bytes, 1 | 2 | 4 | 8) {
             return None;
@@ -174,9 +174,9 @@ impl Sides<'_> {
         let shared = race.place.address() + u64::from(race.bytes.trailing_zeros());
         let start = shared - shared % bytes;
         let first = start - start % 4;
-        let low = self.word(moved(race.place, first), when.0, when.1)?;
+        let low = self.word(moved(race.place, first), when, several)?;
         let high = match bytes {
-            8 => self.word(moved(race.place, first + 4), when.0, when.1)?,
+            8 => self.word(moved(race.place, first + 4), when, several)?,
             _ => 0,
         };
         let value = (u64::from(low) | u64::from(high) << 32) >> (8 * (start % 4));

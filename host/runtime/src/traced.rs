@@ -5,7 +5,7 @@
 //! opinion can be compared with it, one by one.
 
 use events::Executing;
-use shadow::hb::{Access, Completion, FenceKind, Order, Place, Scope, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Order, Place, Scope, Span, Waited};
 
 /// Something that lanes of a warp have done, in the order of the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +73,10 @@ pub enum EventKind {
     },
     /// An asynchronous copy by one lane.
     Copy {
-        /// First byte and bytes read.
-        from: (Place, u32),
-        /// First byte and bytes written.
-        to: (Place, u32),
+        /// What it reads.
+        from: Span,
+        /// What it writes.
+        to: Span,
         /// How it ends.
         ends: Completion,
         /// A bulk copy.

@@ -57,7 +57,8 @@ impl Variables {
         &self,
         module: &Module,
         shared: &[SharedVariable],
-        (space, address): (Space, u64),
+        space: Space,
+        address: u64,
         allocation: &mut Option<Allocation>,
     ) {
         if space == Space::Shared {
@@ -206,8 +207,8 @@ mod tests {
         }];
         let place = |address| {
             let mut allocation = None;
-            let at = (Space::Shared, address);
-            Variables::new(&module).name(&module, &shared, at, &mut allocation);
+            let variables = Variables::new(&module);
+            variables.name(&module, &shared, Space::Shared, address, &mut allocation);
             allocation.and_then(|of| of.place)
         };
         assert_eq!(place(20).as_deref(), Some("s+0x4"));

@@ -108,7 +108,8 @@ impl Work {
     fn launch(
         &mut self,
         kernel: &'static str,
-        (grid, block): ([u32; 3], [u32; 3]),
+        grid: [u32; 3],
+        block: [u32; 3],
         pointers: &[u64],
         numbers: &[u32],
     ) {
@@ -121,8 +122,8 @@ impl Work {
     fn matrix_product(n: u32) -> Self {
         let mut work = Self::new();
         let arrays = [0; 3].map(|_| work.floats(n * n));
-        let shape = ([n / 16, n / 16, 1], [16, 16, 1]);
-        work.launch("matrix_product", shape, &arrays, &[n]);
+        let (grid, block) = ([n / 16, n / 16, 1], [16, 16, 1]);
+        work.launch("matrix_product", grid, block, &arrays, &[n]);
         work
     }
 
@@ -143,8 +144,8 @@ impl Work {
     fn bodies(ctas: u32, others: u32) -> Self {
         let mut work = Self::new();
         let arrays = [0; 2].map(|_| work.floats(4 * others.max(128 * ctas)));
-        let shape = ([ctas, 1, 1], [128, 1, 1]);
-        work.launch("n_body", shape, &arrays, &[others]);
+        let (grid, block) = ([ctas, 1, 1], [128, 1, 1]);
+        work.launch("n_body", grid, block, &arrays, &[others]);
         work
     }
 
@@ -152,7 +153,7 @@ impl Work {
         let mut work = Self::new();
         let [a, b] = [0; 2].map(|_| work.floats(n * n));
         for pair in [[a, b], [b, a], [a, b]] {
-            work.launch("stencil", ([n / 32, n / 8, 1], [32, 8, 1]), &pair, &[n]);
+            work.launch("stencil", [n / 32, n / 8, 1], [32, 8, 1], &pair, &[n]);
         }
         work
     }
@@ -185,8 +186,8 @@ impl Work {
             // A pointer comes behind the numbers, which fill eight bytes.
             let pointers = [starts, edges, level];
             let numbers = [n, depth, changed as u32, (changed >> 32) as u32];
-            let shape = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
-            work.launch("breadth_first", shape, &pointers, &numbers);
+            let (grid, block) = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
+            work.launch("breadth_first", grid, block, &pointers, &numbers);
         }
         work
     }
@@ -195,10 +196,11 @@ impl Work {
         let mut work = Self::new();
         let (starts, edges, count) = work.graph(n);
         let [values, x, y] = [count, n, n].map(|length| work.floats(length));
-        let shape = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
+        let (grid, block) = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
         work.launch(
             "sparse_product",
-            shape,
+            grid,
+            block,
             &[starts, edges, values, x, y],
             &[n],
         );

@@ -68,18 +68,9 @@ pub(crate) enum Kind {
     Exchange(Box<Exchange>),
     ActiveMask(u32),
     /// Address of a shared variable as another CTA of the cluster sees it.
-    Map {
-        d: u32,
-        address: u32,
-        rank: u32,
-        generic: bool,
-    },
+    Map(Map),
     /// Rank of the CTA of the cluster whose shared memory an address is in.
-    Rank {
-        d: u32,
-        address: u32,
-        generic: bool,
-    },
+    Rank(Rank),
     /// True for the lanes whose generic address lies in a space.
     IsSpace {
         d: u32,
@@ -302,6 +293,26 @@ pub(crate) struct Copy {
     pub(crate) reduce: Option<(Rmw, u8)>,
     /// Row with a bit for each CTA of the cluster that gets the bytes, and where.
     pub(crate) multicast: Option<u32>,
+}
+
+/// `mapa`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Map {
+    pub(crate) d: u32,
+    pub(crate) address: u32,
+    /// Row of the rank of the CTA whose memory is meant.
+    pub(crate) rank: u32,
+    /// The addresses are generic.
+    pub(crate) generic: bool,
+}
+
+/// `getctarank`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rank {
+    pub(crate) d: u32,
+    pub(crate) address: u32,
+    /// The address is generic.
+    pub(crate) generic: bool,
 }
 
 /// `st.async` and `red.async`: done at once, and told to a barrier.

@@ -300,7 +300,7 @@ impl Observer for Contents {
     fn follows(&self, space: Space) -> bool {
         matches!(space, Space::Shared | Space::Global)
     }
-    fn changes(&mut self, _: Executing, lane: u32, (space, at): (Space, u64), before: u32) {
+    fn changes(&mut self, _: Executing, lane: u32, space: Space, at: u64, before: u32) {
         self.changes.push((space, at, lane, before));
     }
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {

@@ -96,7 +96,11 @@ fn threads(most: u32) -> Threads {
     }
 }
 
-fn text((before, body): (&str, &str)) -> String {
+fn free((before, body): (&str, &str)) -> String {
+    text(before, body)
+}
+
+fn text(before: &str, body: &str) -> String {
     format!("{before}\n{}", kernel(body))
 }
 
@@ -128,12 +132,12 @@ proptest! {
 
     #[test]
     fn results_are_those_of_one_thread(which in 0..FREE.len(), grid in 1u32..40, block in 1u32..100) {
-        agree(&text(FREE[which]), [grid, block]);
+        agree(&free(FREE[which]), [grid, block]);
     }
 
     #[test]
     fn what_depends_on_the_order_stays_on_one_thread(which in 0..ORDERED.len(), grid in 1u32..40, block in 1u32..64) {
-        agree(&text(("", ORDERED[which])), [grid, block]);
+        agree(&text("", ORDERED[which]), [grid, block]);
     }
 }
 
@@ -177,7 +181,7 @@ fn the_same_threads_run_all_launches() {
         seen.get_or_insert_default().insert(thread::current().id());
         true
     };
-    let mut rig = load(&text(FREE[0]));
+    let mut rig = load(&free(FREE[0]));
     // Until the second thread has had its part, and some more.
     let seen = || SEEN.lock().unwrap().as_ref().map_or(0, HashSet::len);
     let met = (0..10_000).find(|_| {
@@ -201,7 +205,7 @@ fn a_panic_comes_through() {
         assert!(!other, "on purpose");
         true
     };
-    let mut rig = load(&text(FREE[0]));
+    let mut rig = load(&free(FREE[0]));
     let come = (0..10_000).find_map(|_| {
         let launch = || rig.run_with(WORDS, asking(panics));
         catch_unwind(AssertUnwindSafe(launch)).err()
@@ -209,7 +213,7 @@ fn a_panic_comes_through() {
     let come = come.and_then(|panic| panic.downcast::<&str>().ok());
     assert_eq!(come.as_deref(), Some(&"on purpose"));
     // And the device goes on.
-    let alone = run(&mut load(&text(FREE[0])), [50, 40], 1);
+    let alone = run(&mut load(&free(FREE[0])), [50, 40], 1);
     assert_eq!(run(&mut rig, [50, 40], 2), alone);
 }
 
@@ -339,7 +343,7 @@ fn time_is_up_for_all_threads() {
 
 #[test]
 fn schedules_and_limits_stay_on_one_thread() {
-    let text = text(FREE[4]);
+    let text = free(FREE[4]);
     let launch = |most| {
         move |params| Launch {
             threads: threads(most),

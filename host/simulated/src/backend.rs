@@ -7,6 +7,7 @@ use report::log;
 use runtime::audit::Audit;
 use runtime::backend::{Backend, Text, with_hidden};
 use runtime::between::{Steps, Wanted};
+use runtime::checker::Invocation;
 use runtime::options::Outside;
 use runtime::progress;
 use runtime::streams::At;
@@ -17,7 +18,7 @@ use runtime::{
 };
 use simt::{Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule, Strays, Tallies};
 
-use crate::recorded::{self, Before, TooLarge};
+use crate::recorded::{self, Before, Recorded, TooLarge};
 use crate::{CheckedSim, Ready, Reserved, errors, strays, stuck};
 
 /// A grid that is to run.
@@ -141,7 +142,13 @@ impl Backend for CheckedSim {
             checker.set_shared(key, kernel, variables.collect());
         }
         let device = &mut Reserved(&mut self.device);
-        let mut pending = checker.begin(device, key, kernel, extent, &launch.params);
+        let invocation = Invocation {
+            key,
+            kernel,
+            extent,
+            parameters: &launch.params,
+        };
+        let mut pending = checker.begin(device, invocation);
         pending.set_place(grid.at.take());
         pending.set_launcher(grid.by.clone());
         progress::begin(kernel, pending.number(), checker.races());
@@ -330,14 +337,16 @@ impl Backend for CheckedSim {
         let name = checker.end(&self.device, pending, outcome, findings);
         if let (Some(recorder), Some(Ok(before))) = (&mut self.recorder, before) {
             match (name, self.modules.get(&grid.module)) {
-                (Some(name), Some(loaded)) => recorder.keep(
-                    (&self.device, checker),
-                    (grid.module, loaded),
-                    (grid.kernel, &launch),
-                    (&name, before),
-                    (number, grid.by.take()),
-                    &result,
-                ),
+                (Some(name), Some(loaded)) => {
+                    let device = &self.device;
+                    let recorded =
+                        Recorded::of(device, grid.module, loaded, grid.kernel, &launch, before);
+                    if let Some(mut recorded) = recorded {
+                        recorded.number = number;
+                        recorded.launcher = grid.by.take();
+                        recorder.keep(device, checker, &name, recorded, &result);
+                    }
+                }
                 _ => recorder.drop(before),
             }
         }

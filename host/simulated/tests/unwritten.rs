@@ -25,9 +25,19 @@ const TABLE: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .gl
     mul.wide.u32 %at, %t, 4; add.s64 %to, %to, %at;\n\
     ld.global.u32 %v, [%table]; st.global.u32 [%to], %v; setp.eq.u32 %p, %t, NUMBER; WRITE ret; }";
 
-/// How many races the launch has with these parameters, offsets in two allocations, and how many
-/// warp-instructions it takes.
-fn run(from: (usize, u64), to: (usize, u64)) -> (usize, u64) {
+/// A place in one of two allocations.
+#[derive(Clone, Copy)]
+struct At {
+    allocation: usize,
+    offset: u64,
+}
+
+fn at(allocation: usize, offset: u64) -> At {
+    At { allocation, offset }
+}
+
+/// How many races the launch has with these parameters, and how many warp-instructions it takes.
+fn run(from: At, to: At) -> (usize, u64) {
     let options = Options {
         prove: Prove::Off,
         mode: Mode::Fast,
@@ -39,7 +49,7 @@ fn run(from: (usize, u64), to: (usize, u64)) -> (usize, u64) {
     rig.launch(&launch(
         1,
         64,
-        &[from, to].map(|(which, offset)| memory[which] + offset),
+        &[from, to].map(|at| memory[at.allocation] + at.offset),
     ));
     let launch = rig.launches().pop().unwrap();
     assert!(launch.checked, "{:?}", launch.why_not);
@@ -48,9 +58,9 @@ fn run(from: (usize, u64), to: (usize, u64)) -> (usize, u64) {
 
 #[test]
 fn loads_of_another_allocation_are_free() {
-    let (races, apart) = run((0, 0), (1, 0));
+    let (races, apart) = run(at(0, 0), at(1, 0));
     assert_eq!(races, 0);
-    let (races, together) = run((0, 0), (0, 512));
+    let (races, together) = run(at(0, 0), at(0, 512));
     assert_eq!(races, 0);
     // Two warps have loaded without a check.
     assert!(apart + 40 < together, "{apart} {together}");
@@ -58,8 +68,8 @@ fn loads_of_another_allocation_are_free() {
 
 #[test]
 fn loads_of_what_is_written_are_checked() {
-    assert_ne!(run((0, 0), (0, 0)).0, 0);
-    assert_ne!(run((0, 4), (0, 0)).0, 0);
+    assert_ne!(run(at(0, 0), at(0, 0)).0, 0);
+    assert_ne!(run(at(0, 4), at(0, 0)).0, 0);
 }
 
 /// Races, and warp-instructions, where the thread of a number, which may be beyond all, makes the store

@@ -284,7 +284,8 @@ impl<'a> Search<'a> {
     fn computed(
         &self,
         of: &Candidate,
-        (mut at, mut operand): (usize, &'a Operand),
+        mut at: usize,
+        mut operand: &'a Operand,
         hands_on: fn(&Instruction) -> bool,
     ) -> Option<(usize, &'a Instruction)> {
         for _ in 0..STEPS {
@@ -327,13 +328,13 @@ impl<'a> Search<'a> {
     /// Whether an operand is the number of bits that the element lies above the rounded address.
     fn is_place(&self, of: &Candidate, at: usize, operand: &'a Operand) -> bool {
         let inside = i128::from(of.around - 1);
-        let Some((at, instruction)) = self.computed(of, (at, operand), keeps_low_bits) else {
+        let Some((at, instruction)) = self.computed(of, at, operand, keeps_low_bits) else {
             return false;
         };
         let [_, value, by] = &instruction.operands[..] else {
             return false;
         };
-        let inner = |at, value| self.computed(of, (at, value), keeps_low_bits);
+        let inner = |at, value| self.computed(of, at, value, keeps_low_bits);
         match (instruction.opcode.as_str(), self.constant(at, by)) {
             ("and", Some(mask)) if mask == 8 * inside => {
                 inner(at, value).is_some_and(|(at, shl)| match &shl.operands[..] {
@@ -355,7 +356,7 @@ impl<'a> Search<'a> {
 
     /// Whether an operand has ones where the element is, and nowhere else.
     fn is_mask(&self, of: &Candidate, at: usize, operand: &'a Operand) -> bool {
-        let Some((at, shl)) = self.computed(of, (at, operand), moves_word) else {
+        let Some((at, shl)) = self.computed(of, at, operand, moves_word) else {
             return false;
         };
         match &shl.operands[..] {
@@ -368,7 +369,7 @@ impl<'a> Search<'a> {
 
     /// Whether an operand has zeros where the element is, and nowhere else.
     fn is_inverse(&self, of: &Candidate, at: usize, operand: &'a Operand) -> bool {
-        let Some((at, not)) = self.computed(of, (at, operand), moves_word) else {
+        let Some((at, not)) = self.computed(of, at, operand, moves_word) else {
             return false;
         };
         match &not.operands[..] {
@@ -444,7 +445,7 @@ impl<'a> Search<'a> {
             kept(one, other) || kept(other, one)
         };
         let element = |at: usize, operand: &'a Operand| {
-            let Some((at, by)) = self.computed(of, (at, operand), moves_word) else {
+            let Some((at, by)) = self.computed(of, at, operand, moves_word) else {
                 return false;
             };
             match (&by.operands[..], by.opcode.as_str()) {
@@ -488,8 +489,8 @@ impl<'a> Search<'a> {
                     return false;
                 };
                 let used = match part {
-                    Part::Whole => self.use_of_whole(of, (read, by), register),
-                    Part::Lowest => self.use_of_lowest((read, by), register),
+                    Part::Whole => self.use_of_whole(of, read, by, register),
+                    Part::Lowest => self.use_of_lowest(read, by, register),
                 };
                 match used {
                     Some(None) => {}
@@ -511,7 +512,8 @@ impl<'a> Search<'a> {
     fn use_of_whole(
         &self,
         of: &Candidate,
-        (at, by): (usize, &'a Instruction),
+        at: usize,
+        by: &'a Instruction,
         register: Register,
     ) -> Option<Option<Part>> {
         let is = |operand: &Operand| self.register(at, operand) == Some(register);
@@ -601,7 +603,8 @@ impl<'a> Search<'a> {
     /// The same for a register that holds the element in its lowest bits.
     fn use_of_lowest(
         &self,
-        (at, by): (usize, &Instruction),
+        at: usize,
+        by: &Instruction,
         register: Register,
     ) -> Option<Option<Part>> {
         let is = |operand: &Operand| self.register(at, operand) == Some(register);

@@ -23,14 +23,7 @@ pub(crate) enum Checked {
     /// It does not access memory.
     NoAccess,
     /// It gets a check.
-    Yes {
-        /// What it does.
-        op: MemoryOp,
-        /// Where.
-        place: Place,
-        /// It is made by the lanes of a warp together, a line by each.
-        lines: Option<Lines>,
-    },
+    Yes(Access),
     /// It is an asynchronous copy or store, and gets checks.
     Copy(Copy),
     /// Shared memory, in a way the check does not follow.
@@ -39,6 +32,36 @@ pub(crate) enum Checked {
     Private,
     /// It accesses memory in a way the check does not follow.
     NotUnderstood,
+}
+
+/// An access that gets a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    /// What it does.
+    pub(crate) op: MemoryOp,
+    /// Where.
+    pub(crate) place: Place,
+    /// It is made by the lanes of a warp together, a line by each.
+    pub(crate) lines: Option<Lines>,
+}
+
+/// An instruction at its place in a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located<'a> {
+    /// The number of its statement.
+    pub(crate) at: usize,
+    pub(crate) instruction: &'a Instruction,
+}
+
+/// How a launch may spare the check of an access, or a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shortcuts {
+    /// Only some granules are checked.
+    pub(crate) sample: bool,
+    /// It may be checked as one granule.
+    pub(crate) word: bool,
+    /// Where a launch says that it needs no check.
+    pub(crate) free: Option<Free>,
 }
 
 /// Where a checked access goes.
@@ -98,7 +121,9 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
     let plain =
         op.is_plain() && op.bytes() != 0 && matches!(address, Some(Operand::Address { .. }));
     match space {
-        _ if plain && let Some(place) = Place::of(space) => Checked::Yes { op, place, lines },
+        _ if plain && let Some(place) = Place::of(space) => {
+            Checked::Yes(Access { op, place, lines })
+        }
         Space::Shared => Checked::Shared,
         Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
         _ => Checked::NotUnderstood,
@@ -177,17 +202,20 @@ pub(crate) fn read_words() -> String {
     )
 }
 
-/// The check of one access, to stand in front of it. `label` is unique in its function; `word` says that it may be
-/// checked as one granule, and `free` is where a launch says that it needs no check.
+/// The check of one access, to stand in front of it. `label` is unique in its function.
 pub(crate) fn check(
     names: &Names<'_>,
-    (at, instruction): (usize, &Instruction),
-    (op, place, site): (&MemoryOp, Place, u32),
-    lines: Option<Lines>,
+    located: Located<'_>,
+    access: &Access,
+    site: u32,
     granules: Granules,
-    (sample, word, free): (bool, bool, Option<Free>),
+    shortcuts: Shortcuts,
     label: u32,
 ) -> String {
+    let Located { at, instruction } = located;
+    let Access { op, place, lines } = access;
+    let (op, place) = (op, *place);
+    let Shortcuts { sample, word, free } = shortcuts;
     let mut text = String::from("\n");
     let skip = format!("$crc_checked_{label}");
     if let Some(guard) = &instruction.guard {
@@ -198,7 +226,7 @@ pub(crate) fn check(
     }
     address(&mut text, names, at, instruction.operands.get(op.address));
     if let Some(lines) = lines {
-        text.push_str(&matrix::line(instruction, &lines, &skip));
+        text.push_str(&matrix::line(instruction, lines, &skip));
     }
     let either = place == Place::Generic;
     let shared = granules.shared.filter(|_| place.may_be_shared());
@@ -218,8 +246,14 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
-        let about = (op, site, granules.global);
-        in_one_space(&mut text, about, (false, inline, word), (&skip, label));
+        let target = Target {
+            op,
+            site,
+            kind: kind(op, GLOBAL),
+            granule_log2: granules.global,
+            shared: false,
+        };
+        in_one_space(&mut text, &target, load(inline), word, &skip, label);
     }
     if let Some(granule_log2) = shared
         && granules.clusters
@@ -231,14 +265,18 @@ pub(crate) fn check(
             );
         }
         text.push_str(&cluster::place(place, &skip));
-        let kind = kind(op, CLUSTER);
-        let one = op.bytes() <= 1 << granule_log2;
-        called(
-            &mut text,
-            (op, site),
-            (kind, granule_log2, true),
-            (one, false),
-        );
+        let target = Target {
+            op,
+            site,
+            kind: kind(op, CLUSTER),
+            granule_log2,
+            shared: true,
+        };
+        let called = match op.bytes() <= 1 << granule_log2 {
+            true => Called::Slow,
+            false => Called::Range,
+        };
+        target.call(&mut text, called);
     } else if let Some(granule_log2) = shared {
         if either {
             text.push_str(&format!(
@@ -250,8 +288,14 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
-        let about = (op, site, granule_log2);
-        in_one_space(&mut text, about, (true, inline, false), (&skip, label));
+        let target = Target {
+            op,
+            site,
+            kind: kind(op, SHARED),
+            granule_log2,
+            shared: true,
+        };
+        in_one_space(&mut text, &target, load(inline), false, &skip, label);
     }
     line(&mut text, format_args!("{skip}:"));
     text
@@ -270,28 +314,63 @@ fn unless_sampled(text: &mut String, skip: &str) {
     ));
 }
 
-/// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
-/// left to do. `claims` says whether cells are claimed in place, and `word` whether `%crc_words` says that the first
-/// granule stands for all.
-fn in_one_space(
-    text: &mut String,
-    (op, site, granule_log2): (&MemoryOp, u32, u32),
-    (shared, claims, word): (bool, bool, bool),
-    (skip, label): (&str, u32),
-) {
-    let kind = kind(op, if shared { SHARED } else { GLOBAL });
-    let load = match claims {
+/// What a check in one memory is about.
+struct Target<'a> {
+    op: &'a MemoryOp,
+    site: u32,
+    /// The rule's kind of the access.
+    kind: u32,
+    granule_log2: u32,
+    /// It is in shared memory, and not in global memory.
+    shared: bool,
+}
+
+/// What a check calls.
+#[derive(Clone, Copy)]
+enum Called {
+    /// For one granule, where an inlined check has left the cell's address and the thread's identity for
+    /// that of weak loads.
+    Load,
+    /// For one granule.
+    Slow,
+    /// For all granules of an access.
+    Range,
+}
+
+/// How cells are read where they are claimed in place, or not.
+fn load(claims: bool) -> CellLoad {
+    match claims {
         true => CellLoad::Cached,
         false => CellLoad::Fresh,
-    };
-    let claims = claims && rule::claims(kind);
+    }
+}
+
+/// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
+/// left to do. Cells that are read cached are claimed in place, and `word` says whether `%crc_words` says that the
+/// first granule stands for all.
+fn in_one_space(
+    text: &mut String,
+    target: &Target<'_>,
+    load: CellLoad,
+    word: bool,
+    skip: &str,
+    label: u32,
+) {
+    let &Target {
+        op,
+        site,
+        kind,
+        granule_log2,
+        shared,
+    } = target;
+    let claims = matches!(load, CellLoad::Cached) && rule::claims(kind);
     let granules = op.bytes().div_ceil(1 << granule_log2);
     let name = if shared { "slot_" } else { "" };
     let ask = format!("$crc_ask_{name}{label}");
     let inline = granules <= INLINE_GRANULES;
     let word = word && inline && granules > 1;
     for n in (0..granules).filter(|_| inline) {
-        fast(text, n << granule_log2, (granule_log2, kind, shared), load);
+        target.fast(text, n << granule_log2, load);
         let last = n + 1 == granules;
         let next = match last {
             true => skip.to_owned(),
@@ -328,56 +407,107 @@ fn in_one_space(
     if inline && (claims || granules > 1) {
         line(text, format_args!("{ask}:"));
     }
-    let load = claims && kind == rule::WEAK_LOAD;
-    let about = (kind, granule_log2, shared);
+    let one = match claims && kind == rule::WEAK_LOAD {
+        true => Called::Load,
+        false => Called::Slow,
+    };
     if word {
         let parts = format!("$crc_parts_{label}");
         line(text, format_args!("@!%crc_words bra {parts};"));
-        called(text, (op, site), about, (true, load));
+        target.call(text, one);
         line(text, format_args!("bra {skip};\n{parts}:"));
     }
-    called(text, (op, site), about, (granules == 1, load));
+    target.call(text, if granules == 1 { one } else { Called::Range });
 }
 
-/// The called check of `%crc_address`, of one granule or of all that the access has; `load` when a pasted one has left
-/// the cell's address and the thread's identity for that of weak loads.
-fn called(
-    text: &mut String,
-    (op, site): (&MemoryOp, u32),
-    (kind, granule_log2, shared): (u32, u32, bool),
-    (one, load): (bool, bool),
-) {
-    let name = match one {
-        true if load => "load",
-        true => "slow",
-        false => "range",
-    };
-    let mut access = device::access_word(kind, granule_log2, op.bytes());
-    let mut launch = "%crc_launch";
-    if shared {
-        access |= ACCESS_SHARED;
-        launch = "%crc_next";
-        line(
-            text,
-            format_args!(
-                "add.s64 {launch}, %crc_launch, {};",
-                size_of::<LaunchBlock>()
-            ),
-        );
+impl Target<'_> {
+    /// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
+    /// is settled.
+    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) {
+        let &Self {
+            kind,
+            granule_log2,
+            shared,
+            ..
+        } = self;
+        let mut address = "%crc_address";
+        if offset > 0 {
+            address = "%crc_next";
+            line(
+                text,
+                format_args!("add.s64 %crc_next, %crc_address, {offset};"),
+            );
+        }
+        text.push_str(&match shared {
+            false => Fast::paste(&FastArguments {
+                cells: "%crc_cells",
+                base: "%crc_base",
+                bytes: "%crc_bytes",
+                index_mask: "%crc_index_mask",
+                tag_from: "%crc_tag_from",
+                tag_shift: "%crc_tag_shift",
+                compared: "%crc_compared",
+                compared_by_warps: "%crc_by_warps",
+                me: "%crc_me",
+                address,
+                granule_log2,
+                kind,
+                load,
+            }),
+            true => FastShared::paste(&FastSharedArguments {
+                cells: "%crc_slot",
+                index_mask: "%crc_slot_mask",
+                compared_by_warps: "%crc_by_warps",
+                me: "%crc_me",
+                address,
+                granule_log2,
+                kind,
+                load,
+            }),
+        });
     }
-    let (site, access) = (site.to_string(), access.to_string());
-    let who = if shared { "%crc_me" } else { "%crc_who" };
-    let mut arguments = vec![
-        ("b64", launch),
-        ME,
-        ("b64", "%crc_address"),
-        ("b32", &*site),
-        ("b32", &*access),
-    ];
-    if name == "load" {
-        arguments.extend([("b64", "%crc_at"), ("b64", who)]);
+
+    /// The called check of `%crc_address`.
+    fn call(&self, text: &mut String, called: Called) {
+        let &Self {
+            op,
+            site,
+            kind,
+            granule_log2,
+            shared,
+        } = self;
+        let name = match called {
+            Called::Load => "load",
+            Called::Slow => "slow",
+            Called::Range => "range",
+        };
+        let mut access = device::access_word(kind, granule_log2, op.bytes());
+        let mut launch = "%crc_launch";
+        if shared {
+            access |= ACCESS_SHARED;
+            launch = "%crc_next";
+            line(
+                text,
+                format_args!(
+                    "add.s64 {launch}, %crc_launch, {};",
+                    size_of::<LaunchBlock>()
+                ),
+            );
+        }
+        let (site, access) = (site.to_string(), access.to_string());
+        let who = if shared { "%crc_me" } else { "%crc_who" };
+        let mut arguments = vec![
+            ("b64", launch),
+            ME,
+            ("b64", "%crc_address"),
+            ("b32", &*site),
+            ("b32", &*access),
+        ];
+        if matches!(called, Called::Load) {
+            arguments.extend([("b64", "%crc_at"), ("b64", who)]);
+        }
+        text.push_str(&call(name, None, &arguments));
     }
-    text.push_str(&call(name, None, &arguments));
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
@@ -413,49 +543,4 @@ pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: 
             line(text, format_args!("mov.u64 %crc_address, {at};"));
         }
     }
-}
-
-/// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
-/// is settled.
-fn fast(
-    text: &mut String,
-    offset: u32,
-    (granule_log2, kind, shared): (u32, u32, bool),
-    load: CellLoad,
-) {
-    let mut address = "%crc_address";
-    if offset > 0 {
-        address = "%crc_next";
-        line(
-            text,
-            format_args!("add.s64 %crc_next, %crc_address, {offset};"),
-        );
-    }
-    text.push_str(&match shared {
-        false => Fast::paste(&FastArguments {
-            cells: "%crc_cells",
-            base: "%crc_base",
-            bytes: "%crc_bytes",
-            index_mask: "%crc_index_mask",
-            tag_from: "%crc_tag_from",
-            tag_shift: "%crc_tag_shift",
-            compared: "%crc_compared",
-            compared_by_warps: "%crc_by_warps",
-            me: "%crc_me",
-            address,
-            granule_log2,
-            kind,
-            load,
-        }),
-        true => FastShared::paste(&FastSharedArguments {
-            cells: "%crc_slot",
-            index_mask: "%crc_slot_mask",
-            compared_by_warps: "%crc_by_warps",
-            me: "%crc_me",
-            address,
-            granule_log2,
-            kind,
-            load,
-        }),
-    });
 }

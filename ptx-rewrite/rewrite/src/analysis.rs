@@ -258,8 +258,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         .collect();
     for (entry, reached) in &groups {
         let journaled = plan.journaled.contains(entry.name.as_str());
-        let how = (config, journaled);
-        let mut info = kernel(&graph, &facts, (entry, how), reached, &fixed);
+        let mut info = kernel(&graph, &facts, entry, config, journaled, reached, &fixed);
         info.journaled = journaled;
         info.stack_unknown = !graph.reachable(&entry.name).is_disjoint(&deep);
         info.why_not = why_not(entry);
@@ -410,7 +409,9 @@ fn hidden_offset(entry: &Function) -> u32 {
 fn kernel(
     graph: &CallGraph<'_>,
     facts: &BTreeMap<&str, Facts>,
-    (entry, (config, journaled)): (&Function, (&Config, bool)),
+    entry: &Function,
+    config: &Config,
+    journaled: bool,
     reached: &BTreeSet<&str>,
     fixed: &BTreeMap<&str, &str>,
 ) -> KernelInfo {

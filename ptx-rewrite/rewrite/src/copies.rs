@@ -13,7 +13,7 @@ use shadow::layout::{
 use shadow::order::{NARROW, WIDE};
 use shadow::rule;
 
-use crate::access::{self, Place, unless};
+use crate::access::{self, Located, Place, unless};
 use crate::analysis::Granules;
 use crate::call::{LAUNCH, ME, call};
 use crate::cluster;
@@ -87,7 +87,7 @@ pub(crate) fn read(
             let written = count(instruction, operand + 1)?;
             let read = match (op.kind, written) {
                 (MemoryKind::AsyncCopy, Count::Constant(bytes)) => {
-                    source(names, at, instruction, (operand + 2, bytes))?
+                    source(names, at, instruction, operand + 2, bytes)?
                 }
                 (_, written) => written,
             };
@@ -119,7 +119,8 @@ fn source(
     names: &Names<'_>,
     at: usize,
     instruction: &Instruction,
-    (operand, bytes): (usize, u32),
+    operand: usize,
+    bytes: u32,
 ) -> Option<Count> {
     let policy = usize::from(instruction.has("L2::cache_hint"));
     match instruction.operands.get(operand) {
@@ -150,7 +151,8 @@ impl Copy {
 pub(crate) fn bytes(
     instruction: &Instruction,
     count: Count,
-    (register, word): (&str, u32),
+    register: &str,
+    word: u32,
     skip: &str,
 ) -> String {
     let shift = ACCESS_BYTES_SHIFT;
@@ -191,10 +193,12 @@ fn kind(copy: &Copy, writes: bool) -> u32 {
 /// `counts` tells that it has to be counted for the fence rule.
 pub(crate) fn check(
     names: &Names<'_>,
-    (at, instruction): (usize, &Instruction),
-    (copy, site): (&Copy, u32),
+    Located { at, instruction }: Located<'_>,
+    copy: &Copy,
+    site: u32,
     granules: Granules,
-    (counts, label): (bool, u32),
+    counts: bool,
+    label: u32,
 ) -> String {
     let mut text = String::from("\n");
     let end = format!("$crc_copied_{label}");
@@ -214,7 +218,7 @@ pub(crate) fn check(
         }
         if place.may_be_global() {
             let word = device::access_word(kind, granules.global, 0);
-            text.push_str(&bytes(instruction, count, ("%crc_copied", word), &skip));
+            text.push_str(&bytes(instruction, count, "%crc_copied", word, &skip));
             text.push_str(&range("%crc_launch", site));
         }
         if place == Place::Generic {
@@ -225,7 +229,7 @@ pub(crate) fn check(
         {
             text.push_str(&in_shared(place, granules, &skip));
             let word = device::access_word(kind, granule_log2, 0) | ACCESS_SHARED;
-            text.push_str(&bytes(instruction, count, ("%crc_copied", word), &skip));
+            text.push_str(&bytes(instruction, count, "%crc_copied", word, &skip));
             let block = size_of::<LaunchBlock>();
             text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
             text.push_str(&range("%crc_next", site));
@@ -244,7 +248,7 @@ pub(crate) fn check(
 /// What a journal is told of a copy, to stand in front of it: what it completes with, and both sides.
 pub(crate) fn tell(
     names: &Names<'_>,
-    (at, instruction): (usize, &Instruction),
+    Located { at, instruction }: Located<'_>,
     copy: &Copy,
     granules: Granules,
 ) -> String {
@@ -284,7 +288,7 @@ pub(crate) fn tell(
         }
         if place.may_be_global() {
             let word = flags | granules.global << ACCESS_GRANULE_SHIFT;
-            text.push_str(&bytes(instruction, count, ("%crc_word", word), &skip));
+            text.push_str(&bytes(instruction, count, "%crc_word", word, &skip));
             text.push_str("mov.u64 %crc_block, %crc_launch;\n");
         }
         if place == Place::Generic {
@@ -294,7 +298,7 @@ pub(crate) fn tell(
             let granule = granules.shared.unwrap_or(2);
             let word = flags | granule << ACCESS_GRANULE_SHIFT | ACCESS_SHARED;
             text.push_str(&in_shared(place, granules, &skip));
-            text.push_str(&bytes(instruction, count, ("%crc_word", word), &skip));
+            text.push_str(&bytes(instruction, count, "%crc_word", word, &skip));
             let block = size_of::<LaunchBlock>();
             text.push_str(&format!("add.s64 %crc_block, %crc_launch, {block};\n"));
         }

@@ -6,7 +6,7 @@ use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
 use ptx::link::is_device_runtime;
 
-use crate::access::{Checked, Place};
+use crate::access::{Access, Checked, Place};
 use crate::epoch::{self, Counted};
 use crate::grid::{self, Part};
 use crate::journal;
@@ -194,7 +194,7 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
         // What it completes with is counted with its check.
         let copies = matches!(checked, Checked::Copy(_));
         match checked {
-            Checked::Yes { op, place, .. } => {
+            Checked::Yes(Access { op, place, .. }) => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
                 facts.generic += u32::from(place == Place::Generic);
                 facts.strong |= op.is_strong();

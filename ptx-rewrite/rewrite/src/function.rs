@@ -8,7 +8,7 @@ use ptx::isa;
 use shadow::layout::LaunchBlock;
 use shadow::rule;
 
-use crate::access::{self, Checked};
+use crate::access::{self, Checked, Located, Shortcuts};
 use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, ME, call};
 use crate::calls::{self, STATE_PARAM};
@@ -52,14 +52,13 @@ pub(crate) fn rewrite(
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
     let shared = granules.shared.is_some()
         && body.instructions().any(|(at, _)| {
-            matches!(names.checked(at), Checked::Yes { place, .. } if place.may_be_shared())
+            matches!(names.checked(at), Checked::Yes(access) if access.place.may_be_shared())
         });
-    let mut prologue = prologue(
-        function,
-        config,
-        granules.global,
-        (state, shared && !granules.clusters),
-    );
+    let needs = Needs {
+        state,
+        slot: shared && !granules.clusters,
+    };
+    let mut prologue = prologue(function, config, granules.global, needs);
     let unwritten = plan.unwritten.get(function.name.as_str());
     prologue.push_str(&free_loads(unwritten));
     let skips = plan.skips.get(function.name.as_str());
@@ -94,43 +93,38 @@ pub(crate) fn rewrite(
             Some(Part::Last) | None => {}
         }
         let checked = names.checked(statement);
-        if let Checked::Yes { op, place, lines } = checked
-            && (place.may_be_global() || granules.shared.is_some())
+        let located = Located {
+            at: statement,
+            instruction,
+        };
+        if let Checked::Yes(access) = checked
+            && (access.place.may_be_global() || granules.shared.is_some())
         {
             let id = config.first_site + rewritten.sites.len() as u32;
-            let wide = match place.may_be_global() {
+            let op = access.op;
+            let wide = match access.place.may_be_global() {
                 true => access::GLOBAL,
                 false => access::SHARED,
             };
-            let about = (id, op, access::kind(&op, wide));
-            rewritten
-                .sites
-                .push(Site::new(module, function, body, instruction, about));
-            let text = access::check(
-                names,
-                (statement, instruction),
-                (&op, place, id),
-                lines,
-                granules,
-                (config.sample, is_word(&statement), free(&statement)),
-                label,
-            );
+            let kind = access::kind(&op, wide);
+            let site = Site::new(module, function, body, instruction, id, op, kind);
+            rewritten.sites.push(site);
+            let shortcuts = Shortcuts {
+                sample: config.sample,
+                word: is_word(&statement),
+                free: free(&statement),
+            };
+            let text = access::check(names, located, &access, id, granules, shortcuts, label);
             edits.insert(instruction.span.start, text);
             label += 1;
         }
         if let Checked::Copy(copy) = checked {
             let id = config.first_site + rewritten.sites.len() as u32;
-            let about = (id, copy.op, rule::WEAK_STORE);
-            rewritten
-                .sites
-                .push(Site::new(module, function, body, instruction, about));
-            let text = copies::check(
-                names,
-                (statement, instruction),
-                (&copy, id),
-                granules,
-                (config.count_orders, label),
-            );
+            let kind = rule::WEAK_STORE;
+            let site = Site::new(module, function, body, instruction, id, copy.op, kind);
+            rewritten.sites.push(site);
+            let counts = config.count_orders;
+            let text = copies::check(names, located, &copy, id, granules, counts, label);
             edits.insert(instruction.span.start, text);
             label += 2;
         }
@@ -187,16 +181,21 @@ fn free_loads(unwritten: Option<&BTreeMap<usize, usize>>) -> String {
     text
 }
 
+/// What the checks of a function need besides what all need.
+#[derive(Clone, Copy)]
+struct Needs {
+    /// The thread's identity in memory, which functions that are called read.
+    state: bool,
+    /// The cells of the CTA's shared memory.
+    slot: bool,
+}
+
 /// Declares the registers and fills them.
-fn prologue(
-    function: &Function,
-    config: &Config,
-    granule_log2: u32,
-    (state, shared): (bool, bool),
-) -> String {
+fn prologue(function: &Function, config: &Config, granule_log2: u32, needs: Needs) -> String {
+    let Needs { state, slot } = needs;
     let mut text = String::from("\n");
     text.push_str(&Fast::declarations());
-    if shared {
+    if slot {
         text.push_str(&FastShared::declarations());
         text.push_str(".reg .b64 %crc_slot, %crc_slot_mask;\n");
     }
@@ -275,7 +274,7 @@ fn prologue(
             std::mem::offset_of!(LaunchBlock, sample_mask),
         ));
     }
-    if shared {
+    if slot {
         let block = size_of::<LaunchBlock>();
         text.push_str(&field(
             "%crc_slot_mask",

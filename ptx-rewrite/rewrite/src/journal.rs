@@ -11,7 +11,6 @@ use std::collections::HashSet;
 
 use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
-use ptx::isa::matrix::Lines;
 use ptx::isa::{
     self, AtomicOp, BarrierKind, FenceSemantics, MemoryKind, MemoryOp, Semantics, SyncOp,
 };
@@ -23,7 +22,7 @@ use shadow::layout::{
     JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES, LaunchBlock,
 };
 
-use crate::access::{self, Checked, Place, unless};
+use crate::access::{self, Access, Checked, Located, Place, unless};
 use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
@@ -96,24 +95,25 @@ pub(crate) fn rewrite(
     }
     for (at, instruction) in body.instructions() {
         let checked = names.checked(at);
-        if let Checked::Yes { op, place, lines } = checked {
+        let located = Located { at, instruction };
+        if let Checked::Yes(access) = checked {
+            let op = access.op;
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
-            let turns = (turns && lines.is_none()).then_some(plan.piece_log2);
+            let turns = (turns && access.lines.is_none()).then_some(plan.piece_log2);
             // What others may observe is told even so.
             let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
             let free = free.copied().map(Free::Bit);
-            let turns = turns.map(|piece_log2| Turn {
+            let turn = turns.map(|piece_log2| Turn {
                 piece_log2,
                 look: look_place(&mut looks, &op),
             });
-            let about = (&op, place, (turns, free));
-            access(names, (at, instruction), about, lines, granules, edits);
+            tell_access(names, located, &access, turn, free, granules, edits);
         }
         if let Checked::Copy(copy) = checked {
-            let text = copies::tell(names, (at, instruction), &copy, granules);
+            let text = copies::tell(names, located, &copy, granules);
             edits.insert(instruction.span.start, text);
         }
-        if mbarrier::tell(names, (at, instruction), granules, edits) {
+        if mbarrier::tell(names, located, granules, edits) {
             continue;
         }
         if let Some(event) = event(function, instruction) {
@@ -166,14 +166,18 @@ fn prologue(function: &Function) -> String {
 }
 
 /// Adds what an access needs.
-fn access(
+fn tell_access(
     names: &Names<'_>,
-    (at, instruction): (usize, &Instruction),
-    (op, place, (turn, free)): (&MemoryOp, Place, (Option<Turn>, Option<Free>)),
-    lines: Option<Lines>,
+    located: Located<'_>,
+    access: &Access,
+    turn: Option<Turn>,
+    free: Option<Free>,
     granules: Granules,
     edits: &mut Edits,
 ) {
+    let Located { at, instruction } = located;
+    let Access { op, place, lines } = access;
+    let (op, place) = (op, *place);
     let turns = turn.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
@@ -191,7 +195,7 @@ fn access(
     }
     access::address(&mut text, names, at, instruction.operands.get(op.address));
     if let Some(lines) = lines {
-        text.push_str(&matrix::line(instruction, &lines, &skip));
+        text.push_str(&matrix::line(instruction, lines, &skip));
     }
     let mut word = op.bytes() << shadow::layout::ACCESS_BYTES_SHIFT;
     if op.kind != MemoryKind::Load {
@@ -257,7 +261,7 @@ fn access(
         return;
     }
     let look = match looks != 0 {
-        true => look((at, instruction), op, &arguments, &skip),
+        true => look(located, op, &arguments, &skip),
         false => String::new(),
     };
     text.push_str(&format!(
@@ -279,7 +283,7 @@ fn access(
 /// In front of the turn of an atomic that may change nothing: takes a turn together with other lanes, or
 /// when it is to be had. Then it goes on at `skip`.
 fn look(
-    (at, instruction): (usize, &Instruction),
+    Located { at, instruction }: Located<'_>,
     op: &MemoryOp,
     arguments: &[Value<'_>; 5],
     skip: &str,

@@ -11,7 +11,7 @@ use shadow::layout::{
     PARITY_SHIFT,
 };
 
-use crate::access::{self, Place, unless};
+use crate::access::{self, Located, Place, unless};
 use crate::analysis::Granules;
 use crate::call::call;
 use crate::copies;
@@ -28,10 +28,11 @@ pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_count;\n.reg .b64 %crc_o
 /// Adds what an operation on an mbarrier has to tell; false if the instruction is none.
 pub(crate) fn tell(
     names: &Names<'_>,
-    (at, instruction): (usize, &Instruction),
+    located: Located<'_>,
     granules: Granules,
     edits: &mut Edits,
 ) -> bool {
+    let Located { at, instruction } = located;
     let Some(SyncOp::Mbarrier { op, address, .. }) = isa::sync(instruction) else {
         return false;
     };
@@ -45,15 +46,9 @@ pub(crate) fn tell(
     match op {
         MbarrierOp::PendingCount => {}
         MbarrierOp::TestWait | MbarrierOp::TryWait => {
-            wait(instruction, address, (&at_barrier, &skip), edits);
+            wait(instruction, address, &at_barrier, &skip, edits);
         }
-        _ => operation(
-            (at, instruction),
-            (op, address),
-            (&at_barrier, &skip),
-            granules,
-            edits,
-        ),
+        _ => operation(located, op, address, &at_barrier, &skip, granules, edits),
     }
     true
 }
@@ -73,9 +68,11 @@ fn count(instruction: &Instruction, op: MbarrierOp, address: usize) -> String {
 }
 
 fn operation(
-    (at, instruction): (usize, &Instruction),
-    (op, address): (MbarrierOp, usize),
-    (at_barrier, skip): (&str, &str),
+    Located { at, instruction }: Located<'_>,
+    op: MbarrierOp,
+    address: usize,
+    at_barrier: &str,
+    skip: &str,
     granules: Granules,
     edits: &mut Edits,
 ) {
@@ -121,7 +118,8 @@ fn operation(
 fn wait(
     instruction: &Instruction,
     address: usize,
-    (at_barrier, skip): (&str, &str),
+    at_barrier: &str,
+    skip: &str,
     edits: &mut Edits,
 ) {
     let Some(Operand::Name { name: over, .. }) = instruction.operands.first() else {

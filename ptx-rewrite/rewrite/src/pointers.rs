@@ -17,7 +17,7 @@ use ptx::ast::{AddressBase, Function, Instruction, Operand, Space, Statement};
 use ptx::isa::{self, MemoryKind, MemoryOp};
 use ptx::scope::{Register, Scopes};
 
-use crate::access::Checked;
+use crate::access::{Access, Checked};
 use crate::names::{Meaning, Names};
 
 /// What the loads and writes of a kernel's global memory go through. Sets are masks over `offsets`, and from
@@ -91,7 +91,7 @@ pub(crate) fn read(function: &Function, names: Option<&Names<'_>>) -> Option<(Po
         }
         match names.checked(at) {
             Checked::NotUnderstood | Checked::Copy(_) => return None,
-            Checked::Yes { op, place, .. } if place.may_be_global() => {
+            Checked::Yes(Access { op, place, .. }) if place.may_be_global() => {
                 accesses.push((at, op, instruction.operands.get(op.address)));
             }
             _ => {}

@@ -13,7 +13,7 @@ use ptx::isa::MemoryKind;
 use shadow::layout::{LaunchBlock, UNWRITTEN_WORDS};
 
 use crate::Provable;
-use crate::access::{Checked, Place};
+use crate::access::{Access, Checked, Place};
 use crate::analysis::Plan;
 use crate::names::Bodies;
 use crate::own;
@@ -86,7 +86,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, plan: &mut Plan, provab
             if !accesses.contains(&statement) && unwritten.is_none() {
                 continue;
             }
-            let Checked::Yes { op, place, .. } = names.checked(statement) else {
+            let Checked::Yes(Access { op, place, .. }) = names.checked(statement) else {
                 continue;
             };
             if unwritten.is_some() {

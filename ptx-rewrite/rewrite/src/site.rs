@@ -34,7 +34,9 @@ impl Site {
         function: &Function,
         body: &Body,
         instruction: &Instruction,
-        (id, op, kind): (u32, MemoryOp, u32),
+        id: u32,
+        op: MemoryOp,
+        kind: u32,
     ) -> Self {
         let text = module.slice(instruction.span);
         Self {

@@ -3,6 +3,7 @@
 //! The device's functions and the pasted fast path are left out of the expectation: they are
 //! `device`'s, and change without any change here.
 
+use device::Parts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -89,9 +90,10 @@ fn config(input: &Path) -> Config {
 /// The text without the parts that belong to `device`.
 fn folded(text: &str) -> String {
     let parts = [(true, true), (true, false), (false, true), (false, false)];
-    let text = parts.iter().fold(text.to_owned(), |text, part| {
+    let parts = parts.map(|(journal, clusters)| Parts { journal, clusters });
+    let text = parts.iter().fold(text.to_owned(), |text, parts| {
         text.replace(
-            &device::functions(part.0, part.1),
+            &device::functions(*parts),
             "\n// the functions of device/check.ptx\n",
         )
     });

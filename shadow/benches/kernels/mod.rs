@@ -4,7 +4,7 @@
 
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Issue, Kind, LANES, Order, Place, Race, Scope,
-    Shape, Waited, Warp,
+    Shape, Span, Waited, Warp,
 };
 
 /// A kernel.
@@ -72,11 +72,21 @@ fn race(race: Race) {
     panic!("a race where there is none: {race:?}");
 }
 
-const LOAD: (Kind, Order) = (Kind::Load, Order::Weak);
-const STORE: (Kind, Order) = (Kind::Store, Order::Weak);
-const RELAXED_LOAD: (Kind, Order) = (Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: (Kind, Order) = (Kind::Store, Order::Relaxed(Scope::Gpu));
-const RMW: (Kind, Order) = (Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const fn word(kind: Kind, order: Order) -> Access {
+    Access {
+        kind,
+        order,
+        bytes: 4,
+        elements: 1,
+        site: 0,
+    }
+}
+
+const LOAD: Access = word(Kind::Load, Order::Weak);
+const STORE: Access = word(Kind::Store, Order::Weak);
+const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
+const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
 
 const fn warp(cta: u64, warp: u32) -> Warp {
     Warp { cta, warp }
@@ -92,22 +102,16 @@ impl Gpu {
     pub(crate) fn access(
         &mut self,
         warp: Warp,
-        (kind, order): (Kind, Order),
+        what: Access,
         site: u32,
         place: impl Fn(u32) -> Place,
     ) {
-        let access = Access {
-            kind,
-            order,
-            bytes: 4,
-            elements: 1,
-            site,
-        };
+        let access = Access { site, ..what };
         self.engine.access(warp, self.lanes, &access, place, race);
     }
 
     /// The first lane alone.
-    pub(crate) fn one(&mut self, warp: Warp, what: (Kind, Order), site: u32, place: Place) {
+    pub(crate) fn one(&mut self, warp: Warp, what: Access, site: u32, place: Place) {
         self.lanes = 1;
         self.access(warp, what, site, |_| place);
         self.lanes = u32::MAX;
@@ -298,12 +302,17 @@ fn cas_lock(gpu: &mut Gpu, ctas: u64) {
 /// The same with an acquire to take it and a release store to let go.
 fn release_lock(gpu: &mut Gpu, ctas: u64) {
     hand_over(gpu, ctas, 4, |gpu, me| {
-        gpu.one(me, (Kind::Rmw, Order::Acquire(Scope::Gpu)), 0, global(1, 0));
+        gpu.one(
+            me,
+            word(Kind::Rmw, Order::Acquire(Scope::Gpu)),
+            0,
+            global(1, 0),
+        );
         gpu.one(me, LOAD, 1, global(2, 0));
         gpu.one(me, STORE, 2, global(2, 0));
         gpu.one(
             me,
-            (Kind::Store, Order::Release(Scope::Gpu)),
+            word(Kind::Store, Order::Release(Scope::Gpu)),
             3,
             global(1, 0),
         );
@@ -408,7 +417,8 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
                 for lane in 0..LANES {
                     let byte = (of.warp * LANES + lane) * 16;
                     let from = Place::Global((1 << 36) + tile * 2048 + u64::from(byte));
-                    let to = shared(tile, byte);
+                    let [from, to] =
+                        [from, shared(tile, byte)].map(|place| Span { place, bytes: 16 });
                     let issue = Issue {
                         site: 0,
                         ends: Completion::Group,
@@ -416,7 +426,7 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
                         reduces: None,
                     };
                     let engine = &mut gpu.engine;
-                    engine.copy(of.lane(lane), (from, 16), (to, 16), issue, race);
+                    engine.copy(of.lane(lane), from, to, issue, race);
                 }
                 gpu.engine.commit(of, u32::MAX, false);
             }

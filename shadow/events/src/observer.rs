@@ -119,7 +119,7 @@ pub trait Observer {
 
     /// A lane is about to change an aligned word of memory, by the operation that was told last. The
     /// lanes of an access come in order. Words that stay as they are are not told.
-    fn changes(&mut self, who: Executing, lane: u32, (space, address): (Space, u64), before: u32) {
+    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
         let _ = (who, lane, space, address, before);
     }
 
@@ -252,7 +252,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         access(who: Executing, kind: AccessKind, space: Space, addresses: &[u64; 32], bytes: u32);
         exchanged(who: Executing, space: Space, addresses: &[u64; 32], exchange: Exchange<'_>);
         updated(who: Executing, space: Space, addresses: &[u64; 32], updated: Updated<'_>);
-        changes(who: Executing, lane: u32, place: (Space, u64), before: u32);
+        changes(who: Executing, lane: u32, space: Space, address: u64, before: u32);
         accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
         arrive(who: Executing, id: u32, waits: bool);
         complete(cta: u64, id: u32);

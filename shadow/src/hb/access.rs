@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use super::clock::Time;
 use super::copy::Copies;
 use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
@@ -10,10 +9,10 @@ use super::history::{LINE, WORD};
 use super::log::LogId;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, LANES, Thread, Warp};
+use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
-use super::word::Hit;
+use super::word::{Hit, Reads};
 use super::{Access, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
 
 /// How lanes come to some bytes each.
@@ -25,7 +24,7 @@ pub(crate) struct Weak {
     /// Number of the copies that it belongs to, else 0.
     pub(crate) copy: u32,
     /// See [`Who::maker`].
-    pub(crate) maker: Option<(Id, Time)>,
+    pub(crate) maker: Option<Epoch>,
 }
 
 impl Engine {
@@ -82,9 +81,9 @@ impl Engine {
         for lane in each(lanes) {
             for element in 0..access.elements {
                 let key = key(lane) + u64::from(element * access.bytes);
-                let heard = self.check(warp.lane(lane), (access, None), key, &mut found);
-                if let (Some((writer, time)), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
-                    cta.heard.insert((warp.warp, lane), (writer, time, key));
+                let heard = self.check(warp.lane(lane), access, None, key, &mut found);
+                if let (Some(writer), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
+                    cta.heard.insert((warp.warp, lane), (writer, key));
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }
@@ -139,9 +138,9 @@ impl Engine {
                     made: Made::at(*stamp),
                     read_only: weak.read_only,
                 };
-                let outcome = history.weak(&who, line, (row, weak.writes), &mut |at, hit| {
+                let outcome = history.weak(&who, line, row, weak.writes, &mut |at, hit| {
                     let word = line * (LINE / WORD) + u64::from(at);
-                    found(race(copies, (warp, weak.site), word, &hit))
+                    found(race(copies, warp, weak.site, word, &hit))
                 });
                 if outcome.displaced {
                     for lane in each(lanes) {
@@ -159,10 +158,11 @@ impl Engine {
     pub(crate) fn check(
         &mut self,
         me: Thread,
-        (access, maker): (&Access, Option<(Id, Time)>),
+        access: &Access,
+        maker: Option<Epoch>,
         key: u64,
         found: &mut impl FnMut(Race) -> Enough,
-    ) -> Option<(Thread, Time)> {
+    ) -> Option<Epoch> {
         let Self {
             shape,
             ctas,
@@ -202,7 +202,10 @@ impl Engine {
             (true, Kind::Load) => history.writer(&who, me.lane, key / WORD, &class),
             _ => None,
         };
-        let observes = matches!(access.kind, Kind::Load | Kind::Rmw);
+        let reads = Reads {
+            continues,
+            sees: matches!(access.kind, Kind::Load | Kind::Rmw),
+        };
         for word in words {
             let first = key.saturating_sub(word * WORD).min(WORD) as u32;
             let past = (end - word * WORD).min(WORD) as u32;
@@ -217,15 +220,14 @@ impl Engine {
                 made: Made::at(*stamp),
                 order: Observed::default(),
             };
-            let sees = (continues, observes);
-            let outcome = history.access(&who, word, entry, sees, &mut |hit| {
-                found(race(copies, (me.warp(), access.site), word, &hit))
+            let outcome = history.access(&who, word, entry, reads, &mut |hit| {
+                found(race(copies, me.warp(), access.site, word, &hit))
             });
             if outcome.displaced && class.strength == Strength::Weak {
                 releases.weak_write(key, access.bytes);
             }
         }
-        writer.map(|(writer, time, _)| (writer, time))
+        writer
     }
 
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.
@@ -245,6 +247,7 @@ impl Engine {
             counts,
             ..
         } = self;
+        let party = Party { thread: me, scope };
         let lanes = ctas.entry(me.cta).or_default().lanes(me.warp);
         if releases {
             lanes.raise(1 << me.lane, *now);
@@ -252,7 +255,7 @@ impl Engine {
         let mut changed = false;
         let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
         if reads {
-            let seen = log.observe(shape, (me, scope), key, access.bytes);
+            let seen = log.observe(shape, party, key, access.bytes);
             // An acquire ends the patterns of earlier strong reads of the same location as well.
             let earlier = acquires
                 && lanes
@@ -273,9 +276,7 @@ impl Engine {
                         note(&mut view.pending, seen, view.acquired);
                     }
                     if acquires {
-                        acquire(shape, log, (me, scope), view, |pending| {
-                            pending.address == key
-                        });
+                        acquire(shape, log, party, view, |pending| pending.address == key);
                     }
                 });
             }
@@ -303,7 +304,7 @@ impl Engine {
 }
 
 /// A race of a lane of `warp` at a word.
-fn race(copies: &Copies, (warp, site): (Warp, u32), word: u64, hit: &Hit<'_>) -> Race {
+fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Race {
     let Hit {
         rule,
         earlier,

@@ -1,7 +1,7 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
 use super::history::WORD;
-use super::place::Thread;
+use super::place::{Epoch, Party, Thread};
 use super::{Engine, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
@@ -64,8 +64,13 @@ impl Engine {
             Some(lanes) => lanes.view(me.lane),
             None => &cta.base,
         };
+        let earlier = Epoch {
+            thread: them,
+            time: race.time,
+        };
         for seen in &view.pending {
-            let Some((by, scope)) = self.releases.would_order(seen, (them, race.time)) else {
+            let order = self.releases.would_order(seen, earlier);
+            let Some(Party { thread: by, scope }) = order else {
                 continue;
             };
             let cause = match seen.tried {
@@ -75,12 +80,12 @@ impl Engine {
             };
             return Some((cause, Some(Place::of(seen.address))));
         }
-        if let Some(lack) = cta.waits.lack(&self.shape, me, (them, race.time)) {
+        if let Some(lack) = cta.waits.lack(&self.shape, me, earlier) {
             return Some((lack, None));
         }
         let heard = cta.heard.get(&(me.warp, me.lane));
-        let heard = heard.filter(|(writer, time, _)| *writer == them && *time >= race.time);
-        if let Some((.., key)) = heard {
+        let heard = heard.filter(|(writer, _)| writer.thread == them && writer.time >= race.time);
+        if let Some((_, key)) = heard {
             return Some((Cause::NoRelease, Some(Place::of(*key))));
         }
         let (cause, at) = self.unused_mbarrier(race)?;

@@ -8,17 +8,18 @@
 //! by that barrier.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use events::Scope;
 
 use hashbrown::HashMap;
 
 use super::access::Weak;
-use super::clock::{Sparse, Time};
+use super::clock::Sparse;
 use super::history::{LINE, WORD};
 use super::mbarrier::MBARRIER;
-use super::place::{Id, Thread, Warp};
+use super::place::{Epoch, Id, Thread, Warp};
 use super::row::Run;
-use super::{Access, Engine, Kind, Order, Place, Race, all, barrier};
+use super::{Access, Engine, Kind, Order, Place, Race, Span, all, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +59,18 @@ pub struct Waited {
 struct Copy {
     number: u32,
     /// The words it reads, and those it writes, until somebody has waited for that.
-    words: [Option<(u64, u64)>; 2],
+    words: [Option<RangeInclusive<u64>>; 2],
     /// Who makes it and when, if it ends with an asynchronous barrier too.
-    maker: Option<(Thread, Time)>,
+    maker: Option<Epoch>,
+}
+
+/// What one copy reads, or what it writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) issuer: Thread,
+    /// The number of the copy.
+    pub(crate) copy: u32,
+    pub(crate) writes: bool,
 }
 
 /// Copies of a thread that end with groups.
@@ -127,13 +137,16 @@ fn add(ctas: &mut Vec<u64>, me: Thread) -> u64 {
 impl Copies {
     /// Who it is, and when, that makes memory an asynchronous barrier for a thread: somebody else, so
     /// that others can know of that alone.
-    pub(crate) fn init(&mut self, me: Thread) -> (Thread, Time) {
+    pub(crate) fn init(&mut self, me: Thread) -> Epoch {
         self.count += 1;
         self.last = None;
         let Makers { inits, ctas, .. } = &mut self.makers;
         let number = inits.entry(me.cta).or_insert_with(|| add(ctas, me));
         let cta = MAKERS + *number;
-        (Thread { cta, ..me }, self.count)
+        Epoch {
+            thread: Thread { cta, ..me },
+            time: self.count,
+        }
     }
 
     /// Who stands for a thread, or for one that ends phases, in what has come before copies were issued that have
@@ -204,13 +217,12 @@ impl Copies {
 }
 
 impl Engine {
-    /// A thread issues a copy of bytes: `read` from, `written` to. Bulk copies are made by the async
-    /// proxy.
+    /// A thread issues a copy of bytes. Bulk copies are made by the async proxy.
     pub fn copy(
         &mut self,
         me: Thread,
-        (from, read): (Place, u32),
-        (to, written): (Place, u32),
+        from: Span,
+        to: Span,
         issue: Issue,
         found: impl FnMut(Race),
     ) {
@@ -222,13 +234,16 @@ impl Engine {
         let number = self.copies.number(me, site);
         self.enter(me.warp());
         if bulk {
-            self.proxied(me, (from, read), site, &mut found);
+            self.proxied(me, from, site, &mut found);
         }
         let maker = match ends {
             Completion::Group => None,
-            Completion::Mbarrier(at) => Some((self.copies.makers.of(me, at, false), number)),
+            Completion::Mbarrier(at) => Some(Epoch {
+                thread: self.copies.makers.of(me, at, false),
+                time: number,
+            }),
         };
-        if let (Completion::Mbarrier(at), Some((by, time))) = (ends, maker) {
+        if let Completion::Mbarrier(at) = ends {
             // That the bytes have come is an operation on the barrier, made with the copy.
             let access = Access {
                 kind: Kind::Reduction,
@@ -237,24 +252,23 @@ impl Engine {
                 elements: 1,
                 site,
             };
-            let maker = Some((Id::of(by.warp()), time));
-            self.check(me, (&access, maker), at.key(), &mut found);
+            self.check(me, &access, maker, at.key(), &mut found);
         }
-        let mut words = [None; 2];
-        let sides = [(false, from, read), (true, to, written)];
-        for (side, (writes, place, bytes)) in sides.into_iter().enumerate() {
-            let (mut key, end) = (place.key(), place.key() + u64::from(bytes));
-            words[side] = (bytes > 0).then(|| (key / WORD, (end - 1) / WORD));
+        let mut words = [None, None];
+        for (side, (writes, span)) in [(false, from), (true, to)].into_iter().enumerate() {
+            let mut key = span.place.key();
+            let end = key + u64::from(span.bytes);
+            words[side] = (span.bytes > 0).then(|| key / WORD..=(end - 1) / WORD);
             let weak = Weak {
                 writes,
                 read_only: false,
                 site,
                 copy: if maker.is_none() { number } else { 0 },
-                maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
+                maker,
             };
             if let (true, Some(access)) = (writes, &issue.reduces) {
                 while key < end {
-                    self.check(me, (access, weak.maker), key, &mut found);
+                    self.check(me, access, maker, key, &mut found);
                     key += u64::from(access.bytes.max(1));
                 }
             }
@@ -273,7 +287,7 @@ impl Engine {
                     self.arrive_at(me, at, Scope::Cluster);
                 }
                 let mut known = Sparse::default();
-                known.raise(maker.0, maker.1);
+                known.raise(maker.thread, maker.time);
                 self.copies_at(me, at, Scope::Cluster, &known);
             }
             _ => {
@@ -315,12 +329,15 @@ impl Engine {
                     done.append(&mut groups.open);
                 }
             }
-            let now = self.knows(me, me);
+            let now = Epoch {
+                thread: me,
+                time: self.knows(me, me),
+            };
             let mut learned = Sparse::default();
             for copy in done {
                 match copy.maker {
-                    Some((by, time)) => learned.raise(by, time),
-                    None => self.finish(me, &copy, (me, now)),
+                    Some(by) => learned.raise(by.thread, by.time),
+                    None => self.finish(me, &copy, now),
                 }
             }
             if let (false, Some(cta)) = (learned.is_empty(), self.ctas.get_mut(&me.cta)) {
@@ -349,14 +366,17 @@ impl Engine {
         if let Some(Groups { open, closed }) = groups.get_mut(&(me, false)) {
             *count += 1;
             *last = None;
-            let maker = (makers.of(me, at, true), *count);
+            let maker = Epoch {
+                thread: makers.of(me, at, true),
+                time: *count,
+            };
             for copy in closed.iter_mut().flatten().chain(open) {
                 match copy.maker {
                     // It is known by the barrier that it ended with first, too.
-                    Some((by, time)) => known.raise(by, time),
+                    Some(by) => known.raise(by.thread, by.time),
                     None => {
                         copy.maker = Some(maker);
-                        known.raise(maker.0, maker.1);
+                        known.raise(maker.thread, maker.time);
                         begun.push(copy.clone());
                     }
                 }
@@ -393,11 +413,16 @@ impl Engine {
     }
 
     /// From now on a copy's accesses are those of somebody, at a time.
-    fn finish(&mut self, issuer: Thread, copy: &Copy, by: (Thread, Time)) {
-        for (words, writes) in copy.words.into_iter().zip([false, true]) {
+    fn finish(&mut self, issuer: Thread, copy: &Copy, by: Epoch) {
+        for (words, writes) in copy.words.iter().zip([false, true]) {
             let Some(words) = words else { continue };
-            let history = self.memory.of(Place::of(words.0 * WORD));
-            history.complete(words, (issuer, copy.number, writes), by);
+            let part = Part {
+                issuer,
+                copy: copy.number,
+                writes,
+            };
+            let history = self.memory.of(Place::of(words.start() * WORD));
+            history.complete(words.clone(), part, by);
         }
     }
 }

@@ -12,7 +12,7 @@ use events::Scope;
 use super::clock::Time;
 use super::fence::acquire;
 use super::lanes::View;
-use super::place::Warp;
+use super::place::{Party, Warp};
 use super::release::Pending;
 use super::{Engine, each};
 
@@ -84,7 +84,7 @@ impl Engine {
                 let Some(scope) = counted.acquired else {
                     return;
                 };
-                acquire(shape, releases, (me, scope), view, |seen| {
+                acquire(shape, releases, Party { thread: me, scope }, view, |seen| {
                     seen.mark.log == log
                 });
                 // A fence behind the atomic has published that as well.

@@ -8,9 +8,9 @@
 use alloc::vec::Vec;
 
 use super::Enough;
-use super::clock::Time;
+use super::copy::Part;
 use super::entry::{Class, Entry, Strength};
-use super::place::{Id, Thread};
+use super::place::{Epoch, Id};
 
 /// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
 /// although somebody may have observed the last and not the others.
@@ -169,19 +169,20 @@ impl List {
     }
 
     /// See [`History::complete`](super::history::History::complete).
-    pub(crate) fn complete(&mut self, thread: Thread, copy: u32, by: (Thread, Time)) {
+    pub(crate) fn complete(&mut self, part: Part, by: Epoch) {
+        let thread = part.issuer;
         let mut parted = Vec::new();
         for entry in &mut self.recent {
             let lane = entry.lanes & 1 << thread.lane;
-            if entry.copy != copy || entry.warp.warp() != thread.warp() || lane == 0 {
+            if entry.copy != part.copy || entry.warp.warp() != thread.warp() || lane == 0 {
                 continue;
             }
             entry.lanes &= !lane;
             parted.push(Entry {
-                warp: Id::of(by.0.warp()),
+                warp: Id::of(by.thread.warp()),
                 lanes: lane,
                 copy: 0,
-                time: by.1,
+                time: by.time,
                 ..*entry
             });
         }

@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::barrier::Arrivals;
-use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
-use super::place::{Thread, Warp};
+use super::place::{Epoch, Warp};
 use super::waits::Waits;
 use super::{Engine, Stats};
 
@@ -20,7 +19,7 @@ pub(crate) struct Cta {
     pub(crate) barriers: HashMap<u32, Arrivals>,
     /// By warp and lane: whose strong write a thread's last strong load has observed, the writer's
     /// own time, and the key of its place.
-    pub(crate) heard: HashMap<(u32, u32), (Thread, Time, u64)>,
+    pub(crate) heard: HashMap<(u32, u32), (Epoch, u64)>,
     pub(crate) waits: Waits,
     /// By warp and lane: the asynchronous barriers that a thread has arrived at and waited for last.
     pub(crate) met: HashMap<(u32, u32), Met>,

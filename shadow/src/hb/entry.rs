@@ -5,7 +5,7 @@ use events::Scope;
 use super::clock::{Time, Times};
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Shape, Thread, Warp};
+use super::place::{Epoch, Id, Party, Shape, Thread, Warp};
 
 /// How strong an access is; see PTX ISA, "Strong and Weak Operations".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ pub(crate) struct Who<'a> {
     pub(crate) times: &'a Times,
     /// In whose name the access is remembered, and at which time of theirs, if not in their own;
     /// the lanes are the same.
-    pub(crate) maker: Option<(Id, Time)>,
+    pub(crate) maker: Option<Epoch>,
 }
 
 impl Entry {
@@ -87,6 +87,13 @@ impl Entry {
     pub(crate) fn unordered(&self, who: &Who<'_>) -> u32 {
         let of = self.warp.warp();
         who.times.unordered(who.warp, of, self.lanes, self.time)
+    }
+
+    /// True when one of the two reads data as read-only.
+    pub(crate) fn meets_read_only(&self, other: &Self) -> bool {
+        [self, other]
+            .map(|of| of.class.strength)
+            .contains(&Strength::ReadOnly)
     }
 
     /// True when `later` does the same again, with no order in between that others could know.
@@ -134,10 +141,10 @@ impl Class {
             (Strength::Strong(mine), Strength::Strong(theirs)) => {
                 if (self.start, self.bytes) != (other.start, other.bytes) {
                     Some(Rule::Overlap)
-                } else if !shape.mutual((me, mine), (them, theirs)) {
-                    Some(Rule::Scope)
                 } else {
-                    None
+                    let party = |thread, scope| Party { thread, scope };
+                    let moral = shape.mutual(party(me, mine), party(them, theirs));
+                    (!moral).then_some(Rule::Scope)
                 }
             }
             _ => Some(Rule::Unordered),

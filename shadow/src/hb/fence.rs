@@ -5,7 +5,7 @@ use events::Scope;
 
 use super::clock::Sparse;
 use super::lanes::{Lanes, View};
-use super::place::{Id, Shape, Thread, Warp};
+use super::place::{Id, Party, Shape, Warp};
 use super::release::{Fence, Pending, Releases};
 use super::{Engine, each};
 
@@ -20,6 +20,16 @@ pub enum FenceKind {
     Acquire,
     /// `fence.release`
     Release,
+}
+
+impl FenceKind {
+    pub(crate) fn acquires(self) -> bool {
+        self != Self::Release
+    }
+
+    pub(crate) fn releases(self) -> bool {
+        self != Self::Acquire
+    }
 }
 
 impl Engine {
@@ -39,16 +49,19 @@ impl Engine {
         let Some(cta) = ctas.get_mut(&warp.cta) else {
             return;
         };
-        if kind != FenceKind::Release {
+        if kind.acquires() {
             cta.waits.fence(warp.warp, lanes, scope);
         }
         let mine = cta.lanes(warp.warp);
         mine.raise(lanes, *now);
-        if kind != FenceKind::Release {
+        if kind.acquires() {
             for unit in units(releases, mine, warp, lanes, scope) {
-                let me = warp.lane(unit.trailing_zeros());
+                let me = Party {
+                    thread: warp.lane(unit.trailing_zeros()),
+                    scope,
+                };
                 mine.update(unit, |view, _| {
-                    acquire(shape, releases, (me, scope), view, |_| true);
+                    acquire(shape, releases, me, view, |_| true);
                 });
             }
             if mine.groups().any(|(_, view)| view.counted.is_some()) {
@@ -125,11 +138,12 @@ impl Engine {
             return;
         }
         for unit in units(releases, mine, warp, lanes, Scope::Sys) {
-            let me = warp.lane(unit.trailing_zeros());
+            let me = Party {
+                thread: warp.lane(unit.trailing_zeros()),
+                scope: Scope::Sys,
+            };
             mine.update(unit, |view, _| {
-                acquire(shape, releases, (me, Scope::Sys), view, |seen| {
-                    seen.tried.is_none()
-                });
+                acquire(shape, releases, me, view, |seen| seen.tried.is_none());
             });
         }
         self.classify(warp);
@@ -159,7 +173,7 @@ fn units(releases: &mut Releases, of: &Lanes, warp: Warp, lanes: u32, scope: Sco
 pub(crate) fn acquire(
     shape: &Shape,
     releases: &mut Releases,
-    acquirer: (Thread, Scope),
+    acquirer: Party,
     view: &mut View,
     of: impl Fn(&Pending) -> bool,
 ) {
@@ -174,7 +188,7 @@ pub(crate) fn acquire(
             return true;
         }
         let all = releases.acquire(shape, acquirer, seen, times);
-        seen.tried = seen.tried.max(Some(acquirer.1));
+        seen.tried = seen.tried.max(Some(acquirer.scope));
         if all {
             *acquired = Some((seen.mark.log, seen.mark.count));
         }

@@ -13,7 +13,7 @@ use core::mem;
 use hashbrown::HashMap;
 
 use super::phased::Phase;
-use super::place::{LANES, Thread, Warp};
+use super::place::{Active, LANES, Thread, Warp};
 use super::{Engine, Time};
 
 /// A command that another order would let take part in an earlier generation.
@@ -73,7 +73,7 @@ impl Generations {
     pub fn arrive(
         &mut self,
         engine: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         barrier: u32,
         site: u32,
     ) -> Option<Recycled> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::place::Shape;
 use super::strong::Unordered;
 use super::versions::{Guard, Versions};
-use super::{Cause, Predicted, Race, Side};
+use super::{Cause, Predicted, Race};
 
 /// Conflicts at a scalar that are kept.
 const MOST: usize = 1024;
@@ -75,9 +75,8 @@ impl Guarded {
             true => (later, earlier),
             false => (earlier, later),
         };
-        let of = |side: Side| (side.thread, side.site);
         let guard = versions.map_or(Guard::None, |versions| {
-            versions.guard(shape, key, of(reader), of(writer))
+            versions.guard(shape, key, reader, writer)
         });
         let cause = match guard {
             Guard::Whole => return None,

@@ -6,17 +6,17 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use hashbrown::HashMap;
 
-use super::Enough;
 use super::clock::Time;
-use super::each;
+use super::copy::Part;
 use super::entry::{Class, Entry, Who};
-use super::observed::Observed;
-use super::place::{Id, Thread};
+use super::place::{Epoch, Id, Thread};
 use super::row::Row;
-use super::word::{Found, Hit, NAMED, Outcome, Word};
+use super::word::{Found, Hit, NAMED, Outcome, Reads, Word};
+use super::{Enough, Race, each};
 
 /// Bytes of a word.
 pub(crate) const WORD: u64 = 4;
@@ -116,7 +116,7 @@ impl Line {
             let word = self.word(at);
             let mut found = |race: Hit<'_>| found(at, race);
             for entry in row.entries(at, writes) {
-                let it = word.access(who, entry, (false, false), chains, &mut found);
+                let it = word.access(who, entry, Reads::default(), chains, &mut found);
                 outcome.displaced |= it.displaced;
             }
         }
@@ -145,7 +145,7 @@ impl Line {
         }
         row.made = made;
         if let Some(maker) = who.maker {
-            (row.warp, row.time) = maker;
+            (row.warp, row.time) = (Id::of(maker.thread.warp()), maker.time);
         }
         let rows = match writes {
             true => &mut self.writes,
@@ -159,24 +159,24 @@ impl Line {
         }
     }
 
-    fn complete(&mut self, words: u32, copy: (Thread, u32, bool), by: (Thread, Time)) {
-        let (thread, number, writes) = copy;
-        let rows = match writes {
+    fn complete(&mut self, words: u32, part: Part, by: Epoch) {
+        let thread = part.issuer;
+        let rows = match part.writes {
             true => &mut self.writes,
             false => &mut self.loads,
         };
         for at in 0..rows.len() {
             let row = &mut rows[at];
             let lane = row.lanes & 1 << thread.lane;
-            if row.copy != number || row.warp.warp() != thread.warp() || lane == 0 {
+            if row.copy != part.copy || row.warp.warp() != thread.warp() || lane == 0 {
                 continue;
             }
             let done = Row {
-                warp: Id::of(by.0.warp()),
+                warp: Id::of(by.thread.warp()),
                 lanes: lane,
                 words: row.map.words(lane) & row.words,
                 copy: 0,
-                time: by.1,
+                time: by.time,
                 ..*row
             };
             row.lanes &= !lane;
@@ -187,7 +187,7 @@ impl Line {
         }
         rows.retain(|row| row.words != 0);
         for at in each(words & self.own) {
-            self.word(at).complete(copy, by);
+            self.word(at).complete(part, by);
         }
     }
 
@@ -209,11 +209,17 @@ impl Line {
 }
 
 /// The words of a line that are not before `first` or after `last`, one bit each.
-fn part(line: u64, first: u64, last: u64) -> u32 {
+fn part(line: u64, words: &RangeInclusive<u64>) -> u32 {
     let per_line = LINE / WORD;
-    let start = first.max(line * per_line) % per_line;
-    let end = last.min(line * per_line + per_line - 1) % per_line;
+    let start = words.start().max(&(line * per_line)) % per_line;
+    let end = words.end().min(&(line * per_line + per_line - 1)) % per_line;
     u32::MAX >> (31 - (end - start)) << start
+}
+
+/// The lines that some words are in.
+fn lines(words: &RangeInclusive<u64>) -> RangeInclusive<u64> {
+    let per_line = LINE / WORD;
+    words.start() / per_line..=words.end() / per_line
 }
 
 /// Adds a row, to one of the last few if that says the same of other lanes or times.
@@ -248,7 +254,8 @@ impl History {
         &mut self,
         who: &Who<'_>,
         line: u64,
-        (row, writes): (Row, bool),
+        row: Row,
+        writes: bool,
         found: &mut dyn FnMut(u32, Hit<'_>) -> Enough,
     ) -> Outcome {
         let mut chains = self.chains;
@@ -264,13 +271,13 @@ impl History {
         who: &Who<'_>,
         word: u64,
         access: Entry,
-        sees: (bool, bool),
+        reads: Reads,
         found: &mut Found<'_>,
     ) -> Outcome {
         let mut chains = self.chains;
         let outcome = self
             .word(word)
-            .access(who, access, sees, &mut chains, found);
+            .access(who, access, reads, &mut chains, found);
         self.chains = chains;
         outcome
     }
@@ -286,15 +293,14 @@ impl History {
         self.word(word).observes(who.shape, me, class)
     }
 
-    /// Whose strong write an access observes in a word, that thread's own time then, and the
-    /// write's site.
+    /// Whose strong write an access observes in a word, and that thread's own time then.
     pub(crate) fn writer(
         &mut self,
         who: &Who<'_>,
         lane: u32,
         word: u64,
         class: &Class,
-    ) -> Option<(Thread, Time, u32)> {
+    ) -> Option<Epoch> {
         let me = who.warp.lane(lane);
         self.word(word).writer(who.shape, me, class)
     }
@@ -304,19 +310,16 @@ impl History {
     pub(crate) fn beside(
         &self,
         who: &Who<'_>,
-        (first, last): (u64, u64),
+        words: RangeInclusive<u64>,
         make: &dyn Fn(u64) -> Entry,
         found: &mut dyn FnMut(u64, Hit<'_>) -> Enough,
     ) {
         let per_line = LINE / WORD;
-        for line in first / per_line..=last / per_line {
+        for line in lines(&words) {
             let page = self.pages.get(&(line / PAGE as u64));
             let page = page.map(|&page| &self.store[page as usize]);
             let known = page.and_then(|page| page[(line % PAGE as u64) as usize].as_ref());
-            for at in known
-                .into_iter()
-                .flat_map(|_| each(part(line, first, last)))
-            {
+            for at in known.into_iter().flat_map(|_| each(part(line, &words))) {
                 let word = line * per_line + u64::from(at);
                 if let Some(line) = known {
                     line.beside(who, at, &make(word), &mut |hit| found(word, hit));
@@ -326,15 +329,14 @@ impl History {
     }
 
     /// Calls `each` with the writes to some words.
-    pub(crate) fn writes(&mut self, (first, last): (u64, u64), each: &mut dyn FnMut(u64, &Entry)) {
+    pub(crate) fn writes(&mut self, words: RangeInclusive<u64>, each: &mut dyn FnMut(u64, &Entry)) {
         let per_line = LINE / WORD;
-        for line in first / per_line..=last / per_line {
+        for line in lines(&words) {
             if !self.pages.contains_key(&(line / PAGE as u64)) {
                 continue;
             }
-            let words = part(line, first, last);
             let found = self.line(line);
-            for at in super::each(words) {
+            for at in super::each(part(line, &words)) {
                 let word = line * per_line + u64::from(at);
                 let rows = found.writes.iter().filter(|row| row.words >> at & 1 == 1);
                 for row in rows {
@@ -351,7 +353,7 @@ impl History {
     pub(crate) fn unseen(
         &mut self,
         word: u64,
-        entry: (Id, Time, Observed),
+        race: &Race,
         lanes: u32,
         knows: &dyn Fn(Thread, Time) -> bool,
     ) -> u32 {
@@ -359,7 +361,7 @@ impl History {
         let (line, at) = (self.line(word / per_line), (word % per_line) as u32);
         match line.own >> at & 1 {
             0 => lanes,
-            _ => line.word(at).unseen(entry, lanes, knows),
+            _ => line.word(at).unseen(race, lanes, knows),
         }
     }
 
@@ -377,13 +379,11 @@ impl History {
         line.words[rank].flag(writer, reader)
     }
 
-    /// The words from `first` to `last` are new memory.
-    pub(crate) fn forget(&mut self, first: u64, last: u64) {
-        let per_line = LINE / WORD;
-        for line in first / per_line..=last / per_line {
+    /// Some words are new memory.
+    pub(crate) fn forget(&mut self, words: RangeInclusive<u64>) {
+        for line in lines(&words) {
             if self.pages.contains_key(&(line / PAGE as u64)) {
-                let words = part(line, first, last);
-                self.line(line).forget(words);
+                self.line(line).forget(part(line, &words));
             }
         }
     }
@@ -407,17 +407,10 @@ impl History {
         self.store[recent.1 as usize][at].get_or_insert_default()
     }
 
-    /// The writes, or reads, of some words by a thread's copy with a number are now those of `by`, at
-    /// a time of its own and in the same lane.
-    pub(crate) fn complete(
-        &mut self,
-        (first, last): (u64, u64),
-        copy: (Thread, u32, bool),
-        by: (Thread, Time),
-    ) {
-        let per_line = LINE / WORD;
-        for line in first / per_line..=last / per_line {
-            let words = part(line, first, last);
+    /// Accesses of some words by a copy are now those of `by`, in the same lane.
+    pub(crate) fn complete(&mut self, words: RangeInclusive<u64>, copy: Part, by: Epoch) {
+        for line in lines(&words) {
+            let words = part(line, &words);
             self.line(line).complete(words, copy, by);
         }
     }

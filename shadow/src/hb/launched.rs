@@ -6,6 +6,8 @@
 //! ordered before all that are ordered before them, so at the end of the launch the history still has
 //! one for each byte whose accesses the grid has to fear.
 
+use core::ops::Range;
+
 use super::clock::{Sparse, Times};
 use super::entry::{Class, Entry, Who};
 use super::history::WORD;
@@ -34,19 +36,20 @@ impl Engine {
         Launched(known)
     }
 
-    /// Calls `found` for accesses to the global memory from `start` to `end` that are not ordered before
-    /// launched work and race with its `access`, which is made up of elements of that size. The later
-    /// thread of these races means nothing.
+    /// Calls `found` for accesses to some `bytes` of global memory that are not ordered before launched
+    /// work and race with its `access`, which is made up of elements of that size. The later thread of
+    /// these races means nothing.
     pub fn beside(
         &self,
         launched: &Launched,
-        (start, end): (u64, u64),
+        bytes: Range<u64>,
         access: &Access,
         mut found: impl FnMut(Race),
     ) {
-        if start >= end {
+        if bytes.is_empty() {
             return;
         }
+        let Range { start, end } = bytes;
         // A thread of a CTA that is none of the launch.
         let ctas: u64 = self
             .shape
@@ -76,13 +79,13 @@ impl Engine {
             times: &times,
             maker: None,
         };
-        let bytes = u64::from(access.bytes.max(1));
+        let size = u64::from(access.bytes.max(1));
         let entry = |word: u64| {
             let first = start.max(word * WORD);
             let past = end.min(word * WORD + WORD);
             let mask = (1u16 << (past - word * WORD)) - (1 << (first - word * WORD));
             // The element that the first of these bytes is of; strong ones are aligned.
-            let element = first - first % bytes;
+            let element = first - first % size;
             Entry {
                 warp: Id::of(warp),
                 lanes: 1,
@@ -100,7 +103,7 @@ impl Engine {
                 order: Observed::default(),
             }
         };
-        let words = (start / WORD, (end - 1) / WORD);
+        let words = start / WORD..=(end - 1) / WORD;
         let history = &self.memory.global;
         history.beside(&who, words, &entry, &mut |word, hit| {
             let earlier = hit.earlier.warp.lane_of(hit.earlier_lanes);

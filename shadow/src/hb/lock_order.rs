@@ -19,8 +19,8 @@ use hashbrown::HashMap;
 
 use super::clock::Sparse;
 use super::history::WORD;
-use super::locks::{Locks, Step, Swap, Update, Writing};
-use super::place::{Thread, Warp};
+use super::locks::{Locks, Released, Step, Swap, Update, Writing};
+use super::place::{Active, Thread, Warp};
 use super::section::Held;
 use super::turns::{Touch, Turn};
 use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
@@ -52,7 +52,7 @@ pub struct LockOrder {
     /// The second engine.
     engine: Option<Engine>,
     /// By lock, and apart for readers: what its releases have published.
-    released: HashMap<(u32, bool), Sparse>,
+    released: HashMap<Released, Sparse>,
     /// Words that were written just now, and whether that has released a lock.
     written: Vec<(Written, bool)>,
     /// Taking a lock acquires what its last release has published, by the model.
@@ -89,8 +89,7 @@ impl LockOrder {
         if self.locks.is_empty() {
             return;
         }
-        let orders = (kind != FenceKind::Release, kind != FenceKind::Acquire);
-        each(lanes).for_each(|lane| self.locks.fence(warp.lane(lane), scope, orders));
+        each(lanes).for_each(|lane| self.locks.fence(warp.lane(lane), scope, kind));
         // The order of two `fence.sc` is this run's.
         let kind = match kind {
             FenceKind::Sc => FenceKind::AcqRel,
@@ -110,7 +109,7 @@ impl LockOrder {
     pub fn access(
         &mut self,
         main: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        active: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
         mut found: impl FnMut(Predicted),
@@ -119,6 +118,7 @@ impl LockOrder {
             return;
         }
         self.written.clear();
+        let Active { warp, lanes } = active;
         let mut released = Vec::new();
         let mut parts = 0;
         for lane in each(lanes) {
@@ -145,13 +145,8 @@ impl LockOrder {
             other => other,
         };
         if self.engine.is_some() {
-            self.follow(
-                main,
-                (warp, lanes),
-                &Access { kind, ..*access },
-                places,
-                &mut found,
-            );
+            let access = Access { kind, ..*access };
+            self.follow(main, active, &access, places, &mut found);
         }
         for (thread, lock) in released {
             self.publish(main, thread, lock);
@@ -175,14 +170,14 @@ impl LockOrder {
     pub fn swap(
         &mut self,
         main: &mut Engine,
-        lanes: (Warp, u32),
+        active: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
         swaps: impl Fn(u32) -> Swap,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.swap(by, swaps(lane));
-        self.change(main, lanes, [access; 2], (&places, step), found);
+        self.change(main, active, [access; 2], places, step, found);
     }
 
     /// Lanes have changed values by another atomic, one after the other, and `main` has been told. `accesses` is the
@@ -190,30 +185,29 @@ impl LockOrder {
     pub fn update(
         &mut self,
         main: &mut Engine,
-        lanes: (Warp, u32),
+        active: Active,
         accesses: [&Access; 2],
         places: impl Fn(u32) -> Place,
         updates: impl Fn(u32) -> Update,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.update(by, updates(lane));
-        self.change(main, lanes, accesses, (&places, step), found);
+        self.change(main, active, accesses, places, step, found);
     }
 
     /// Lanes have made an atomic access whose values are known.
     fn change(
         &mut self,
         main: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         [written, access]: [&Access; 2],
-        (places, step): (
-            &impl Fn(u32) -> Place,
-            impl Fn(&mut Locks, &Writing, u32) -> Step,
-        ),
+        places: impl Fn(u32) -> Place,
+        step: impl Fn(&mut Locks, &Writing, u32) -> Step,
         mut found: impl FnMut(Predicted),
     ) {
         // What `main` has been told, a copy of it that is made here knows.
         let follows = self.engine.is_some();
+        let active = |lanes| Active { warp, lanes };
         // Lanes that do nothing to a lock, and have not been told yet.
         let mut plain = 0;
         for lane in each(lanes) {
@@ -225,13 +219,13 @@ impl LockOrder {
                 continue;
             }
             if follows {
-                self.follow(main, (warp, plain), access, places, &mut found);
+                self.follow(main, active(plain), access, &places, &mut found);
                 let kind = match of_lock {
                     true => Kind::Reduction,
                     false => access.kind,
                 };
                 let access = Access { kind, ..*access };
-                self.follow(main, (warp, 1 << lane), &access, places, &mut found);
+                self.follow(main, active(1 << lane), &access, &places, &mut found);
             }
             plain = 0;
             if let Some(lock) = released {
@@ -239,7 +233,7 @@ impl LockOrder {
             }
         }
         if follows {
-            self.follow(main, (warp, plain), access, places, &mut found);
+            self.follow(main, active(plain), access, &places, &mut found);
         }
         self.turn(main, &mut found);
         self.give_up();
@@ -350,9 +344,8 @@ impl LockOrder {
             locks.touch(&touch, |lock, shared| {
                 // Readers come after owners alone.
                 for by in [false, true].into_iter().take(2 - usize::from(shared)) {
-                    if let (Some(engine), Some(known)) =
-                        (engine.as_mut(), released.get(&(lock, by)))
-                    {
+                    let known = released.get(&Released { lock, shared: by });
+                    if let (Some(engine), Some(known)) = (engine.as_mut(), known) {
                         engine.learn(me, known);
                     }
                 }
@@ -392,7 +385,7 @@ impl LockOrder {
     fn follow(
         &mut self,
         main: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
         found: &mut impl FnMut(Predicted),
@@ -417,12 +410,12 @@ impl LockOrder {
         }
     }
 
-    /// A thread has released a lock, `lock.1` as a reader.
-    fn publish(&mut self, main: &Engine, thread: Thread, lock: (u32, bool)) {
+    /// A thread has released a lock.
+    fn publish(&mut self, main: &Engine, thread: Thread, lock: Released) {
         if self.locks.is_spoiled() {
             return;
         }
-        if !lock.1 {
+        if !lock.shared {
             self.engine.get_or_insert_with(|| main.clone());
         }
         let engine = self.engine.as_ref().unwrap_or(main);

@@ -20,11 +20,11 @@ use events::Scope;
 
 use hashbrown::HashMap;
 
-use super::Place;
 use super::lock_word::{LockWord, Meaning};
 use super::place::{Shape, Thread};
 use super::section::{Held, Hold, Touched, Used};
 use super::turns::{Past, Touch, Turn};
+use super::{FenceKind, Place};
 
 /// Words that a thread holds at once; of more, the first that has not passed for a lock is none, or the first.
 const MOST_HELD: usize = 8;
@@ -75,8 +75,16 @@ pub struct Update {
 pub(crate) struct Step {
     /// A known lock was taken or given back, or an attempt failed: what it acquires is the order of this run.
     pub(crate) of_lock: bool,
-    /// A lock was released: its number, and whether by a reader.
-    pub(crate) released: Option<(u32, bool)>,
+    pub(crate) released: Option<Released>,
+}
+
+/// A lock was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Released {
+    /// Its number.
+    pub(crate) lock: u32,
+    /// By a reader.
+    pub(crate) shared: bool,
 }
 
 /// How a word is written: where, in which scopes it orders.
@@ -256,7 +264,7 @@ impl Locks {
             Meaning::Released => {
                 let shared = self.give_back(by, at);
                 self.readers |= shared;
-                released = Some((at, shared));
+                released = Some(Released { lock: at, shared });
             }
         }
         let word = &mut self.words[at as usize];
@@ -308,7 +316,7 @@ impl Locks {
         for (&(memory, site), touched) in &hold.touched {
             let used = self.used.entry((at, memory)).or_default();
             let touch = touched.touch;
-            used.add(by.thread, touch.writes, shared);
+            used.add(&touch, shared);
             let held = hold.held(touched);
             used.sections.add(Past { touch, held });
             self.past.insert((memory, by.thread, site, at), held);
@@ -366,17 +374,12 @@ impl Locks {
     }
 
     /// A thread executes a fence.
-    pub(crate) fn fence(
-        &mut self,
-        thread: Thread,
-        scope: Scope,
-        (acquires, releases): (bool, bool),
-    ) {
+    pub(crate) fn fence(&mut self, thread: Thread, scope: Scope, kind: FenceKind) {
         for hold in self.held.get_mut(&thread).into_iter().flatten() {
-            if acquires {
+            if kind.acquires() {
                 hold.held.entry = hold.held.entry.max(Some(scope));
             }
-            if releases {
+            if kind.releases() {
                 hold.release(scope);
             }
         }
@@ -463,7 +466,7 @@ impl Locks {
             }
             let used = self.used.get(&(hold.word, memory));
             let shared = hold.held.shared;
-            if used.is_some_and(|used| used.by_others(me, touch.writes, shared)) {
+            if used.is_some_and(|used| used.by_others(touch, shared)) {
                 hold.learned = true;
                 learn(hold.word, shared);
             }

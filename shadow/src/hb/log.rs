@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
 use super::each;
-use super::place::{Id, Shape, Thread};
+use super::place::{Epoch, Id, Party, Shape, Thread};
 
 /// Sums that a log keeps.
 const SUMS: usize = 32;
@@ -125,15 +125,13 @@ impl Log {
     }
 
     /// The last of the first `count` releases that knew of `earlier` at a time.
-    pub(crate) fn would_order(
-        &self,
-        count: u32,
-        (earlier, time): (Thread, Time),
-    ) -> Option<(Thread, Scope)> {
+    pub(crate) fn would_order(&self, count: u32, earlier: Epoch) -> Option<Party> {
         self.releases.iter().rev().find_map(|release| {
             let mut threads = each(release.lanes(count)).map(|lane| release.warp.warp().lane(lane));
-            let knew = threads.find(|&thread| release.times.get(thread, earlier) >= time);
-            knew.map(|thread| (thread, release.scope))
+            let knew =
+                threads.find(|&thread| release.times.get(thread, earlier.thread) >= earlier.time);
+            let scope = release.scope;
+            knew.map(|thread| Party { thread, scope })
         })
     }
 
@@ -253,12 +251,12 @@ impl Log {
     pub(crate) fn acquire(
         &mut self,
         shape: &Shape,
-        acquirer: (Thread, Scope),
+        acquirer: Party,
         count: u32,
         times: &mut Times,
     ) -> bool {
-        let me = Id::of(acquirer.0.warp());
-        if acquirer.1 >= Scope::Gpu && self.is_wide(me, count) {
+        let me = Id::of(acquirer.thread.warp());
+        if acquirer.scope >= Scope::Gpu && self.is_wide(me, count) {
             if self.summed <= count {
                 self.sum_up(count);
                 times.rest.join(&self.sum);
@@ -283,16 +281,19 @@ impl Log {
                 break;
             }
             let warp = release.warp.warp();
-            let of = |lane| (warp.lane(lane), release.scope);
-            if !shape.mutual(of(0), acquirer) {
+            let releaser = Party {
+                thread: warp.lane(0),
+                scope: release.scope,
+            };
+            if !shape.mutual(releaser, acquirer) {
                 all = false;
                 continue;
             }
             for lane in each(lanes) {
-                let by = of(lane).0;
+                let by = warp.lane(lane);
                 // Who knows a thread's time knows all that the thread knew then.
-                if times.get(acquirer.0, by) < release.times.own {
-                    times.learn(acquirer.0, by, &release.times);
+                if times.get(acquirer.thread, by) < release.times.own {
+                    times.learn(acquirer.thread, by, &release.times);
                 }
             }
             end = end.max(release.covers);

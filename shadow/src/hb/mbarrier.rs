@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use super::access::Weak;
 use super::clock::{Sparse, Time};
-use super::place::{Id, Thread, Warp};
+use super::place::{Epoch, Thread, Warp};
 use super::row::Run;
 use super::waits::{Arrived, Phase};
 use super::{Access, Cause, Engine, Order, Place, Race, Shape, View, all, barrier};
@@ -204,7 +204,8 @@ impl Engine {
         &mut self,
         me: Thread,
         at: Place,
-        (site, fenced): (u32, bool),
+        site: u32,
+        fenced: bool,
         found: impl FnMut(Race),
     ) {
         self.stats.accesses += 1;
@@ -216,14 +217,14 @@ impl Engine {
             read_only: false,
             site,
             copy: 0,
-            maker: maker.map(|(by, time)| (Id::of(by.warp()), time)),
+            maker,
         };
         let bytes = Run::one(me.lane, at.key(), MBARRIER);
         self.weak(me.warp(), bytes, weak, &mut all(found));
-        if let (Some((by, time)), Some(cta)) = (maker, self.ctas.get_mut(&me.cta)) {
-            let knows = |view: &mut View, _| view.times.rest.raise(by, time);
+        if let (Some(maker), Some(cta)) = (maker, self.ctas.get_mut(&me.cta)) {
+            let knows = |view: &mut View, _| view.times.rest.raise(maker.thread, maker.time);
             cta.lanes(me.warp).update(1 << me.lane, knows);
-            self.inits.made.insert(me, (by, time));
+            self.inits.made.insert(me, maker);
             self.classify(me.warp());
         }
     }
@@ -239,7 +240,7 @@ impl Engine {
     ) {
         self.stats.accesses += 1;
         self.enter(me.warp());
-        self.check(me, (access, None), at.key(), &mut all(found));
+        self.check(me, access, None, at.key(), &mut all(found));
     }
 
     /// An asynchronous barrier is none any more.
@@ -278,9 +279,9 @@ impl Engine {
     ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
-        let (scope, relaxed) = match order {
-            Order::Acquire(scope) | Order::AcqRel(scope) => (scope, false),
-            Order::Relaxed(scope) => (scope, true),
+        let (scope, acquired) = match order {
+            Order::Acquire(scope) | Order::AcqRel(scope) => (scope, Some(scope)),
+            Order::Relaxed(scope) => (scope, None),
             Order::Weak | Order::ReadOnly | Order::Release(_) => return,
         };
         if let Some(phases) = self.mbarriers.get(&at.key())
@@ -291,7 +292,7 @@ impl Engine {
             let met = cta.met.entry((me.warp, me.lane)).or_default();
             met.waited = Some(at.key());
             cta.waits
-                .enter(me, at.key(), &complete.phase, (scope, relaxed));
+                .enter(me, at.key(), &complete.phase, scope, acquired);
             if let Some(of_cta) = complete.of_cta.get(&me.cta) {
                 over.near = of_cta.clone();
             }
@@ -299,9 +300,9 @@ impl Engine {
                 over.wide = complete.wide.clone();
             }
             cta.lanes(me.warp)
-                .update(1 << me.lane, |view, _| match relaxed {
-                    true => view.waited.join(&over),
-                    false => over.clone().acquire(scope, &mut view.times.rest),
+                .update(1 << me.lane, |view, _| match acquired {
+                    None => view.waited.join(&over),
+                    Some(scope) => over.clone().acquire(scope, &mut view.times.rest),
                 });
         }
         self.classify(me.warp());
@@ -371,9 +372,9 @@ impl Waited {
 /// [`super::copy`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inits {
-    made: HashMap<Thread, (Thread, Time)>,
+    made: HashMap<Thread, Epoch>,
     /// Of these, what fences have published.
-    fenced: HashMap<Thread, (Thread, Time)>,
+    fenced: HashMap<Thread, Epoch>,
 }
 
 impl Inits {
@@ -383,8 +384,8 @@ impl Inits {
             return;
         }
         for me in barrier::threads(warp, lanes) {
-            if let Some(&(by, time)) = self.fenced.get(&me) {
-                into.raise(by, time);
+            if let Some(by) = self.fenced.get(&me) {
+                into.raise(by.thread, by.time);
             }
         }
     }

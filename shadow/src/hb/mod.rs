@@ -76,7 +76,7 @@ use mbarrier::{Inits, Phases};
 use memory::Memory;
 use observed::Observed;
 pub use phased::{Operation, Unphased};
-pub use place::{LANES, Shape, Thread, Warp};
+pub use place::{Active, LANES, Party, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
@@ -179,6 +179,15 @@ impl Place {
             },
         }
     }
+}
+
+/// Bytes from a place on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first.
+    pub place: Place,
+    /// How many.
+    pub bytes: u32,
 }
 
 /// An instruction that accesses memory.
@@ -371,7 +380,7 @@ impl Engine {
     pub fn allocated(&mut self, address: u64, bytes: u64) {
         if bytes > 0 {
             let last = (address + bytes - 1) / history::WORD;
-            self.memory.global.forget(address / history::WORD, last);
+            self.memory.global.forget(address / history::WORD..=last);
         }
     }
 }

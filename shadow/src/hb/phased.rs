@@ -69,7 +69,8 @@ impl Generations {
     pub fn mbarrier_operate(
         &mut self,
         engine: &mut Engine,
-        (me, site): (Thread, u32),
+        me: Thread,
+        site: u32,
         at: Place,
         operation: Operation,
     ) -> Option<Unphased> {
@@ -94,7 +95,8 @@ impl Generations {
     pub fn mbarrier_wait(
         &mut self,
         engine: &mut Engine,
-        (me, site): (Thread, u32),
+        me: Thread,
+        site: u32,
         at: Place,
     ) -> Option<Unphased> {
         let before = engine.phases_over(at).saturating_sub(1);

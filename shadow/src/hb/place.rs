@@ -2,6 +2,7 @@
 
 use events::Scope;
 
+use super::clock::Time;
 use super::copy::MAKERS;
 
 /// Threads of a warp.
@@ -46,6 +47,31 @@ impl Thread {
             warp: self.warp,
         }
     }
+}
+
+/// Lanes of a warp that do something together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// Their warp.
+    pub warp: Warp,
+    /// One bit each.
+    pub lanes: u32,
+}
+
+/// A thread that orders others, or is ordered, by operations of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// Who.
+    pub thread: Thread,
+    /// The threads that the operation can order.
+    pub scope: Scope,
+}
+
+/// A thread at a time of its own: FastTrack's `c@t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    pub(crate) thread: Thread,
+    pub(crate) time: Time,
 }
 
 /// A warp in eight bytes: histories hold many.
@@ -159,7 +185,7 @@ impl Shape {
     }
 
     /// True when each of two operations has the other's thread in its scope.
-    pub fn mutual(&self, a: (Thread, Scope), b: (Thread, Scope)) -> bool {
-        self.includes(a.1, a.0, b.0) && self.includes(b.1, b.0, a.0)
+    pub fn mutual(&self, a: Party, b: Party) -> bool {
+        self.includes(a.scope, a.thread, b.thread) && self.includes(b.scope, b.thread, a.thread)
     }
 }

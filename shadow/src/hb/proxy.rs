@@ -12,7 +12,7 @@ use super::clock::Times;
 use super::entry::{Entry, Rule};
 use super::history::WORD;
 use super::place::{Thread, Warp};
-use super::{Engine, Enough, Place, Race, Side, each};
+use super::{Engine, Enough, Place, Race, Side, Span, each};
 
 /// Fences of a CTA that are kept.
 const MOST: usize = 256;
@@ -96,18 +96,19 @@ impl Engine {
     pub(crate) fn proxied(
         &mut self,
         me: Thread,
-        (from, bytes): (Place, u32),
+        from: Span,
         site: u32,
         found: &mut impl FnMut(Race) -> Enough,
     ) {
-        let (first, end) = (from.key(), from.key() + u64::from(bytes));
+        let Span { place, bytes } = from;
+        let (first, end) = (place.key(), place.key() + u64::from(bytes));
         let Some(clocks) = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
             return;
         };
         let times = &clocks.view(me.lane).times;
         // Nobody outside of a cluster writes to its shared memory.
         let cluster = self.shape.cluster_of(me.cta);
-        let near = |cta: u64| match from {
+        let near = |cta: u64| match place {
             Place::Global(_) => true,
             Place::Shared { .. } => cta != ENDED && self.shape.cluster_of(cta) == cluster,
         };
@@ -117,8 +118,8 @@ impl Engine {
         }
         let kept = all.flat_map(|(_, fences)| &fences.kept);
         let before: Vec<&Fenced> = kept.filter(|fence| fence.is_before(me, times)).collect();
-        let history = self.memory.of(from);
-        history.writes((first / WORD, (end - 1) / WORD), &mut |word, entry| {
+        let history = self.memory.of(place);
+        history.writes(first / WORD..=(end - 1) / WORD, &mut |word, entry| {
             let start = first.saturating_sub(word * WORD).min(WORD) as u32;
             let past = (end - word * WORD).min(WORD) as u32;
             let mask = ((1 << past) - (1 << start)) as u8;

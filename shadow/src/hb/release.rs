@@ -12,9 +12,9 @@ use events::Scope;
 
 use hashbrown::HashMap;
 
-use super::clock::{Time, Times};
+use super::clock::Times;
 use super::log::{Log, LogId, Mark, Release};
-use super::place::{Id, Shape, Thread};
+use super::place::{Epoch, Id, Party, Shape, Thread};
 
 /// A release fence and what it published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ struct Location {
     address: u64,
     bytes: u32,
     /// None when something else was written there since.
-    writer: Option<(Thread, Scope)>,
+    writer: Option<Party>,
     log: Log,
     /// Last release operation of each thread on the location whose write is no longer observed.
     dormant: HashMap<Thread, Release>,
@@ -100,7 +100,7 @@ impl Releases {
     pub(crate) fn observe(
         &mut self,
         shape: &Shape,
-        reader: (Thread, Scope),
+        reader: Party,
         address: u64,
         bytes: u32,
     ) -> Option<Pending> {
@@ -108,7 +108,7 @@ impl Releases {
         let mut locations = line.iter_mut();
         let location = locations.find(|of| of.address == address && of.bytes == bytes)?;
         let writer = location.writer?;
-        let strong = writer.0 == reader.0 || shape.mutual(writer, reader);
+        let strong = writer.thread == reader.thread || shape.mutual(writer, reader);
         let mark = location.log.mark().filter(|_| strong)?;
         Some(Pending {
             address,
@@ -142,7 +142,10 @@ impl Releases {
 
     /// A strong write, or with `rmw` a read-modify-write.
     pub(crate) fn strong_write(&mut self, shape: &Shape, write: &Write<'_>, rmw: bool) {
-        let writer = (write.thread, write.scope);
+        let writer = Party {
+            thread: write.thread,
+            scope: write.scope,
+        };
         let before = self.take(write.address, write.bytes);
         let releases = write.operation.is_some() || !write.fences.is_empty();
         if before.is_none() && !releases {
@@ -153,7 +156,7 @@ impl Releases {
             && before
                 .as_ref()
                 .and_then(|location| location.writer)
-                .is_some_and(|old| old.0 == write.thread || shape.mutual(old, writer));
+                .is_some_and(|old| old.thread == write.thread || shape.mutual(old, writer));
         let mut location = before.unwrap_or_else(|| Location {
             address: write.address,
             bytes: write.bytes,
@@ -205,11 +208,7 @@ impl Releases {
 
     /// The release among those observed that would have ordered `earlier`, at a time, before the
     /// observer.
-    pub(crate) fn would_order(
-        &self,
-        seen: &Pending,
-        earlier: (Thread, Time),
-    ) -> Option<(Thread, Scope)> {
+    pub(crate) fn would_order(&self, seen: &Pending, earlier: Epoch) -> Option<Party> {
         let locations = self.lines.get(&(seen.address / LINE)).into_iter().flatten();
         let mut logs = locations.map(|location| &location.log);
         let log = logs.find(|log| log.id == seen.mark.log);
@@ -228,7 +227,7 @@ impl Releases {
     pub(crate) fn acquire(
         &mut self,
         shape: &Shape,
-        acquirer: (Thread, Scope),
+        acquirer: Party,
         seen: &Pending,
         times: &mut Times,
     ) -> bool {

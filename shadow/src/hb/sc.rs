@@ -15,7 +15,7 @@ use events::Scope;
 use super::entry::Rule;
 use super::history::WORD;
 use super::memory::Memory;
-use super::place::{Id, Thread, Warp};
+use super::place::{Active, Id, Thread, Warp};
 use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
 
 /// The causality order with that of `fence.sc`s and of atomics that count.
@@ -48,7 +48,7 @@ impl FenceOrder {
     pub fn fence(
         &mut self,
         main: &Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         kind: FenceKind,
         scope: Scope,
     ) -> FenceKind {
@@ -65,7 +65,7 @@ impl FenceOrder {
     /// Lanes access memory.
     pub fn access(
         &mut self,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
     ) {
@@ -125,11 +125,10 @@ impl FenceOrder {
             of != me && clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
         };
         let word = race.place.key() / WORD;
-        let entry = (Id::of(warp), race.time, race.order);
         let history = main.memory.of(race.place);
         let left = match unordered {
             0 => 0,
-            lanes => history.unseen(word, entry, lanes, &knows),
+            lanes => history.unseen(word, race, lanes, &knows),
         };
         if left != 0 {
             race.lanes = left;

@@ -122,21 +122,21 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    pub(crate) fn add(&mut self, thread: Thread, writes: bool, shared: bool) {
-        let kind = usize::from(writes);
-        self.all[kind].add(thread);
+    pub(crate) fn add(&mut self, touch: &Touch, shared: bool) {
+        let kind = usize::from(touch.writes);
+        self.all[kind].add(touch.thread);
         if !shared {
-            self.alone[kind].add(thread);
+            self.alone[kind].add(touch.thread);
         }
     }
 
-    /// True when another thread has made a conflicting access in a section that excludes this thread's.
-    pub(crate) fn by_others(&self, me: Thread, writes: bool, shared: bool) -> bool {
+    /// True when another thread has made a conflicting access in a section that excludes this one.
+    pub(crate) fn by_others(&self, touch: &Touch, shared: bool) -> bool {
         let [readers, writers] = match shared {
             true => self.alone,
             false => self.all,
         };
-        writers.besides(me) || writes && readers.besides(me)
+        writers.besides(touch.thread) || touch.writes && readers.besides(touch.thread)
     }
 }
 

@@ -26,7 +26,7 @@ use super::guarded::{Conflicts, Guarded};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, LANES, Shape, Thread, Warp};
+use super::place::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::section::Held;
 use super::versions::{Look, SwapValue, Versions};
 use super::{
@@ -164,8 +164,7 @@ impl Strong {
             other => other,
         };
         if let Some(versions) = &mut self.versions {
-            let orders = (kind != FenceKind::Release, kind != FenceKind::Acquire);
-            each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, orders));
+            each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, kind));
         }
         for clocks in self.both() {
             if kind == FenceKind::Release {
@@ -209,8 +208,9 @@ impl Strong {
     /// Lanes access memory. `main` and `lock_order` have not been told yet.
     pub fn access(
         &mut self,
-        (main, lock_order): (&Engine, &LockOrder),
-        (warp, lanes): (Warp, u32),
+        main: &Engine,
+        lock_order: &LockOrder,
+        Active { warp, lanes }: Active,
         access: &Access,
         of: Use,
         places: impl Fn(u32) -> Place,
@@ -244,7 +244,8 @@ impl Strong {
             for element in 0..access.elements {
                 let key = places(lane).key() + u64::from(element * access.bytes);
                 if !of.known {
-                    self.look((main, lock_order), (me, scope), access, key, signal);
+                    let party = Party { thread: me, scope };
+                    self.look(main, lock_order, party, access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
                     versions.access(me, access, key, of.look);
@@ -268,7 +269,7 @@ impl Strong {
     pub fn swap(
         &mut self,
         lock_order: &LockOrder,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
         swaps: impl Fn(u32) -> Swap,
@@ -351,12 +352,14 @@ impl Strong {
     /// Compares an access to a scalar with earlier ones, and remembers it.
     fn look(
         &mut self,
-        (main, lock_order): (&Engine, &LockOrder),
-        (me, scope): (Thread, Scope),
+        main: &Engine,
+        lock_order: &LockOrder,
+        party: Party,
         access: &Access,
         key: u64,
         signal: bool,
     ) {
+        let Party { thread: me, scope } = party;
         let scalars = match Place::of(key) {
             Place::Global(_) => &mut self.global,
             Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
@@ -398,8 +401,11 @@ impl Strong {
                     let later = each(others).filter(|&lane| group.turn_of(lane) > counted);
                     others = later.fold(0, |lanes, lane| lanes | 1 << lane);
                 }
-                let other_side = (them.lane(others.trailing_zeros() % LANES), group.scope);
-                if others == 0 || !clocks.shape.mutual(other_side, (me, scope)) {
+                let theirs = Party {
+                    thread: them.lane(others.trailing_zeros() % LANES),
+                    scope: group.scope,
+                };
+                if others == 0 || !clocks.shape.mutual(theirs, party) {
                     continue;
                 }
                 let mut behind = clocks.behind(me, &group, others);
@@ -408,11 +414,8 @@ impl Strong {
                     clocks.imply(me.warp(), 1 << me.lane);
                     behind = clocks.behind(me, &group, others);
                 }
-                let race = race(
-                    (me, access),
-                    (&group, if behind == 0 { others } else { behind }),
-                    key,
-                );
+                let lanes = if behind == 0 { others } else { behind };
+                let race = race(me, access, &group, lanes, key);
                 if held && group.held {
                     // A barrier between the two critical sections, for one.
                     if let Some(unlocked) = &mut self.unlocked {
@@ -573,7 +576,7 @@ fn remember(groups: &mut Vec<Group>, new: Group, atomics: bool) {
     }
 }
 
-fn race((me, access): (Thread, &Access), (group, lanes): (&Group, u32), key: u64) -> Race {
+fn race(me: Thread, access: &Access, group: &Group, lanes: u32, key: u64) -> Race {
     let bytes = ((1_u32 << access.bytes.min(WORD as u32)) - 1) << (key % WORD);
     Race {
         later: Side {

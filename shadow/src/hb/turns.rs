@@ -14,7 +14,7 @@ use super::clock::Time;
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Shape, Thread};
+use super::place::{Party, Shape, Thread};
 use super::section::Held;
 use super::{Place, Race, Rule, Side};
 
@@ -41,7 +41,10 @@ impl Touch {
     /// True when two touches of a word are a data race if nothing orders them.
     fn conflicts(&self, other: &Self, shape: &Shape) -> bool {
         let strong = match (self.scope, other.scope) {
-            (Some(one), Some(two)) => shape.mutual((self.thread, one), (other.thread, two)),
+            (Some(one), Some(two)) => {
+                let party = |thread, scope| Party { thread, scope };
+                shape.mutual(party(self.thread, one), party(other.thread, two))
+            }
             _ => false,
         };
         self.thread != other.thread

@@ -22,7 +22,7 @@ use events::{Gap, Scope};
 use hashbrown::{HashMap, HashSet};
 
 use super::place::{Shape, Thread};
-use super::{Access, Kind, Order};
+use super::{Access, FenceKind, Kind, Order, Side};
 
 /// Versions that a thread may be reading or writing under at once.
 const MOST: usize = 8;
@@ -106,9 +106,13 @@ impl Versions {
     }
 
     /// A thread executes a fence.
-    pub(crate) fn fence(&mut self, me: Thread, scope: Scope, (acquires, releases): (bool, bool)) {
+    pub(crate) fn fence(&mut self, me: Thread, scope: Scope, kind: FenceKind) {
         for Open { section, touched } in self.open.get_mut(&me).into_iter().flatten() {
-            if !(if section.reads { acquires } else { releases }) {
+            let orders = match section.reads {
+                true => kind.acquires(),
+                false => kind.releases(),
+            };
+            if !orders {
                 continue;
             }
             section.entry = section.entry.max(Some(scope));
@@ -127,7 +131,7 @@ impl Versions {
             _ => (None, None),
         };
         let writes = access.kind != Kind::Load;
-        self.touch(me, (key, access.site), writes, look.carried);
+        self.touch(me, access, key, look.carried);
         self.look(me, key, look, acquired);
         match look.swap {
             None if writes => self.write(me, key, released),
@@ -141,47 +145,44 @@ impl Versions {
     /// A thread looks at a word; `acquired` is the scope of an acquire.
     fn look(&mut self, me: Thread, key: u64, look: Look, acquired: Option<Scope>) {
         if look.closes {
-            self.close(me, (key, true), None);
+            self.close(me, key, true, None);
         }
         if look.opens {
-            self.enter(me, (key, true), acquired);
+            self.enter(me, key, true, acquired);
         }
     }
 
     /// A thread writes a word; `released` is the scope of a release.
     pub(crate) fn write(&mut self, me: Thread, key: u64, released: Option<Scope>) {
         self.written.insert((key, me));
-        self.close(me, (key, false), released);
-        self.enter(me, (key, false), None);
+        self.close(me, key, false, released);
+        self.enter(me, key, false, None);
     }
 
     /// A thread reads a scalar, or writes it.
-    fn touch(&mut self, me: Thread, (key, site): (u64, u32), writes: bool, carried: bool) {
+    fn touch(&mut self, me: Thread, access: &Access, key: u64, carried: bool) {
+        let scalar = (key, access.site);
+        let writes = access.kind != Kind::Load;
         for Open { section, touched } in self.open.get_mut(&me).into_iter().flatten() {
             if section.reads == writes || section.version == key {
                 continue;
             }
-            touched.retain(|(of, _)| *of != (key, site));
+            touched.retain(|(of, _)| *of != scalar);
             if touched.len() < MOST_TOUCHED {
                 let exit = carried.then_some(Scope::Sys);
-                touched.push(((key, site), Section { exit, ..*section }));
+                touched.push((scalar, Section { exit, ..*section }));
             }
         }
     }
 
     /// What versions say of a reader and a writer of a scalar, each with its site.
-    pub(crate) fn guard(
-        &self,
-        shape: &Shape,
-        key: u64,
-        reader: (Thread, u32),
-        writer: (Thread, u32),
-    ) -> Guard {
+    pub(crate) fn guard(&self, shape: &Shape, key: u64, reader: Side, writer: Side) -> Guard {
         let wide = |scope: Option<Scope>| {
-            scope.is_some_and(|scope| shape.includes(scope, reader.0, writer.0))
+            scope.is_some_and(|scope| shape.includes(scope, reader.thread, writer.thread))
         };
-        let around = |(thread, site): (Thread, u32), reads: bool| {
-            let all = self.past.get(&(key, thread, site)).into_iter().flatten();
+        let around = |side: Side, reads: bool| {
+            let all = self.past.get(&(key, side.thread, side.site));
+            let all = all.into_iter().flatten();
             all.filter(move |section| section.reads == reads)
         };
         let mut guard = Guard::None;
@@ -189,7 +190,7 @@ impl Versions {
             if self.doubtful.contains(&read.version) {
                 return Guard::Open;
             }
-            if self.written.contains(&(read.version, writer.0)) && guard == Guard::None {
+            if self.written.contains(&(read.version, writer.thread)) && guard == Guard::None {
                 guard = Guard::Apart;
             }
             let mut written = around(writer, false);
@@ -210,7 +211,7 @@ impl Versions {
         guard
     }
 
-    fn enter(&mut self, me: Thread, (version, reads): (u64, bool), entry: Option<Scope>) {
+    fn enter(&mut self, me: Thread, version: u64, reads: bool, entry: Option<Scope>) {
         let all = self.open.entry(me).or_default();
         all.retain(|open| (open.section.version, open.section.reads) != (version, reads));
         let of_kind = |open: &Open| open.section.reads == reads;
@@ -231,7 +232,7 @@ impl Versions {
         });
     }
 
-    fn close(&mut self, me: Thread, (version, reads): (u64, bool), exit: Option<Scope>) {
+    fn close(&mut self, me: Thread, version: u64, reads: bool, exit: Option<Scope>) {
         let Some(all) = self.open.get_mut(&me) else {
             return;
         };

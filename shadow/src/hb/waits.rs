@@ -9,8 +9,8 @@ use events::Scope;
 
 use hashbrown::HashMap;
 
-use super::clock::{Sparse, Time};
-use super::place::{Shape, Thread};
+use super::clock::Sparse;
+use super::place::{Epoch, Shape, Thread};
 use super::{Cause, each};
 
 /// An arrival, and what it has published to its scope.
@@ -40,13 +40,14 @@ struct Wait {
 pub(crate) struct Waits(HashMap<(u32, u32), Vec<Wait>>);
 
 impl Waits {
-    /// A thread has found a phase over, by a relaxed operation or an acquire.
+    /// A thread has found a phase over, by an operation that has `acquired` in its scope if it is no relaxed one.
     pub(crate) fn enter(
         &mut self,
         me: Thread,
         at: u64,
         phase: &Phase,
-        (scope, relaxed): (Scope, bool),
+        scope: Scope,
+        acquired: Option<Scope>,
     ) {
         if phase.is_empty() {
             return;
@@ -57,7 +58,7 @@ impl Waits {
             at,
             phase: Arc::clone(phase),
             scope,
-            acquired: (!relaxed).then_some(scope),
+            acquired,
         });
     }
 
@@ -77,15 +78,10 @@ impl Waits {
     }
 
     /// What has kept the waits of `me` from ordering an access by another thread before it.
-    pub(crate) fn lack(
-        &self,
-        shape: &Shape,
-        me: Thread,
-        (earlier, time): (Thread, Time),
-    ) -> Option<Cause> {
+    pub(crate) fn lack(&self, shape: &Shape, me: Thread, earlier: Epoch) -> Option<Cause> {
         let waits = self.0.get(&(me.warp, me.lane))?;
         waits.iter().rev().find_map(|wait| {
-            let knew = |of: &&Arrived| of.published.get(earlier) >= time;
+            let knew = |of: &&Arrived| of.published.get(earlier.thread) >= earlier.time;
             wait.phase.iter().filter(knew).find_map(|of| {
                 let by = of.by;
                 let acquired = wait.acquired.unwrap_or(wait.scope);

@@ -2,14 +2,15 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use events::Scope;
 
-use super::Enough;
 use super::clock::Time;
+use super::copy::Part;
 use super::crowd::List;
 use super::entry::{Class, Entry, Rule, Strength, Who};
+use super::made::Made;
 use super::observed::{Observed, Seen};
-use super::place::{Id, Shape, Thread};
+use super::place::{Epoch, Id, Party, Shape, Thread};
+use super::{Enough, Race};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
 /// race is decided by: a report wants to name them.
@@ -24,9 +25,8 @@ struct Last {
     order: Observed,
     start: u8,
     bytes: u8,
-    writer: (Thread, Scope),
+    writer: Party,
     time: Time,
-    site: u32,
 }
 
 /// What strong writes leave behind in a word.
@@ -65,6 +65,25 @@ pub(crate) struct Hit<'a> {
     pub(crate) of_many: bool,
 }
 
+/// How an access reads strong writes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reads {
+    /// It reads what it observes in all its words.
+    pub(crate) continues: bool,
+    /// Its thread gets to see what it observes.
+    pub(crate) sees: bool,
+}
+
+/// An earlier access to the same bytes.
+#[derive(Clone, Copy)]
+struct Earlier<'a> {
+    entry: &'a Entry,
+    /// Those of its lanes that are not ordered before the later access.
+    lanes: u32,
+    /// See [`Race::of_many`].
+    of_many: bool,
+}
+
 /// Called for races.
 pub(crate) type Found<'a> = dyn FnMut(Hit<'_>) -> Enough + 'a;
 
@@ -72,9 +91,10 @@ pub(crate) type Found<'a> = dyn FnMut(Hit<'_>) -> Enough + 'a;
 fn unwaited(
     who: &Who<'_>,
     access: &Entry,
-    (entry, read_only, of_many): (&Entry, bool, bool),
+    Earlier { entry, of_many, .. }: Earlier<'_>,
     found: &mut Found<'_>,
 ) -> Enough {
+    let read_only = access.meets_read_only(entry);
     let mut enough = Enough::OfSite;
     for lane in super::each(access.lanes) {
         let own = entry.copy == access.copy && entry.warp.warp() == who.warp;
@@ -107,13 +127,12 @@ pub(crate) struct Outcome {
 
 impl Word {
     /// An access of lanes to bytes of the word: checked against what is known, then remembered.
-    /// `continues` says that it reads what it observes in all its words; `observes`, that its thread
-    /// gets to see that. Only loads may be of several lanes.
+    /// Only loads may be of several lanes.
     pub(crate) fn access(
         &mut self,
         who: &Who<'_>,
         mut access: Entry,
-        (continues, observes): (bool, bool),
+        reads: Reads,
         chains: &mut u32,
         found: &mut Found<'_>,
     ) -> Outcome {
@@ -121,18 +140,26 @@ impl Word {
         let many = self.check(who, &access, wide, found);
         let me = who.warp.lane(access.lanes.trailing_zeros());
         let class = access.class;
-        let before = self.observed(who.shape, me, &class).filter(|_| continues);
+        let before = self
+            .observed(who.shape, me, &class)
+            .filter(|_| reads.continues);
         let mut outcome = Outcome::default();
         let mut observed = before;
         if class.writes {
             outcome.displaced = self.displace(&class);
-            observed = self.write((me, access.time, access.site), &class, before, chains);
+            observed = self.write(me, &access, before, chains);
             access.order = observed.unwrap_or_default();
         }
-        if let Some(order) = observed.filter(|_| observes) {
+        if let Some(order) = observed.filter(|_| reads.sees) {
             self.see(who, access.lanes, access.time, order);
         }
-        self.remember(who, access, wide, many);
+        if class.writes && access.copy == 0 && !many {
+            access.made = self.replace(who, &access, wide);
+        }
+        if let Some(maker) = who.maker {
+            (access.warp, access.time) = (Id::of(maker.thread.warp()), maker.time);
+        }
+        self.lists(wide)[usize::from(class.writes)].push(access, who.crowd);
         outcome
     }
 
@@ -167,14 +194,17 @@ impl Word {
                 if entry.mask & access.mask == 0 {
                     return Enough::Never;
                 }
-                let read_only = entry.class.strength == Strength::ReadOnly
-                    || access.class.strength == Strength::ReadOnly;
-                if read_only || entry.copy != 0 {
-                    return unwaited(who, access, (entry, read_only, of_many), found);
+                let earlier = |lanes| Earlier {
+                    entry,
+                    lanes,
+                    of_many,
+                };
+                if access.meets_read_only(entry) || entry.copy != 0 {
+                    return unwaited(who, access, earlier(entry.lanes), found);
                 }
                 match entry.unordered(who) {
                     0 => Enough::Never,
-                    lanes => self.judge(who, access, (entry, lanes, of_many), found),
+                    lanes => self.judge(who, access, earlier(lanes), found),
                 }
             });
         }
@@ -191,31 +221,38 @@ impl Word {
             [Some(writes), loads].into_iter().flatten()
         });
         for entry in conflicting.flat_map(List::iter) {
-            let unordered = match entry.copy {
+            let lanes = match entry.copy {
                 0 => entry.unordered(who),
                 // It has never been waited for.
                 _ => entry.lanes,
             };
-            if entry.mask & access.mask != 0 && unordered != 0 {
-                self.judge(who, access, (entry, unordered, false), found);
+            if entry.mask & access.mask != 0 && lanes != 0 {
+                let of_many = false;
+                let earlier = Earlier {
+                    entry,
+                    lanes,
+                    of_many,
+                };
+                self.judge(who, access, earlier, found);
             }
         }
     }
 
-    /// Decides about an earlier access, of which some lanes are not ordered before `access`. Enough
-    /// is known of its like if it is for each lane of `access`.
+    /// Decides about an earlier access that is not ordered before `access`. Enough is known of its
+    /// like if it is for each lane of `access`.
     fn judge(
         &self,
         who: &Who<'_>,
         access: &Entry,
-        (entry, unordered, of_many): (&Entry, u32, bool),
+        earlier: Earlier<'_>,
         found: &mut Found<'_>,
     ) -> Enough {
+        let Earlier { entry, of_many, .. } = earlier;
         let mut enough = Enough::OfSite;
         for lane in super::each(access.lanes) {
             let me = who.warp.lane(lane);
             let own = u32::from(entry.warp.warp() == who.warp);
-            let others = unordered & !(own << lane);
+            let others = earlier.lanes & !(own << lane);
             if others == 0 {
                 enough = Enough::Never;
                 continue;
@@ -262,17 +299,19 @@ impl Word {
         mine.map(|seen| seen.order.index).max().unwrap_or(0)
     }
 
-    /// Those of some lanes, which have made a write, whose write nobody has observed of whom `knows`
+    /// Those of some lanes, which have made the earlier write of a race, whose write nobody has observed of whom `knows`
     /// says that they come before.
     pub(crate) fn unseen(
         &self,
-        (warp, time, order): (Id, Time, Observed),
+        race: &Race,
         lanes: u32,
         knows: &dyn Fn(Thread, Time) -> bool,
     ) -> u32 {
+        let Race { time, order, .. } = *race;
         if order.chain == 0 {
             return lanes;
         }
+        let warp = Id::of(race.by);
         let same = |entry: &&Entry| (entry.warp, entry.time, entry.order) == (warp, time, order);
         let Some(entry) = self.writes().find(same) else {
             return lanes;
@@ -323,55 +362,47 @@ impl Word {
         self.lists.iter_mut().chain(strong)
     }
 
-    /// Keeps an access. One that races with `many` stands for some of them at most, and these are not
-    /// looked for.
-    fn remember(&mut self, who: &Who<'_>, mut access: Entry, wide: bool, many: bool) {
+    /// Drops what a write stands for. Gives when that was made, if it was the same.
+    fn replace(&mut self, who: &Who<'_>, access: &Entry, wide: bool) -> Made {
         let mut made = access.made;
-        if access.class.writes && access.copy == 0 && !many {
-            let many = self.len() > NAMED;
-            let me = access.lanes;
-            let mut gone = |entry: &Entry| {
-                let own = match entry.warp == access.warp {
-                    true => me,
-                    false => 0,
-                };
-                let gone = entry.copy == 0
-                    && entry.mask & !access.mask == 0
-                    && (many || entry.site == access.site)
-                    && (access
-                        .class
-                        .covers(who.warp, &entry.class, entry.warp.warp()))
-                    && (access.class.strength == Strength::Weak
-                        || entry.order.chain == access.order.chain)
-                    && entry.unordered(who) & !own == 0;
-                if gone && entry.repeats(&access) {
-                    made = made.and(entry.made);
-                }
-                gone
+        let many = self.len() > NAMED;
+        let mut gone = |entry: &Entry| {
+            let own = match entry.warp == access.warp {
+                true => access.lanes,
+                false => 0,
             };
-            if access.class.strength == Strength::Weak {
-                self.all()
-                    .for_each(|list| list.retain(|entry| !gone(entry)));
-            } else {
-                // It stands for few others, if any, and those are recent.
-                let list = self.list(true, wide);
-                if let Some(at) = list.last(RECENT, gone) {
-                    list.remove(at);
-                }
+            let gone = entry.copy == 0
+                && entry.mask & !access.mask == 0
+                && (many || entry.site == access.site)
+                && (access
+                    .class
+                    .covers(who.warp, &entry.class, entry.warp.warp()))
+                && (access.class.strength == Strength::Weak
+                    || entry.order.chain == access.order.chain)
+                && entry.unordered(who) & !own == 0;
+            if gone && entry.repeats(access) {
+                made = made.and(entry.made);
+            }
+            gone
+        };
+        if access.class.strength == Strength::Weak {
+            self.all()
+                .for_each(|list| list.retain(|entry| !gone(entry)));
+        } else {
+            // It stands for few others, if any, and those are recent.
+            let [_, writes] = self.lists(wide);
+            if let Some(at) = writes.last(RECENT, gone) {
+                writes.remove(at);
             }
         }
-        access.made = made;
-        if let Some(maker) = who.maker {
-            (access.warp, access.time) = maker;
-        }
-        self.list(access.class.writes, wide).push(access, who.crowd);
+        made
     }
 
-    fn list(&mut self, writes: bool, wide: bool) -> &mut List {
-        let of = usize::from(writes);
+    /// The lists that accesses go to which are kept with `strong`, or not.
+    fn lists(&mut self, wide: bool) -> &mut [List; 2] {
         match &mut self.strong {
-            Some(strong) if wide => &mut strong.wide[of],
-            _ => &mut self.lists[of],
+            Some(strong) if wide => &mut strong.wide,
+            _ => &mut self.lists,
         }
     }
 
@@ -406,16 +437,12 @@ impl Word {
 
     /// Takes in an access that has been checked elsewhere.
     pub(crate) fn enter(&mut self, access: Entry) {
-        self.list(access.class.writes, false).push(access, u32::MAX);
+        self.lists[usize::from(access.class.writes)].push(access, u32::MAX);
     }
 
     /// See [`History::complete`](super::history::History::complete).
-    pub(crate) fn complete(
-        &mut self,
-        (thread, copy, writes): (Thread, u32, bool),
-        by: (Thread, Time),
-    ) {
-        self.lists[usize::from(writes)].complete(thread, copy, by);
+    pub(crate) fn complete(&mut self, part: Part, by: Epoch) {
+        self.lists[usize::from(part.writes)].complete(part, by);
     }
 
     /// Accesses kept.
@@ -430,24 +457,23 @@ impl Word {
         self.last(shape, me, class).map(|last| last.order)
     }
 
-    /// Whose strong write an access observes, that thread's own time then, and the write's site.
-    pub(crate) fn writer(
-        &self,
-        shape: &Shape,
-        me: Thread,
-        class: &Class,
-    ) -> Option<(Thread, Time, u32)> {
+    /// Whose strong write an access observes, and that thread's own time then.
+    pub(crate) fn writer(&self, shape: &Shape, me: Thread, class: &Class) -> Option<Epoch> {
         let last = self.last(shape, me, class)?;
-        Some((last.writer.0, last.time, last.site))
+        Some(Epoch {
+            thread: last.writer.thread,
+            time: last.time,
+        })
     }
 
     fn last(&self, shape: &Shape, me: Thread, class: &Class) -> Option<&Last> {
         let Strength::Strong(scope) = class.strength else {
             return None;
         };
+        let reader = Party { thread: me, scope };
         self.strong.as_ref()?.last.iter().find(|last| {
             (last.start, last.bytes) == (class.start, class.bytes)
-                && (last.writer.0 == me || shape.mutual(last.writer, (me, scope)))
+                && (last.writer.thread == me || shape.mutual(last.writer, reader))
         })
     }
 
@@ -473,11 +499,12 @@ impl Word {
     /// Where a write that follows `before`, if any, stands in the observation order.
     fn write(
         &mut self,
-        (me, time, site): (Thread, Time, u32),
-        class: &Class,
+        me: Thread,
+        access: &Entry,
         before: Option<Observed>,
         chains: &mut u32,
     ) -> Option<Observed> {
+        let class = access.class;
         let Strength::Strong(scope) = class.strength else {
             return None;
         };
@@ -498,9 +525,8 @@ impl Word {
             order,
             start: class.start,
             bytes: class.bytes,
-            writer: (me, scope),
-            time,
-            site,
+            writer: Party { thread: me, scope },
+            time: access.time,
         });
         Some(order)
     }

@@ -16,6 +16,23 @@ pub(crate) struct Head {
     pub(crate) operation: Option<(u64, u32)>,
 }
 
+impl Head {
+    pub(crate) fn party(&self) -> Party {
+        party(self.thread, self.scope)
+    }
+}
+
+/// Who does something strong, in which scope.
+#[derive(Clone, Copy)]
+pub(crate) struct Party {
+    pub(crate) thread: usize,
+    pub(crate) scope: Scope,
+}
+
+fn party(thread: usize, scope: Scope) -> Party {
+    Party { thread, scope }
+}
+
 struct Done {
     pub(crate) thread: usize,
     time: u32,
@@ -55,13 +72,13 @@ pub(crate) fn thread(index: usize) -> Thread {
     }
 }
 
-pub(crate) fn mutual(a: (usize, Scope), b: (usize, Scope)) -> bool {
+pub(crate) fn mutual(a: Party, b: Party) -> bool {
     let includes = |scope, of: usize, other: usize| match scope {
         Scope::Cta => of / PER_CTA == other / PER_CTA,
         Scope::Cluster => of / PER_CTA / 2 == other / PER_CTA / 2,
         Scope::Gpu | Scope::Sys => true,
     };
-    includes(a.1, a.0, b.0) && includes(b.1, b.0, a.0)
+    includes(a.scope, a.thread, b.thread) && includes(b.scope, b.thread, a.thread)
 }
 
 fn strength(order: Order) -> Strength {
@@ -127,7 +144,7 @@ impl Judge {
                 if let (Strength::Strong(a), Strength::Strong(b)) =
                     (strength(access.order), strength(old.access.order))
                     && (address, access.bytes) == (old.address, old.access.bytes)
-                    && mutual((me, a), (old.thread, b))
+                    && mutual(party(me, a), party(old.thread, b))
                 {
                     continue;
                 }
@@ -184,13 +201,13 @@ impl Judge {
         let Strength::Strong(theirs) = strength(old.access.order) else {
             return None;
         };
-        let strong = old.thread == me || mutual((old.thread, theirs), (me, scope));
+        let strong = old.thread == me || mutual(party(old.thread, theirs), party(me, scope));
         (whole && same && strong).then_some(first)
     }
 
     pub(crate) fn learn(&mut self, me: usize, scope: Scope, heads: &[Head]) {
         for head in heads {
-            if mutual((head.thread, head.scope), (me, scope)) {
+            if mutual(head.party(), party(me, scope)) {
                 join(&mut self.clocks[me], &head.clock);
             }
         }

@@ -330,7 +330,7 @@ impl Machine {
                 Arg::Image(image) => {
                     let address = match &image.texels {
                         Texels::Own(bytes) => self.buffer(bytes)?,
-                        Texels::Of(other) => within(arguments, &addresses, (image, *other))?,
+                        Texels::Of(other) => within(arguments, &addresses, image, *other)?,
                     };
                     let handle = self.object(image, address)?;
                     (address, handle.to_le_bytes().to_vec())
@@ -391,8 +391,7 @@ impl Machine {
 }
 
 /// Where an image lies that is an earlier argument's memory.
-fn within(arguments: &[Arg], addresses: &[u64], of: (&args::Image, usize)) -> Result<u64> {
-    let (image, other) = of;
+fn within(arguments: &[Arg], addresses: &[u64], image: &args::Image, other: usize) -> Result<u64> {
     let length = match &arguments[other.min(arguments.len() - 1)] {
         Arg::Scalar(_) => 0,
         Arg::Buffer(bytes) => bytes.len(),

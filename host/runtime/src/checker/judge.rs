@@ -178,9 +178,9 @@ impl Checker {
             // A proof of a whole launch says that of barriers too.
             proved.is_some_and(|of| of.proof.whole)
         });
-        let misused = misused.map(|&(kind, earlier, later)| {
-            let [earlier, later] = [earlier, later].map(|site| findings.line(site));
-            format!("PTX lines {earlier} and {later} misuse a barrier ({kind:?}), but the launch is proved as a whole")
+        let misused = misused.map(|of| {
+            let [earlier, later] = [of.before, of.now].map(|site| findings.line(site));
+            format!("PTX lines {earlier} and {later} misuse a barrier ({:?}), but the launch is proved as a whole", of.misuse)
         });
         let refuted: Vec<String> = refuted.chain(misused).collect();
         let pairs = findings.found.iter().zip(&races).map(|(found, race)| {
@@ -203,7 +203,7 @@ impl Checker {
         let misuses = findings
             .misuses
             .iter()
-            .map(|(&kind, &by)| logged::misuse(launch, kind, by, named));
+            .map(|(&misused, &(who, count))| logged::misuse(launch, misused, who, count, named));
         let races: Vec<log::Race> = races.chain(misuses).collect();
         for mut race in races {
             self.name_variables(launch, &mut race);

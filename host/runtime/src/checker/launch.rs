@@ -11,7 +11,7 @@ use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
 use crate::proofs::{Proved, Raced};
-use crate::shadow_memory::{Order, Refused, SharedShape};
+use crate::shadow_memory::{Order, Refused, SharedShape, Watched};
 use crate::streams::At;
 
 /// Bytes of a CTA's window of shared memory that a device may keep for itself.
@@ -36,6 +36,20 @@ pub struct Extent {
     pub shared: u32,
     /// Bytes of dynamic shared memory that the launch asks for.
     pub dynamic_shared: u32,
+}
+
+/// A kernel, and how a program launches it.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// Its module.
+    pub key: ModuleKey,
+    /// Its mangled name.
+    pub kernel: &'a str,
+    /// The size of the launch.
+    pub extent: Extent,
+    /// Values of its parameters, as its PTX lays them out: as many bytes as are known. Of a value that is
+    /// not known, all loads are checked.
+    pub parameters: &'a [u8],
 }
 
 impl Extent {
@@ -208,21 +222,14 @@ impl PendingLaunch {
 }
 
 impl Checker {
-    /// Arms a launch with these parameters. On a device with several launches in flight it may stay
+    /// Arms a launch. On a device with several launches in flight it may stay
     /// unchecked; see [`Checker::try_begin`].
-    pub fn begin(
-        &mut self,
-        device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        extent: Extent,
-        parameters: &[u8],
-    ) -> PendingLaunch {
-        match self.try_begin(device, key, kernel, (extent, parameters), None) {
+    pub fn begin(&mut self, device: &mut dyn Device, invocation: Invocation<'_>) -> PendingLaunch {
+        match self.try_begin(device, invocation, None) {
             Ok(pending) => pending,
             Err(Busy) => {
                 let why = "other launches are in flight and have not ended";
-                self.begin_unchecked(device, key, kernel, extent, why)
+                self.begin_unchecked(device, invocation, why)
             }
         }
     }
@@ -235,21 +242,13 @@ impl Checker {
     pub fn try_begin(
         &mut self,
         device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        (extent, parameters): (Extent, &[u8]),
+        invocation: Invocation<'_>,
         kept: Option<usize>,
     ) -> Result<PendingLaunch, Busy> {
+        let Invocation { key, kernel, .. } = invocation;
         self.start(device);
-        let mut pending = self.pending(key, kernel, extent);
-        match self.arm(
-            device,
-            key,
-            kernel,
-            (extent, parameters),
-            kept,
-            &mut pending,
-        ) {
+        let mut pending = self.pending(invocation);
+        match self.arm(device, invocation, kept, &mut pending) {
             Ok(()) => pending.launch.checked = true,
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
@@ -270,13 +269,12 @@ impl Checker {
     pub fn begin_unchecked(
         &mut self,
         device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        extent: Extent,
+        invocation: Invocation<'_>,
         why: &str,
     ) -> PendingLaunch {
+        let Invocation { key, kernel, .. } = invocation;
         self.start(device);
-        let mut pending = self.pending(key, kernel, extent);
+        let mut pending = self.pending(invocation);
         self.log_begin(&mut pending);
         let not_chosen = pending.launch.not_chosen;
         let why = not_chosen.map_or(why, |chosen| chosen.text());
@@ -323,13 +321,12 @@ impl Checker {
     pub fn skip_kept(
         &mut self,
         device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        extent: Extent,
-        (place, why): (usize, &str),
+        invocation: Invocation<'_>,
+        place: usize,
+        why: &str,
     ) -> PendingLaunch {
         self.shadow(device).disarm(device, place);
-        self.begin_unchecked(device, key, kernel, extent, why)
+        self.begin_unchecked(device, invocation, why)
     }
 
     /// The hidden parameter of launches that are not checked, if the device has memory for it.
@@ -405,38 +402,30 @@ impl Checker {
     }
 
     /// What the arguments of a launch prove, if anything is to be proved, and how long that took.
-    fn prove(
-        &self,
-        key: ModuleKey,
-        kernel: &str,
-        launch: (Extent, &[u8]),
-    ) -> Option<(Arc<Proved>, Duration)> {
-        let module = self.modules.get(&key.0)?;
+    fn prove(&self, invocation: Invocation<'_>) -> Option<(Arc<Proved>, Duration)> {
+        let module = self.modules.get(&invocation.key.0)?;
         let code = &module.code;
         let proofs = code.proofs()?;
-        let known = module.known.get(kernel).unwrap_or(const { &Raced::new() });
-        proofs.of(code.module(), kernel, launch, &self.allocations, known)
+        let known = module.known.get(invocation.kernel);
+        let known = known.unwrap_or(const { &Raced::new() });
+        proofs.of(code.module(), invocation, &self.allocations, known)
     }
 
     /// Whether a launch can run the program's own code because its arguments prove that it has no races.
-    pub fn is_provable(&self, key: ModuleKey, kernel: &str, launch: (Extent, &[u8])) -> bool {
+    pub fn is_provable(&self, invocation: Invocation<'_>) -> bool {
+        let Invocation { key, kernel, .. } = invocation;
         let options = &self.options;
         options.check
             && options.prove == Prove::On
             && !self.listens()
             && self.chooser.names(kernel).is_ok()
             && self.has_own(key, kernel)
-            && self.proves_whole(key, kernel, launch).is_some()
+            && self.proves_whole(invocation).is_some()
     }
 
     /// What the arguments of a launch prove, if that is that it has no races.
-    fn proves_whole(
-        &self,
-        key: ModuleKey,
-        kernel: &str,
-        launch: (Extent, &[u8]),
-    ) -> Option<Arc<Proved>> {
-        let (proved, _) = self.prove(key, kernel, launch)?;
+    fn proves_whole(&self, invocation: Invocation<'_>) -> Option<Arc<Proved>> {
+        let (proved, _) = self.prove(invocation)?;
         proved.proof.whole.then_some(proved)
     }
 
@@ -445,14 +434,12 @@ impl Checker {
     pub fn begin_own(
         &mut self,
         device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        (extent, parameters): (Extent, &[u8]),
+        invocation: Invocation<'_>,
     ) -> PendingLaunch {
         self.start(device);
-        let mut pending = self.pending(key, kernel, extent);
+        let mut pending = self.pending(invocation);
         pending.own = true;
-        pending.proved = self.proves_whole(key, kernel, (extent, parameters));
+        pending.proved = self.proves_whole(invocation);
         match (pending.launch.not_chosen, &pending.proved) {
             (Some(why), _) => pending.launch.why_not = Some(why.text().to_owned()),
             (None, Some(_)) => {
@@ -465,7 +452,13 @@ impl Checker {
         pending
     }
 
-    fn pending(&self, key: ModuleKey, kernel: &str, extent: Extent) -> PendingLaunch {
+    fn pending(&self, invocation: Invocation<'_>) -> PendingLaunch {
+        let Invocation {
+            key,
+            kernel,
+            extent,
+            ..
+        } = invocation;
         PendingLaunch {
             parameter: None,
             place: None,
@@ -498,12 +491,16 @@ impl Checker {
     fn arm(
         &mut self,
         device: &mut dyn Device,
-        key: ModuleKey,
-        kernel: &str,
-        (extent, parameters): (Extent, &[u8]),
+        invocation: Invocation<'_>,
         kept: Option<usize>,
         pending: &mut PendingLaunch,
     ) -> Result<(), Refused> {
+        let Invocation {
+            key,
+            kernel,
+            extent,
+            parameters,
+        } = invocation;
         let cannot = |why: &str| Err(Refused::Cannot(why.to_owned()));
         if !self.options.check {
             return cannot("checking is off");
@@ -516,7 +513,7 @@ impl Checker {
             if let Some(why) = not_chosen {
                 return cannot(why.text());
             }
-            pending.set_proof(self.prove(key, kernel, (extent, parameters)));
+            pending.set_proof(self.prove(invocation));
             let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
             pending.launch.judge = match whole && self.options.prove == Prove::On {
                 true => log::Judge::Proof,
@@ -529,7 +526,7 @@ impl Checker {
         }
         let proves = self.options.prove == Prove::On;
         if not_chosen.is_none() {
-            pending.set_proof(self.prove(key, kernel, (extent, parameters)));
+            pending.set_proof(self.prove(invocation));
         }
         let proved = pending.proved.as_deref();
         let over = proved.is_some_and(Proved::is_over) && proves;
@@ -585,14 +582,20 @@ impl Checker {
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
-            let window = self.allocations.window(parameters);
+            let (window_base, window_bytes) = self.allocations.window(parameters);
             let order = match () {
                 () if info.journaled => Order::Journal,
                 () if pending.fence_rule => Order::FenceRule,
                 () => Order::Barriers,
             };
-            let shadow = self.shadow(device);
-            shadow.arm(device, kept, window, (shared, order, unwritten), shape)
+            let watched = Watched {
+                window_base,
+                window_bytes,
+                shared,
+                order,
+                unwritten,
+            };
+            self.shadow(device).arm(device, kept, watched, shape)
         };
         let shadow = self.shadow(device);
         if let Some(text) = shadow.shrunk() {

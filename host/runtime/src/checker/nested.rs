@@ -163,7 +163,7 @@ impl Checker {
                 continue;
             };
             for meeting in meetings(engine, before, piece).into_values() {
-                races.push(self.between((&ancestor.piece, piece), &meeting, Why::Child));
+                races.push(self.between(&ancestor.piece, piece, &meeting, Why::Child));
             }
         }
         self.ancestors = ancestors;
@@ -182,7 +182,7 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
     };
     touched.all.parts(|touch, start, end, by| {
         let access = access(touch);
-        engine.beside(before, (start, end), &access, |race| {
+        engine.beside(before, start..end, &access, |race| {
             let shadow::hb::Place::Global(word) = race.place else {
                 return;
             };

@@ -46,7 +46,7 @@ impl Checker {
             let streams = std::mem::take(&mut self.streams);
             let mut found = Vec::new();
             streams.compare(&piece, |earlier, later, meeting| {
-                found.push(self.between((earlier, later), &meeting, log::Why::Streams));
+                found.push(self.between(earlier, later, &meeting, log::Why::Streams));
             });
             self.streams = streams;
             for race in found {
@@ -91,7 +91,7 @@ impl Checker {
                 true => log::Why::Siblings,
                 false => log::Why::Streams,
             };
-            found.push(self.between((earlier, later), &meeting, why));
+            found.push(self.between(earlier, later, &meeting, why));
         });
         self.streams = streams;
         for race in found {
@@ -119,7 +119,8 @@ impl Checker {
     /// A race of two pieces of work in the log's terms.
     pub(super) fn between(
         &mut self,
-        (earlier, later): (&Piece, &Piece),
+        earlier: &Piece,
+        later: &Piece,
         meeting: &Meeting,
         why: log::Why,
     ) -> log::Race {

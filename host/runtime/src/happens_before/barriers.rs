@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use events::{Executing, Misuse, Observer};
 use shadow::hb::{
-    Access, Engine, Generations, Issue, Kind, Operation, Order, Place, Shape, Thread, Unphased,
-    Warp,
+    Access, Active, Engine, Generations, Issue, Kind, Operation, Order, Place, Shape, Span, Thread,
+    Unphased,
 };
 
-use super::{HappensBefore, warp};
+use super::{HappensBefore, active, warp};
 
 /// An engine that is told of barriers, mbarriers and copies as others, and of no fences. Strong accesses order nothing
 /// in it.
@@ -48,7 +48,7 @@ impl Barriers {
 
     pub(super) fn access(
         &mut self,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
         place: impl Fn(u32) -> Place,
     ) {
@@ -68,10 +68,10 @@ impl Barriers {
     }
 
     /// A thread makes an mbarrier.
-    pub(super) fn makes(&mut self, me: Thread, at: Place, (site, fenced): (u32, bool)) {
+    pub(super) fn makes(&mut self, me: Thread, at: Place, site: u32, fenced: bool) {
         self.generations.mbarrier_init(at);
         let unordered = &mut self.unordered;
-        self.engine.mbarrier_init(me, at, (site, fenced), |race| {
+        self.engine.mbarrier_init(me, at, site, fenced, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
         });
     }
@@ -85,18 +85,18 @@ impl Barriers {
     }
 
     /// A thread executes an operation that counts at an mbarrier, before the engine hears of it.
-    pub(super) fn operates(&mut self, (me, site): (Thread, u32), at: Place, operation: Operation) {
+    pub(super) fn operates(&mut self, me: Thread, site: u32, at: Place, operation: Operation) {
         let engine = &mut self.engine;
         let wrong = self
             .generations
-            .mbarrier_operate(engine, (me, site), at, operation);
+            .mbarrier_operate(engine, me, site, at, operation);
         self.unphased.extend(wrong.map(|wrong| (wrong, site)));
     }
 
     /// A thread has found a phase of an mbarrier over, before the engine hears of it.
-    pub(super) fn waits(&mut self, (me, site): (Thread, u32), at: Place) {
+    pub(super) fn waits(&mut self, me: Thread, site: u32, at: Place) {
         let engine = &mut self.engine;
-        let wrong = self.generations.mbarrier_wait(engine, (me, site), at);
+        let wrong = self.generations.mbarrier_wait(engine, me, site, at);
         self.unphased.extend(wrong.map(|wrong| (wrong, site)));
     }
 
@@ -122,7 +122,7 @@ impl Barriers {
         self.generations.exit(warp(who), who.lanes, threads);
     }
 
-    pub(super) fn copy(&mut self, me: Thread, from: (Place, u32), to: (Place, u32), issue: Issue) {
+    pub(super) fn copy(&mut self, me: Thread, from: Span, to: Span, issue: Issue) {
         let unordered = &mut self.unordered;
         self.engine.copy(me, from, to, issue, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
@@ -141,8 +141,7 @@ impl HappensBefore {
         else {
             return;
         };
-        let lanes = (warp(who), who.lanes);
-        if let Some(early) = generations.arrive(engine, lanes, id, who.offset) {
+        if let Some(early) = generations.arrive(engine, active(who), id, who.offset) {
             self.misuse(who, Misuse::Recycled, early.earlier);
         }
     }

@@ -11,6 +11,7 @@ use events::Executing;
 use shadow::hb::{Engine, Place, Shape, Thread, Time, Warp};
 
 use super::{HappensBefore, each, warp};
+use crate::findings::Misused;
 use crate::log::Misuse;
 
 /// The last access of a thread by one instruction.
@@ -56,7 +57,8 @@ impl Departures {
     pub(super) fn access(
         &mut self,
         engine: &mut Engine,
-        (me, site): (Thread, u32),
+        me: Thread,
+        site: u32,
         owner: u64,
         weak: bool,
     ) -> bool {
@@ -118,27 +120,31 @@ impl Departures {
     }
 }
 
+/// An instruction that accesses memory of a block that has exited, perhaps.
+fn left_behind(site: u32) -> Misused {
+    Misused {
+        misuse: Misuse::Departed,
+        before: site,
+        now: site,
+    }
+}
+
 impl HappensBefore {
     /// Lanes access memory, weakly or not: perhaps that of a block that has exited.
-    pub(super) fn departed(
-        &mut self,
-        who: Executing,
-        (lanes, weak): (u32, bool),
-        place: impl Fn(u32) -> Place,
-    ) {
+    pub(super) fn departed(&mut self, who: Executing, weak: bool, place: impl Fn(u32) -> Place) {
         let (Some(departures), Some(meaning)) =
             (&mut self.departures, self.instructions.at(who.offset))
         else {
             return;
         };
-        for lane in each(lanes) {
+        for lane in each(who.lanes) {
             let Place::Shared { cta, .. } = place(lane) else {
                 continue;
             };
-            let me = (warp(who).lane(lane), meaning.site);
-            if departures.access(&mut self.engine, me, cta, weak) {
-                let key = (Misuse::Departed, meaning.site, meaning.site);
-                self.misuses.entry(key).or_insert((me.0, 0)).1 += 1;
+            let (me, site) = (warp(who).lane(lane), meaning.site);
+            if departures.access(&mut self.engine, me, site, cta, weak) {
+                let key = left_behind(site);
+                self.misuses.entry(key).or_insert((me, 0)).1 += 1;
             }
         }
     }
@@ -149,7 +155,7 @@ impl HappensBefore {
             return;
         };
         for (thread, site) in departures.exit(&mut self.engine, warp(who), who.lanes) {
-            let key = (Misuse::Departed, site, site);
+            let key = left_behind(site);
             self.misuses.entry(key).or_insert((thread, 0)).1 += 1;
         }
     }

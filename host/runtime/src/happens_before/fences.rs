@@ -4,7 +4,7 @@ use events::Executing;
 use ptx::isa::{FenceSemantics, SyncOp};
 use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
 
-use super::{HappensBefore, warp};
+use super::{HappensBefore, active, warp};
 use crate::pairs::Class;
 use crate::traced::EventKind;
 
@@ -70,9 +70,9 @@ impl HappensBefore {
             FenceSemantics::Acquire => FenceKind::Acquire,
             FenceSemantics::Release => FenceKind::Release,
         };
-        let (lanes, scope) = ((warp(who), who.lanes), within);
+        let scope = within;
         self.hear(who, || EventKind::Fence { kind, scope });
-        let kind = self.order.fence(&self.engine, lanes, kind, scope);
+        let kind = self.order.fence(&self.engine, active(who), kind, scope);
         self.engine.fence(warp(who), who.lanes, kind, scope);
         if let Some(strong) = &mut self.strong {
             strong.fence(warp(who), who.lanes, kind, scope);

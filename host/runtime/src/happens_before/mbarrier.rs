@@ -106,18 +106,18 @@ impl HappensBefore {
         let Some(barriers) = &mut self.barriers else {
             return;
         };
-        let me = (of.me, meaning.site);
+        let (me, site) = (of.me, meaning.site);
         let does = match of.op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Phased::Arrive,
             MbarrierOp::CopyArrive if meaning.noinc => Phased::Arrive,
             MbarrierOp::CopyArrive | MbarrierOp::ExpectTx => Phased::Expect,
             MbarrierOp::CompleteTx => Phased::Complete,
             MbarrierOp::TestWait | MbarrierOp::TryWait if over => {
-                return barriers.waits(me, of.at);
+                return barriers.waits(me, site, of.at);
             }
             _ => return,
         };
-        barriers.operates(me, of.at, does);
+        barriers.operates(me, site, of.at, does);
     }
 
     /// A lane has waited for the phase of an mbarrier before the last one that is over.
@@ -143,12 +143,12 @@ impl HappensBefore {
         let found = |race| races.push(race);
         if of.op == MbarrierOp::Init {
             let fenced = self.instructions.fences_inits;
-            self.engine.mbarrier_init(me, at, (site, fenced), found);
-            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, (site, fenced), |_| ());
+            self.engine.mbarrier_init(me, at, site, fenced, found);
+            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, site, fenced, |_| ());
             self.order.tell(tell);
             self.lock_order.tell(tell);
             if let Some(barriers) = &mut self.barriers {
-                barriers.makes(me, at, (site, fenced));
+                barriers.makes(me, at, site, fenced);
             }
         } else {
             self.engine.mbarrier_used(me, at, &access, found);

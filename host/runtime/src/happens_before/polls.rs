@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Access, Engine, Place, Race, Scope, Thread, Time, Warp};
+use shadow::hb::{Access, Active, Engine, Party, Place, Race, Scope, Thread, Time};
 
 /// Looks at a word that are remembered.
 const MOST: usize = 4096;
@@ -81,17 +81,27 @@ impl Doubt {
     }
 }
 
+impl Look {
+    fn party(&self) -> Party {
+        Party {
+            thread: self.thread,
+            scope: self.scope,
+        }
+    }
+}
+
 impl Polls {
     /// Lanes have looked. `idle` says that they have done so by an atomic that has changed nothing.
     pub(super) fn look(
         &mut self,
         engine: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
-        (idle, places): (bool, impl Fn(u32) -> Place),
+        idle: bool,
+        places: impl Fn(u32) -> Place,
     ) {
         for (lane, place) in scalars(access, lanes, places) {
-            self.enter(engine, warp.lane(lane), (access, place), idle);
+            self.enter(engine, warp.lane(lane), access, place, idle);
         }
     }
 
@@ -99,7 +109,7 @@ impl Polls {
     pub(super) fn met(
         &self,
         engine: &mut Engine,
-        (warp, lanes): (Warp, u32),
+        Active { warp, lanes }: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
     ) -> Vec<Doubt> {
@@ -107,7 +117,7 @@ impl Polls {
             return Vec::new();
         }
         let all = scalars(access, lanes, places);
-        all.flat_map(|(lane, place)| self.doubts(engine, warp.lane(lane), (access, place)))
+        all.flat_map(|(lane, place)| self.doubts(engine, warp.lane(lane), access, place))
             .collect()
     }
 
@@ -122,7 +132,7 @@ impl Polls {
         word.looks.len() > MANY
             || word.looks.iter().any(|other| {
                 other.thread != me
-                    && shape.mutual((me, scope), (other.thread, other.scope))
+                    && shape.mutual(Party { thread: me, scope }, other.party())
                     && (other.thread == load || engine.knows(load, other.thread) >= other.first)
             })
     }
@@ -131,7 +141,8 @@ impl Polls {
         &mut self,
         engine: &mut Engine,
         me: Thread,
-        (access, place): (&Access, Place),
+        access: &Access,
+        place: Place,
         idle: bool,
     ) {
         let Some(scope) = access.order.scope() else {
@@ -160,12 +171,7 @@ impl Polls {
         }
     }
 
-    fn doubts(
-        &self,
-        engine: &mut Engine,
-        me: Thread,
-        (access, place): (&Access, Place),
-    ) -> Vec<Doubt> {
+    fn doubts(&self, engine: &mut Engine, me: Thread, access: &Access, place: Place) -> Vec<Doubt> {
         let shape = *engine.shape();
         let mut doubts = Vec::new();
         for (word, start) in words(place, access.bytes) {
@@ -181,7 +187,7 @@ impl Polls {
                 let Some(time) = of.idle.filter(|_| of.thread != me) else {
                     continue;
                 };
-                let mutual = |scope| shape.mutual((of.thread, of.scope), (me, scope));
+                let mutual = |scope| shape.mutual(of.party(), Party { thread: me, scope });
                 let strong = of.scalar == scalar && scope.is_some_and(mutual);
                 if strong || engine.knows(me, of.thread) >= time {
                     continue;
@@ -189,7 +195,7 @@ impl Polls {
                 let observes = |other: &Look| {
                     other.thread != of.thread
                         && other.scalar == of.scalar
-                        && shape.mutual((of.thread, of.scope), (other.thread, other.scope))
+                        && shape.mutual(of.party(), other.party())
                         && (other.thread == me || engine.knows(me, other.thread) >= other.first)
                 };
                 doubts.push(Doubt {

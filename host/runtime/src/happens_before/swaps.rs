@@ -4,7 +4,7 @@ use events::{Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use shadow::hb::{Access, Look, Swap, SwapValue, Update, Use};
 
-use super::{HappensBefore, warp};
+use super::{HappensBefore, active};
 use crate::instructions::Meaning;
 use crate::pairs::Class;
 use crate::sides::at;
@@ -54,12 +54,12 @@ impl HappensBefore {
             old: exchange.old[lane as usize],
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
-        let lanes = (warp(who), who.lanes);
-        lock_order.swap(engine, lanes, &access, place, swap, |predicted| {
-            pairs.keep_predicted(Class::LockOrder, predicted, (None, None));
+        let active = active(who);
+        lock_order.swap(engine, active, &access, place, swap, |predicted| {
+            pairs.keep_predicted(Class::LockOrder, predicted, None, None);
         });
         if let Some(strong) = &mut self.strong {
-            strong.swap(lock_order, lanes, &access, place, swap);
+            strong.swap(lock_order, active, &access, place, swap);
         }
     }
 
@@ -92,16 +92,16 @@ impl HappensBefore {
             new: updated.new[lane as usize],
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
-        let lanes = (warp(who), who.lanes);
+        let active = active(who);
         lock_order.tell(|engine| engine.counts(meaning.counts));
         lock_order.update(
             engine,
-            lanes,
+            active,
             [&written, &access],
             place,
             update,
             |predicted| {
-                pairs.keep_predicted(Class::LockOrder, predicted, (None, None));
+                pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             },
         );
         lock_order.tell(|engine| engine.counts(false));

@@ -39,6 +39,21 @@ const MOST_LAUNCHES: usize = 64;
 /// Nodes of graphs that may be checked.
 const MOST_NODES: usize = 256;
 
+/// What a launch is checked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    /// Where the window of global memory begins.
+    pub window_base: u64,
+    /// Its bytes.
+    pub window_bytes: u64,
+    /// Shared memory, if the kernel accesses it.
+    pub shared: Option<SharedShape>,
+    /// What follows the order that the cells do not know.
+    pub order: Order,
+    /// Which loads need no check: [`LaunchBlock::unwritten`].
+    pub unwritten: u64,
+}
+
 /// The shadow of one device.
 #[derive(Debug)]
 pub struct ShadowMemory {
@@ -259,9 +274,7 @@ impl ShadowMemory {
         }
     }
 
-    /// Sets up a checked launch over the window `(base, bytes)`, and over `shared` if the kernel
-    /// accesses shared memory; `order` says who follows what the cells do not, and `unwritten` which loads
-    /// need no check.
+    /// Sets up a checked launch.
     ///
     /// # Errors
     /// Why it cannot be checked.
@@ -269,11 +282,11 @@ impl ShadowMemory {
         &mut self,
         device: &mut dyn Device,
         kept: Option<usize>,
-        window: (u64, u64),
-        (shared, order, unwritten): (Option<SharedShape>, Order, u64),
+        watched: Watched,
         mut shape: Shape,
     ) -> Result<Armed, Refused> {
-        shape.window_bytes = window.1;
+        let Watched { shared, order, .. } = watched;
+        shape.window_bytes = watched.window_bytes;
         let generations_ran_out = self.generation == MAX_GENERATION;
         let place = self.place(device, kept)?;
         self.reserve(device, &shape, generations_ran_out)?;
@@ -314,8 +327,8 @@ impl ShadowMemory {
         let block = LaunchBlock {
             cells: self.cells,
             witnesses: self.witnesses,
-            window_base: window.0,
-            window_bytes: window.1,
+            window_base: watched.window_base,
+            window_bytes: watched.window_bytes,
             index_mask: (1 << self.index_bits) - 1,
             index_bits: self.index_bits,
             barrier_shift: shifts.barrier,
@@ -341,7 +354,7 @@ impl ShadowMemory {
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
             owner_shift: 0,
-            unwritten,
+            unwritten: watched.unwritten,
             besides_barrier: rule::besides_barrier(&shifts),
             warp_epoch: rule::warp_epoch(&shifts),
             compared_beside_loads: rule::compared_beside_loads(&shifts),

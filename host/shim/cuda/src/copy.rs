@@ -60,6 +60,16 @@ pub(crate) struct Fill {
 }
 
 impl Side {
+    /// Bytes in one piece.
+    fn whole(place: Place, address: u64) -> Self {
+        Self {
+            place,
+            address,
+            pitch: 0,
+            slice: 0,
+        }
+    }
+
     fn at(&self, row: u64, slice: u64) -> Option<u64> {
         let rows = row.checked_mul(self.pitch)?;
         self.address
@@ -84,16 +94,10 @@ impl Side {
 }
 
 /// A copy of `bytes` bytes in one piece.
-fn line(to: (Place, u64), from: (Place, u64), bytes: usize) -> Copy {
-    let side = |(place, address)| Side {
-        place,
-        address,
-        pitch: 0,
-        slice: 0,
-    };
+fn line(to: Side, from: Side, bytes: usize) -> Copy {
     Copy {
-        from: side(from),
-        to: side(to),
+        from,
+        to,
         width: bytes as u64,
         height: 1,
         depth: 1,
@@ -192,7 +196,9 @@ fn host(address: u64) -> Ptr<u8> {
 macro_rules! copies {
     ($($name:ident $asynchronous:ident: $to:ident $to_ty:ty, $from:ident $from_ty:ty;)*) => { $(
         pub(crate) fn $name(to: $to_ty, from: $from_ty, bytes: usize) -> Answer {
-            submit_and_wait(line((Place::$to, address(to)), (Place::$from, address(from)), bytes))
+            let to = Side::whole(Place::$to, address(to));
+            let from = Side::whole(Place::$from, address(from));
+            submit_and_wait(line(to, from, bytes))
         }
 
         pub(crate) fn $asynchronous(
@@ -201,7 +207,9 @@ macro_rules! copies {
             bytes: usize,
             stream: Ptr<CUstream_st>,
         ) -> Answer {
-            let copy = line((Place::$to, address(to)), (Place::$from, address(from)), bytes);
+            let to = Side::whole(Place::$to, address(to));
+            let from = Side::whole(Place::$from, address(from));
+            let copy = line(to, from, bytes);
             submit(stream.address(), Work::Copy(copy))
         }
     )* };
@@ -236,12 +244,12 @@ copies! {
 }
 
 /// The end of a copy that lies in an array, so many bytes behind its first texel.
-fn in_array(array: Ptr<CUarray_st>, offset: usize, bytes: usize) -> Result<(Place, u64), CUresult> {
+fn in_array(array: Ptr<CUarray_st>, offset: usize, bytes: usize) -> Result<Side, CUresult> {
     let address = with_context(|state, _| {
         let array = state.arrays.get(array.address())?;
         array.run(offset as u64, bytes as u64)
     })?;
-    Ok((Place::Device, address))
+    Ok(Side::whole(Place::Device, address))
 }
 
 pub(crate) fn cuMemcpyHtoA(
@@ -250,7 +258,7 @@ pub(crate) fn cuMemcpyHtoA(
     from: Ptr<c_void>,
     bytes: usize,
 ) -> Answer {
-    let from = (Place::Host, from.address());
+    let from = Side::whole(Place::Host, from.address());
     submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
@@ -261,7 +269,7 @@ pub(crate) fn cuMemcpyHtoAAsync(
     bytes: usize,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
-    let from = (Place::Host, from.address());
+    let from = Side::whole(Place::Host, from.address());
     let copy = line(in_array(to, offset, bytes)?, from, bytes);
     submit(stream.address(), Work::Copy(copy))
 }
@@ -272,7 +280,7 @@ pub(crate) fn cuMemcpyAtoH(
     offset: usize,
     bytes: usize,
 ) -> Answer {
-    let to = (Place::Host, to.address());
+    let to = Side::whole(Place::Host, to.address());
     submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 
@@ -283,7 +291,7 @@ pub(crate) fn cuMemcpyAtoHAsync(
     bytes: usize,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
-    let to = (Place::Host, to.address());
+    let to = Side::whole(Place::Host, to.address());
     let copy = line(to, in_array(from, offset, bytes)?, bytes);
     submit(stream.address(), Work::Copy(copy))
 }
@@ -294,7 +302,7 @@ pub(crate) fn cuMemcpyDtoA(
     from: CUdeviceptr,
     bytes: usize,
 ) -> Answer {
-    let from = (Place::Device, from);
+    let from = Side::whole(Place::Device, from);
     submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
@@ -304,7 +312,7 @@ pub(crate) fn cuMemcpyAtoD(
     offset: usize,
     bytes: usize,
 ) -> Answer {
-    let to = (Place::Device, to);
+    let to = Side::whole(Place::Device, to);
     submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 

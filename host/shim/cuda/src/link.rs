@@ -61,7 +61,7 @@ pub(crate) fn cuLinkAddData(
         true => "linked data".to_owned(),
         false => name.text()?,
     };
-    with(|state| add(state, link.address(), kind, (name, &bytes), &options))
+    with(|state| add(state, link.address(), kind, name, &bytes, &options))
 }
 
 pub(crate) fn cuLinkAddFile(
@@ -75,7 +75,7 @@ pub(crate) fn cuLinkAddFile(
     let options = Options::new(count as usize, options, values)?;
     let path = path.text()?;
     let bytes = std::fs::read(&path).map_err(|_| CUresult::FILE_NOT_FOUND)?;
-    with(|state| add(state, link.address(), kind, (path, &bytes), &options))
+    with(|state| add(state, link.address(), kind, path, &bytes, &options))
 }
 
 /// Adds a text, or tells the program why not: by the options of the link and by its own.
@@ -83,7 +83,8 @@ fn add(
     state: &mut State,
     link: u64,
     kind: c_int,
-    (name, bytes): (String, &[u8]),
+    name: String,
+    bytes: &[u8],
     own: &Options,
 ) -> Answer {
     let done = state.links.get(link)?.text.is_some();

@@ -201,7 +201,8 @@ impl State {
     fn global_to(
         &mut self,
         module: u64,
-        (name, kind): (Ptr<c_char>, Kind),
+        name: Ptr<c_char>,
+        kind: Kind,
         address: Ptr<CUdeviceptr>,
         bytes: Ptr<usize>,
     ) -> Answer {
@@ -320,8 +321,7 @@ pub(crate) fn cuModuleGetGlobal(
     module: Ptr<CUmod_st>,
     name: Ptr<c_char>,
 ) -> Answer {
-    let any = (name, Kind::Any);
-    with_context(|state, _| state.global_to(module.address(), any, address, bytes))
+    with_context(|state, _| state.global_to(module.address(), name, Kind::Any, address, bytes))
 }
 
 /// Makes a library, and loads it unless that can wait.
@@ -483,7 +483,7 @@ pub(crate) fn cuLibraryGetGlobal(
 ) -> Answer {
     with_context(|state, _| {
         let module = module_of(state, library)?;
-        state.global_to(module, (name, Kind::Plain), address, bytes)
+        state.global_to(module, name, Kind::Plain, address, bytes)
     })
 }
 
@@ -495,7 +495,7 @@ pub(crate) fn cuLibraryGetManaged(
 ) -> Answer {
     with_context(|state, _| {
         let module = module_of(state, library)?;
-        state.global_to(module, (name, Kind::Managed), address, bytes)
+        state.global_to(module, name, Kind::Managed, address, bytes)
     })
 }
 

@@ -5,14 +5,27 @@ mod common;
 use common::program::{Program, Ran, ptx};
 use runtime::Options;
 
-/// Loads in these forms, and what the driver calls our load in each.
-const FORMS: [(&str, &str); 2] = [
-    ("module", "cuModuleLoadDataEx"),
-    ("library", "cuLibraryLoadData"),
+/// How a program loads.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    name: &'static str,
+    /// What the driver calls our load.
+    call: &'static str,
+}
+
+const FORMS: [Form; 2] = [
+    Form {
+        name: "module",
+        call: "cuModuleLoadDataEx",
+    },
+    Form {
+        name: "library",
+        call: "cuLibraryLoadData",
+    },
 ];
 
 /// Runs a program of this text, and counts the compilations with checks.
-fn run(program: &Program, form: (&str, &str), text: &str, more: &[(&str, &str)]) -> (Ran, usize) {
+fn run(program: &Program, form: Form, text: &str, more: &[(&str, &str)]) -> (Ran, usize) {
     let file = program.place.path("given.ptx");
     std::fs::write(&file, text).expect("a writable folder");
     let list = program.place.path("calls");
@@ -20,9 +33,12 @@ fn run(program: &Program, form: (&str, &str), text: &str, more: &[(&str, &str)])
     let mut all = vec![("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
     all.extend(more);
     let file = file.to_str().expect("a path");
-    let ran = program.run_with(&[form.0, file], &Options::default(), &all);
+    let ran = program.run_with(&[form.name, file], &Options::default(), &all);
     let calls = std::fs::read_to_string(&list).expect("a list of calls");
-    let loads = calls.lines().filter(|line| line.ends_with(form.1)).count();
+    let loads = calls
+        .lines()
+        .filter(|line| line.ends_with(form.call))
+        .count();
     (ran, loads)
 }
 
@@ -63,19 +79,19 @@ fn a_module_is_compiled_once_for_every_block_that_it_may_have() {
 #[test]
 fn a_module_that_needs_more_registers_gets_them() {
     let program = Program::of("tests/c/given.c");
-    for (form, call) in FORMS {
-        let fail = format!("{call}#1=218");
+    for form in FORMS {
+        let fail = format!("{}#1=218", form.call);
         let more = [
             ("CUDARUN_SIM_REGISTERS", "128"),
             ("CUDARUN_SIM_FAIL", &fail),
         ];
-        let (ran, loads) = run(&program, (form, call), &ptx("7.0", "", ""), &more);
+        let (ran, loads) = run(&program, form, &ptx("7.0", "", ""), &more);
         assert_eq!(
             (ran.code, ran.stdout.as_str()),
             (Some(0), "512 512\n"),
-            "{form}"
+            "{form:?}"
         );
-        assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form}");
+        assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form:?}");
     }
 }
 

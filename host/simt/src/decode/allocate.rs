@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::code::{
-    Argument, Barrier, BarrierKind, Callee, Exchange, ExchangeKind, Formal, Func, Kind, Mbarrier,
-    MbarrierKind, Op,
+    Argument, Barrier, BarrierKind, Callee, Exchange, ExchangeKind, Formal, Func, Kind, Map,
+    Mbarrier, MbarrierKind, Op, Rank,
 };
 use crate::lanes::{CONSTANT, Shape};
 
@@ -390,14 +390,14 @@ pub(crate) fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             f(c, false);
             d.iter_mut().for_each(|row| f(row, true));
         }
-        Kind::Map {
+        Kind::Map(Map {
             d, address, rank, ..
-        } => {
+        }) => {
             f(address, false);
             f(rank, false);
             f(d, true);
         }
-        Kind::Rank { d, address, .. } => {
+        Kind::Rank(Rank { d, address, .. }) => {
             f(address, false);
             f(d, true);
         }

@@ -303,7 +303,7 @@ fn logic3(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             ..Default::default()
         },
     )?;
-    compare::holds(cx, d, (p, other, combine))
+    compare::holds(cx, d, p, other, combine)
 }
 
 /// Position of the n-th set bit from a base, upwards or downwards; all ones when there is none.

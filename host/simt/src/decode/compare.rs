@@ -329,7 +329,7 @@ pub(super) fn move_pred(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()>
     {
         let row = cx.new_row();
         cx.push(crate::code::Kind::Special(row, special))?;
-        return holds(cx, row, (d, 2 * TRUE, 0));
+        return holds(cx, row, d, 2 * TRUE, 0);
     }
     let a = cx.src_pred(operand(i, 1)?)?;
     copy(cx, d, a)
@@ -339,7 +339,9 @@ pub(super) fn move_pred(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()>
 pub(super) fn holds(
     cx: &mut Decoder<'_, '_>,
     row: u32,
-    (d, other, imm): (u32, u32, u32),
+    d: u32,
+    other: u32,
+    imm: u32,
 ) -> Result<()> {
     let zero = cx.builder.constant(0);
     cx.push_alu(

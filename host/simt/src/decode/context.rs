@@ -134,7 +134,7 @@ impl<'m> Decoder<'_, 'm> {
         f: AluFn,
         imm: u32,
     ) -> Result<(), Unsupported> {
-        self.compute_as(i, types, f, (imm, Shape::Rows))
+        self.compute_as(i, types, f, imm, Shape::Rows)
     }
 
     /// The same for an op of another shape.
@@ -143,7 +143,8 @@ impl<'m> Decoder<'_, 'm> {
         i: &Instruction,
         types: &[Type],
         f: AluFn,
-        (imm, shape): (u32, Shape),
+        imm: u32,
+        shape: Shape,
     ) -> Result<(), Unsupported> {
         if i.operands.len() > types.len() + 1 && i.opcode != "lop3" {
             return Unsupported::because("more operands");

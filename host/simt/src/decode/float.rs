@@ -54,7 +54,11 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
             cx.compute(i, &one, f, m)
         }
         "min" | "max" => {
-            let f = extremes(i.opcode == "max", wide, m);
+            let of = match i.opcode.as_str() {
+                "max" => Extreme::Max,
+                _ => Extreme::Min,
+            };
+            let f = extremes(of, wide, m);
             // `.abs` belongs to `.xorsign` and compares magnitudes.
             cx.compute(i, &two, f, m)
         }
@@ -75,11 +79,17 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Extreme {
+    Min,
+    Max,
+}
+
 /// `min` and `max`.
-fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
+fn extremes(of: Extreme, wide: bool, m: u32) -> AluFn {
     // Of two zeros the sign decides; equal values have equal bits otherwise.
-    match (max, wide, m) {
-        (true, false, 0) => alu!(|a: f32, b: f32| -> f32 {
+    match (of, wide, m) {
+        (Extreme::Max, false, 0) => alu!(|a: f32, b: f32| -> f32 {
             if a > b {
                 a
             } else if a == b {
@@ -88,7 +98,7 @@ fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
                 other(a, b)
             }
         }),
-        (false, false, 0) => alu!(|a: f32, b: f32| -> f32 {
+        (Extreme::Min, false, 0) => alu!(|a: f32, b: f32| -> f32 {
             if a < b {
                 a
             } else if a == b {
@@ -97,7 +107,7 @@ fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
                 other(a, b)
             }
         }),
-        (true, true, 0) => alu!(|a: f64, b: f64| -> f64 {
+        (Extreme::Max, true, 0) => alu!(|a: f64, b: f64| -> f64 {
             if a > b || b.is_nan() {
                 a
             } else if a == b {
@@ -106,7 +116,7 @@ fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
                 b
             }
         }),
-        (false, true, 0) => alu!(|a: f64, b: f64| -> f64 {
+        (Extreme::Min, true, 0) => alu!(|a: f64, b: f64| -> f64 {
             if a < b || b.is_nan() {
                 a
             } else if a == b {
@@ -115,10 +125,18 @@ fn extremes(max: bool, wide: bool, m: u32) -> AluFn {
                 b
             }
         }),
-        (false, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) }),
-        (true, false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) }),
-        (false, true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) }),
-        (true, true, _) => alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) }),
+        (Extreme::Min, false, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F32, m, a, b) })
+        }
+        (Extreme::Max, false, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F32, m, a, b) })
+        }
+        (Extreme::Min, true, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { extreme(false, F64, m, a, b) })
+        }
+        (Extreme::Max, true, _) => {
+            alu!(imm m, |a: u64, b: u64| -> u64 { extreme(true, F64, m, a, b) })
+        }
     }
 }
 
@@ -328,16 +346,16 @@ mod tests {
             let special = [0, 1 << 31, 0x7fc0_0001, 1 << 63, 0x7ff8 << 48, a, b, a ^ 1 << 63];
             let pick = |n: u32, own| if n < 8 { special[n as usize] } else { own };
             for (x, y) in [(pick(same * 2, a), pick(same * 2 + 1, b)), (a, a), (pick(same, a), b)] {
-                for (max, wide) in [(false, false), (false, true), (true, false), (true, true)] {
+                for (of, wide) in [(Extreme::Min, false), (Extreme::Min, true), (Extreme::Max, false), (Extreme::Max, true)] {
                     let cut = |v: u64| if wide { v } else { v & 0xffff_ffff };
                     let mut regs = [[cut(x); 32], [cut(y); 32], [0; 32]];
                     let mut rows = crate::lanes::Rows { regs: &mut regs, preds: &mut [], consts: &[] };
                     let args = crate::lanes::Args { d: 2, b: 1, ..Default::default() };
-                    extremes(max, wide, 0)(&mut rows, &args, u32::MAX);
+                    extremes(of, wide, 0)(&mut rows, &args, u32::MAX);
                     let format = if wide { F64 } else { F32 };
-                    let want = extreme(max, format, 0, cut(x), cut(y));
+                    let want = extreme(matches!(of, Extreme::Max), format, 0, cut(x), cut(y));
                     let nan = wide && format.is_nan(want) && format.is_nan(regs[2][7]);
-                    prop_assert!(regs[2][7] == want || nan, "{x:#x} {y:#x} {max} {wide}");
+                    prop_assert!(regs[2][7] == want || nan, "{x:#x} {y:#x} {of:?} {wide}");
                 }
             }
         }

@@ -216,25 +216,29 @@ fn wider(ty: Type) -> Type {
 
 /// The lower 24 bits of both factors; the low or the middle 32 bits of the product.
 fn multiply24(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
+    const SIGNED: u32 = 1;
+    const MIDDLE: u32 = 2;
+    const SATURATING: u32 = 4;
     #[inline(always)]
-    fn product(a: u32, b: u32, signed: bool, hi: bool) -> u32 {
-        let cut = |x: u32| match signed {
-            true => i64::from((x << 8) as i32 >> 8),
-            false => i64::from(x & 0x00ff_ffff),
+    fn product(a: u32, b: u32, how: u32) -> u32 {
+        let cut = |x: u32| match how & SIGNED {
+            0 => i64::from(x & 0x00ff_ffff),
+            _ => i64::from((x << 8) as i32 >> 8),
         };
         let all = cut(a) * cut(b);
-        (if hi { all >> 16 } else { all }) as u32
+        (if how & MIDDLE != 0 { all >> 16 } else { all }) as u32
     }
     let f = if i.opcode == "mad24" {
         alu!(imm m, |a: u32, b: u32, c: u32| -> u32 {
-            let value = product(a, b, m & 1 != 0, m & 2 != 0);
-            if m & 4 != 0 { (value as i32).saturating_add(c as i32) as u32 } else { value.wrapping_add(c) }
+            let value = product(a, b, m);
+            if m & SATURATING != 0 { (value as i32).saturating_add(c as i32) as u32 } else { value.wrapping_add(c) }
         })
     } else {
-        alu!(imm m, |a: u32, b: u32| -> u32 { product(a, b, m & 1 != 0, m & 2 != 0) })
+        alu!(imm m, |a: u32, b: u32| -> u32 { product(a, b, m) })
     };
-    let imm =
-        u32::from(ty.is_signed()) | u32::from(i.has("hi")) << 1 | u32::from(i.has("sat")) << 2;
+    let mut imm = if ty.is_signed() { SIGNED } else { 0 };
+    imm |= if i.has("hi") { MIDDLE } else { 0 };
+    imm |= if i.has("sat") { SATURATING } else { 0 };
     let types: &[Type] = if i.opcode == "mad24" {
         &[ty; 3]
     } else {
@@ -322,7 +326,7 @@ fn carrying(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<()> {
     } else {
         0
     };
-    cx.compute_as(i, &[ty, ty], f, (imm, Shape::Carry))
+    cx.compute_as(i, &[ty, ty], f, imm, Shape::Carry)
 }
 
 /// The low or high half of `a * b`, plus `c` and the carry flag.
@@ -369,5 +373,5 @@ fn carrying_mad(cx: &mut Decoder<'_, '_>, i: &Instruction, ty: Type) -> Result<(
     let mut imm = if i.opcode == "madc" { USE } else { 0 };
     imm |= if i.has("cc") { SET } else { 0 };
     imm |= if i.has("hi") { HIGH } else { 0 };
-    cx.compute_as(i, &[ty, ty, ty], f, (imm, Shape::Carry))
+    cx.compute_as(i, &[ty, ty, ty], f, imm, Shape::Carry)
 }

@@ -4,7 +4,7 @@ use ptx::ast::{Instruction, Operand, Space, Type};
 
 use super::context::{Decoder, SINK, Unsupported, last_type, operand};
 use super::{Result, compare, special};
-use crate::code::Kind;
+use crate::code::{Kind, Map, Rank};
 use crate::lanes::{Args, Shape, alu};
 use crate::windows;
 
@@ -200,12 +200,12 @@ pub(super) fn mapa(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let d = cx.dst(operand(i, 0)?)?;
     let address = cx.src(operand(i, 1)?, ty)?;
     let rank = cx.src(operand(i, 2)?, Type::U32)?;
-    cx.push(Kind::Map {
+    cx.push(Kind::Map(Map {
         d,
         address,
         rank,
         generic: i.space() == Space::Generic,
-    })
+    }))
 }
 
 pub(super) fn getctarank(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
@@ -216,11 +216,11 @@ pub(super) fn getctarank(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()
     };
     let d = cx.dst(operand(i, 0)?)?;
     let address = cx.src(operand(i, 1)?, address_ty)?;
-    cx.push(Kind::Rank {
+    cx.push(Kind::Rank(Rank {
         d,
         address,
         generic: i.space() == Space::Generic,
-    })
+    }))
 }
 
 /// `createpolicy`: a policy that says nothing.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{CARRY, SINK, SINK_PRED, TRUE};
-use crate::code::{Kind, MbarrierKind, Op, Place};
+use crate::code::{Kind, Map, MbarrierKind, Op, Place, Rank};
 use crate::lanes::{Args, CONSTANT, Lanes, Rows, Shape, WARP};
 
 /// What is written between a failed test and the next one.
@@ -170,8 +170,8 @@ fn written(kind: &Kind) -> Option<(Vec<u32>, Vec<u32>)> {
         Kind::Special(d, _)
         | Kind::FrameAddress { d, .. }
         | Kind::Param { d, .. }
-        | Kind::Map { d, .. }
-        | Kind::Rank { d, .. } => row(*d),
+        | Kind::Map(Map { d, .. })
+        | Kind::Rank(Rank { d, .. }) => row(*d),
         Kind::IsSpace { d, .. } => Some((Vec::new(), vec![*d])),
         Kind::Load(access) if matches!(access.address.place, Place::Param | Place::Frame) => {
             Some((access.rows.clone(), Vec::new()))

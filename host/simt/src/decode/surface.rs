@@ -53,7 +53,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     if rows.len() != usize::from(i.vector().max(1)) {
         return Unsupported::because("a value of this form");
     }
-    let place = texture::place(cx, place, ("surface", layered, dimensions), Type::S32)?;
+    let place = texture::place(cx, place, "surface", layered, dimensions, Type::S32)?;
     cx.push(Kind::Surface(Box::new(Surface {
         place,
         bytes,

@@ -66,7 +66,9 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let place = place(
         cx,
         operand(i, 1)?,
-        ("texture", layered, dimensions),
+        "texture",
+        layered,
+        dimensions,
         coordinate,
     )?;
     cx.push(Kind::Texture(Box::new(Texture {
@@ -84,7 +86,9 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 pub(super) fn place(
     cx: &mut Decoder<'_, '_>,
     operand: &Operand,
-    (image, layered, dimensions): (&str, bool, usize),
+    image: &str,
+    layered: bool,
+    dimensions: usize,
     coordinate: Type,
 ) -> Result<ImagePlace> {
     let (object, coordinates) = match operand {

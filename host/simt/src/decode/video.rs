@@ -125,7 +125,7 @@ pub(super) fn scalar(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let (b, minus_b) = source(cx, operand(i, 2)?, right)?;
     let value = cx.new_row();
     if i.opcode == "vmad" {
-        return multiply(cx, i, (a, b), minus_a != minus_b);
+        return multiply(cx, i, a, b, minus_a != minus_b);
     }
     let wrap = u32::from(i.has("wrap"));
     let (f, imm): (AluFn, u32) = match i.opcode.as_str() {
@@ -246,7 +246,8 @@ const SIGNED_SUM: u32 = 8;
 fn multiply(
     cx: &mut Decoder<'_, '_>,
     i: &Instruction,
-    (a, b): (u32, u32),
+    a: u32,
+    b: u32,
     minus_product: bool,
 ) -> Result<()> {
     let [_, left, right] = types(i)?;

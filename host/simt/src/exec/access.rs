@@ -168,7 +168,7 @@ impl<O: Observer> Machine<'_, O> {
         bytes: u32,
     ) -> Option<Inside<'_, Cell<u32>>> {
         let size = u64::from(self.shared_bytes).min(events::SHARED_STEP);
-        if group.space != Space::Shared || !group.lies_in(at, bytes, (0, size)) {
+        if group.space != Space::Shared || !group.lies_in(at, bytes, 0..size) {
             return None;
         }
         let words = Cell::from_mut(&mut *self.shared[cta.slot as usize]).as_slice_of_cells();
@@ -193,7 +193,7 @@ impl<O: Observer> Machine<'_, O> {
         }
         let first = group.first();
         let window = self.locate(first as u32, at[first], bytes, write).ok()?;
-        let region = (window.start, window.end - window.start);
+        let region = window.start..window.end;
         group.lies_in(at, bytes, region).then(|| Inside {
             words: self.memory.words(window.mapping),
             origin: window.origin,
@@ -211,7 +211,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
         let (first, others) =
-            self.addresses(warp, split, (&access.address, access.bytes), exec, &mut at);
+            self.addresses(warp, split, &access.address, access.bytes, exec, &mut at);
         self.load_group(cta, warp, split, access, &first, &at)?;
         self.accessed(cta, first.space);
         for group in &others {
@@ -238,7 +238,7 @@ impl<O: Observer> Machine<'_, O> {
             bytes: access.bytes.into(),
             kind: AccessKind::Load,
         };
-        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        let stray = self.stray_lanes(cta, warp, split, reach)?;
         let first = split.frame.rows as usize;
         if stray != 0 {
             for &row in &access.rows {
@@ -255,7 +255,7 @@ impl<O: Observer> Machine<'_, O> {
                 .observer
                 .access(who, AccessKind::Load, space, at, access.bytes),
             Some(narrow) => {
-                let at = self.elements((warp, split), narrow, at);
+                let at = self.elements(warp, split, narrow, at);
                 self.observer
                     .access(who, AccessKind::Load, space, &at, narrow.bytes);
             }
@@ -265,7 +265,7 @@ impl<O: Observer> Machine<'_, O> {
             && space == Space::Global
             && let Some(locks) = self.memory.locks()
         {
-            return self.load_strong(locks, (warp, split), access, group, at);
+            return self.load_strong(locks, warp, split, access, group, at);
         }
         let all = mask == warp.live && only(mask).is_none();
         let write = if all { ALL } else { mask };
@@ -353,7 +353,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
         let (first, others) =
-            self.addresses(warp, split, (&access.address, access.bytes), exec, &mut at);
+            self.addresses(warp, split, &access.address, access.bytes, exec, &mut at);
         self.store_group(cta, warp, split, access, &first, &at)?;
         self.accessed(cta, first.space);
         for group in &others {
@@ -366,7 +366,8 @@ impl<O: Observer> Machine<'_, O> {
     /// Where the elements are that an access at these addresses stands for.
     pub(crate) fn elements(
         &self,
-        (warp, split): (&Warp, &Split),
+        warp: &Warp,
+        split: &Split,
         narrow: &Narrow,
         at: &Lanes,
     ) -> Lanes {
@@ -395,7 +396,7 @@ impl<O: Observer> Machine<'_, O> {
             bytes: access.bytes.into(),
             kind: AccessKind::Store,
         };
-        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        let stray = self.stray_lanes(cta, warp, split, reach)?;
         if stray != 0 {
             return match group.without(stray) {
                 Some(rest) => self.store_group(cta, warp, split, access, &rest, at),
@@ -413,7 +414,7 @@ impl<O: Observer> Machine<'_, O> {
             if access.strong
                 && let Some(locks) = self.memory.locks()
             {
-                return self.store_strong(locks, (warp, split), access, group, at);
+                return self.store_strong(locks, warp, split, access, group, at);
             }
         }
         let consts = &self.setup.program.consts;
@@ -441,8 +442,9 @@ impl<O: Observer> Machine<'_, O> {
                             let old = words[word];
                             words[word] = old & !keep | bits & keep;
                             if follows && words[word] != old {
-                                let place = (space, at[lane] - offset + 4 * word as u64);
-                                self.observer.changes(who, lane as u32, place, old);
+                                let address = at[lane] - offset + 4 * word as u64;
+                                let lane = lane as u32;
+                                self.observer.changes(who, lane, space, address, old);
                             }
                         });
                     }
@@ -484,8 +486,9 @@ impl<O: Observer> Machine<'_, O> {
                                 let new = old & !keep | bits & keep;
                                 word.store(new, Relaxed);
                                 if new != old {
-                                    let place = (space, window.origin + 4 * index as u64);
-                                    self.observer.changes(who, lane as u32, place, old);
+                                    let address = window.origin + 4 * index as u64;
+                                    let lane = lane as u32;
+                                    self.observer.changes(who, lane, space, address, old);
                                 }
                             });
                             left &= left - 1;

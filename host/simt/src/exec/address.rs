@@ -1,8 +1,9 @@
 //! Addresses: where an access of the lanes of a warp goes, and whether it may.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::Observer;
+use events::{Bytes, Observer};
 use ptx::ast::Space;
 
 use super::cta::CtaId;
@@ -175,10 +176,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// True when the accesses, of `bytes` bytes each, lie in the `size` bytes at `start`.
+    /// True when the accesses, of `bytes` bytes each, lie in a region.
     #[inline(always)]
-    pub(crate) fn lies_in(&self, at: &Lanes, bytes: u32, (start, size): (u64, u64)) -> bool {
-        let Some(most) = size.checked_sub(u64::from(bytes)) else {
+    pub(crate) fn lies_in(&self, at: &Lanes, bytes: u32, region: Range<u64>) -> bool {
+        let Range { start, end } = region;
+        let Some(most) = (end - start).checked_sub(u64::from(bytes)) else {
             return false;
         };
         // Negative when an address lies before the start, or too far behind.
@@ -193,6 +195,16 @@ impl Group {
                 pulp::Arch::new().dispatch(Outside { at, start, most })
             }
             Pattern::Any => lanes(self.mask).any(|lane| outside(at[lane])),
+        }
+    }
+
+    /// Bytes that a lane accesses.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, lane: usize, at: &Lanes, count: u32) -> Bytes {
+        Bytes {
+            space: self.space,
+            address: at[lane],
+            count,
         }
     }
 
@@ -218,7 +230,8 @@ impl<O: Observer> Machine<'_, O> {
         &self,
         warp: &Warp,
         split: &Split,
-        (address, bytes): (&Address, u32),
+        address: &Address,
+        bytes: u32,
         exec: u32,
         out: &mut Lanes,
     ) -> (Group, Vec<Group>) {
@@ -523,9 +536,9 @@ mod tests {
             // The smallest range that it lies in.
             let start = (0..1000)
                 .rev()
-                .find(|&start| group.lies_in(&at, 4, (start, 1000)));
+                .find(|&start| group.lies_in(&at, 4, start..start + 1000));
             let start = start.unwrap();
-            let end = (start..1000).find(|&end| group.lies_in(&at, 4, (start, end - start)));
+            let end = (start..1000).find(|&end| group.lies_in(&at, 4, start..end));
             (group.pattern, (start, end.unwrap()))
         };
         assert_eq!(of(at(|lane| 64 + 4 * lane), ALL), (Pattern::Row, (64, 192)));

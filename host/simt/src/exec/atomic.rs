@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{AccessKind, Exchange, Executing, Observer, Updated};
+use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 
 use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
@@ -43,16 +43,20 @@ impl Spot {
 const MAX_ELEMENTS: usize = 8;
 
 impl<O: Observer> Machine<'_, O> {
-    /// The place of `bytes` bytes at an address of a space.
+    /// The place of some bytes.
     pub(crate) fn spot(
         &mut self,
         cta: &CtaId,
         warp: &Warp,
         lane: usize,
-        (space, address): (Space, u64),
-        bytes: u32,
+        bytes: Bytes,
         write: bool,
     ) -> Result<Spot, Box<Fault>> {
+        let Bytes {
+            space,
+            address,
+            count: bytes,
+        } = bytes;
         match space {
             Space::Shared | Space::SharedCluster => {
                 let (slot, offset) = self.shared_at(cta, lane, address, bytes, write)?;
@@ -118,11 +122,18 @@ impl<O: Observer> Machine<'_, O> {
     /// Tells the observer which words an element of 1 to 8 bytes is about to change.
     pub(crate) fn changes(
         &mut self,
-        (who, warp, lane): (Executing, &Warp, usize),
-        (space, address): (Space, u64),
+        who: Executing,
+        warp: &Warp,
+        lane: usize,
+        element: Bytes,
         spot: Spot,
-        (bytes, new): (u32, u64),
+        new: u64,
     ) {
+        let Bytes {
+            space,
+            address,
+            count: bytes,
+        } = element;
         if !self.observer.follows(space) {
             return;
         }
@@ -133,9 +144,9 @@ impl<O: Observer> Machine<'_, O> {
         let changed = old ^ (old & keep | new << (8 * inside) & !keep);
         for half in 0..2 {
             if (changed >> (32 * half)) as u32 != 0 {
-                let place = (space, address - inside + 4 * half);
+                let word = address - inside + 4 * half;
                 let before = (old >> (32 * half)) as u32;
-                self.observer.changes(who, lane as u32, place, before);
+                self.observer.changes(who, lane as u32, space, word, before);
             }
         }
     }
@@ -150,7 +161,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let mut at = [0; WARP];
         let bytes = u32::from(atomic.bytes.min(8)) * atomic.operands.len() as u32;
-        let (first, others) = self.addresses(warp, split, (&atomic.address, bytes), exec, &mut at);
+        let (first, others) = self.addresses(warp, split, &atomic.address, bytes, exec, &mut at);
         for group in std::iter::once(&first).chain(&others) {
             self.atomic_group(cta, warp, split, atomic, group, &at)?;
             self.accessed(cta, group.space);
@@ -177,7 +188,7 @@ impl<O: Observer> Machine<'_, O> {
             bytes: total.into(),
             kind: AccessKind::Rmw,
         };
-        let stray = self.stray_lanes(cta, (warp, split), reach)?;
+        let stray = self.stray_lanes(cta, warp, split, reach)?;
         if stray != 0 {
             let first = split.frame.rows as usize;
             for &row in &atomic.results {
@@ -190,7 +201,7 @@ impl<O: Observer> Machine<'_, O> {
         }
         let who = self.who(cta, warp.index, split.pc, group.mask);
         let narrow = atomic.narrow.as_ref();
-        let elements = narrow.map(|narrow| self.elements((warp, split), narrow, at));
+        let elements = narrow.map(|narrow| self.elements(warp, split, narrow, at));
         let told = elements.as_ref().unwrap_or(at);
         let told_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
         self.observer
@@ -213,7 +224,7 @@ impl<O: Observer> Machine<'_, O> {
         let step = |index: usize| u64::from(size) * index as u64;
         let (mut before, mut after) = ([0; WARP], [0; WARP]);
         for lane in lanes(group.mask) {
-            let spot = self.spot(cta, warp, lane, (group.space, at[lane]), total, true)?;
+            let spot = self.spot(cta, warp, lane, group.bytes(lane, at, total), true)?;
             let operands = of_lane(warp, &atomic.operands, lane);
             let operands = &operands[..atomic.operands.len().min(MAX_ELEMENTS)];
             let second = of_lane(warp, &atomic.second, lane);
@@ -238,16 +249,20 @@ impl<O: Observer> Machine<'_, O> {
                     }
                     Some(&second) if old == truncate(operand, size) => second,
                     Some(_) => old,
-                    None => update(atomic.op, (group.space, size), old, operand),
+                    None => update(atomic.op, group.space, size, old, operand),
                 };
                 let old = match (self.memory.locks(), spot) {
                     (Some(locks), Spot::Global { mapping, offset }) => {
-                        locks.replace(self.memory.words(mapping), (size, offset), new)
+                        locks.replace(self.memory.words(mapping), size, offset, new)
                     }
                     _ => {
                         let old = self.peek(warp, spot, size);
-                        let place = (group.space, at[lane] + step(index));
-                        self.changes((who, warp, lane), place, spot, (size, new(old)));
+                        let element = Bytes {
+                            space: group.space,
+                            address: at[lane] + step(index),
+                            count: size,
+                        };
+                        self.changes(who, warp, lane, element, spot, new(old));
                         self.poke(warp, spot, size, new(old));
                         old
                     }
@@ -315,7 +330,7 @@ fn signed(value: u64, bytes: u32) -> i64 {
 }
 
 /// The new value of so many bytes of a space, of an atomic that always writes.
-pub(crate) fn update(op: Rmw, (space, bytes): (Space, u32), old: u64, operand: u64) -> u64 {
+pub(crate) fn update(op: Rmw, space: Space, bytes: u32, old: u64, operand: u64) -> u64 {
     let operand = truncate(operand, bytes);
     let new = match op {
         Rmw::And => old & operand,
@@ -372,7 +387,7 @@ mod tests {
 
     #[test]
     fn wrapping_counters() {
-        let run = |op, old, operand| update(op, (Space::Global, 4), old, operand);
+        let run = |op, old, operand| update(op, Space::Global, 4, old, operand);
         assert_eq!(
             (
                 run(Rmw::Inc, 3, 3),
@@ -394,20 +409,20 @@ mod tests {
     #[test]
     fn signs_and_widths() {
         let minus = u64::from(-1i32 as u32);
-        let (four, eight) = ((Space::Shared, 4), (Space::Shared, 8));
-        assert_eq!(update(Rmw::MinS, four, 5, minus), minus);
-        assert_eq!(update(Rmw::MinU, four, 5, minus), 5);
-        assert_eq!(update(Rmw::MaxS, eight, 5, u64::MAX), 5);
-        assert_eq!(update(Rmw::Add, four, 0xffff_ffff, 1), 0);
-        assert_eq!(update(Rmw::AddF32, four, 1, 1), 2);
-        assert_eq!(update(Rmw::AddF32, (Space::Global, 4), 1, 1), 0);
+        let update = |op, bytes, old, operand| update(op, Space::Shared, bytes, old, operand);
+        assert_eq!(update(Rmw::MinS, 4, 5, minus), minus);
+        assert_eq!(update(Rmw::MinU, 4, 5, minus), 5);
+        assert_eq!(update(Rmw::MaxS, 8, 5, u64::MAX), 5);
+        assert_eq!(update(Rmw::Add, 4, 0xffff_ffff, 1), 0);
+        assert_eq!(update(Rmw::AddF32, 4, 1, 1), 2);
+        assert_eq!(super::update(Rmw::AddF32, Space::Global, 4, 1, 1), 0);
         assert_eq!(
             update(
                 Rmw::Half {
                     bfloat: false,
                     op: HalfOp::Add
                 },
-                four,
+                4,
                 0x3c00_4000,
                 0x3c00_3c00
             ),

@@ -40,6 +40,15 @@ struct Barrier {
     results: VecDeque<(u64, Reduction)>,
 }
 
+/// A way by which threads exit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// Where their last jump went.
+    pub(crate) came: u32,
+    /// The op that they exit by.
+    pub(crate) pc: u32,
+}
+
 /// All barriers of a CTA, and who is left of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Barriers {
@@ -48,7 +57,7 @@ pub(crate) struct Barriers {
     live: Vec<u32>,
     threads: u32,
     /// Ways by which threads have exited: where their last jump went, and the op they exited by.
-    exits: Vec<(u32, u32)>,
+    exits: Vec<Exit>,
 }
 
 /// An arrival at a barrier.
@@ -178,13 +187,13 @@ impl Barriers {
         self.settle(arrival.id)
     }
 
-    /// Ways by which threads have exited: where their last jump went, and the op they exited by.
-    pub(crate) fn exits(&self) -> &[(u32, u32)] {
+    /// Ways by which threads have exited.
+    pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits
     }
 
     /// Lanes exit, by some way. Returns the barriers that this completes.
-    pub(crate) fn exit(&mut self, warp: u32, lanes: u32, way: (u32, u32)) -> Vec<u8> {
+    pub(crate) fn exit(&mut self, warp: u32, lanes: u32, way: Exit) -> Vec<u8> {
         if !self.exits.contains(&way) {
             self.exits.push(way);
         }
@@ -255,7 +264,7 @@ mod tests {
         let mut barriers = Barriers::new(vec![u32::MAX, 0xffff]);
         assert!(!barriers.arrive(at(0, 0, 0xffff, None)));
         assert!(!barriers.arrive(at(0, 1, 0xffff, None)));
-        assert_eq!(barriers.exit(0, 0xffff_0000, (0, 0)), [0]);
+        assert_eq!(barriers.exit(0, 0xffff_0000, Exit::default()), [0]);
         assert!(barriers.is_over(0, 0) && !barriers.is_over(1, 0));
         assert_eq!(
             barriers.result(0, 0),

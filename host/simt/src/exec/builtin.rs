@@ -1,6 +1,6 @@
 //! Functions that the device brings along: `vprintf`, `malloc`, `free`, `__assertfail`.
 
-use events::Observer;
+use events::{Bytes, Observer};
 
 use super::address::{illegal, lanes};
 use super::cta::CtaId;
@@ -164,7 +164,12 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<u64, Box<Fault>> {
         let space = windows::space(address);
         let inside = address - windows::base(space);
-        let spot = self.spot(cta, warp, lane, (space, inside), bytes, false)?;
+        let at = Bytes {
+            space,
+            address: inside,
+            count: bytes,
+        };
+        let spot = self.spot(cta, warp, lane, at, false)?;
         Ok(self.peek(warp, spot, bytes))
     }
 

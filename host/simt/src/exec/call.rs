@@ -53,12 +53,7 @@ impl<O: Observer> Machine<'_, O> {
             return Err(Fault::new(lane, FaultKind::StackOverflow));
         };
         for (argument, formal) in call.arguments.iter().zip(&callee.params) {
-            self.pass(
-                warp,
-                split.mask,
-                (&split.frame, *argument),
-                (&frame, *formal),
-            );
+            self.pass(warp, split.mask, &split.frame, *argument, &frame, *formal);
         }
         split.callers.push((split.frame, split.pc + 1));
         split.frame = frame;
@@ -75,12 +70,7 @@ impl<O: Observer> Machine<'_, O> {
         let callee = &program.functions[split.frame.function as usize];
         if let Kind::Call(call) = &program.ops[pc as usize - 1].kind {
             for (result, formal) in call.returns.iter().zip(&callee.returns) {
-                self.give_back(
-                    warp,
-                    split.mask,
-                    (&split.frame, *formal),
-                    (&caller, *result),
-                );
+                self.give_back(warp, split.mask, &split.frame, *formal, &caller, *result);
             }
         }
         split.frame = caller;
@@ -92,8 +82,10 @@ impl<O: Observer> Machine<'_, O> {
         &self,
         warp: &mut Warp,
         mask: u32,
-        (caller, argument): (&Frame, Argument),
-        (callee, formal): (&Frame, Formal),
+        caller: &Frame,
+        argument: Argument,
+        callee: &Frame,
+        formal: Formal,
     ) {
         if O::FOLLOWS_VALUES {
             let from = Passed::argument(caller, argument);
@@ -139,8 +131,10 @@ impl<O: Observer> Machine<'_, O> {
         &self,
         warp: &mut Warp,
         mask: u32,
-        (callee, formal): (&Frame, Formal),
-        (caller, result): (&Frame, Argument),
+        callee: &Frame,
+        formal: Formal,
+        caller: &Frame,
+        result: Argument,
     ) {
         if O::FOLLOWS_VALUES {
             let to = Passed::argument(caller, result);

@@ -41,9 +41,8 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let (mut to, mut from) = ([0; WARP], [0; WARP]);
-        let (to_first, to_others) = self.addresses(warp, split, (&copy.to, 4), exec, &mut to);
-        let (from_first, from_others) =
-            self.addresses(warp, split, (&copy.from, 4), exec, &mut from);
+        let (to_first, to_others) = self.addresses(warp, split, &copy.to, 4, exec, &mut to);
+        let (from_first, from_others) = self.addresses(warp, split, &copy.from, 4, exec, &mut from);
         let bytes = warp.read(&split.frame, copy.bytes, consts);
         let given = copy
             .source_bytes
@@ -81,7 +80,7 @@ impl<O: Observer> Machine<'_, O> {
                 mbarrier,
             };
             let Some(targets) = &targets else {
-                self.copy_piece(cta, warp, split, copy, (lane, &piece))?;
+                self.copy_piece(cta, warp, split, copy, lane, &piece)?;
                 continue;
             };
             // To the same place in every CTA that is named.
@@ -92,7 +91,7 @@ impl<O: Observer> Machine<'_, O> {
                     mbarrier: piece.mbarrier.map(in_cta),
                     ..piece
                 };
-                self.copy_piece(cta, warp, split, copy, (lane, &piece))?;
+                self.copy_piece(cta, warp, split, copy, lane, &piece)?;
             }
         }
         Ok(())
@@ -104,7 +103,8 @@ impl<O: Observer> Machine<'_, O> {
         warp: &mut Warp,
         split: &Split,
         copy: &Copy,
-        (lane, piece): (usize, &Piece),
+        lane: usize,
+        piece: &Piece,
     ) -> Result<(), Box<Fault>> {
         let who = self.who(cta, warp.index, split.pc, 1 << lane);
         let bytes = |(space, address), count| Bytes {
@@ -112,10 +112,11 @@ impl<O: Observer> Machine<'_, O> {
             address,
             count: count as u32,
         };
+        let behind = |(space, address), step| (space, address + step);
         let reduces = copy.reduce.is_some() && piece.to.0 == Space::Global;
         let mut strays = |place, count, kind| match count {
             0 => Ok(false),
-            _ => self.strays_alone(cta, (warp, split), lane, place, (count, kind)),
+            _ => self.strays_alone(cta, warp, split, lane, bytes(place, count), kind),
         };
         // What is read outside is zero; what is written there goes nowhere, but the barrier learns of the bytes.
         let read = match strays(piece.from, piece.read, AccessKind::Load)? {
@@ -138,28 +139,28 @@ impl<O: Observer> Machine<'_, O> {
         for step in (0..count).step_by(size as usize) {
             let mut value = 0;
             for byte in step..(step + u64::from(size)).min(read) {
-                let place = (piece.from.0, piece.from.1 + byte);
-                let spot = self.spot(cta, warp, lane, place, 1, false)?;
+                let source = bytes(behind(piece.from, byte), 1);
+                let spot = self.spot(cta, warp, lane, source, false)?;
                 value |= self.peek(warp, spot, 1) << (8 * (byte - step));
             }
-            let place = (piece.to.0, piece.to.1 + step);
+            let element = bytes(behind(piece.to, step), size.into());
+            let space = element.space;
             if reduces {
-                let at = [place.1; WARP];
-                self.observer
-                    .access(who, AccessKind::Rmw, place.0, &at, size);
+                let at = [element.address; WARP];
+                self.observer.access(who, AccessKind::Rmw, space, &at, size);
             }
-            let spot = self.spot(cta, warp, lane, place, size, true)?;
+            let spot = self.spot(cta, warp, lane, element, true)?;
             if let Some((op, _)) = copy.reduce {
-                value = update(op, (place.0, size), self.peek(warp, spot, size), value);
+                value = update(op, space, size, self.peek(warp, spot, size), value);
             }
-            self.changes((who, warp, lane), place, spot, (size, value));
+            self.changes(who, warp, lane, element, spot, value);
             self.poke(warp, spot, size, value);
             if reduces {
-                self.accessed(cta, place.0);
+                self.accessed(cta, space);
             }
         }
         match piece.mbarrier {
-            Some(barrier) => self.complete_bytes(cta, warp, (who, barrier), lane, piece.count),
+            Some(barrier) => self.complete_bytes(cta, warp, who, barrier, lane, piece.count),
             None => Ok(()),
         }
     }
@@ -175,7 +176,7 @@ impl<O: Observer> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let mut at = [0; WARP];
-        let (group, _) = self.addresses(warp, split, (&store.to, 4), exec, &mut at);
+        let (group, _) = self.addresses(warp, split, &store.to, 4, exec, &mut at);
         let rows = store.rows.iter();
         let values: Vec<_> = rows
             .map(|&row| warp.read(&split.frame, row, consts))
@@ -186,30 +187,27 @@ impl<O: Observer> Machine<'_, O> {
         for lane in lanes(exec) {
             let who = self.who(cta, warp.index, split.pc, 1 << lane);
             let barrier = self.address_of(warp, split, &store.complete, lane);
-            let to = |count| Bytes {
-                space: group.space,
-                address: at[lane],
-                count,
-            };
-            let place = (group.space, at[lane]);
-            let written = (total.into(), AccessKind::Store);
-            if self.strays_alone(cta, (warp, split), lane, place, written)? {
-                self.complete_bytes(cta, warp, (who, barrier), lane, total.into())?;
+            let to = |count| group.bytes(lane, &at, count);
+            if self.strays_alone(cta, warp, split, lane, to(total), AccessKind::Store)? {
+                self.complete_bytes(cta, warp, who, barrier, lane, total.into())?;
                 continue;
             }
             // What is written comes from registers.
             self.observer.copy(who, to(0), to(total), Some(barrier));
             for (index, value) in values.iter().enumerate() {
-                let place = (group.space, at[lane] + u64::from(size) * index as u64);
-                let spot = self.spot(cta, warp, lane, place, size, true)?;
+                let element = Bytes {
+                    address: at[lane] + u64::from(size) * index as u64,
+                    ..to(size)
+                };
+                let spot = self.spot(cta, warp, lane, element, true)?;
                 let mut new = value[lane] & (u64::MAX >> (64 - 8 * size));
                 if let Some(op) = store.reduce {
-                    new = update(op, (place.0, size), self.peek(warp, spot, size), new);
+                    new = update(op, group.space, size, self.peek(warp, spot, size), new);
                 }
-                self.changes((who, warp, lane), place, spot, (size, new));
+                self.changes(who, warp, lane, element, spot, new);
                 self.poke(warp, spot, size, new);
             }
-            self.complete_bytes(cta, warp, (who, barrier), lane, total.into())?;
+            self.complete_bytes(cta, warp, who, barrier, lane, total.into())?;
         }
         Ok(())
     }

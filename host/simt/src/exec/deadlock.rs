@@ -71,6 +71,15 @@ impl Effort {
 /// Lanes that go round, by the slot of their CTA.
 pub(crate) type Rounds = Vec<(usize, Round)>;
 
+/// CTAs that have started and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Staying {
+    /// Their linear indices.
+    pub(super) ctas: Vec<u64>,
+    /// Threads of theirs that have exited.
+    pub(super) exited: u64,
+}
+
 impl<O: Observer> Grid<'_, O> {
     /// Fails when all that has not ended waits, or is in loops that nobody can end. Looks now and then.
     pub(super) fn look_for_endless(&mut self) -> Outcome<()> {
@@ -165,7 +174,7 @@ impl<O: Observer> Grid<'_, O> {
             if warp.live == 0 {
                 continue;
             }
-            let rounds = stuck::rounds(&mut machine, (&cta.id, &cta.barriers), warp, effort);
+            let rounds = stuck::rounds(&mut machine, &cta.id, &cta.barriers, warp, effort);
             match (rounds, &mut found) {
                 (Some(rounds), Ok(all)) => all.extend(rounds),
                 _ => {
@@ -191,16 +200,23 @@ impl<O: Observer> Grid<'_, O> {
         })
     }
 
-    /// Linear indices of the CTAs that have started and not ended, and threads of theirs that have exited.
-    pub(super) fn staying(&self) -> (Vec<u64>, u64) {
+    /// What has started and not ended.
+    pub(super) fn staying(&self) -> Staying {
         let active = self.ctas.iter().filter(|cta| cta.active);
         let gone = |cta: &Cta| u64::from(cta.barriers.threads_gone());
         let threads = active.clone().map(gone).sum();
-        (active.map(|cta| cta.id.linear).collect(), threads)
+        Staying {
+            ctas: active.map(|cta| cta.id.linear).collect(),
+            exited: threads,
+        }
     }
 
     /// Who does not wait, when those CTAs do.
-    pub(super) fn absent(&self, (mut staying, threads): (Vec<u64>, u64)) -> Absent {
+    pub(super) fn absent(&self, staying: Staying) -> Absent {
+        let Staying {
+            ctas: mut staying,
+            exited: threads,
+        } = staying;
         let [x, y, z] = self.machine.setup.launch.grid.map(u64::from);
         let unstarted = self.queue.left();
         let started = (x * y * z).saturating_sub(unstarted);

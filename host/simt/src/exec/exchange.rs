@@ -18,13 +18,21 @@ use crate::code::{Exchange, ExchangeKind, Kind};
 use crate::lanes::{Lanes, WARP};
 
 /// What the lanes bring along.
-struct Inputs {
+pub(super) struct Inputs {
     a: Lanes,
-    b: Lanes,
-    c: Lanes,
+    /// Of a shuffle, each lane's lane.
+    pub(super) b: Lanes,
+    /// Of a shuffle, each lane's clamp.
+    pub(super) c: Lanes,
     members: Lanes,
     lanes: u32,
-    taint: Taint,
+    pub(super) taint: Taint,
+}
+
+/// What they get: a row and a predicate.
+struct Results {
+    d: Lanes,
+    p: u32,
 }
 
 /// Lanes that wait, and whom each names.
@@ -107,8 +115,8 @@ impl<O: Observer> Machine<'_, O> {
         if exchange.kind == ExchangeKind::Barrier {
             self.announce(cta, warp, split.pc, &inputs);
         }
-        let (d, p) = compute(exchange.kind, &inputs);
-        self.scatter(warp, split, exchange, (&d, p), &inputs);
+        let results = compute(exchange.kind, &inputs);
+        self.scatter(warp, split, exchange, &results, &inputs);
     }
 
     /// Tells of lanes that take part without being members.
@@ -219,10 +227,10 @@ impl<O: Observer> Machine<'_, O> {
         if let (ExchangeKind::Barrier, Some(&(first, _))) = (kind, parts.first()) {
             self.announce(cta, warp, warp.splits[first].pc, &inputs);
         }
-        let (d, p) = compute(kind, &inputs);
+        let results = compute(kind, &inputs);
         for (index, exchange) in &parts {
             let split = warp.splits[*index].clone();
-            self.scatter(warp, &split, exchange, (&d, p), &inputs);
+            self.scatter(warp, &split, exchange, &results, &inputs);
             let clock = warp.clock;
             let split = &mut warp.splits[*index];
             split.state = State::Ready;
@@ -272,25 +280,24 @@ impl<O: Observer> Machine<'_, O> {
         warp: &mut Warp,
         split: &Split,
         exchange: &Exchange,
-        (d, p): (&Lanes, u32),
+        results: &Results,
         inputs: &Inputs,
     ) {
         if O::FOLLOWS_VALUES {
-            let lanes = (&inputs.b, &inputs.c);
-            self.follow_exchange(warp, split, exchange, (inputs.taint, lanes));
+            self.follow_exchange(warp, split, exchange, inputs);
         }
         let mut rows = warp.rows(&split.frame, &self.setup.program.consts);
         if let Some(row) = exchange.d {
-            rows.put(row, split.mask, d);
+            rows.put(row, split.mask, &results.d);
         }
         if let Some(pred) = exchange.p {
-            rows.put_pred(pred, split.mask, p);
+            rows.put_pred(pred, split.mask, results.p);
         }
     }
 }
 
 /// The results for every lane.
-fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
+fn compute(kind: ExchangeKind, inputs: &Inputs) -> Results {
     let (mut d, mut p) = ([0; WARP], 0);
     for lane in lanes(inputs.lanes) {
         let members = inputs.members[lane] as u32 & inputs.lanes;
@@ -352,7 +359,7 @@ fn compute(kind: ExchangeKind, inputs: &Inputs) -> (Lanes, u32) {
         d[lane] = value;
         p |= u32::from(flag) << lane;
     }
-    (d, p)
+    Results { d, p }
 }
 
 /// The lane a shuffle reads from, and whether it lies in the segment; its own lane otherwise.

@@ -48,7 +48,7 @@ pub(crate) fn run<O: Observer>(
         )));
     }
     let queue = Queue::new(total, 1);
-    let mut grid = Grid::new(setup, Held::Alone(memory), observer, slots, (&queue, 0));
+    let mut grid = Grid::new(setup, Held::Alone(memory), observer, slots, &queue, 0);
     if grid.keeps_pace() {
         let cluster: u32 = setup.cluster.iter().product();
         for first in (0..slots as usize).step_by(cluster as usize) {
@@ -142,7 +142,8 @@ impl<'a, O: Observer> Grid<'a, O> {
         memory: Held<'a>,
         observer: &'a mut O,
         slots: u64,
-        (queue, thread): (&'a Queue, usize),
+        queue: &'a Queue,
+        thread: usize,
     ) -> Self {
         let random = match setup.launch.schedule {
             Schedule::RoundRobin => None,

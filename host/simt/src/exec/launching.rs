@@ -4,7 +4,7 @@
 //! What is asked for waits in [`Requests`]. The results are errors of the runtime, which each thread has
 //! its last one of.
 
-use events::Observer;
+use events::{Bytes, Observer};
 
 use super::address::illegal;
 use super::cta::CtaId;
@@ -323,8 +323,12 @@ impl<O: Observer> Caller<'_, '_, O> {
         let address = self.argument(argument);
         let space = windows::space(address);
         let inside = address - windows::base(space);
-        let at = (space, inside);
-        let spot = (self.machine).spot(self.cta, self.warp, self.lane, at, bytes, true)?;
+        let at = Bytes {
+            space,
+            address: inside,
+            count: bytes,
+        };
+        let spot = (self.machine).spot(self.cta, self.warp, self.lane, at, true)?;
         self.machine.poke(self.warp, spot, bytes, value);
         Ok(())
     }

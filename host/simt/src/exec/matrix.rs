@@ -4,7 +4,7 @@
 //! accesses the elements it holds. The rows of `ldmatrix` and `stmatrix` are accessed by the lanes
 //! that give their addresses.
 
-use events::{AccessKind, Observer};
+use events::{AccessKind, Bytes, Observer};
 use ptx::ast::Space;
 
 use super::address::{each_aligned, lanes, scattered_sectors};
@@ -39,21 +39,8 @@ impl<O: Observer> Machine<'_, O> {
                 let words = std::array::from_fn(|lane| a[0][lane] as u32);
                 vec![transpose(&words).map(u64::from)]
             }
-            MatrixKind::Rows { transposed } => {
-                let count = a.len().max(matrix.d.len());
-                self.rows(cta, warp, split, matrix, (&a, count, *transposed), exec)?
-            }
-            MatrixKind::Fragment { layout, by_columns } => {
-                let stride = matrix
-                    .stride
-                    .map_or([0; WARP], |row| warp.read(&split.frame, row, consts));
-                let walk = Walk {
-                    layout: *layout,
-                    by_columns: *by_columns,
-                    stride,
-                };
-                self.fragment(cta, warp, split, matrix, (&a, &walk), exec)?
-            }
+            MatrixKind::Rows { .. } => self.rows(cta, warp, split, matrix, &a, exec)?,
+            MatrixKind::Fragment { .. } => self.fragment(cta, warp, split, matrix, &a, exec)?,
         };
         let mut rows = warp.rows(&split.frame, &self.setup.program.consts);
         // A fragment with room for more holds its elements again.
@@ -70,12 +57,15 @@ impl<O: Observer> Machine<'_, O> {
         warp: &mut Warp,
         split: &Split,
         matrix: &Matrix,
-        (stored, count, transposed): (&[Lanes], usize, bool),
+        stored: &[Lanes],
         exec: u32,
     ) -> Result<Vec<Lanes>, Box<Fault>> {
-        let Some(address) = &matrix.address else {
+        let (Some(address), MatrixKind::Rows { transposed }) = (&matrix.address, &matrix.kind)
+        else {
             return Ok(Vec::new());
         };
+        let transposed = *transposed;
+        let count = stored.len().max(matrix.d.len());
         let mask = exec & (u32::MAX >> (32 - 8 * count));
         let store = !stored.is_empty();
         let mut words = vec![[0u32; WARP]; count];
@@ -86,22 +76,25 @@ impl<O: Observer> Machine<'_, O> {
             }
         }
         let mut at = [0; WARP];
-        let (first, others) = self.addresses(warp, split, (address, 16), mask, &mut at);
+        let (first, others) = self.addresses(warp, split, address, 16, mask, &mut at);
         for group in std::iter::once(&first).chain(&others) {
             each_aligned(&at, group.mask, 16)?;
             let who = self.who(cta, warp.index, split.pc, group.mask);
             self.observer.access(who, kind(store), group.space, &at, 16);
             for lane in lanes(group.mask) {
-                let place = (group.space, at[lane]);
-                let spot = self.spot(cta, warp, lane, place, 16, store)?;
+                let spot = self.spot(cta, warp, lane, group.bytes(lane, &at, 16), store)?;
                 for part in 0..4 {
                     // The word of this row that lane `4 * (lane % 8) + part` holds.
                     let word = &mut words[lane / 8][4 * (lane % 8) + part];
                     let (spot, step) = (spot.plus(4 * part as u64), 4 * part as u64);
                     if store {
                         let new = u64::from(*word);
-                        let place = (group.space, at[lane] + step);
-                        self.changes((who, warp, lane), place, spot, (4, new));
+                        let word = Bytes {
+                            space: group.space,
+                            address: at[lane] + step,
+                            count: 4,
+                        };
+                        self.changes(who, warp, lane, word, spot, new);
                         self.poke(warp, spot, 4, new);
                     } else {
                         *word = self.peek(warp, spot, 4) as u32;
@@ -127,14 +120,23 @@ impl<O: Observer> Machine<'_, O> {
         warp: &mut Warp,
         split: &Split,
         matrix: &Matrix,
-        (stored, walk): (&[Lanes], &Walk),
+        stored: &[Lanes],
         exec: u32,
     ) -> Result<Vec<Lanes>, Box<Fault>> {
-        let Some(address) = &matrix.address else {
+        let (Some(address), MatrixKind::Fragment { layout, by_columns }) =
+            (&matrix.address, &matrix.kind)
+        else {
             return Ok(Vec::new());
         };
+        let consts = &self.setup.program.consts;
+        let stride = matrix.stride;
+        let walk = Walk {
+            layout: *layout,
+            by_columns: *by_columns,
+            stride: stride.map_or([0; WARP], |row| warp.read(&split.frame, row, consts)),
+        };
         let mut base = [0; WARP];
-        let (group, others) = self.addresses(warp, split, (address, 4), exec, &mut base);
+        let (group, others) = self.addresses(warp, split, address, 4, exec, &mut base);
         if !others.is_empty() {
             let kind = FaultKind::Unsupported("a matrix in several state spaces".to_owned());
             return Err(Fault::new(exec.trailing_zeros(), kind));
@@ -153,11 +155,11 @@ impl<O: Observer> Machine<'_, O> {
                 self.stats.global_sectors += scattered_sectors(&at, mask, bytes);
             }
             for lane in lanes(mask) {
-                let place = (space, at[lane]);
-                let spot = self.spot(cta, warp, lane, place, bytes, store)?;
+                let element = group.bytes(lane, &at, bytes);
+                let spot = self.spot(cta, warp, lane, element, store)?;
                 if store {
                     let new = stored[register][lane] >> shift & (u64::MAX >> (64 - 8 * bytes));
-                    self.changes((who, warp, lane), place, spot, (bytes, new));
+                    self.changes(who, warp, lane, element, spot, new);
                     self.poke(warp, spot, bytes, new);
                 } else {
                     out[register][lane] |= self.peek(warp, spot, bytes) << shift;

@@ -4,7 +4,7 @@
 //! expected in a phase (20), bytes outstanding (21, two's complement), a mark of an object (2),
 //! phase (1). Counts that a program drives out of their range wrap.
 
-use events::{Executing, Misuse, Observer};
+use events::{Bytes, Executing, Misuse, Observer};
 use ptx::ast::Space;
 
 use super::address::lanes;
@@ -106,12 +106,11 @@ impl<O: Observer> Machine<'_, O> {
             result = a.map(|state| Parts::unpack(state).pending);
         } else {
             let mut at = [0; WARP];
-            let (first, others) =
-                self.addresses(warp, split, (&mbarrier.address, 8), exec, &mut at);
+            let (first, others) = self.addresses(warp, split, &mbarrier.address, 8, exec, &mut at);
             for group in std::iter::once(&first).chain(&others) {
                 super::address::aligned(&at, group, 8)?;
                 for lane in lanes(group.mask) {
-                    let spot = self.spot(cta, warp, lane, (group.space, at[lane]), 8, true)?;
+                    let spot = self.spot(cta, warp, lane, group.bytes(lane, &at, 8), true)?;
                     let old = self.peek(warp, spot, 8);
                     let mut parts = Parts::unpack(old);
                     let mut misuse = match mbarrier.kind {
@@ -171,8 +170,8 @@ impl<O: Observer> Machine<'_, O> {
                         false => old,
                     };
                     if parts != Parts::unpack(old) {
-                        let place = (group.space, at[lane]);
-                        self.changes((who, warp, lane), place, spot, (8, parts.pack()));
+                        let object = group.bytes(lane, &at, 8);
+                        self.changes(who, warp, lane, object, spot, parts.pack());
                         self.poke(warp, spot, 8, parts.pack());
                     }
                 }
@@ -200,7 +199,7 @@ impl<O: Observer> Machine<'_, O> {
         lane: usize,
     ) -> u64 {
         let mut at = [0; WARP];
-        self.addresses(warp, split, (address, 8), 1 << lane, &mut at);
+        self.addresses(warp, split, address, 8, 1 << lane, &mut at);
         at[lane]
     }
 
@@ -209,11 +208,17 @@ impl<O: Observer> Machine<'_, O> {
         &mut self,
         cta: &CtaId,
         warp: &mut Warp,
-        (who, barrier): (Executing, u64),
+        who: Executing,
+        barrier: u64,
         lane: usize,
         bytes: u64,
     ) -> Result<(), Box<Fault>> {
-        let spot = self.spot(cta, warp, lane, (Space::Shared, barrier), 8, true)?;
+        let object = Bytes {
+            space: Space::Shared,
+            address: barrier,
+            count: 8,
+        };
+        let spot = self.spot(cta, warp, lane, object, true)?;
         let mut parts = Parts::unpack(self.peek(warp, spot, 8));
         if parts.mark != OBJECT {
             self.observer.misuse(who, Misuse::NotMbarrier, who.offset);
@@ -223,8 +228,8 @@ impl<O: Observer> Machine<'_, O> {
         if settled.phase != parts.phase {
             self.observer.mbarrier_complete(who, barrier);
         }
-        let (place, state) = ((Space::Shared, barrier), settled.pack());
-        self.changes((who, warp, lane), place, spot, (8, state));
+        let state = settled.pack();
+        self.changes(who, warp, lane, object, spot, state);
         self.poke(warp, spot, 8, state);
         Ok(())
     }

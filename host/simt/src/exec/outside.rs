@@ -13,7 +13,7 @@ use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
 use crate::strays::Stray;
-use events::{AccessKind, Observer};
+use events::{AccessKind, Bytes, Observer};
 
 /// Bytes that lanes of a split access.
 pub(super) struct Reach<'a> {
@@ -32,11 +32,12 @@ impl<O: Observer> Machine<'_, O> {
     pub(super) fn stray_lanes(
         &mut self,
         cta: &CtaId,
-        (warp, split): (&Warp, &Split),
+        warp: &Warp,
+        split: &Split,
         reach: Reach<'_>,
     ) -> Result<u32, Box<Fault>> {
         match O::OBSERVES || self.setup.launch.strays.is_some() {
-            true => self.find_strays(cta, (warp, split), reach),
+            true => self.find_strays(cta, warp, split, reach),
             false => Ok(0),
         }
     }
@@ -48,29 +49,32 @@ impl<O: Observer> Machine<'_, O> {
     pub(super) fn strays_alone(
         &mut self,
         cta: &CtaId,
-        of: (&Warp, &Split),
+        warp: &Warp,
+        split: &Split,
         lane: usize,
-        (space, address): (Space, u64),
-        (bytes, kind): (u64, AccessKind),
+        bytes: Bytes,
+        kind: AccessKind,
     ) -> Result<bool, Box<Fault>> {
         let group = Group {
-            space,
+            space: bytes.space,
             mask: 1 << lane,
             pattern: Pattern::Any,
         };
         let reach = Reach {
             group: &group,
-            at: &[address; WARP],
-            bytes,
+            at: &[bytes.address; WARP],
+            bytes: bytes.count.into(),
             kind,
         };
-        self.stray_lanes(cta, of, reach).map(|lanes| lanes != 0)
+        self.stray_lanes(cta, warp, split, reach)
+            .map(|lanes| lanes != 0)
     }
 
     fn find_strays(
         &mut self,
         cta: &CtaId,
-        (warp, split): (&Warp, &Split),
+        warp: &Warp,
+        split: &Split,
         reach: Reach<'_>,
     ) -> Result<u32, Box<Fault>> {
         let Reach {
@@ -81,14 +85,14 @@ impl<O: Observer> Machine<'_, O> {
         } = reach;
         let size = u64::from(self.shared_bytes).min(SHARED_STEP);
         let narrow = u32::try_from(bytes).unwrap_or(u32::MAX);
-        if group.space == Space::Shared && group.lies_in(at, narrow, (0, size)) {
+        if group.space == Space::Shared && group.lies_in(at, narrow, 0..size) {
             return Ok(0);
         }
         let write = kind != AccessKind::Load;
         let lane = group.first();
         if group.space == Space::Global
             && let Ok(window) = self.locate(lane as u32, at[lane], narrow, write)
-            && group.lies_in(at, narrow, (window.start, window.end - window.start))
+            && group.lies_in(at, narrow, window.start..window.end)
         {
             return Ok(0);
         }

@@ -120,7 +120,8 @@ impl Locks {
     pub(crate) fn replace(
         &self,
         words: &[AtomicU32],
-        (bytes, offset): (u32, u64),
+        bytes: u32,
+        offset: u64,
         f: impl Fn(u64) -> u64,
     ) -> u64 {
         let index = (offset / 4) as usize;
@@ -155,7 +156,7 @@ impl Locks {
     }
 
     /// Writes an element of 1 to 8 bytes at once.
-    pub(crate) fn store(&self, words: &[AtomicU32], (bytes, offset): (u32, u64), value: u64) {
+    pub(crate) fn store(&self, words: &[AtomicU32], bytes: u32, offset: u64, value: u64) {
         let put = || {
             deposit(bytes, offset, value, |word, keep, bits| {
                 set(&words[word], true, keep, bits);
@@ -224,10 +225,10 @@ mod tests {
         let words: Vec<_> = [0, u32::MAX, 7, 0].map(AtomicU32::new).into();
         twice(&words, |locks, words| {
             for _ in 0..COUNT {
-                locks.replace(words, (8, 0), |old| old.wrapping_add(1));
-                locks.replace(words, (4, 8), |old| old + 1);
-                locks.replace(words, (2, 12), |old| old.wrapping_add(3));
-                locks.replace(words, (1, 15), |old| old.wrapping_add(1));
+                locks.replace(words, 8, 0, |old| old.wrapping_add(1));
+                locks.replace(words, 4, 8, |old| old + 1);
+                locks.replace(words, 2, 12, |old| old.wrapping_add(3));
+                locks.replace(words, 1, 15, |old| old.wrapping_add(1));
             }
         });
         let low = 2 * u64::from(COUNT) + (u64::from(u32::MAX) << 32);
@@ -242,7 +243,7 @@ mod tests {
         let words: Vec<_> = [0, 0].map(AtomicU32::new).into();
         twice(&words, |locks, words| {
             for _ in 0..20_000 {
-                locks.replace(words, (8, 0), |old| {
+                locks.replace(words, 8, 0, |old| {
                     assert_eq!(old as u32, (old >> 32) as u32);
                     (old & 0xffff_ffff).wrapping_add(1) * 0x1_0000_0001
                 });

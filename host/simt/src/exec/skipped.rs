@@ -8,7 +8,7 @@
 
 use events::{Misuse, Observer};
 
-use super::barriers::Barriers;
+use super::barriers::{Barriers, Exit};
 use super::machine::Machine;
 use crate::code::{Kind, Program};
 
@@ -22,7 +22,7 @@ impl<O: Observer> Machine<'_, O> {
             Kind::Branch(_) | Kind::Return | Kind::Exit | Kind::Nop => false,
             _ => behind[pc as usize] && !self.setup.is_inserted(pc),
         };
-        let skips = |&(came, left): &(u32, u32)| (came..left).any(does);
+        let skips = |exit: &Exit| (exit.came..exit.pc).any(does);
         match barriers.exits().iter().any(skips) {
             true => Misuse::Skipped,
             false => Misuse::Exited,

@@ -7,7 +7,7 @@ use super::address::lanes;
 use super::cta::CtaId;
 use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};
-use crate::code::Special;
+use crate::code::{Map, Rank, Special};
 use crate::lanes::{WARP, put, splat};
 use crate::windows;
 
@@ -117,13 +117,13 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// `mapa`
-    pub(crate) fn map(
-        &self,
-        warp: &mut Warp,
-        split: &Split,
-        (d, address, rank, generic): (u32, u32, u32, bool),
-        exec: u32,
-    ) {
+    pub(crate) fn map(&self, warp: &mut Warp, split: &Split, map: &Map, exec: u32) {
+        let Map {
+            d,
+            address,
+            rank,
+            generic,
+        } = *map;
         let consts = &self.setup.program.consts;
         let mut at = warp.read(&split.frame, address, consts);
         let rank = warp.read(&split.frame, rank, consts);
@@ -138,14 +138,12 @@ impl<O: Observer> Machine<'_, O> {
     }
 
     /// `getctarank`
-    pub(crate) fn rank(
-        &self,
-        cta: &CtaId,
-        warp: &mut Warp,
-        split: &Split,
-        (d, address, generic): (u32, u32, bool),
-        exec: u32,
-    ) {
+    pub(crate) fn rank(&self, cta: &CtaId, warp: &mut Warp, split: &Split, rank: &Rank, exec: u32) {
+        let Rank {
+            d,
+            address,
+            generic,
+        } = *rank;
         let consts = &self.setup.program.consts;
         let base = if generic { windows::SHARED } else { 0 };
         let at = warp.read(&split.frame, address, consts);

@@ -17,7 +17,9 @@ impl<O: Observer> Machine<'_, O> {
         &mut self,
         warp: &mut Warp,
         split: &mut Split,
-        (d, bytes, align): (u32, u32, u32),
+        d: u32,
+        bytes: u32,
+        align: u32,
     ) -> Result<(), Box<Fault>> {
         let program = self.setup.program;
         let sizes = warp.read(&split.frame, bytes, &program.consts);

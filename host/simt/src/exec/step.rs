@@ -10,7 +10,7 @@
 use events::{Executing, Misuse, Observer};
 
 use super::address::lanes;
-use super::barriers::{Arrival, Barriers};
+use super::barriers::{Arrival, Barriers, Exit};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
 use super::machine::Machine;
@@ -58,6 +58,15 @@ pub(super) enum Stop {
     Gone,
 }
 
+/// How long a split may run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// Ops that it may execute.
+    pub(super) fuel: u64,
+    /// What it has taken of its turn.
+    pub(super) spent: u64,
+}
+
 impl<O: Observer> Machine<'_, O> {
     /// Runs a warp for at most `fuel` ops.
     pub(crate) fn run_warp(
@@ -65,14 +74,15 @@ impl<O: Observer> Machine<'_, O> {
         cta: &CtaId,
         barriers: &mut Barriers,
         warp: &mut Warp,
-        mut fuel: u64,
+        fuel: u64,
         random: &mut Option<Random>,
     ) -> Result<Ran, Box<LaunchError>> {
         let mut ran = Ran::default();
         for split in &mut warp.splits {
             split.asleep = split.asleep.saturating_sub(1);
         }
-        while fuel > 0 {
+        let mut left = fuel;
+        while left > 0 {
             let Some(index) = self.pick(cta, barriers, warp, random) else {
                 // Time goes by for those that sleep.
                 let sleeps = warp.splits.iter().any(|split| split.asleep > 0);
@@ -81,12 +91,14 @@ impl<O: Observer> Machine<'_, O> {
                 break;
             };
             let mut split = warp.splits.swap_remove(index);
-            let before = fuel;
-            let mut spent = 0;
-            let budget = (&mut fuel, &mut spent);
-            let stop = self.run_split(cta, barriers, warp, &mut split, budget, &mut ran);
-            ran.ops += before - fuel;
-            warp.clock += spent;
+            let mut budget = Budget {
+                fuel: left,
+                spent: 0,
+            };
+            let stop = self.run_split(cta, barriers, warp, &mut split, &mut budget, &mut ran);
+            ran.ops += left - budget.fuel;
+            left = budget.fuel;
+            warp.clock += budget.spent;
             split.turn = warp.clock;
             match stop {
                 Ok(Stop::Gone) => {}
@@ -225,7 +237,7 @@ impl<O: Observer> Machine<'_, O> {
         barriers: &mut Barriers,
         warp: &mut Warp,
         split: &mut Split,
-        (fuel, spent): (&mut u64, &mut u64),
+        budget: &mut Budget,
         ran: &mut Ran,
     ) -> Result<Stop, Box<Fault>> {
         let program = self.setup.program;
@@ -234,22 +246,22 @@ impl<O: Observer> Machine<'_, O> {
         // Recomputed whenever the other splits change.
         let mut scheduler = SplitScheduler::new(warp, split);
         loop {
-            if *fuel == 0 {
+            if budget.fuel == 0 {
                 return Ok(Stop::Pause);
             }
             if scheduler.contested {
                 if scheduler.reached(warp, split) {
                     return Ok(Stop::Pause);
                 }
-                if *spent >= scheduler.time_slice {
+                if budget.spent >= scheduler.time_slice {
                     return Ok(Stop::Pause);
                 }
             }
-            *fuel -= 1;
-            *spent += 1;
+            budget.fuel -= 1;
+            budget.spent += 1;
             // An op may take long where somebody listens.
-            if fuel.is_multiple_of(LOOKS) && self.over().is_some() {
-                *fuel = 0;
+            if budget.fuel.is_multiple_of(LOOKS) && self.over().is_some() {
+                budget.fuel = 0;
                 return Ok(Stop::Pause);
             }
             let op = &program.ops[split.pc as usize];
@@ -282,7 +294,7 @@ impl<O: Observer> Machine<'_, O> {
                     let at = warp.digest(split, access.address.base, &program.consts, exec);
                     self.load(cta, warp, split, access, exec)?;
                     if warp.repeats(split, exec, at, &access.rows) || spins {
-                        charge(fuel, spent);
+                        budget.spin();
                     }
                 }
                 Kind::Load(access) => {
@@ -309,7 +321,7 @@ impl<O: Observer> Machine<'_, O> {
                         other.mask = exec;
                         other.pc = *target;
                         other.came = *target;
-                        other.turn = warp.clock + *spent;
+                        other.turn = warp.clock + budget.spent;
                         warp.splits.push(other);
                         return Ok(Stop::Pause);
                     }
@@ -336,7 +348,7 @@ impl<O: Observer> Machine<'_, O> {
                     self.atomic(cta, warp, split, atomic, exec)?;
                     let looks = !atomic.results.is_empty();
                     if looks && warp.repeats(split, exec, at, &atomic.results) || spins {
-                        charge(fuel, spent);
+                        budget.spin();
                     }
                 }
                 Kind::Copy(copy) => {
@@ -372,25 +384,14 @@ impl<O: Observer> Machine<'_, O> {
                         holds != exec && warp.repeats(split, exec, at ^ u64::from(holds), &[])
                     });
                     if repeats || spins {
-                        charge(fuel, spent);
+                        budget.spin();
                     }
                 }
                 Kind::IsSpace { d, address, space } => {
                     self.is_space(warp, split, *d, *address, *space, exec);
                 }
-                Kind::Map {
-                    d,
-                    address,
-                    rank,
-                    generic,
-                } => {
-                    self.map(warp, split, (*d, *address, *rank, *generic), exec);
-                }
-                Kind::Rank {
-                    d,
-                    address,
-                    generic,
-                } => self.rank(cta, warp, split, (*d, *address, *generic), exec),
+                Kind::Map(map) => self.map(warp, split, map, exec),
+                Kind::Rank(rank) => self.rank(cta, warp, split, rank, exec),
                 Kind::ActiveMask(d) => {
                     warp.rows(&split.frame, &program.consts)
                         .splat(*d, exec, u64::from(exec));
@@ -427,11 +428,11 @@ impl<O: Observer> Machine<'_, O> {
                     let mut other = split.clone();
                     other.mask = split.mask & !exec;
                     other.pc += 1;
-                    other.turn = warp.clock + *spent;
+                    other.turn = warp.clock + budget.spent;
                     split.mask = exec;
                     warp.splits.push(other);
                     // Counted again, and executed, with the mask it has now.
-                    *fuel += 1;
+                    budget.fuel += 1;
                     if op.counts {
                         self.stats.warp_instructions -= 1;
                         self.stats.thread_instructions -= u64::from(exec.count_ones());
@@ -440,7 +441,7 @@ impl<O: Observer> Machine<'_, O> {
                     continue;
                 }
                 Kind::Allocate { d, bytes, align } => {
-                    self.allocate(warp, split, (*d, *bytes, *align))?;
+                    self.allocate(warp, split, *d, *bytes, *align)?;
                 }
                 Kind::StackSave(d) => self.save_stack(warp, split, *d),
                 Kind::StackRestore(a) => self.restore_stack(warp, split, *a),
@@ -516,7 +517,7 @@ impl<O: Observer> Machine<'_, O> {
                         if later != 0 {
                             let mut other = split.clone();
                             other.mask = later;
-                            other.turn = warp.clock + *spent;
+                            other.turn = warp.clock + budget.spent;
                             split.mask &= !later;
                             warp.splits.push(other);
                             scheduler = scheduler.again(warp, split);
@@ -613,7 +614,11 @@ impl<O: Observer> Machine<'_, O> {
         let who = self.who(cta, warp.index, split.pc, split.mask);
         self.observer.exit(who);
         warp.live &= !split.mask;
-        for id in barriers.exit(warp.index, split.mask, (split.came, split.pc)) {
+        let way = Exit {
+            came: split.came,
+            pc: split.pc,
+        };
+        for id in barriers.exit(warp.index, split.mask, way) {
             if let Some(at) = barriers.lacked_threads(id) {
                 let who = self.who(cta, warp.index, at, split.mask);
                 let misuse = self.without_threads(barriers, at);
@@ -629,8 +634,10 @@ impl<O: Observer> Machine<'_, O> {
     }
 }
 
-/// Counts an op that spins as several.
-fn charge(fuel: &mut u64, spent: &mut u64) {
-    *spent += SPIN;
-    *fuel = fuel.saturating_sub(SPIN_FUEL);
+impl Budget {
+    /// Counts an op that spins as several.
+    fn spin(&mut self) {
+        self.spent += SPIN;
+        self.fuel = self.fuel.saturating_sub(SPIN_FUEL);
+    }
 }

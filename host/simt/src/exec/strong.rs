@@ -21,7 +21,8 @@ impl<O: Observer> Machine<'_, O> {
     pub(super) fn load_strong(
         &mut self,
         locks: &Locks,
-        (warp, split): (&mut Warp, &Split),
+        warp: &mut Warp,
+        split: &Split,
         access: &Access,
         group: &Group,
         at: &Lanes,
@@ -30,7 +31,7 @@ impl<O: Observer> Machine<'_, O> {
         self.stats.global_sectors += sectors(at, group, bytes);
         let (first, last) = (group.first(), group.last());
         let window = self.locate(first as u32, at[first], bytes, false)?;
-        let region = (window.start, window.end - window.start);
+        let region = window.start..window.end;
         let regs = &mut warp.regs[split.frame.rows as usize..];
         let near = group.pattern != Pattern::Any && bytes <= NEAR;
         if near && group.lies_in(at, bytes, region) {
@@ -73,7 +74,8 @@ impl<O: Observer> Machine<'_, O> {
     pub(super) fn store_strong(
         &mut self,
         locks: &Locks,
-        (warp, split): (&Warp, &Split),
+        warp: &Warp,
+        split: &Split,
         access: &Access,
         group: &Group,
         at: &Lanes,
@@ -86,7 +88,7 @@ impl<O: Observer> Machine<'_, O> {
             let words = self.memory.words(window.mapping);
             for (step, &row) in access.steps() {
                 let value = warp.source(&split.frame, row, consts)[lane];
-                locks.store(words, (size, at[lane] - window.origin + step), value);
+                locks.store(words, size, at[lane] - window.origin + step, value);
             }
         }
         Ok(())

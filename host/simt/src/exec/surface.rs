@@ -1,12 +1,13 @@
 //! Loads and stores through surface objects, lane by lane.
 
-use events::{AccessKind, Observer};
+use events::{AccessKind, Bytes, Observer};
 use ptx::ast::Space;
 
-use super::address::{each_aligned, lanes};
+use super::address::{Group, Pattern, each_aligned, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::machine::Machine;
+use super::outside::Reach;
 use super::warp::{Split, Warp};
 use crate::code::{self, Beyond};
 use crate::lanes::WARP;
@@ -54,7 +55,21 @@ impl<O: Observer> Machine<'_, O> {
             }
         }
         if mask != 0 {
-            self.surface_bytes(cta, warp, split, op, (&at, mask), &mut values)?;
+            let group = Group {
+                space: Space::Global,
+                mask,
+                pattern: Pattern::Any,
+            };
+            let reach = Reach {
+                group: &group,
+                at: &at,
+                bytes: bytes.into(),
+                kind: match op.store {
+                    true => AccessKind::Store,
+                    false => AccessKind::Load,
+                },
+            };
+            self.surface_bytes(cta, warp, split, op, reach, &mut values)?;
         }
         if !op.store {
             let mut rows = warp.rows(&split.frame, &self.setup.program.consts);
@@ -72,25 +87,29 @@ impl<O: Observer> Machine<'_, O> {
         warp: &mut Warp,
         split: &Split,
         op: &code::Surface,
-        (at, mask): (&[u64; WARP], u32),
+        reach: Reach<'_>,
         values: &mut [[u64; WARP]],
     ) -> Result<(), Box<Fault>> {
-        let space = Space::Global;
+        let Reach {
+            group, at, kind, ..
+        } = reach;
+        let (space, mask) = (group.space, group.mask);
         let bytes = op.bytes * values.len() as u32;
         each_aligned(at, mask, bytes)?;
         let who = self.who(cta, warp.index, split.pc, mask);
-        let kind = match op.store {
-            true => AccessKind::Store,
-            false => AccessKind::Load,
-        };
         self.observer.access(who, kind, space, at, bytes);
         for lane in lanes(mask) {
-            let spot = self.spot(cta, warp, lane, (space, at[lane]), bytes, op.store)?;
+            let spot = self.spot(cta, warp, lane, group.bytes(lane, at, bytes), op.store)?;
             for (step, value) in (0..).step_by(op.bytes as usize).zip(values.iter_mut()) {
-                let (spot, place) = (spot.plus(step), (space, at[lane] + step));
+                let spot = spot.plus(step);
+                let element = Bytes {
+                    space,
+                    address: at[lane] + step,
+                    count: op.bytes,
+                };
                 if op.store {
                     let new = value[lane] & (u64::MAX >> (64 - 8 * op.bytes));
-                    self.changes((who, warp, lane), place, spot, (op.bytes, new));
+                    self.changes(who, warp, lane, element, spot, new);
                     self.poke(warp, spot, op.bytes, new);
                 } else {
                     value[lane] = self.peek(warp, spot, op.bytes);

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use events::Unobserved;
 
-use super::deadlock::{MAX_WAITING, Rounds};
+use super::deadlock::{MAX_WAITING, Rounds, Staying};
 use super::grid::{self, Grid};
 use super::machine::Setup;
 use super::queue::Queue;
@@ -132,7 +132,7 @@ fn run(
         ..LaunchStats::default()
     };
     let mut waiting = Vec::new();
-    let (mut staying, mut gone) = (Vec::new(), 0);
+    let mut staying = Staying::default();
     for ((grid, waits), rounds) in left.iter().zip(&rounds) {
         let part = grid.machine.stats;
         stats.warp_instructions += part.warp_instructions;
@@ -142,9 +142,9 @@ fn run(
         if *waits {
             waiting.extend(grid.waiting(rounds));
         }
-        let (ctas, threads) = grid.staying();
-        staying.extend(ctas);
-        gone += threads;
+        let part = grid.staying();
+        staying.ctas.extend(part.ctas);
+        staying.exited += part.exited;
     }
     let failed = team.failed.first.lock();
     if let Some((_, error)) = &mut *failed.unwrap_or_else(PoisonError::into_inner) {
@@ -164,7 +164,7 @@ fn run(
     Err(LaunchError::Deadlock {
         kernel: setup.kernel.to_owned(),
         waiting: waiting.into_iter().map(|(_, group)| group).collect(),
-        absent: grid.absent((staying, gone)),
+        absent: grid.absent(staying),
     })
 }
 
@@ -253,7 +253,7 @@ impl Team<'_> {
     fn grid<'a>(&'a self, observer: &'a mut Unobserved, thread: usize) -> Grid<'a, Unobserved> {
         let memory = Held::Shared(self.memory, &self.locks);
         let slots = (self.resident / u64::from(self.setup.launch.threads.most)).max(1);
-        let mut grid = Grid::new(self.setup, memory, observer, slots, (&self.queue, thread));
+        let mut grid = Grid::new(self.setup, memory, observer, slots, &self.queue, thread);
         grid.failed = Some(&self.failed);
         grid
     }

@@ -199,7 +199,7 @@ mod tests {
     use crate::matrix::{Part, Shape};
     use proptest::prelude::*;
 
-    fn multiply(shape: &str, ab: (Element, Element), c: Element, d: Element) -> Multiply {
+    fn multiply(shape: &str, a: Element, b: Element, c: Element, d: Element) -> Multiply {
         let shape = Shape::from_suffix(shape).unwrap();
         let layout = |part, element| Layout {
             part,
@@ -208,8 +208,8 @@ mod tests {
             quarters: None,
         };
         Multiply {
-            a: layout(Part::A, ab.0),
-            b: layout(Part::B, ab.1),
+            a: layout(Part::A, a),
+            b: layout(Part::B, b),
             c: layout(Part::C, c),
             d: layout(Part::C, d),
             saturate: false,
@@ -247,8 +247,8 @@ mod tests {
         fn bytes_are_multiplied_by_the_book(seed: u64, saturate: bool) {
             use Element::{S8, S32, U8};
             let random = |n: usize| (seed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
-            for (shape, ab) in [("m16n8k32", (S8, U8)), ("m8n8k16", (U8, S8)), ("m16n8k16", (S8, S8))] {
-                let mut m = multiply(shape, ab, S32, S32);
+            for (shape, left, right) in [("m16n8k32", S8, U8), ("m8n8k16", U8, S8), ("m16n8k16", S8, S8)] {
+                let mut m = multiply(shape, left, right, S32, S32);
                 m.saturate = saturate;
                 let a = |r: usize, c: usize| random(64 * r + c) & 255;
                 let b = |r: usize, c: usize| random(5000 + 64 * r + c) & 255;
@@ -259,7 +259,7 @@ mod tests {
                 let value = |e, x: u64| if e == S8 { i64::from(x as u8 as i8) } else { x as i64 };
                 for (row, column) in [(0, 0), (m.d.shape.m - 1, 7), (3, 5)] {
                     let sum: i64 = (0..m.a.shape.k)
-                        .map(|k| value(ab.0, a(row, k)) * value(ab.1, b(k, column)))
+                        .map(|k| value(left, a(row, k)) * value(right, b(k, column)))
                         .sum::<i64>() + i64::from(c(row, column) as i32);
                     let want = if saturate { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
                     prop_assert_eq!(element(m.d, &d, row, column), u64::from(want as u32));
@@ -289,7 +289,7 @@ mod tests {
                         _ => single,
                     }
                 };
-                let m = multiply(shape, (ty, ty), c, c);
+                let m = multiply(shape, ty, ty, c, c);
                 let (a, b) = (|r, c| small(64 * r + c), |r, c| small(5000 + 64 * r + c));
                 let start = |r, c| small(9000 + 64 * r + c);
                 let d = m.compute(
@@ -312,7 +312,8 @@ mod tests {
     fn double_precision_keeps_its_rounding_mode() {
         let mut m = multiply(
             "m8n8k4",
-            (Element::F64, Element::F64),
+            Element::F64,
+            Element::F64,
             Element::F64,
             Element::F64,
         );
@@ -336,7 +337,8 @@ mod tests {
     fn bits_are_counted() {
         let mut m = multiply(
             "m16n8k256",
-            (Element::B1, Element::B1),
+            Element::B1,
+            Element::B1,
             Element::S32,
             Element::S32,
         );

@@ -163,16 +163,17 @@ impl Recorded {
         if let Some(seed) = options.and_then(|options| options.seed) {
             launch.schedule = Schedule::Seeded(seed);
         }
-        let mut recorded = Self::of(&sim.device, (module, loaded), kernel, &launch, before)?;
+        let mut recorded = Self::of(&sim.device, module, loaded, kernel, &launch, before)?;
         if let Some(checker) = &sim.checker {
             recorded.checked_by(checker);
         }
         Some(Ok(recorded))
     }
 
-    fn of(
+    pub(crate) fn of(
         device: &Device,
-        (module, loaded): (ModuleId, &Loaded),
+        module: ModuleId,
+        loaded: &Loaded,
         kernel: &str,
         launch: &Launch,
         before: Before,

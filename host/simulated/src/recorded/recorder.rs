@@ -3,12 +3,11 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use report::log;
 use runtime::Checker;
-use simt::{Device, Launch, LaunchError, LaunchStats, ModuleId, State};
+use simt::{Device, LaunchError, LaunchStats, State};
 
 use super::{Contents, Ended, Recorded, TooLarge};
-use crate::{CheckedSim, Loaded};
+use crate::CheckedSim;
 
 /// How the name of a recording ends.
 pub(crate) const EXTENSION: &str = "launch";
@@ -66,27 +65,23 @@ impl Recorder {
     /// Writes a launch down.
     pub(crate) fn keep(
         &mut self,
-        (device, checker): (&Device, &mut Checker),
-        (module, loaded): (ModuleId, &Loaded),
-        (kernel, launch): (&str, &Launch),
-        (name, before): (&str, Before),
-        (number, launcher): (u64, Option<log::Launcher>),
+        device: &Device,
+        checker: &mut Checker,
+        name: &str,
+        mut recorded: Recorded,
         result: &Result<LaunchStats, LaunchError>,
     ) {
-        let Some(mut recorded) = Recorded::of(device, (module, loaded), kernel, launch, before)
-        else {
-            return;
-        };
         recorded.checked_by(checker);
-        recorded.number = number;
-        recorded.launcher = launcher;
         recorded.ended = Some(Ended::of(device, result));
         self.left = self.left.saturating_sub(recorded.contents.len());
         let path = self.folder.join(format!("{name}.{EXTENSION}"));
         if let Err(error) = File::create(&path).and_then(|file| recorded.write(file)) {
             // Half of it is of no use.
             let _ = std::fs::remove_file(&path);
-            checker.note(format!("launch #{number} cannot be recorded: {error}"));
+            checker.note(format!(
+                "launch #{} cannot be recorded: {error}",
+                recorded.number
+            ));
         }
         self.room = recorded.contents;
     }

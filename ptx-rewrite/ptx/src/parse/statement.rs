@@ -6,6 +6,14 @@ use super::{Confused, MAX_DEPTH, Parsed, Parser};
 use crate::ast::{Body, Inlined, Linkage, Loc, RegisterDecl, Space, Span, Statement, Type};
 use crate::lexer::Kind;
 
+/// A place in a source.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Position {
+    file: u32,
+    line: u32,
+    column: u32,
+}
+
 /// What is known while a body is read.
 #[derive(Default)]
 struct Reading {
@@ -13,7 +21,7 @@ struct Reading {
     /// Statement index of the `.loc` in force.
     loc: Option<u32>,
     /// The last `.loc` at each position.
-    locs: HashMap<(u32, u32, u32), u32>,
+    locs: HashMap<Position, u32>,
     /// Open braces inside the body.
     open: u32,
 }
@@ -22,14 +30,15 @@ impl Reading {
     /// The `.loc` that one at `position` was inlined into, given the last one at the position of
     /// the call. In recursion a function is inlined into itself at the same position; repeating
     /// such a `.loc` must not look like one more level.
-    fn parent_of(&self, position: (u32, u32, u32), new: &Inlined) -> Option<u32> {
+    fn parent_of(&self, position: Position, new: &Inlined) -> Option<u32> {
         let parent = new.parent?;
         let Some(Statement::Loc(last)) = self.statements.get(parent as usize) else {
             return None;
         };
         match &last.inlined {
             Some(inlined)
-                if (last.file, last.line, last.column) == position
+                if (last.file, last.line, last.column)
+                    == (position.file, position.line, position.column)
                     && inlined.function_label == new.function_label
                     && (inlined.file, inlined.line, inlined.column)
                         == (new.file, new.line, new.column) =>
@@ -282,7 +291,7 @@ impl Parser<'_> {
     fn loc(&mut self, reading: &mut Reading) -> Parsed<Loc> {
         let start = self.start();
         self.bump();
-        let (file, line, column) = self.position()?;
+        let place = self.position()?;
         let mut inlined = None;
         if self.eat(Kind::Comma) {
             self.keyword("function_name")?;
@@ -297,28 +306,32 @@ impl Parser<'_> {
             let mut new = Inlined {
                 function_label,
                 function_offset,
-                file: position.0,
-                line: position.1,
-                column: position.2,
+                file: position.file,
+                line: position.line,
+                column: position.column,
                 parent: reading.locs.get(&position).copied(),
             };
-            new.parent = reading.parent_of((file, line, column), &new);
+            new.parent = reading.parent_of(place, &new);
             inlined = Some(new);
         }
         let index = reading.statements.len() as u32;
         reading.loc = Some(index);
-        reading.locs.insert((file, line, column), index);
+        reading.locs.insert(place, index);
         Ok(Loc {
-            file,
-            line,
-            column,
+            file: place.file,
+            line: place.line,
+            column: place.column,
             inlined,
             span: self.span_from(start),
         })
     }
 
-    fn position(&mut self) -> Parsed<(u32, u32, u32)> {
-        Ok((self.integer()?, self.integer()?, self.integer()?))
+    fn position(&mut self) -> Parsed<Position> {
+        Ok(Position {
+            file: self.integer()?,
+            line: self.integer()?,
+            column: self.integer()?,
+        })
     }
 
     fn keyword(&mut self, word: &str) -> Parsed<()> {

@@ -135,12 +135,12 @@ fn a_lock_that_proves_to_be_none_spoils_what_was_said() {
 fn accesses_remember_their_locks_and_fences() {
     let mut locks = Locks::default();
     locks.swap(&writing(0, 1), cas(0));
-    locks.fence(thread(0), Scope::Cta, (true, true));
+    locks.fence(thread(0), Scope::Cta, FenceKind::AcqRel);
     let none = |_, _| panic!("nobody else was there");
     locks.touch(&touch(0, 3, true), none);
     assert_eq!(locks.now(thread(0))[0].entry, Some(Scope::Cta));
     assert_eq!(locks.now(thread(0))[0].exit, None);
-    locks.fence(thread(0), Scope::Gpu, (true, true));
+    locks.fence(thread(0), Scope::Gpu, FenceKind::AcqRel);
     locks.touch(&touch(0, 5, true), none);
     locks.swap(&writing(0, 2), exchange(0, 1));
     locks.touch(&touch(0, 4, true), none);
@@ -269,7 +269,7 @@ fn readers_count_themselves_in_and_out_and_a_writer_swaps() {
                 assert_eq!((held(locks, 0), held(locks, 1)), (vec![true], vec![true]));
                 let two = add(one, step).new;
                 let out = locks.update(&writing(0, 2), add(two, -step));
-                assert_eq!(out.released.map(|of| of.1), Some(true));
+                assert_eq!(out.released.map(|of| of.shared), Some(true));
                 locks.update(&writing(1, 2), add(one, -step));
                 assert!(!locks.holds(thread(0)) && !locks.holds(thread(1)));
             };
@@ -285,7 +285,7 @@ fn readers_count_themselves_in_and_out_and_a_writer_swaps() {
             assert_eq!(taken.of_lock, readers_first);
             assert_eq!(held(&locks, 2), [false]);
             let out = locks.update(&writing(2, 4), add(writer, -(writer as i64)));
-            assert_eq!(out.released.map(|of| of.1), Some(false));
+            assert_eq!(out.released.map(|of| of.shared), Some(false));
             assert!(locks.is_lock(LOCK));
             read(&mut locks);
             assert!(locks.is_lock(LOCK) && !locks.end_spoiled());

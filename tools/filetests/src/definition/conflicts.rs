@@ -7,7 +7,7 @@ use shadow::hb::{Kind, Place};
 
 use super::locks::Locks;
 use super::order::{Run, Under};
-use super::{Launch, Verdict, What, byte, writes};
+use super::{Launch, Verdict, What, byte, party, writes};
 
 /// Judges all pairs.
 pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
@@ -36,7 +36,7 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     for (&at, accesses) in &by_byte {
         for (number, &b) in accesses.iter().enumerate() {
             for &a in &accesses[..number] {
-                if !races.contains(&at) && race(launch, run, (a, b), &observers) {
+                if !races.contains(&at) && race(launch, run, a, b, &observers) {
                     races.insert(at);
                 }
             }
@@ -72,7 +72,8 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
 fn race(
     launch: &Launch<'_>,
     run: &Run,
-    (a, b): (usize, usize),
+    a: usize,
+    b: usize,
     observers: &HashMap<usize, Vec<usize>>,
 ) -> bool {
     let (first, second) = (&run.nodes[a], &run.nodes[b]);
@@ -85,7 +86,7 @@ fn race(
     let moral = match (one.order.scope(), other.order.scope()) {
         (Some(mine), Some(theirs)) => {
             let same = (from, one.bytes) == (to, other.bytes);
-            same && launch.mutual((first.thread, mine), (second.thread, theirs))
+            same && launch.mutual(party(first.thread, mine), party(second.thread, theirs))
         }
         _ => false,
     };

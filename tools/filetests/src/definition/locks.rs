@@ -112,7 +112,7 @@ impl Locks {
 
     /// Whether two accesses are under a lock that both critical sections have fences for; nothing if they are
     /// under no common lock.
-    pub(super) fn fenced(&self, launch: &Launch<'_>, (a, b): (usize, usize)) -> Option<bool> {
+    pub(super) fn fenced(&self, launch: &Launch<'_>, a: usize, b: usize) -> Option<bool> {
         let (mine, theirs) = (self.threads[a], self.threads[b]);
         let wide = |scope: Scope| launch.includes(scope, mine, theirs);
         let whole = |section: &Section, node: usize| {

@@ -60,6 +60,17 @@ pub struct Launch<'a> {
 /// A thread: CTA, warp and lane.
 type Thread = (u64, u32, u32);
 
+/// A thread that does something strong.
+#[derive(Clone, Copy, Debug)]
+struct Party {
+    thread: Thread,
+    scope: Scope,
+}
+
+fn party(thread: Thread, scope: Scope) -> Party {
+    Party { thread, scope }
+}
+
 /// What one thread does.
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -87,8 +98,8 @@ impl Launch<'_> {
     }
 
     /// Whether each of two operations includes the other's thread.
-    fn mutual(&self, a: (Thread, Scope), b: (Thread, Scope)) -> bool {
-        self.includes(a.1, a.0, b.0) && self.includes(b.1, b.0, a.0)
+    fn mutual(&self, a: Party, b: Party) -> bool {
+        self.includes(a.scope, a.thread, b.thread) && self.includes(b.scope, b.thread, a.thread)
     }
 }
 

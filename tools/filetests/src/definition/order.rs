@@ -7,7 +7,7 @@ use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
 use super::strong::{LENIENT, Scalars};
-use super::{Launch, Node, Thread, What, atomic, byte, threads, writes};
+use super::{Launch, Node, Party, Thread, What, atomic, byte, party, threads, writes};
 
 /// A node with nodes before it.
 #[derive(Clone)]
@@ -163,7 +163,7 @@ impl Run {
                 for (&thread, &place) in all.iter().zip(places) {
                     for element in 0..access.elements {
                         let at = byte(place, element * access.bytes);
-                        self.access(launch, (thread, event.line), (*access, at))?;
+                        self.access(launch, thread, event.line, *access, at)?;
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl Run {
                 for &thread in &all {
                     let fence = What::Fence(*kind, *scope);
                     let node = self.node(thread, event.line, fence);
-                    self.fence(launch, (thread, node), (*kind, *scope), first);
+                    self.fence(launch, party(thread, *scope), node, *kind, first);
                 }
             }
             EventKind::Arrive { id, waits, .. } => {
@@ -236,8 +236,10 @@ impl Run {
     fn access(
         &mut self,
         launch: &Launch<'_>,
-        (thread, line): (Thread, u32),
-        (access, at): (shadow::hb::Access, Place),
+        thread: Thread,
+        line: u32,
+        access: shadow::hb::Access,
+        at: Place,
     ) -> Option<()> {
         let node = self.node(thread, line, What::Access(access, at));
         let scope = access.order.scope();
@@ -245,11 +247,12 @@ impl Run {
             if matches!(access.order, Order::Release(_) | Order::AcqRel(_)) {
                 self.imply(thread, &LENIENT);
             }
-            self.compare(launch, node, (access, at));
+            self.compare(launch, node, access, at);
         }
         let reads = !matches!(access.kind, shadow::hb::Kind::Store);
         if let (true, Some(scope)) = (reads, scope) {
-            let observed = self.observed_by(launch, (thread, scope), node)?;
+            let me = party(thread, scope);
+            let observed = self.observed_by(launch, me, node)?;
             self.observed.insert(node, observed);
             // A `red` continues what it observes, and acquires nothing.
             if access.kind != shadow::hb::Kind::Reduction {
@@ -259,7 +262,7 @@ impl Run {
                 }
                 self.notice(launch, node, at);
                 if self.model == Model::Scoped {
-                    self.acquire(launch, &[node], (thread, scope), &[Under::Scoped]);
+                    self.acquire(launch, &[node], me, &[Under::Scoped]);
                 }
                 if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
                     // Of earlier strong reads of the same location, too.
@@ -271,7 +274,7 @@ impl Run {
                         matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
                     });
                     let reads: Vec<usize> = earlier.chain([node]).collect();
-                    self.acquire(launch, &reads, (thread, scope), Under::of(self.model));
+                    self.acquire(launch, &reads, me, Under::of(self.model));
                     self.try_to_acquire(thread, Some(at));
                 }
             }
@@ -294,12 +297,7 @@ impl Run {
 
     /// All strong writes that precede a read in observation order: the one it observes, and, where that
     /// is an atomic, what precedes it.
-    fn observed_by(
-        &self,
-        launch: &Launch<'_>,
-        (thread, scope): (Thread, Scope),
-        node: usize,
-    ) -> Option<Vec<usize>> {
+    fn observed_by(&self, launch: &Launch<'_>, reader: Party, node: usize) -> Option<Vec<usize>> {
         let Some(write) = self.observes(node)? else {
             return Some(Vec::new());
         };
@@ -312,7 +310,7 @@ impl Run {
             return Some(Vec::new());
         };
         let strong = access.order.scope();
-        let moral = strong.is_some_and(|theirs| launch.mutual((thread, scope), (other, theirs)));
+        let moral = strong.is_some_and(|theirs| launch.mutual(reader, party(other, theirs)));
         if !moral {
             return Some(Vec::new());
         }
@@ -324,13 +322,7 @@ impl Run {
     }
 
     /// Acquires, at the node added last, what some reads have observed.
-    fn acquire(
-        &mut self,
-        launch: &Launch<'_>,
-        reads: &[usize],
-        by: (Thread, Scope),
-        under: &[Under],
-    ) {
+    fn acquire(&mut self, launch: &Launch<'_>, reads: &[usize], by: Party, under: &[Under]) {
         let mut writes = BTreeSet::new();
         // A `red` continues what it observes, and acquires nothing, by a fence behind it neither.
         let returns = |read: &&usize| match self.nodes[**read].what {
@@ -356,12 +348,7 @@ impl Run {
 
     /// The first operations of the release patterns that a write ends and that can order a thread, the
     /// latest first.
-    pub(super) fn releases(
-        &self,
-        launch: &Launch<'_>,
-        write: usize,
-        by: (Thread, Scope),
-    ) -> Vec<usize> {
+    pub(super) fn releases(&self, launch: &Launch<'_>, write: usize, by: Party) -> Vec<usize> {
         let Node { thread, what, .. } = self.nodes[write];
         let What::Access(access, at) = what else {
             return Vec::new();
@@ -372,7 +359,7 @@ impl Run {
                 What::Access(of, from) => (of.bytes, from) == (access.bytes, at),
                 What::Fence(..) | What::Barrier => true,
             };
-            node <= write && of_write && launch.mutual((thread, scope), by)
+            node <= write && of_write && launch.mutual(party(thread, scope), by)
         });
         starts.map(|&(node, _)| node).collect()
     }
@@ -380,15 +367,17 @@ impl Run {
     fn fence(
         &mut self,
         launch: &Launch<'_>,
-        (thread, node): (Thread, usize),
-        (kind, scope): (FenceKind, Scope),
+        by: Party,
+        node: usize,
+        kind: FenceKind,
         first: usize,
     ) {
+        let Party { thread, scope } = by;
         if kind == FenceKind::Release {
             self.imply(thread, &LENIENT);
         } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
-            self.acquire(launch, &mine, (thread, scope), Under::of(self.model));
+            self.acquire(launch, &mine, by, Under::of(self.model));
             self.try_to_acquire(thread, None);
         }
         if kind != FenceKind::Acquire {
@@ -402,7 +391,7 @@ impl Run {
                     thread: of, what, ..
                 } = self.nodes[other];
                 if let What::Fence(_, theirs) = what
-                    && launch.mutual((thread, scope), (of, theirs))
+                    && launch.mutual(by, party(of, theirs))
                 {
                     self.edge(other, Under::Ptx);
                     self.edge(other, Under::Scoped);

@@ -16,7 +16,7 @@ use shadow::hb::{Access, Kind, Order, Place, Scope};
 
 use super::locks::Locks;
 use super::order::{Run, Under};
-use super::{Launch, Thread, What, atomic, writes};
+use super::{Launch, Thread, What, atomic, party, writes};
 
 /// Releases that a thread has observed in one place.
 struct Observed {
@@ -63,7 +63,7 @@ impl Run {
                 open.push((a, b));
                 continue;
             }
-            match locks.fenced(launch, (a, b)) {
+            match locks.fenced(launch, a, b) {
                 None if strong => all.push((a, b)),
                 Some(false) if unlocked => all.push((a, b)),
                 Some(false) => open.push((a, b)),
@@ -74,12 +74,7 @@ impl Run {
     }
 
     /// Compares a strong access, the node added last, with earlier ones of its scalar.
-    pub(super) fn compare(
-        &mut self,
-        launch: &Launch<'_>,
-        node: usize,
-        (access, at): (Access, Place),
-    ) {
+    pub(super) fn compare(&mut self, launch: &Launch<'_>, node: usize, access: Access, at: Place) {
         let scalar = (at, access.bytes);
         let line = self.nodes[node].line;
         if is_signal(launch, &access, line) {
@@ -92,7 +87,7 @@ impl Run {
         }
         let earlier = earlier.clone();
         for &before in &earlier[..earlier.len() - 1] {
-            if !self.conflicts(launch, (before, node)) || self.counted(&earlier, (before, node)) {
+            if !self.conflicts(launch, before, node) || self.counted(&earlier, before, node) {
                 continue;
             }
             let unordered = LENIENT.map(|under| {
@@ -107,7 +102,7 @@ impl Run {
     }
 
     /// Whether two accesses of a scalar are the sides of a conflict.
-    fn conflicts(&self, launch: &Launch<'_>, (a, b): (usize, usize)) -> bool {
+    fn conflicts(&self, launch: &Launch<'_>, a: usize, b: usize) -> bool {
         let (first, second) = (&self.nodes[a], &self.nodes[b]);
         let (What::Access(one, _), What::Access(other, _)) = (first.what, second.what) else {
             return false;
@@ -118,11 +113,11 @@ impl Run {
         first.thread != second.thread
             && (writes(one.kind) || writes(other.kind))
             && !(atomic(one.kind) && atomic(other.kind))
-            && launch.mutual((first.thread, mine), (second.thread, theirs))
+            && launch.mutual(party(first.thread, mine), party(second.thread, theirs))
     }
 
     /// Whether a store comes behind an atomic that a later atomic of its own thread has counted.
-    fn counted(&self, accesses: &[usize], (a, b): (usize, usize)) -> bool {
+    fn counted(&self, accesses: &[usize], a: usize, b: usize) -> bool {
         let kind = |node: usize| match self.nodes[node].what {
             What::Access(access, _) => Some(access.kind),
             _ => None,
@@ -142,7 +137,7 @@ impl Run {
         let thread = self.nodes[node].thread;
         let written = self.observed.get(&node).into_iter().flatten();
         let releases: BTreeSet<usize> = written
-            .flat_map(|&write| self.releases(launch, write, (thread, Scope::Sys)))
+            .flat_map(|&write| self.releases(launch, write, party(thread, Scope::Sys)))
             .collect();
         let takes = launch.takes.contains(&self.nodes[node].line);
         for (under, observed) in LENIENT.iter().zip(&mut self.scalars.observed) {

@@ -110,14 +110,14 @@ pub(super) fn judge(machine: &mut Machine, unit: &Unit) -> (Finding, String) {
 
 fn of_exec(machine: &mut Machine, unit: &Unit) -> Result<()> {
     exec::judge(&unit.case, |launch, arguments| {
-        machine.run(&unit.case.text, launch, (arguments, 1))
+        machine.run(&unit.case.text, launch, arguments, 1)
     })
 }
 
 fn of_race(machine: &mut Machine, unit: &Unit) -> Result<(Finding, String)> {
     let case = &unit.case;
     let (launch, arguments) = (Launch::of(case)?, race::arguments(case)?);
-    let outcome = machine.run(&case.text, &launch, (&arguments, LAUNCHES))?;
+    let outcome = machine.run(&case.text, &launch, &arguments, LAUNCHES)?;
     if let Err(error) = &outcome.error {
         return match case.all("misuse").is_empty() {
             true => Ok((Finding::Wrong, format!("the launch failed: {error}"))),

@@ -96,7 +96,8 @@ impl Machine {
         &mut self,
         text: &str,
         launch: &Launch,
-        (arguments, times): (&[Arg], u32),
+        arguments: &[Arg],
+        times: u32,
     ) -> Result<Outcome> {
         let before = self.events().len();
         if launch.then.is_some() {

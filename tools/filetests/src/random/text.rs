@@ -369,13 +369,13 @@ impl Writer {
                 self.line(format!("{guard}membar.{scope};"));
             }
             Act::Fence(sem, scope) => self.line(format!("{guard}fence.{sem}.{};", scope.suffix())),
-            Act::Copy { from, to } => self.copy((from, to), guard),
+            Act::Copy { from, to } => self.copy(from, to, guard),
             Act::Commit => self.line(format!("{guard}cp.async.commit_group;")),
             Act::WaitGroup(None) => self.line(format!("{guard}cp.async.wait_all;")),
             Act::WaitGroup(Some(left)) => {
                 self.line(format!("{guard}cp.async.wait_group {left};"));
             }
-            Act::Bulk { from, to } => self.bulk((from, to), guard),
+            Act::Bulk { from, to } => self.bulk(from, to, guard),
             Act::BulkCommit => self.line(format!("{guard}cp.async.bulk.commit_group;")),
             Act::BulkWait { left, read } => {
                 let read = if *read { ".read" } else { "" };
@@ -479,18 +479,18 @@ impl Writer {
     }
 
     /// Into shared memory it completes with the mbarrier, which is told of its bytes.
-    fn bulk(&mut self, (from, to): (&Place, &Place), guard: &str) {
+    fn bulk(&mut self, from: &Place, to: &Place, guard: &str) {
         let bytes = from.bytes;
         if to.shared {
             self.line(format!(
                 "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"
             ));
         }
-        self.bulk_to((from, to), "gate", guard);
+        self.bulk_to(from, to, "gate", guard);
     }
 
     /// A bulk copy; into shared memory it completes with an mbarrier.
-    fn bulk_to(&mut self, (from, to): (&Place, &Place), barrier: &str, guard: &str) {
+    fn bulk_to(&mut self, from: &Place, to: &Place, barrier: &str, guard: &str) {
         let address = |place: &Place| {
             let base = if place.shared { "shared" } else { "global" };
             let row = if place.by_lane { place.bytes } else { 0 };
@@ -509,7 +509,7 @@ impl Writer {
         self.goes(to);
     }
 
-    fn copy(&mut self, (from, to): (&Place, &Place), guard: &str) {
+    fn copy(&mut self, from: &Place, to: &Place, guard: &str) {
         let row = |place: &Place| match place.by_lane {
             true => place.bytes,
             false => 0,

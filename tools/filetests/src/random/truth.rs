@@ -9,10 +9,16 @@ use super::kernel::{Access, Act, Kernel, Kind, LANES, Order, Scope, Step};
 /// A byte: of the shared memory of a CTA, or of global memory.
 pub type Byte = (Option<u64>, u32);
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Thread {
+    cta: u32,
+    warp: u32,
+    lane: u32,
+}
+
 /// One access of one thread.
 struct Event {
-    /// CTA, warp and lane.
-    thread: (u32, u32, u32),
+    thread: Thread,
     /// Barriers passed.
     epochs: Epochs,
     /// First byte and bytes of one element.
@@ -53,10 +59,8 @@ pub fn races(kernel: &Kernel) -> BTreeSet<Byte> {
 }
 
 fn race(a: &Event, b: &Event) -> bool {
-    let (same_cta, same_warp) = (
-        a.thread.0 == b.thread.0,
-        (a.thread.0, a.thread.1) == (b.thread.0, b.thread.1),
-    );
+    let same_cta = a.thread.cta == b.thread.cta;
+    let same_warp = same_cta && a.thread.warp == b.thread.warp;
     let apart =
         a.element.0 >= b.element.0 + b.element.1 || b.element.0 >= a.element.0 + a.element.1;
     let ordered = a.thread == b.thread
@@ -89,8 +93,12 @@ impl Walk<'_> {
                     let role = self.kernel.roles[*role];
                     for cta in 0..self.kernel.ctas {
                         for thread in 0..self.kernel.threads() {
-                            let who = (cta, thread / LANES, thread % LANES);
-                            let does = match role.has(who.0, who.1, who.2) {
+                            let who = Thread {
+                                cta,
+                                warp: thread / LANES,
+                                lane: thread % LANES,
+                            };
+                            let does = match role.has(who.cta, who.warp, who.lane) {
                                 true => acts,
                                 false => others,
                             };
@@ -115,13 +123,13 @@ impl Walk<'_> {
         self.epochs.warp += 1;
     }
 
-    fn act(&mut self, act: &Act, thread: (u32, u32, u32)) {
+    fn act(&mut self, act: &Act, thread: Thread) {
         let Act::Access(access) = act else { return };
         let place = access.place;
-        let owner = thread.0 ^ u32::from(place.far);
+        let owner = thread.cta ^ u32::from(place.far);
         let memory = place.shared.then_some(u64::from(owner));
         for element in 0..place.vector {
-            let first = place.range(thread.2).0 + element * place.bytes;
+            let first = place.range(thread.lane).0 + element * place.bytes;
             let event = Event {
                 thread,
                 epochs: self.epochs,

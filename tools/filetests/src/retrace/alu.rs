@@ -123,7 +123,7 @@ pub(super) fn compute(instruction: &Instruction, sources: &[u64]) -> Result<u64>
             }
             if name == "div" { a / b } else { a % b }
         }
-        "setp" => return compare(instruction, (of(0)?, of(1)?), ty).ok_or_else(unknown),
+        "setp" => return compare(instruction, of(0)?, of(1)?, ty).ok_or_else(unknown),
         _ => return Err(unknown()),
     };
     Ok(match predicates {
@@ -132,7 +132,7 @@ pub(super) fn compute(instruction: &Instruction, sources: &[u64]) -> Result<u64>
     })
 }
 
-fn compare(instruction: &Instruction, (a, b): (u64, u64), ty: Type) -> Option<u64> {
+fn compare(instruction: &Instruction, a: u64, b: u64, ty: Type) -> Option<u64> {
     // With two predicates combined, there are more suffixes.
     if instruction.suffixes.len() != 2 {
         return None;
@@ -154,12 +154,7 @@ fn compare(instruction: &Instruction, (a, b): (u64, u64), ty: Type) -> Option<u6
 }
 
 /// What an atomic leaves in memory.
-pub(super) fn update(
-    instruction: &Instruction,
-    ty: Type,
-    old: u64,
-    (a, b): (u64, u64),
-) -> Result<u64> {
+pub(super) fn update(instruction: &Instruction, ty: Type, old: u64, a: u64, b: u64) -> Result<u64> {
     if ty.is_float() {
         return Err(Objection::unknown("a floating-point atomic"));
     }

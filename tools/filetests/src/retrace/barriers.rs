@@ -45,7 +45,8 @@ impl Barriers {
         &mut self,
         who: Who,
         id: u32,
-        (waits, count): (bool, Option<u32>),
+        waits: bool,
+        count: Option<u32>,
     ) -> Result<()> {
         let barrier = self.cta.entry((who.cta, id)).or_default();
         barrier.count = count;

@@ -99,12 +99,12 @@ impl Fault {
             }
             (Self::Line, _) if event.line > 0 => other.line += 1,
             (Self::Place, EventKind::Access { places, .. }) => beside(places.first_mut()?),
-            (Self::Place, EventKind::Copy { to, .. }) => beside(&mut to.0),
+            (Self::Place, EventKind::Copy { to, .. }) => beside(&mut to.place),
             (Self::Place, EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at }) => {
                 beside(at)
             }
             (Self::Bytes, EventKind::Access { access, .. }) => access.bytes *= 2,
-            (Self::Bytes, EventKind::Copy { from, .. }) => from.1 += 4,
+            (Self::Bytes, EventKind::Copy { from, .. }) => from.bytes += 4,
             (Self::Kind, EventKind::Access { access, .. }) => {
                 access.kind = match access.kind {
                     Kind::Load => Kind::Store,
@@ -121,7 +121,7 @@ impl Fault {
             }
             (Self::Kind, EventKind::Copy { ends, to, .. }) => {
                 *ends = match ends {
-                    Completion::Group => Completion::Mbarrier(to.0),
+                    Completion::Group => Completion::Mbarrier(to.place),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }

@@ -187,7 +187,7 @@ impl<'a> Walk<'a> {
             return self.differs(format!("nobody does {event:?}"));
         }
         for (number, &who) in all.iter().enumerate() {
-            let want = self.agreed(event, (number, who))?;
+            let want = self.agreed(event, number, who)?;
             self.does(who, &want.what, &event.what)?;
         }
         self.owe(event);
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a thread has come to, if that is what is told of it.
-    fn agreed(&self, event: &TraceEvent, (number, who): (usize, Who)) -> Result<Want> {
+    fn agreed(&self, event: &TraceEvent, number: usize, who: Who) -> Result<Want> {
         let Some((_, want)) = self.lanes.get(&who) else {
             return self.differs(format!("there is no {who:?}"));
         };

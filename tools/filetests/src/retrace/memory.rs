@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::Place;
+use shadow::hb::{Place, Span};
 
 use super::{Objection, Result};
 
@@ -60,13 +60,13 @@ impl Memory {
     }
 
     /// Copies bytes from one place to another, zeros behind the first so many.
-    pub(super) fn copy(&mut self, from: (Place, u32), to: (Place, u32)) -> Result<()> {
-        for number in 0..to.1 {
-            let byte = match number < from.1 {
-                true => self.byte(behind(from.0, number.into()))?,
+    pub(super) fn copy(&mut self, from: Span, to: Span) -> Result<()> {
+        for number in 0..to.bytes {
+            let byte = match number < from.bytes {
+                true => self.byte(behind(from.place, number.into()))?,
                 false => 0,
             };
-            self.bytes.insert(behind(to.0, number.into()), byte);
+            self.bytes.insert(behind(to.place, number.into()), byte);
         }
         Ok(())
     }

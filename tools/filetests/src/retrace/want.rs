@@ -2,7 +2,7 @@
 //! "Memory Consistency Model" and the pages of the instructions.
 
 use ptx::ast::{Instruction, Operand, Space, Type};
-use shadow::hb::{Access, Completion, FenceKind, Kind, Order, Place, Scope, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Kind, Order, Place, Scope, Span, Waited};
 
 use super::code::Code;
 use super::lane::Lane;
@@ -42,8 +42,8 @@ pub(super) enum What {
     ClusterWait,
     /// `cp.async`, `st.async` and the like.
     Copy {
-        from: (Place, u32),
-        to: (Place, u32),
+        from: Span,
+        to: Span,
         ends: Completion,
         bulk: bool,
     },
@@ -280,8 +280,8 @@ impl Reader<'_, '_> {
             false => Completion::Group,
         };
         Ok(Some(What::Copy {
-            from: (from, bytes),
-            to: (to, bytes),
+            from: Span { place: from, bytes },
+            to: Span { place: to, bytes },
             ends,
             bulk,
         }))
@@ -293,8 +293,11 @@ impl Reader<'_, '_> {
         let (to, barrier) = (self.place(0, space)?, self.place(2, space)?);
         let bytes = alu::ty(self.instruction)?.bytes() * u32::from(self.instruction.vector());
         Ok(What::Copy {
-            from: (to, 0),
-            to: (to, bytes),
+            from: Span {
+                place: to,
+                bytes: 0,
+            },
+            to: Span { place: to, bytes },
             ends: Completion::Mbarrier(barrier),
             bulk: false,
         })

@@ -45,7 +45,8 @@ pub(crate) unsafe fn cuLibraryUnload(real: &'static Api, library: CUlibrary) -> 
 /// # Safety
 /// After success `out` points to a handle, and `name` is a C string.
 unsafe fn register<T>(
-    (result, out): (CUresult, *mut *mut T),
+    result: CUresult,
+    out: *mut *mut T,
     module: u64,
     name: *const c_char,
     kernel: bool,
@@ -69,12 +70,7 @@ pub(crate) unsafe fn cuModuleGetFunction(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let result = real.cuModuleGetFunction(func, module, name);
-        register(
-            (result, func),
-            module.expose_provenance() as u64,
-            name,
-            false,
-        )
+        register(result, func, module.expose_provenance() as u64, name, false)
     }
 }
 
@@ -88,7 +84,7 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     unsafe {
         let result = real.cuLibraryGetKernel(kernel_out, library, name);
         let library = library.expose_provenance() as u64;
-        register((result, kernel_out), library, name, true)
+        register(result, kernel_out, library, name, true)
     }
 }
 
@@ -147,7 +143,8 @@ unsafe fn counted(
 unsafe fn enumerated<T>(
     real: &'static Api,
     handle: u64,
-    (out, room): (*mut *mut T, c_uint),
+    out: *mut *mut T,
+    room: c_uint,
     count: impl FnOnce(*mut c_uint) -> CUresult,
     all: impl FnOnce(*mut *mut T, c_uint) -> CUresult,
 ) -> CUresult {
@@ -203,7 +200,7 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
         let handle = module.expose_provenance() as u64;
         let count = |count| real.cuModuleGetFunctionCount(count, module);
         let all = |out, room| real.cuModuleEnumerateFunctions(out, room, module);
-        enumerated(real, handle, (functions, num_functions), count, all)
+        enumerated(real, handle, functions, num_functions, count, all)
     };
     register_all(real, module.expose_provenance() as u64);
     result
@@ -220,7 +217,7 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
         let handle = library.expose_provenance() as u64;
         let count = |count| real.cuLibraryGetKernelCount(count, library);
         let all = |out, room| real.cuLibraryEnumerateKernels(out, room, library);
-        enumerated(real, handle, (kernels, num_kernels), count, all)
+        enumerated(real, handle, kernels, num_kernels, count, all)
     };
     register_all(real, library.expose_provenance() as u64);
     result

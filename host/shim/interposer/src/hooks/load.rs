@@ -331,7 +331,7 @@ impl Loading<'_> {
                 error => Err((error, told(error, &log))),
             }
         };
-        let taken = first_taken(real, (&text, ptx, &original.origin), *limit, compile);
+        let taken = first_taken(real, &text, ptx, &original.origin, *limit, compile);
         let (handle, notes) = taken.map_err(refused)?;
         with(|state| {
             let checker = state.session.checker();
@@ -345,7 +345,9 @@ impl Loading<'_> {
 /// what the user is to be told, or why there is none.
 fn first_taken(
     real: &'static Api,
-    (text, ptx, origin): (&CStr, &str, &str),
+    text: &CStr,
+    ptx: &str,
+    origin: &str,
     limit: Option<u32>,
     compile: impl Fn(&CStr, Compile) -> Result<u64, (CUresult, String)>,
 ) -> Result<(u64, Vec<String>), String> {

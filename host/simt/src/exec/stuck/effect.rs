@@ -60,8 +60,8 @@ impl Machine<'_, Unobserved> {
             | Kind::Param { .. }
             | Kind::Branch(_)
             | Kind::BranchIndexed { .. }
-            | Kind::Map { .. }
-            | Kind::Rank { .. }
+            | Kind::Map(_)
+            | Kind::Rank(_)
             | Kind::IsSpace { .. }
             | Kind::Fence
             | Kind::Copies
@@ -137,7 +137,8 @@ impl Machine<'_, Unobserved> {
         let (first, others) = self.addresses(
             at.warp,
             at.split,
-            (&access.address, access.bytes),
+            &access.address,
+            access.bytes,
             at.exec,
             &mut to,
         );
@@ -146,59 +147,51 @@ impl Machine<'_, Unobserved> {
                 unknown |= u32::from(self.is_for_host(group.space, to[lane])) << lane;
             }
             let bytes = access.bytes.min(8);
-            self.look(at, group, &to, (bytes, access.strong, false), looks)?;
+            let look = self.look(at, group, &to, bytes)?;
+            looks.extend(look.map(|look| Look {
+                strong: access.strong,
+                ..look
+            }));
         }
         Ok(Effect::Own(unknown))
     }
 
-    /// Notes where the first lane of a group looks.
-    fn look(
-        &mut self,
-        at: At<'_>,
-        group: &Group,
-        to: &Lanes,
-        (bytes, strong, mbarrier): (u32, bool, bool),
-        looks: &mut Vec<Look>,
-    ) -> Checked<()> {
+    /// Where the first lane of a group looks, weakly.
+    fn look(&mut self, at: At<'_>, group: &Group, to: &Lanes, bytes: u32) -> Checked<Option<Look>> {
         if !matches!(
             group.space,
             Space::Global | Space::Shared | Space::SharedCluster
         ) || group.mask == 0
         {
-            return Ok(());
+            return Ok(None);
         }
         let lane = group.first();
-        let spot = self.spot(at.cta, at.warp, lane, (group.space, to[lane]), bytes, false)?;
-        looks.push(Look {
+        let place = group.bytes(lane, to, bytes);
+        let spot = self.spot(at.cta, at.warp, lane, place, false)?;
+        Ok(Some(Look {
             pc: at.split.pc,
             space: group.space,
             address: to[lane],
             bytes,
             value: self.peek(at.warp, spot, bytes),
-            strong,
-            mbarrier,
-        });
-        Ok(())
+            strong: false,
+            mbarrier: false,
+        }))
     }
 
     fn store_effect(&mut self, at: At<'_>, access: &Access) -> Checked<Effect> {
         let consts = &self.setup.program.consts;
         let (size, bytes) = (access.element(), access.bytes);
         let mut to = [0; WARP];
-        let (first, others) = self.addresses(
-            at.warp,
-            at.split,
-            (&access.address, bytes),
-            at.exec,
-            &mut to,
-        );
+        let (first, others) =
+            self.addresses(at.warp, at.split, &access.address, bytes, at.exec, &mut to);
         if others.is_empty() && first.space == Space::Local {
             return Ok(Effect::Own(0));
         }
         for group in std::iter::once(&first).chain(&others) {
             for lane in lanes(group.mask) {
-                let place = (group.space, to[lane]);
-                let spot = self.spot(at.cta, at.warp, lane, place, bytes, true)?;
+                let place = group.bytes(lane, &to, bytes);
+                let spot = self.spot(at.cta, at.warp, lane, place, true)?;
                 for (step, &row) in access.steps() {
                     let value = at.warp.source(&at.split.frame, row, consts)[lane];
                     let there = self.peek(at.warp, spot.plus(step), size);
@@ -222,13 +215,8 @@ impl Machine<'_, Unobserved> {
         let size = u32::from(atomic.bytes.min(8));
         let total = size * atomic.operands.len() as u32;
         let mut to = [0; WARP];
-        let (first, others) = self.addresses(
-            at.warp,
-            at.split,
-            (&atomic.address, total),
-            at.exec,
-            &mut to,
-        );
+        let (first, others) =
+            self.addresses(at.warp, at.split, &atomic.address, total, at.exec, &mut to);
         let value = |row: u32, lane: usize| {
             let row = at.warp.source(&at.split.frame, row, consts);
             truncate(row[lane], size)
@@ -238,8 +226,8 @@ impl Machine<'_, Unobserved> {
                 if self.is_for_host(group.space, to[lane]) {
                     return Ok(Effect::Acts);
                 }
-                let place = (group.space, to[lane]);
-                let spot = self.spot(at.cta, at.warp, lane, place, total, true)?;
+                let place = group.bytes(lane, &to, total);
+                let spot = self.spot(at.cta, at.warp, lane, place, true)?;
                 let element = |index: usize| spot.plus(u64::from(size) * index as u64);
                 let old: Vec<u64> = (0..atomic.operands.len())
                     .map(|index| self.peek(at.warp, element(index), size))
@@ -252,14 +240,18 @@ impl Machine<'_, Unobserved> {
                     found && (0..old.len()).any(|index| new(index) != old[index])
                 } else {
                     let new =
-                        |index| update(atomic.op, (group.space, size), old[index], operand(index));
+                        |index| update(atomic.op, group.space, size, old[index], operand(index));
                     (0..old.len()).any(|index| new(index) != old[index])
                 };
                 if changes {
                     return Ok(Effect::Acts);
                 }
             }
-            self.look(at, group, &to, (total.min(8), true, false), looks)?;
+            let look = self.look(at, group, &to, total.min(8))?;
+            looks.extend(look.map(|look| Look {
+                strong: true,
+                ..look
+            }));
         }
         Ok(Effect::Own(0))
     }
@@ -271,9 +263,14 @@ impl Machine<'_, Unobserved> {
         looks: &mut Vec<Look>,
     ) -> Checked<Effect> {
         let mut to = [0; WARP];
-        let (first, others) = self.addresses(at.warp, at.split, (address, 8), at.exec, &mut to);
+        let (first, others) = self.addresses(at.warp, at.split, address, 8, at.exec, &mut to);
         for group in std::iter::once(&first).chain(&others) {
-            self.look(at, group, &to, (8, true, true), looks)?;
+            let look = self.look(at, group, &to, 8)?;
+            looks.extend(look.map(|look| Look {
+                strong: true,
+                mbarrier: true,
+                ..look
+            }));
         }
         Ok(Effect::Own(0))
     }

@@ -58,7 +58,8 @@ pub(crate) struct Effort {
 /// Whether all lanes of a warp wait for what only others can change. If so, which of them go round.
 pub(crate) fn rounds(
     machine: &mut Machine<'_, Unobserved>,
-    (cta, barriers): (&CtaId, &Barriers),
+    cta: &CtaId,
+    barriers: &Barriers,
     warp: &Warp,
     effort: &mut Effort,
 ) -> Option<Vec<Round>> {
@@ -178,7 +179,7 @@ impl Walker<'_, '_> {
             moved |= split.mask;
             let from = split.pc;
             let mut unknown = Unknown::default();
-            match self.advance(&mut warp, &mut split, (&mut unknown, false), &mut looks) {
+            match self.advance(&mut warp, &mut split, &mut unknown, false, &mut looks) {
                 Ok(()) => {}
                 Err(Why::Others) => split.state = State::Warp,
                 Err(why) => return Err(why),

@@ -113,8 +113,8 @@ impl Unknown {
             | Kind::Store(_)
             | Kind::Atomic(_)
             | Kind::Mbarrier(_)
-            | Kind::Map { .. }
-            | Kind::Rank { .. } => {
+            | Kind::Map(_)
+            | Kind::Rank(_) => {
                 let mut known = true;
                 visit_rows(&mut op.kind.clone(), &mut |row, write| {
                     known &= write || self.row(frame, *row) & exec == 0;

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use events::Unobserved;
 
+use super::super::step::Budget;
 use super::effect::{At, Effect, Look};
 use super::unknown::Unknown;
 use crate::exec::barriers::Barriers;
@@ -124,7 +125,7 @@ impl Walker<'_, '_> {
                     looks: seen,
                     ..
                 } = &mut now;
-                self.advance(warp, &mut split, (unknown, guess), seen)?;
+                self.advance(warp, &mut split, unknown, guess, seen)?;
                 for parted in std::mem::take(&mut now.warp.splits) {
                     left.push(Followed {
                         warp: now.warp.with_only(parted),
@@ -182,7 +183,8 @@ impl Walker<'_, '_> {
         &mut self,
         warp: &mut Warp,
         split: &mut Split,
-        (unknown, guess): (&mut Unknown, bool),
+        unknown: &mut Unknown,
+        guess: bool,
         looks: &mut Vec<Look>,
     ) -> Result<(), Why> {
         self.steps += 1;
@@ -219,16 +221,16 @@ impl Walker<'_, '_> {
             }
             Effect::Own(result) => unknown.pass(&split.frame, op, exec, result),
         }
-        let (mut fuel, mut spent, mut ran) = (1, 0, Ran::default());
-        let budget = (&mut fuel, &mut spent);
+        let mut ran = Ran::default();
+        let mut budget = Budget { fuel: 1, spent: 0 };
         let Self {
             machine,
             cta,
             barriers,
             ..
         } = self;
-        let stop = machine.run_split(cta, barriers, warp, split, budget, &mut ran);
-        warp.clock += spent;
+        let stop = machine.run_split(cta, barriers, warp, split, &mut budget, &mut ran);
+        warp.clock += budget.spent;
         split.turn = warp.clock;
         match stop {
             Ok(Stop::Pause) => Ok(()),

@@ -17,12 +17,12 @@ pub(crate) use self::registers::{Registers, Taint};
 use super::address::lanes;
 use super::atomic::Spot;
 use super::cta::CtaId;
-use super::exchange::source;
+use super::exchange::{Inputs, source};
 use super::machine::Machine;
 use super::warp::{Frame, Split, Warp};
 use crate::code::{
     Access, Address, Argument, AsyncStore, Atomic, BarrierKind, Callee, Copy, Exchange,
-    ExchangeKind, Formal, Kind, Mbarrier, MbarrierKind, Op, Special,
+    ExchangeKind, Formal, Kind, Map, Mbarrier, MbarrierKind, Op, Rank, Special,
 };
 use crate::lanes::{Lanes, WARP};
 use crate::matrix::{Matrix, MatrixKind};
@@ -65,23 +65,23 @@ impl<O: Observer> Machine<'_, O> {
                     true => self.by_order(split, exec),
                     false => Taint::default(),
                 };
-                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
             Kind::FrameAddress { d, .. } | Kind::Param { d, .. } => {
                 let taint = Taint::default();
-                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
-            Kind::Map { d, address, .. } | Kind::Rank { d, address, .. } => {
+            Kind::Map(Map { d, address, .. }) | Kind::Rank(Rank { d, address, .. }) => {
                 let taint = warp.taint.row(&frame, *address);
-                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
             Kind::IsSpace { d, address, .. } => {
                 let taint = warp.taint.row(&frame, *address);
-                warp.taint.write_pred(&frame, *d, exec, (taint, guard));
+                warp.taint.write_pred(&frame, *d, exec, taint, guard);
             }
             Kind::ActiveMask(d) => {
                 let taint = self.by_order(split, exec);
-                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
             Kind::Load(access) => self.follow_load(cta, warp, split, access, lanes),
             Kind::Store(access) => self.follow_store(cta, warp, split, access, lanes),
@@ -93,7 +93,7 @@ impl<O: Observer> Machine<'_, O> {
                 taint = taint.with(warp.taint.row(&frame, texture.place.handle));
                 taint = taint.with(self.by_input(split, exec));
                 for row in texture.rows {
-                    warp.taint.write_row(&frame, row, exec, (taint, guard));
+                    warp.taint.write_row(&frame, row, exec, taint, guard);
                 }
             }
             Kind::Surface(surface) => {
@@ -104,7 +104,7 @@ impl<O: Observer> Machine<'_, O> {
                 if !surface.store {
                     let taint = place.with(self.by_input(split, exec));
                     for &row in &surface.rows {
-                        warp.taint.write_row(&frame, row, exec, (taint, guard));
+                        warp.taint.write_row(&frame, row, exec, taint, guard);
                     }
                 }
             }
@@ -112,7 +112,7 @@ impl<O: Observer> Machine<'_, O> {
             Kind::Mbarrier(mbarrier) => self.follow_mbarrier(cta, warp, split, mbarrier, lanes),
             Kind::Allocate { d, bytes, .. } => {
                 let taint = warp.taint.row(&frame, *bytes);
-                warp.taint.write_row(&frame, *d, exec, (taint, guard));
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
             Kind::BranchIndexed { index, .. } => {
                 let taint = warp.taint.row(&frame, *index).of(exec).with(guard);
@@ -193,7 +193,8 @@ impl<O: Observer> Machine<'_, O> {
         cta: &CtaId,
         warp: &Warp,
         split: &Split,
-        (address, bytes): (&Address, u32),
+        address: &Address,
+        bytes: u32,
         exec: u32,
     ) -> Vec<(usize, Space, Place)> {
         if exec == 0 {
@@ -203,15 +204,16 @@ impl<O: Observer> Machine<'_, O> {
         let (first, others) = self.addresses(
             warp,
             split,
-            (address, bytes.next_power_of_two()),
+            address,
+            bytes.next_power_of_two(),
             exec,
             &mut at,
         );
         let mut all = Vec::new();
         for group in std::iter::once(&first).chain(&others) {
             for lane in lanes(group.mask) {
-                let place = (group.space, at[lane]);
-                if let Ok(spot) = self.spot(cta, warp, lane, place, bytes, false) {
+                let place = group.bytes(lane, &at, bytes);
+                if let Ok(spot) = self.spot(cta, warp, lane, place, false) {
                     let region = self.window.start;
                     all.push((lane, group.space, Place { spot, region }));
                 }
@@ -226,7 +228,9 @@ impl<O: Observer> Machine<'_, O> {
         &mut self,
         Place { spot, region }: Place,
         bytes: u64,
-        (executes, value, loose): (bool, Sources, Taint),
+        executes: bool,
+        value: Sources,
+        loose: Taint,
     ) {
         let on = join(value, sources(loose));
         if executes {
@@ -250,7 +254,7 @@ impl<O: Observer> Machine<'_, O> {
         self.decides(cta, warp, split, Decides::Address, address);
         self.decides(cta, warp, split, Decides::Access, guard);
         let from = self.offset(split);
-        let places = self.places(cta, warp, split, (&access.address, access.bytes), exec);
+        let places = self.places(cta, warp, split, &access.address, access.bytes, exec);
         for (step, &row) in access.steps() {
             let mut taint = Taint {
                 from,
@@ -272,7 +276,7 @@ impl<O: Observer> Machine<'_, O> {
                 taint.schedule |= u32::from(on.schedule || looks) << lane;
             }
             warp.taint
-                .write_row(&frame, row, exec, (taint.with(address), guard));
+                .write_row(&frame, row, exec, taint.with(address), guard);
         }
     }
 
@@ -291,7 +295,7 @@ impl<O: Observer> Machine<'_, O> {
         let bytes = u64::from(access.element());
         // Where a guard fails that may hold, the address says at least which region it would be.
         let may = exec | guard.any();
-        let places = self.places(cta, warp, split, (&access.address, access.bytes), may);
+        let places = self.places(cta, warp, split, &access.address, access.bytes, may);
         for (lane, _, place) in places {
             let lanes = 1u32 << lane;
             let loose = address.with(guard).of(lanes);
@@ -310,7 +314,7 @@ impl<O: Observer> Machine<'_, O> {
                 }
                 let spot = place.spot.plus(step);
                 let place = Place { spot, ..place };
-                self.write_taint(place, bytes, (executes, sources(value), loose));
+                self.write_taint(place, bytes, executes, sources(value), loose);
             }
         }
     }
@@ -333,18 +337,18 @@ impl<O: Observer> Machine<'_, O> {
             .rows(&frame, atomic.operands.iter().chain(&atomic.second));
         let ordered = self.taint.depends_on_order(atomic.op);
         let may = exec | guard.any();
-        let places = self.places(cta, warp, split, (&atomic.address, bytes), may);
+        let places = self.places(cta, warp, split, &atomic.address, bytes, may);
         for (lane, _, place) in places {
             let loose = address.with(guard).of(1 << lane);
             let mut on = self.taint.read(place.spot, place.region, u64::from(bytes));
             on = join(on, sources(operands.of(1 << lane)));
             on.schedule |= ordered;
             let executes = exec >> lane & 1 == 1;
-            self.write_taint(place, u64::from(bytes), (executes, on, loose));
+            self.write_taint(place, u64::from(bytes), executes, on, loose);
         }
         let taint = self.by_order(split, exec);
         for &row in &atomic.results {
-            warp.taint.write_row(&frame, row, exec, (taint, guard));
+            warp.taint.write_row(&frame, row, exec, taint, guard);
         }
     }
 
@@ -376,8 +380,8 @@ impl<O: Observer> Machine<'_, O> {
             .reduce
             .is_some_and(|(op, _)| self.taint.depends_on_order(op));
         let may = exec | guard.any();
-        let from = self.places(cta, warp, split, (&copy.from, 1), may);
-        let to = self.places(cta, warp, split, (&copy.to, 1), may);
+        let from = self.places(cta, warp, split, &copy.from, 1, may);
+        let to = self.places(cta, warp, split, &copy.to, 1, may);
         for (lane, _, source) in from {
             let Some((_, _, target)) = to.iter().find(|(of, ..)| *of == lane) else {
                 continue;
@@ -404,7 +408,7 @@ impl<O: Observer> Machine<'_, O> {
             let executes = exec >> lane & 1 == 1;
             for spot in targets {
                 let target = Place { spot, ..*target };
-                self.write_taint(target, count, (executes, on, loose));
+                self.write_taint(target, count, executes, on, loose);
             }
         }
     }
@@ -433,7 +437,8 @@ impl<O: Observer> Machine<'_, O> {
             cta,
             warp,
             split,
-            (&store.to, bytes as u32),
+            &store.to,
+            bytes as u32,
             exec | guard.any(),
         );
         for (lane, _, place) in places {
@@ -444,7 +449,7 @@ impl<O: Observer> Machine<'_, O> {
                 on.schedule |= ordered;
             }
             let executes = exec >> lane & 1 == 1;
-            self.write_taint(place, bytes, (executes, on, loose));
+            self.write_taint(place, bytes, executes, on, loose);
         }
     }
 
@@ -473,13 +478,13 @@ impl<O: Observer> Machine<'_, O> {
             taint = taint.with(self.by_input(split, exec));
             if matrix.d.is_empty() {
                 let on = sources(taint.with(guard));
-                for (_, _, place) in self.places(cta, warp, split, (address, 1), exec) {
+                for (_, _, place) in self.places(cta, warp, split, address, 1, exec) {
                     self.taint.write_anywhere(place.spot, place.region, on);
                 }
             }
         }
         for &row in &matrix.d {
-            warp.taint.write_row(&frame, row, exec, (taint, guard));
+            warp.taint.write_row(&frame, row, exec, taint, guard);
         }
     }
 
@@ -503,7 +508,7 @@ impl<O: Observer> Machine<'_, O> {
             guard.with(operands.of(exec)),
         );
         let by_order = self.by_order(split, exec);
-        for (_, _, place) in self.places(cta, warp, split, (&mbarrier.address, 8), exec) {
+        for (_, _, place) in self.places(cta, warp, split, &mbarrier.address, 8, exec) {
             self.taint.write(place.spot, 8, sources(by_order));
         }
         let tests = matches!(mbarrier.kind, MbarrierKind::TestWait { .. });
@@ -516,14 +521,14 @@ impl<O: Observer> Machine<'_, O> {
         };
         match mbarrier.kind {
             MbarrierKind::TestWait { .. } => {
-                warp.taint.write_pred(&frame, d, exec, (by_order, guard));
+                warp.taint.write_pred(&frame, d, exec, by_order, guard);
             }
             // The observer knows whether the phase is the same in every order.
             MbarrierKind::Arrive { .. } if self.hides_counts() => {
                 warp.taint
-                    .write_row(&frame, d, exec, (Taint::default(), guard));
+                    .write_row(&frame, d, exec, Taint::default(), guard);
             }
-            _ => warp.taint.write_row(&frame, d, exec, (by_order, guard)),
+            _ => warp.taint.write_row(&frame, d, exec, by_order, guard),
         }
     }
 
@@ -562,14 +567,15 @@ impl<O: Observer> Machine<'_, O> {
         taint.of(split.mask)
     }
 
-    /// Lanes have exchanged what all of them have brought. `lanes` gives each lane's lane and clamp, of a shuffle.
+    /// Lanes have exchanged what all of them have brought.
     pub(super) fn follow_exchange(
         &self,
         warp: &mut Warp,
         split: &Split,
         exchange: &Exchange,
-        (brought, lanes): (Taint, (&Lanes, &Lanes)),
+        inputs: &Inputs,
     ) {
+        let brought = inputs.taint;
         let mask = split.mask;
         let shuffles = matches!(
             exchange.kind,
@@ -581,7 +587,7 @@ impl<O: Observer> Machine<'_, O> {
         let mut taint = match shuffles {
             true => {
                 let moved = |bits: u32| {
-                    let from = |lane| source(exchange.kind, lane, lanes.0[lane], lanes.1[lane]).0;
+                    let from = |lane| source(exchange.kind, lane, inputs.b[lane], inputs.c[lane]).0;
                     let set = (0..WARP).filter(|&lane| bits >> from(lane) & 1 == 1);
                     set.fold(0, |all, lane| all | 1 << lane)
                 };

@@ -151,15 +151,15 @@ impl Registers {
             Shape::Preds => self.pred(frame, args.a).with(self.pred(frame, args.b)),
         };
         match args.shape {
-            Shape::Rows | Shape::Choose => self.write_row(frame, args.d, exec, (from, guard)),
+            Shape::Rows | Shape::Choose => self.write_row(frame, args.d, exec, from, guard),
             Shape::Carry => {
-                self.write_row(frame, args.d, exec, (from, guard));
-                self.write_pred(frame, CARRY, exec, (from, guard));
+                self.write_row(frame, args.d, exec, from, guard);
+                self.write_pred(frame, CARRY, exec, from, guard);
             }
-            Shape::Preds => self.write_pred(frame, args.d, exec, (from, guard)),
+            Shape::Preds => self.write_pred(frame, args.d, exec, from, guard),
             Shape::Test => {
-                self.write_pred(frame, args.d, exec, (from, guard));
-                self.write_pred(frame, args.e, exec, (from, guard));
+                self.write_pred(frame, args.d, exec, from, guard);
+                self.write_pred(frame, args.e, exec, from, guard);
             }
         }
     }
@@ -170,7 +170,8 @@ impl Registers {
         frame: &Frame,
         row: u32,
         exec: u32,
-        (taint, guard): (Taint, Taint),
+        taint: Taint,
+        guard: Taint,
     ) {
         self.set_row(frame, row, exec, taint.with(guard));
         let others = guard.any() & !exec;
@@ -186,7 +187,8 @@ impl Registers {
         frame: &Frame,
         pred: u32,
         exec: u32,
-        (taint, guard): (Taint, Taint),
+        taint: Taint,
+        guard: Taint,
     ) {
         self.set_pred(frame, pred, exec, taint.with(guard));
         let others = guard.any() & !exec;

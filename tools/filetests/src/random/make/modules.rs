@@ -22,7 +22,7 @@ pub(super) fn calls(kernel: &mut Kernel) {
         let often = random.pick(&[30, 60, 100]);
         // Some modules do everything in one way.
         let way = random.percent(50).then(|| any(&mut random));
-        outline(&mut kernel.steps, &mut random, (often, way));
+        outline(&mut kernel.steps, &mut random, often, way);
     }
 }
 
@@ -30,13 +30,13 @@ fn any(random: &mut Random) -> Call {
     random.pick(&[Call::Direct, Call::Pointer, Call::Table, Call::Virtual])
 }
 
-fn outline(steps: &mut [Step], random: &mut Random, how: (u32, Option<Call>)) {
+fn outline(steps: &mut [Step], random: &mut Random, often: u32, way: Option<Call>) {
     for step in steps {
         match step {
-            Step::Acts { call, acts, .. } if stand_alone(acts) && random.percent(how.0) => {
-                *call = how.1.unwrap_or_else(|| any(random));
+            Step::Acts { call, acts, .. } if stand_alone(acts) && random.percent(often) => {
+                *call = way.unwrap_or_else(|| any(random));
             }
-            Step::Loop { steps, .. } => outline(steps, random, how),
+            Step::Loop { steps, .. } => outline(steps, random, often, way),
             _ => {}
         }
     }

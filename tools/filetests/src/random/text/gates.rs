@@ -92,24 +92,29 @@ impl Writer {
         self.line(format!("@!%due{gate} bra {skip};"));
         self.set("due", gate, false);
         self.set("sees", then, true);
-        let whole = (share, strength);
         match how {
-            Entry::Whole => self.arrive(gate, "arrive", whole, ""),
+            Entry::Whole => self.arrive(gate, "arrive", share, strength, ""),
             Entry::OneByOne => {
                 for _ in 0..share {
-                    self.arrive(gate, "arrive", (1, strength), "");
+                    self.arrive(gate, "arrive", 1, strength, "");
                 }
             }
             Entry::NoComplete => {
                 for _ in 1..share {
-                    self.arrive(gate, "arrive.noComplete", (1, Strength::Plain), "");
+                    self.arrive(gate, "arrive.noComplete", 1, Strength::Plain, "");
                 }
-                self.arrive(gate, "arrive", (1, strength), "");
+                self.arrive(gate, "arrive", 1, strength, "");
             }
             Entry::Drop => {
                 self.line(format!("mov.pred %sees{then}, %first{gate};"));
-                self.arrive(gate, "arrive", whole, &format!("@%first{gate} "));
-                self.arrive(gate, "arrive_drop", whole, &format!("@!%first{gate} "));
+                self.arrive(gate, "arrive", share, strength, &format!("@%first{gate} "));
+                self.arrive(
+                    gate,
+                    "arrive_drop",
+                    share,
+                    strength,
+                    &format!("@!%first{gate} "),
+                );
             }
             Entry::Copies => {
                 let name = name(gate);
@@ -128,7 +133,7 @@ impl Writer {
                     }
                 };
                 if left > 0 {
-                    self.arrive(gate, "arrive", (left, strength), "");
+                    self.arrive(gate, "arrive", left, strength, "");
                 }
             }
             Entry::Bulk { from, to, apart } => {
@@ -150,13 +155,13 @@ impl Writer {
                         share - 1
                     }
                 };
-                self.bulk_to((from, to), &name, "");
+                self.bulk_to(from, to, &name, "");
                 if left > 0 {
-                    self.arrive(gate, "arrive", (left, strength), "");
+                    self.arrive(gate, "arrive", left, strength, "");
                 }
                 self.line(format!("bra {end};"));
                 self.place(&others);
-                self.arrive(gate, "arrive", whole, "");
+                self.arrive(gate, "arrive", share, strength, "");
                 self.place(&end);
             }
         }
@@ -164,7 +169,7 @@ impl Writer {
     }
 
     /// So many arrivals by one instruction.
-    fn arrive(&mut self, gate: usize, what: &str, (count, strength): (u32, Strength), guard: &str) {
+    fn arrive(&mut self, gate: usize, what: &str, count: u32, strength: Strength, guard: &str) {
         let how = order(strength, "release");
         // `.noComplete` wants its count.
         let count = match count > 1 || what == "arrive.noComplete" {

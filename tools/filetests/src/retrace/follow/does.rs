@@ -19,7 +19,7 @@ impl<'a> Walk<'a> {
             (What::Access { access, at }, _) => self.access(who, access, *at)?,
             (What::Arrive { id, waits, count }, _) => {
                 self.bring(who)?;
-                self.barriers.arrive(who, *id, (*waits, *count))?;
+                self.barriers.arrive(who, *id, *waits, *count)?;
                 if *waits {
                     self.stop(who);
                     return Ok(());
@@ -39,12 +39,12 @@ impl<'a> Walk<'a> {
                 }
             }
             (What::Copy { from, to, ends, .. }, _) => {
-                match from.1 {
-                    0 => self.store_async(who, *to)?,
+                match from.bytes {
+                    0 => self.store_async(who, to.place)?,
                     _ => self.memory.copy(*from, *to)?,
                 }
                 if let Completion::Mbarrier(at) = ends {
-                    let arrived = Operation::Complete(to.1.into());
+                    let arrived = Operation::Complete(to.bytes.into());
                     if self.mbarriers.operate(*at, arrived)?.1 {
                         self.owed.push(Owed::Mbarrier(*at));
                     }
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
                 if ends != *over {
                     return self.differs(format!("{who:?}: {operation:?} at {at:?} gives {ends}"));
                 }
-                self.take(who, operation, (phase, ends))?;
+                self.take(who, operation, phase, ends)?;
             }
             (What::Exit, _) => {
                 self.barriers.exit(who);
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
                     None => 0,
                 };
                 let old = self.memory.load(at, bytes)?;
-                let new = alu::update(instruction, ty, old, (a, b))?;
+                let new = alu::update(instruction, ty, old, a, b)?;
                 self.memory.store(at, bytes, new);
                 if self.in_workspace(at).is_some() {
                     *self.arrivals.entry(who.cta).or_default() += 1;
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `st.async` and `red.async` by one thread.
-    fn store_async(&mut self, who: Who, to: (Place, u32)) -> Result<()> {
+    fn store_async(&mut self, who: Who, to: Place) -> Result<()> {
         let instruction = self.operands(who)?;
         let ty = alu::ty(instruction)?;
         let parts = match instruction.operands.get(1) {
@@ -154,12 +154,12 @@ impl<'a> Walk<'a> {
             None => &[],
         };
         for (number, part) in parts.iter().enumerate() {
-            let place = behind(to.0, u64::from(ty.bytes()) * number as u64);
+            let place = behind(to, u64::from(ty.bytes()) * number as u64);
             let value = self.value(who, part)?;
             let new = match instruction.opcode == "red" {
                 true => {
                     let old = self.memory.load(place, ty.bytes())?;
-                    alu::update(instruction, ty, old, (value, 0))?
+                    alu::update(instruction, ty, old, value, 0)?
                 }
                 false => value,
             };
@@ -169,10 +169,10 @@ impl<'a> Walk<'a> {
     }
 
     /// What an operation on an mbarrier hands out.
-    fn take(&mut self, who: Who, operation: &Operation, found: (u64, bool)) -> Result<()> {
+    fn take(&mut self, who: Who, operation: &Operation, phase: u64, ends: bool) -> Result<()> {
         let value = match operation {
-            Operation::Arrive { .. } => found.0 << 63,
-            Operation::Wait(_) => found.1.into(),
+            Operation::Arrive { .. } => phase << 63,
+            Operation::Wait(_) => ends.into(),
             _ => return Ok(()),
         };
         match self.operands(who)?.operands.first() {
