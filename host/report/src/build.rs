@@ -89,7 +89,7 @@ pub struct Context {
 impl Report {
     /// Builds the report of a run.
     pub fn build(logs: &[Log], context: &Context, sources: &Sources) -> Self {
-        let mut builder = Builder::new(sources, context.assume_lockstep, context.scoped);
+        let mut builder = Builder::new(sources, context);
         for log in logs {
             builder.log(log);
         }
@@ -153,11 +153,11 @@ impl LogIndex<'_> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(sources: &'a Sources, assume_lockstep: bool, scoped: bool) -> Self {
+    fn new(sources: &'a Sources, context: &Context) -> Self {
         Self {
             sources,
-            assume_lockstep,
-            scoped,
+            assume_lockstep: context.assume_lockstep,
+            scoped: context.scoped,
             report: Report::default(),
             kernels: BTreeMap::new(),
             latencies: Latencies::default(),

@@ -114,8 +114,9 @@ impl Format {
         ((1 << (self.exponent - 1)) - 1) << self.fraction
     }
 
-    /// `min` or `max`
-    fn extreme(self, max: bool, nan: bool, a: u32, b: u32) -> u32 {
+    /// `min` or `max`, with `.NaN` or without
+    fn extreme(self, name: &str, a: u32, b: u32) -> u32 {
+        let (max, nan) = (name.starts_with("max"), name.ends_with(".NaN"));
         let (x, y) = (self.value(a), self.value(b));
         match (x.is_nan(), y.is_nan()) {
             (true, true) => NAN,
@@ -159,10 +160,7 @@ impl Format {
                 negative if negative & 0x8000 != 0 => 0,
                 positive => positive.min(self.one()),
             },
-            "min" => self.extreme(false, false, a, b),
-            "max" => self.extreme(true, false, a, b),
-            "min.NaN" => self.extreme(false, true, a, b),
-            "max.NaN" => self.extreme(true, true, a, b),
+            "min" | "max" | "min.NaN" | "max.NaN" => self.extreme(op, a, b),
             "abs" => a & 0x7fff,
             _ => minus(a),
         }
