@@ -1,8 +1,8 @@
 //! Why a run that has found nothing may have missed something.
 //!
-//! A run is complete when every launch that the tool saw was run to its end, checked as far as its kernel can be, and
-//! what was found could be kept. Kernels that cannot be checked by their nature (without PTX) are named in COVERAGE, and
-//! make a run incomplete only where the user asks for that.
+//! A run is complete when every launch that the tool saw was run to its end and checked, with all memory that it
+//! accessed, and what was found could be kept. Kernels that cannot be checked by their nature (without PTX) are named in
+//! COVERAGE. They make a run incomplete only where the user asks for that, as does what the cells forget or do not decide.
 
 use crate::build::Context;
 use crate::model::{Coverage, Failure};
@@ -73,6 +73,27 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         let launches = counted(unsupported, "launch");
         reasons.push(format!("{launches} could not be run on this device"));
     }
+    for (count, one, what) in [
+        (
+            coverage.launches.unchecked,
+            "launch",
+            "ran unchecked, of kernels that have PTX",
+        ),
+        (
+            coverage.records.dropped,
+            "race record",
+            "dropped, for want of room",
+        ),
+        (
+            coverage.cells.outside,
+            "access",
+            "outside of the memory that cells cover, and not checked",
+        ),
+    ] {
+        if count > 0 {
+            reasons.push(format!("{} {what}", counted(count, one)));
+        }
+    }
     asked_for(coverage, context, &mut reasons);
     reasons
 }
@@ -96,20 +117,31 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
     if !context.strict {
         return;
     }
-    let skipped: u64 = coverage.kernels.iter().map(|kernel| kernel.skipped).sum();
-    let skipped = skipped.saturating_sub(unchosen);
+    let without_ptx = coverage.kernels.iter();
+    let without_ptx = without_ptx.filter(|kernel| kernel.ptx_source == "none");
+    let without_ptx = without_ptx.map(|kernel| kernel.launches).sum::<u64>();
     let unknown = coverage
         .kernels
         .iter()
         .map(|kernel| kernel.unsupported.len());
     for (count, one, what) in [
-        (skipped, "launch", "ran unchecked"),
+        (
+            without_ptx,
+            "launch",
+            "of kernels without PTX ran unchecked",
+        ),
         (
             unknown.sum::<usize>() as u64,
             "instruction",
             "not understood",
         ),
-        (coverage.records.dropped, "race record", "dropped"),
+        (coverage.cells.evictions, "granule", "evicted"),
+        (coverage.cells.undecided, "conflict", "undecided"),
+        (
+            coverage.cells.overlapped,
+            "launch",
+            "shared cells with others running at the same time",
+        ),
     ] {
         if count > 0 {
             reasons.push(format!("--strict: {} {what}", counted(count, one)));
@@ -185,7 +217,8 @@ mod tests {
     fn more_can_be_asked_for() {
         let mut coverage = checked(1, 4);
         coverage.kernels.push(Kernel {
-            skipped: 3,
+            ptx_source: "none".to_owned(),
+            launches: 3,
             ..Kernel::default()
         });
         let with = |strict, require_coverage| {
@@ -196,11 +229,52 @@ mod tests {
             };
             reasons(&coverage, &[], &context).join("; ")
         };
-        assert_eq!(with(true, None), "--strict: 3 launches ran unchecked");
+        let without = "--strict: 3 launches of kernels without PTX ran unchecked";
+        assert_eq!(with(true, None), without);
         assert_eq!(with(false, Some(25.0)), "");
         assert_eq!(
             with(false, Some(90.0)),
             "1 of 4 launches checked, 25.0 %, and --require-coverage asks for 90 %"
+        );
+    }
+
+    #[test]
+    fn what_was_not_looked_at_or_not_kept_is_missing() {
+        let mut coverage = checked(3, 4);
+        coverage.launches.unchecked = 1;
+        coverage.records.dropped = 1200;
+        coverage.cells.outside = 1;
+        assert_eq!(
+            reasons(&coverage, &[], &Context::default()),
+            [
+                "1 launch ran unchecked, of kernels that have PTX",
+                "1,200 race records dropped, for want of room",
+                "1 access outside of the memory that cells cover, and not checked",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cells_forget_counts_under_strict() {
+        let mut coverage = checked(4, 4);
+        coverage.cells.evictions = 5;
+        coverage.cells.undecided = 1;
+        coverage.cells.overlapped = 2;
+        let with = |strict| {
+            let context = Context {
+                strict,
+                ..Context::default()
+            };
+            reasons(&coverage, &[], &context)
+        };
+        assert_eq!(with(false), Vec::<String>::new());
+        assert_eq!(
+            with(true),
+            [
+                "--strict: 5 granules evicted",
+                "--strict: 1 conflict undecided",
+                "--strict: 2 launches shared cells with others running at the same time",
+            ]
         );
     }
 

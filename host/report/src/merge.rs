@@ -323,7 +323,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     }
     to.kernels.sort_by(|a, b| a.mangled.cmp(&b.mangled));
     union(&mut to.unchecked_functions, unchecked_functions);
-    add!(launches => to.launches, Launches { total, checked, failed, invalid });
+    add!(launches => to.launches, Launches { total, checked, failed, invalid, unchecked });
     to.incomplete.extend(incomplete);
     to.lost.extend(lost);
     to.running.extend(running);

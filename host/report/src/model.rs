@@ -20,7 +20,7 @@ pub use crate::verified::{Answers, Because, Verified};
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.17";
+pub const SCHEMA_VERSION: &str = "1.18";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -294,6 +294,8 @@ pub struct Launches {
     pub failed: u64,
     /// Never begun, for what they asked.
     pub invalid: u64,
+    /// Ran unchecked although their kernels have PTX and no option leaves them out.
+    pub unchecked: u64,
 }
 
 /// A launch that had not ended when its process did.

@@ -376,7 +376,7 @@ impl Checker {
             shadow.release(place);
             match found {
                 Ok(found) => drained = found,
-                Err(error) => self.note(format!("cannot read the race records: {error}")),
+                Err(error) => self.missed(format!("cannot read the race records: {error}")),
             }
         }
         launch.proof = pending.proved.as_ref().map(|of| {

@@ -149,7 +149,8 @@ pub(crate) struct RunArgs {
     /// Exit with 75 unless this share of all launches was checked, such as 95%
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub(crate) require_coverage: Option<f64>,
-    /// Exit with 75 also when launches ran unchecked, instructions were not understood, or race records were dropped
+    /// Exit with 75 also when kernels without PTX ran, instructions were not understood, or the checks have forgotten
+    /// accesses or left conflicts undecided
     #[arg(long)]
     pub(crate) strict: bool,
     /// Races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check suppress`

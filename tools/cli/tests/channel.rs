@@ -307,6 +307,42 @@ fn a_program_that_falls_back_on_another_kernel_is_not_complete() {
     }
 }
 
+/// Each program has a race that cells do not see.
+#[test]
+fn what_a_gpu_cannot_check_of_a_kernel_with_ptx_makes_the_run_incomplete() {
+    for (argument, why, in_json) in [
+        (
+            "crowded",
+            "incomplete: 1 launch ran unchecked, of kernels that have PTX",
+            "/coverage/launches/unchecked",
+        ),
+        (
+            "apart",
+            "incomplete: 2 accesses outside of the memory that cells cover, and not checked",
+            "/coverage/cells/outside",
+        ),
+    ] {
+        run(Way::Simulated, &[], &[argument], "").is(66, "races");
+        for (way, mode) in [
+            (Way::Simulated, &["--as-gpu"][..]),
+            (Way::Simulated, &["--mode", "fast"]),
+            (Way::Interposed, &[]),
+        ] {
+            let ended = run(way, mode, &[argument], "");
+            ended.is(75, "incomplete");
+            ended.says(why);
+            let count = ended.report.pointer(in_json).and_then(Value::as_u64);
+            assert!(count > Some(0), "{way:?} {argument}");
+            let allowed = [mode, &["--allow-incomplete"]].concat();
+            run(way, &allowed, &[argument], "").is(0, "incomplete");
+            let chosen = [mode, &["--kernel-name", "own"]].concat();
+            if argument == "crowded" {
+                run(way, &chosen, &[argument], "").is(0, "clean");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_launch_that_is_refused_for_what_it_asks_is_named() {
     let ended = run(Way::Simulated, &[], &["asks"], "");

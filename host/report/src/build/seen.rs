@@ -111,8 +111,11 @@ impl Builder<'_> {
         Executed::add(&mut kernel.executed, launch.executed);
         if !launch.checked {
             kernel.skipped += 1;
-            if let Some(why) = launch.not_chosen {
-                self.report.coverage.unchosen.add(why);
+            let launches = &mut self.report.coverage.launches;
+            match launch.not_chosen {
+                Some(why) => self.report.coverage.unchosen.add(why),
+                // One that was refused has run nothing.
+                None => launches.unchecked += u64::from(!launch.invalid),
             }
             let why = launch.why_not.clone().unwrap_or_default();
             if !kernel.skipped_because.contains(&why) {

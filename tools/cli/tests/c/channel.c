@@ -12,6 +12,8 @@
            nobody can read (`refused ptx`), a cubin without PTX (`refused cubin`), both into the linker (`refused link`)
    asks    launches the kernel that races with a block that is too large, and ignores the error
    lacks   asks for what the simulated device lacks, and falls back on the kernel that is right
+   crowded launches a kernel that races and whose parameters leave no room for one more
+   apart   launches a kernel that races in memory of the host, behind a pointer in memory of the device
    cleared a child empties its environment and does what `plain` does; its parent launches the kernel that is right
    child   lets a child do what `plain` does, and ends with 0 whatever becomes of it
    remove  removes the logs behind the first launch: WHAT is `file`, `folder` or `both` folders
@@ -29,9 +31,10 @@
 
 CUresult cuLinkCreate_v2(unsigned, int *, void **, H *),
     cuLinkAddData_v2(H, int, void *, size_t, const char *, unsigned, int *, void **),
-    cuMipmappedArrayCreate(void *, const void *, unsigned);
+    cuMipmappedArrayCreate(void *, const void *, unsigned), cuMemHostRegister_v2(void *, size_t, unsigned),
+    cuMemHostGetDevicePointer_v2(P *, void *, unsigned), cuMemcpyHtoD_v2(P, const void *, size_t);
 
-static H own, count, fault;
+static H own, count, fault, crowded, behind;
 static P word;
 
 static void prepare(void) {
@@ -42,6 +45,8 @@ static void prepare(void) {
     CHECK(cuModuleGetFunction(&own, module, "own"));
     CHECK(cuModuleGetFunction(&count, module, "count"));
     CHECK(cuModuleGetFunction(&fault, module, "fault"));
+    CHECK(cuModuleGetFunction(&crowded, module, "crowded"));
+    CHECK(cuModuleGetFunction(&behind, module, "behind"));
     CHECK(cuMemAlloc_v2(&word, 4096));
 }
 
@@ -128,6 +133,23 @@ int main(int argc, char **argv) {
         launch(own, 2);
         if (!cuLaunchKernel(count, 2, 1, 1, 2048, 1, 1, 0, NULL, params, NULL))
             printf("launched\n");
+        return 0;
+    }
+    if (!strcmp(how, "crowded")) {
+        static char rest[4088];
+        void *params[] = {&word, rest};
+        launch(own, 2);
+        CHECK(cuLaunchKernel(crowded, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        CHECK(cuCtxSynchronize());
+        return 0;
+    }
+    if (!strcmp(how, "apart")) {
+        void *host = aligned_alloc(4096, 4096);
+        P there;
+        CHECK(cuMemHostRegister_v2(host, 4096, 2));
+        CHECK(cuMemHostGetDevicePointer_v2(&there, host, 0));
+        CHECK(cuMemcpyHtoD_v2(word, &there, sizeof there));
+        launch(behind, 2);
         return 0;
     }
     if (!strcmp(how, "lacks")) {

@@ -239,7 +239,7 @@ fn has_bodies(node: &CUgraphNodeParams) {
             }
         }
         let text = "kernels in conditional nodes of graphs are not checked";
-        state.session.checker().note(text);
+        state.session.checker().missed(text);
     });
 }
 

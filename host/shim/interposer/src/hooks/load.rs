@@ -142,25 +142,29 @@ impl State {
 /// Reads an image and puts checks in, if that is possible and this process is checked.
 fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
     let source = match found {
-        Ok(Image::Text(source) | Image::Module(source)) => Ok(source),
-        Ok(Image::Units(units)) => linked(&units),
-        Err(refusal) => Err(refusal.message),
-    };
-    match source {
-        Ok(source) => with(|state| {
-            if let Some((ptx, code)) = source.outdone {
-                state.session.checker().note(format!(
-                    "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
-                    source.origin
-                ));
+        Ok(Image::Text(source) | Image::Module(source)) => source,
+        Ok(Image::Units(units)) => match linked(&units) {
+            Ok(source) => source,
+            Err(why) => {
+                // There is PTX, and the driver gets what the program has linked.
+                with(|state| state.session.checker().missed(why));
+                return None;
             }
-            state.prepare(source, library)
-        }),
-        Err(why) => {
-            with(|state| state.session.checker().note(why));
-            None
+        },
+        Err(refusal) => {
+            with(|state| state.session.checker().note(refusal.message));
+            return None;
         }
-    }
+    };
+    with(|state| {
+        if let Some((ptx, code)) = source.outdone {
+            state.session.checker().note(format!(
+                "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
+                source.origin
+            ));
+        }
+        state.prepare(source, library)
+    })
 }
 
 /// The PTX of translation units of relocatable device code as one module, which the driver gets in place

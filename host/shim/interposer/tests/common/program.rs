@@ -22,6 +22,8 @@ pub(crate) struct Ran {
     pub(crate) launches: Vec<Launch>,
     pub(crate) races: Vec<Race>,
     pub(crate) notes: Vec<String>,
+    /// What was not checked, in words.
+    pub(crate) missed: Vec<String>,
     /// What the modules are called that were to get checks.
     pub(crate) origins: Vec<String>,
 }
@@ -95,6 +97,7 @@ impl Program {
             launches: Vec::new(),
             races: Vec::new(),
             notes: Vec::new(),
+            missed: Vec::new(),
             origins: Vec::new(),
         };
         for event in read(logs.path()) {
@@ -102,6 +105,7 @@ impl Program {
                 Event::Launch(launch) => ran.launches.push(*launch),
                 Event::Race(race) => ran.races.push(*race),
                 Event::Note { text } => ran.notes.push(text),
+                Event::Missed { text } => ran.missed.push(text),
                 Event::Module(module) => ran.origins.push(module.origin),
                 _ => {}
             }
