@@ -134,10 +134,12 @@ pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources
                 Some(taken) => causes::Cause {
                     what: "scope".to_owned(),
                     places: [format!("the atomic at {taken}")].into(),
+                    ..causes::Cause::default()
                 },
                 None => causes::Cause {
                     what: accesses[1].function.clone(),
                     places: [fault.help].into(),
+                    ..causes::Cause::default()
                 },
             }),
         ),
@@ -351,12 +353,16 @@ fn help(
     accesses: &[Access; 2],
     sources: &Sources,
 ) -> (String, Option<causes::Cause>) {
+    if race.why == Why::Asynchronous && !blocks::initialises(race, accesses) {
+        return asynchronous(accesses);
+    }
     if let Some(fixed) = fixed(race, accesses, sources) {
         // What names a flag repairs all that this flag hands over.
         let one = race.flag.is_some() || race.why == Why::Fences;
         let cause = one.then(|| causes::Cause {
             what: accesses[1].function.clone(),
             places: [fixed.clone()].into(),
+            ..causes::Cause::default()
         });
         return (fixed, cause);
     }
@@ -390,6 +396,7 @@ fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::
     let cause = causes::Cause {
         what: "scope".to_owned(),
         places: places.into_iter().collect(),
+        ..causes::Cause::default()
     };
     (
         format!(
@@ -428,7 +435,6 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
         (Why::ReadOnly, _) => "read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path".to_owned(),
         (Why::Proxy, _) => blocks::proxy(accesses, sources),
         _ if blocks::initialises(race, accesses) => return None,
-        (Why::Asynchronous, _) => asynchronous(accesses),
         (_, Some(cause)) => completion(cause, race),
         _ if let Some(frames) = relaxed.filter(|_| level == Level::Grid) => {
             let at = frames.last().map_or_else(String::new, |frame| {
@@ -451,8 +457,8 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
     })
 }
 
-/// What ends an asynchronous copy.
-fn asynchronous(accesses: &[Access; 2]) -> String {
+/// What ends an asynchronous copy, and what else that repairs: one wait ends all copies before it.
+fn asynchronous(accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
     let [first, second] = accesses;
     let copy = accesses
         .iter()
@@ -476,12 +482,21 @@ fn asynchronous(accesses: &[Access; 2]) -> String {
             false,
         )
     };
-    let behind = match (one_thread, all) {
-        (_, true) => ", in every thread that accesses the data",
-        (true, false) => "",
-        (false, false) => ", and put `__syncthreads()` after that",
+    let (behind, repairs) = match (one_thread, all) {
+        (_, true) => (", in every thread that accesses the data", &["wait"][..]),
+        (true, false) => ("", &["wait"][..]),
+        (false, false) => (
+            ", and put `__syncthreads()` after that",
+            &["wait", "barrier"][..],
+        ),
     };
-    format!("the copy may still run at the second access: before that, {wait}{behind}")
+    let cause = causes::Cause {
+        what: format!("{wait}, in {}", copy.function),
+        places: repairs.iter().map(|&part| part.to_owned()).collect(),
+        ..causes::Cause::default()
+    };
+    let help = format!("the copy may still run at the second access: before that, {wait}{behind}");
+    (help, Some(cause))
 }
 
 #[cfg(test)]

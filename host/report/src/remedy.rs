@@ -107,6 +107,7 @@ impl Remedy {
         let of = |what: &str, lines: Vec<u32>| Cause {
             what: format!("{what} in {module}"),
             places: lines.iter().map(u32::to_string).collect(),
+            ..Cause::default()
         };
         let cause = match self {
             Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
@@ -114,8 +115,12 @@ impl Remedy {
                 [] => Cause {
                     what: (*call).to_owned(),
                     places: places.iter().cloned().collect(),
+                    ..Cause::default()
                 },
-                points => of(call, points.iter().map(|point| point.place).collect()),
+                points => Cause {
+                    words: places.iter().cloned().collect(),
+                    ..of(call, points.iter().map(|point| point.place).collect())
+                },
             },
             Remedy::OtherBlocks(_) => {
                 let points = &repair?.points;
@@ -124,10 +129,12 @@ impl Remedy {
             Remedy::Counted { at, .. } => Cause {
                 what: "atomic".to_owned(),
                 places: [at.clone()].into(),
+                ..Cause::default()
             },
             Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
                 what: "branch".to_owned(),
                 places: [at.clone()].into(),
+                ..Cause::default()
             },
             _ => return None,
         };

@@ -147,7 +147,7 @@ fn long_chains_of_inlined_calls_are_shortened() {
 #[test]
 fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
     let (_folder, sources) = sources();
-    let at = |level, previous, site, place| {
+    let at = |level, previous, site, (place, line)| {
         let Event::Race(mut race) = race(1, previous, site, 1) else {
             unreachable!("a race is one");
         };
@@ -156,7 +156,7 @@ fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
             points: vec![Point {
                 after: true,
                 op: "store".to_owned(),
-                frames: crate::made::site(2, "store", 2).frames,
+                frames: crate::made::site(2, "store", line).frames,
                 place,
                 ..Point::default()
             }],
@@ -164,24 +164,25 @@ fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
         });
         Event::Race(race)
     };
-    let of = |places: [u32; 2]| {
+    let of = |places: [(u32, u32); 2]| {
         let races = vec![
             at(Level::Warp, 2, 3, places[0]),
             at(Level::Cta, 1, 2, places[1]),
         ];
         Report::build(&[log(None, races)], &context(), &sources)
     };
-    let report = of([7, 8]);
+    let report = of([(7, 1), (8, 2)]);
     let rules: Vec<&str> = report.races.iter().map(|race| race.rule.as_str()).collect();
     assert_eq!(rules, ["CR002", "CR001"]);
-    for race in &report.races {
+    for (race, line) in report.races.iter().zip([2, 1]) {
         assert_eq!(
             race.help,
-            "put `__syncthreads()` after the write at count.cu:2"
+            format!("put `__syncthreads()` after the write at count.cu:{line}")
         );
     }
-    // One barrier for both is one entry.
-    let report = of([8, 8]);
+    // One barrier for both is one entry, also if the compiler has copied the code before it.
+    assert_eq!(of([(7, 2), (8, 2)]).races.len(), 1);
+    let report = of([(8, 2), (8, 2)]);
     assert_eq!(report.races.len(), 1);
     let [related] = &report.races[0].related[..] else {
         panic!("{:?}", report.races);
