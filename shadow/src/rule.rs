@@ -31,8 +31,8 @@
 
 use crate::layout::{
     BUSY, CLASS_BITS, CTA_CLASS_MASK, CTA_CLASS_SHIFT, GENERATION_MASK, GRID_CLASS_MASK,
-    GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, WARP_CLASS_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT,
-    WARP_LANE_MULTI, WARP_MASK, WARP_MULTI,
+    GRID_CLASS_SHIFT, GRID_MULTI, LANE_MASK, SITE_ID_MASK, SITE_STRONG_CTA, SITE_STRONG_GPU,
+    WARP_CLASS_MASK, WARP_CLASS_SHIFT, WARP_EPOCH_SHIFT, WARP_LANE_MULTI, WARP_MASK, WARP_MULTI,
 };
 
 /// Kind of access: a weak load (`ld`, `ld.global.nc`).
@@ -222,6 +222,18 @@ pub const COMPARED_BY_LANES: u64 = !(LANE_MASK | CTA_CLASS_MASK | GRID_CLASS_MAS
 
 /// No cell has this state: it is none of the bits that are compared.
 const NEVER: u64 = 1;
+
+/// The site `id` as the device knows it, whose accesses are of that kind.
+pub const fn site_of_kind(id: u32, kind: u32) -> u32 {
+    let strong = if kind == WEAK_LOAD || kind == WEAK_STORE {
+        0
+    } else if is_narrow(kind) {
+        SITE_STRONG_CTA
+    } else {
+        SITE_STRONG_CTA | SITE_STRONG_GPU
+    };
+    id & SITE_ID_MASK | strong
+}
 
 const fn is_narrow(kind: u32) -> bool {
     kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA

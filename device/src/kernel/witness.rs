@@ -2,7 +2,7 @@
 
 use crate::layout::*;
 use crate::memory::{load_relaxed, store_relaxed};
-use crate::rule::{self, CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_WRITE_GPU, Shifts};
+use crate::rule::{self, CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_LOAD_GPU, STRONG_WRITE_GPU, Shifts};
 
 /// Where the witnesses of a cell are, and their stamps, if they have any.
 pub struct At {
@@ -148,10 +148,33 @@ pub fn partner(at: &At, shifts: &Shifts, verdict: u32, (cell, sole): (u64, u64),
         class & 1 != 0
     };
     let first = if write { WITNESS_WRITES } else { WITNESS_LOADS };
+    let strong = strong_at(verdict == CONFLICT_GRID);
+    // Strong accesses do not race with each other; and where the class has none that is weak, a weak one is of an
+    // earlier epoch.
+    let apart = if is_strong(kind, verdict == CONFLICT_GRID) { strong } else { 0 };
+    let needed = if class == 1 { strong } else { 0 };
     let last = at.witness(first + WITNESS_LAST);
-    let other = last != 0 && (last ^ mine) & WITNESS_THREAD_MASK != 0;
-    let row = if other { first + WITNESS_LAST } else { first };
-    Other { witness: at.witness(row), stamp: at.stamp(row) }
+    let others = last != 0 && (last ^ mine) & WITNESS_THREAD_MASK != 0;
+    let row = if others && last & apart == 0 && last & needed == needed { first + WITNESS_LAST } else { first };
+    let witness = at.witness(row);
+    // It came between the first and the last.
+    if witness & apart != 0 || witness & needed != needed {
+        return NOBODY;
+    }
+    Other { witness, stamp: at.stamp(row) }
+}
+
+/// The bit of a witness that says that its access is strong at a level.
+fn strong_at(grid: bool) -> u64 {
+    let strong = if grid { SITE_STRONG_GPU } else { SITE_STRONG_CTA };
+    (strong as u64) << WITNESS_SITE_SHIFT
+}
+
+/// Whether accesses of `kind` are strong at a level.
+fn is_strong(kind: u32, grid: bool) -> bool {
+    let wide = kind == STRONG_LOAD_GPU || kind == STRONG_WRITE_GPU;
+    let narrow = kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA;
+    wide || (narrow && !grid)
 }
 
 /// Enters the one access that `next` stands for.
@@ -224,8 +247,11 @@ pub fn remember(at: &At, shifts: &Shifts, (before, sole): (u64, u64), next: u64,
     }
     let (own, _) = rows(write);
     let single = next & (GRID_MULTI | WARP_MULTI | WARP_LANE_MULTI) == 0;
-    // Who shares a granule comes last; whoever takes it over, in a new epoch, is the first as well.
-    if single || at.witness(own) == 0 {
+    let first = at.witness(own);
+    let strong = strong_at(true);
+    // Who shares a granule comes last; whoever takes it over, in a new epoch, is the first as well. But a weak access is
+    // what other CTAs' strong ones race with, so it stays the first.
+    if first == 0 || (single && (mine & strong == 0 || first & strong != 0)) {
         at.enter(own, mine, stamp);
     }
     at.enter(own + WITNESS_LAST, mine, stamp);

@@ -248,7 +248,7 @@ pub(crate) fn check(
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
         let target = Target {
             op,
-            site,
+            site: rule::site_of_kind(site, kind(op, GLOBAL)),
             kind: kind(op, GLOBAL),
             granule_log2: granules.global,
             shared: false,
@@ -267,7 +267,7 @@ pub(crate) fn check(
         text.push_str(&cluster::place(place, &skip));
         let target = Target {
             op,
-            site,
+            site: rule::site_of_kind(site, kind(op, CLUSTER)),
             kind: kind(op, CLUSTER),
             granule_log2,
             shared: true,
@@ -290,7 +290,7 @@ pub(crate) fn check(
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
         let target = Target {
             op,
-            site,
+            site: rule::site_of_kind(site, kind(op, SHARED)),
             kind: kind(op, SHARED),
             granule_log2,
             shared: true,
@@ -317,6 +317,7 @@ fn unless_sampled(text: &mut String, skip: &str) {
 /// What a check in one memory is about.
 struct Target<'a> {
     op: &'a MemoryOp,
+    /// Its site as the device knows it.
     site: u32,
     /// The rule's kind of the access.
     kind: u32,

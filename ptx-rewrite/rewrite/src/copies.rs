@@ -210,6 +210,7 @@ pub(crate) fn check(
         let skip = format!("$crc_checked_{label}");
         access::address(&mut text, names, at, instruction.operands.get(operand));
         let kind = kind(copy, writes);
+        let site = rule::site_of_kind(site, kind);
         let elsewhere = format!("$crc_elsewhere_{label}");
         if place == Place::Generic {
             text.push_str(&format!(

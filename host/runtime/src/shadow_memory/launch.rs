@@ -2,7 +2,9 @@
 
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
-use shadow::layout::{ACCESS_POSSIBLE, Counters, LaunchBlock, PairSlot, Record, pair_key};
+use shadow::layout::{
+    ACCESS_POSSIBLE, Counters, LaunchBlock, PairSlot, Record, SITE_ID_MASK, pair_key,
+};
 
 use super::PAIRS;
 use super::area::{Area, release};
@@ -186,7 +188,11 @@ impl LaunchMemory {
                 },
             )
         });
-        let records: Vec<_> = records.collect();
+        let mut records: Vec<_> = records.collect();
+        for Conflict { first, .. } in &mut records {
+            first.site &= SITE_ID_MASK;
+            first.previous_site &= SITE_ID_MASK;
+        }
         if lost {
             counters.records = records.len() as u64;
             counters.conflicts = counters.records;
