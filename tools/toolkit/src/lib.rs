@@ -60,6 +60,21 @@ pub fn installed(tool: &str) -> Vec<Candidate> {
     all
 }
 
+/// The wheel of `z3-solver` that tests compare with.
+pub const Z3_VERSION: &str = "5.4.1.0";
+
+/// The `z3` that `cargo xtask toolkit` has fetched, for tests.
+pub fn z3() -> Option<PathBuf> {
+    let prefix = format!("z3-{Z3_VERSION}-");
+    let ours = |place: &PathBuf| {
+        let name = place.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(&prefix))
+    };
+    let places = inside(&cache()?).into_iter().filter(ours);
+    let programs = places.map(|place| place.join("site-packages/bin/z3"));
+    programs.into_iter().find(|path| is_executable(path))
+}
+
 /// The folder of fetched toolkits: `${XDG_CACHE_HOME:-~/.cache}/cudarun-check`.
 pub fn cache() -> Option<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {

@@ -45,7 +45,7 @@ enum Command {
         /// Which.
         packages: Vec<python::Package>,
     },
-    /// Find nvcc, or fetch it from PyPI into a cached folder.
+    /// Find nvcc and z3, or fetch them from PyPI into a cached folder.
     Toolkit,
     /// Compile the rule for the GPU again and write the committed PTX.
     Device {
@@ -123,7 +123,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Python { packages } => {
             dist::build(&workspace).and_then(|_| python::run(&workspace, &packages))
         }
-        Command::Toolkit => toolkit::ensure().map(|toolkit| toolkit.announce()),
+        Command::Toolkit => toolkit::ensure_all(),
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),
         Command::ApiTable { check } => api_table::run(&workspace, check),

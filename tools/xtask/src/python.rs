@@ -102,8 +102,8 @@ pub fn run(workspace: &Workspace, packages: &[Package]) -> Result<bool> {
     Ok(true)
 }
 
-/// The folder with these wheels.
-fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
+/// The cached folder with these wheels, fetched if they are not there.
+pub(crate) fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     let cache = ::toolkit::cache().context("there is no home folder for a cache")?;
     let version = toolkit::python_version()?;
     let place = cache.join(format!("{name}-{version}"));

@@ -20,6 +20,9 @@ use crate::workspace::Workspace;
 /// Tells the test of the programs that everything it needs has just been built; without it they are skipped.
 pub const READY: &str = "CUDARUN_CHECK_TEST_APPS";
 
+/// Tells the test that compares with z3 that it has been fetched; without it the test may say that there is none.
+const NEEDS_Z3: &str = "CUDARUN_CHECK_TEST_Z3";
+
 /// Command line of `cargo xtask test`.
 #[derive(Args)]
 pub struct Options {
@@ -55,7 +58,7 @@ impl Step {
         match self {
             Step::Fmt => "cargo fmt --check",
             Step::Clippy => "cargo clippy",
-            Step::Toolkit => "find or fetch nvcc",
+            Step::Toolkit => "find or fetch nvcc and z3",
             Step::Unit => "unit tests and file tests",
             Step::Dist => "build the command and its libraries",
             Step::Python => "Python packages under the tool",
@@ -128,9 +131,7 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
             "-D",
             "warnings",
         ])),
-        Step::Toolkit => toolkit::ensure().map(|toolkit| {
-            toolkit.announce();
-        }),
+        Step::Toolkit => toolkit::ensure_all().map(|_| ()),
         Step::Unit => unit(workspace, summary_line),
         Step::Dist => dist::build(workspace).map(|_| ()),
         Step::Python => python::run(workspace, &python::SMALL).map(|_| ()),
@@ -150,6 +151,7 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
 /// Every test of the workspace; the programs, which want to come last, count as ignored.
 fn unit(workspace: &Workspace, summary_line: &mut SummaryLine) -> Result<()> {
     let mut cargo = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--quiet"]);
+    cargo.env(NEEDS_Z3, "1");
     if let Some(toolkit) = toolkit::find() {
         toolkit.prepare(&mut cargo);
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{command, headers};
+use crate::{command, headers, python};
 
 /// The version in the name of the cached folder.
 const VERSION: &str = "13.0";
@@ -93,6 +93,26 @@ pub fn ensure() -> Result<Toolkit> {
         headers::ensure(&place, &toolkit.root);
     }
     Ok(toolkit)
+}
+
+/// Prints where nvcc and z3 are, which are fetched when there is none; true, as a command's outcome.
+pub fn ensure_all() -> Result<bool> {
+    let compiler = ensure().map(|toolkit| toolkit.announce());
+    let z3 = ensure_z3().context("could not get z3, which a test compares proofs with");
+    compiler?;
+    println!("{} (from PyPI, cached)", z3?.display());
+    Ok(true)
+}
+
+fn ensure_z3() -> Result<PathBuf> {
+    if let Some(z3) = ::toolkit::z3() {
+        return Ok(z3);
+    }
+    let version = ::toolkit::Z3_VERSION;
+    println!("fetching z3 {version} (39 MB) from PyPI");
+    let wheel = format!("z3-solver=={version}");
+    python::fetched(&format!("z3-{version}"), &[&wheel])?;
+    ::toolkit::z3().context("the wheel did not bring bin/z3")
 }
 
 fn compiler() -> Result<Toolkit> {

@@ -7,6 +7,12 @@
 //!
 //! Everything is decided by counts of steps, so results are the same in every run.
 
+#[cfg(test)]
+#[allow(
+    clippy::print_stdout,
+    reason = "the test says how many systems were compared"
+)]
+mod against_z3;
 mod eliminate;
 mod group;
 mod integer;
