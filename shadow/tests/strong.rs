@@ -49,6 +49,26 @@ impl Run {
             .access(main, Active { warp, lanes: 1 }, &access, |_| place, |_| ());
     }
 
+    /// A strong access to the data by the only thread of a CTA.
+    fn relaxed(&mut self, cta: u64, kind: Kind, site: u32, scope: Scope) {
+        let access = Access {
+            order: Order::Relaxed(scope),
+            site,
+            ..access(cta, kind)
+        };
+        self.strong.access(
+            &self.engine,
+            &self.lock_order,
+            Active {
+                warp: Warp { cta, warp: 0 },
+                lanes: 1,
+            },
+            &access,
+            Use::default(),
+            |_| DATA,
+        );
+    }
+
     fn fence(&mut self, cta: u64, scope: Scope) {
         let warp = Warp { cta, warp: 0 };
         self.engine.fence(warp, 1, FenceKind::Sc, scope);
@@ -125,6 +145,25 @@ fn access(cta: u64, kind: Kind) -> Access {
         elements: 1,
         site: u32::try_from(cta).unwrap(),
     }
+}
+
+#[test]
+fn a_narrow_write_does_not_stand_for_a_wide_one_before_it() {
+    let mut run = Run::new();
+    run.relaxed(0, Kind::Store, 0, Scope::Sys);
+    // So many accesses that what is ordered before a write is forgotten.
+    for site in 1..=100 {
+        run.relaxed(1, Kind::Load, site, Scope::Sys);
+    }
+    run.relaxed(0, Kind::Store, 101, Scope::Cta);
+    run.relaxed(2, Kind::Store, 102, Scope::Sys);
+    let (found, _) = run.strong.finish(&run.lock_order);
+    let pairs = found.iter().map(|of| of.predicted.race);
+    let pairs: Vec<_> = pairs
+        .map(|race| (race.earlier.site, race.later.site))
+        .collect();
+    assert!(pairs.contains(&(0, 102)), "{pairs:?}");
+    assert!(!pairs.contains(&(101, 102)), "{pairs:?}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ use super::{
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
 const MOST: usize = 1024;
-/// Groups after which a write stands for what comes before it.
+/// Groups after which a write stands for what comes before it, by other threads and in no wider scope.
 const MANY: usize = 64;
 
 /// A conflict, with a witness and how often it was met.
@@ -483,7 +483,11 @@ impl Strong {
         };
         if class == 1 && scalar.groups.iter().map(Vec::len).sum::<usize>() > MANY {
             for groups in &mut scalar.groups {
-                groups.retain(|old| old.held || clocks.behind(me, old, old.lanes) != 0);
+                groups.retain(|old| {
+                    let mine = old.warp.warp() == me.warp() && old.lanes >> me.lane & 1 == 1;
+                    let wider = old.scope > scope;
+                    mine || wider || old.held || clocks.behind(me, old, old.lanes) != 0
+                });
             }
         }
         remember(&mut scalar.groups[class], group, class == 2);
