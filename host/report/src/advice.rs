@@ -8,7 +8,7 @@ use crate::model::Access;
 use crate::names::demangle;
 use crate::source::Sources;
 use crate::words;
-use crate::{blocks, locks, misuse, nested, remedy, streams};
+use crate::{blocks, language, locks, misuse, nested, remedy, streams};
 
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
@@ -21,8 +21,15 @@ pub(crate) struct Advice {
     pub(crate) cause: Option<causes::Cause>,
 }
 
-/// Describes a race between two accesses.
+/// Describes a race between two accesses, with help in the words of the kernel's language.
 pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
+    let advice = in_cuda(race, accesses, sources);
+    let help = language::words(&advice.help, language::of(accesses, sources));
+    Advice { help, ..advice }
+}
+
+/// The same in those of CUDA C++.
+fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
     match race.why {
         Why::Misuse(misuse) => return misuse::describe(misuse, accesses),
         Why::Streams => return streams::describe(race, accesses),
@@ -237,6 +244,8 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         word.map_or_else(|| "the flag".to_owned(), |word| flag(word, at))
     };
     let (written, read) = (flag(0), flag(1));
+    let unacquired =
+        race.level == Level::Grid && (race.repair.as_ref()).is_some_and(|repair| repair.unacquired);
     match cause {
         Cause::NarrowRelease { .. } => format!("widen the release of {written} {wider}"),
         Cause::NarrowAcquire { .. } => format!("widen the acquire of {read} {wider}"),
@@ -268,6 +277,9 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::Version(Gap::SecondLook) => {
             "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
         }
+        Cause::NoRelease if unacquired => format!(
+            "release after the first access and acquire before the second: put `{fence}` before the write of {written}, and after the read of {read}, or write it with `st.release` and read it with `ld.acquire` (`cuda::memory_order_release`, `cuda::memory_order_acquire`)"
+        ),
         Cause::NoRelease => format!(
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),

@@ -23,6 +23,7 @@ mod host_threads;
 mod incomplete;
 mod judges;
 mod known;
+mod language;
 mod latency;
 mod locks;
 pub mod log;

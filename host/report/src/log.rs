@@ -18,7 +18,9 @@ use crate::executed::Executed;
 pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
-pub use repair::{Around, Barrier, Cause, Counted, Outside, Point, Repair, Update, Word};
+pub use repair::{
+    Around, Barrier, Cause, Counted, Outside, Passed, Place, Point, Repair, Unwaited, Update, Word,
+};
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
 pub use verified::{Answer, Because, Verified};

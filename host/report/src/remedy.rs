@@ -31,6 +31,20 @@ pub(crate) enum Remedy {
     },
     /// Threads execute the one write, with an own value each.
     OneWriter,
+    /// A barrier orders them on one way, and a branch goes past it.
+    Passed {
+        /// Where the barrier is.
+        barrier: String,
+        /// Where the branch is.
+        branch: String,
+    },
+    /// The one access is handed over by an mbarrier that nobody waits for before the other.
+    Unwaited {
+        /// The access before which the wait is missing, such as `read at x.cu:7`.
+        before: String,
+        /// Where the thread of the other access arrives.
+        arrival: String,
+    },
     /// Only some threads of the block come to either access, so that no barrier fits between them.
     OutOfBranch(Option<String>),
     /// Some threads have left before both accesses.
@@ -64,6 +78,12 @@ impl Remedy {
                 };
                 format!("put `{call}` {}{lockstep}", listed(places))
             }
+            Remedy::Passed { barrier, branch } => format!(
+                "the branch at {branch} goes past the `__syncthreads()` at {barrier}, which is to order the two accesses: move that barrier out of the branch, to where all ways between the two accesses come by it"
+            ),
+            Remedy::Unwaited { before, arrival } => format!(
+                "wait before the {before} for the mbarrier at which the thread of the other access arrives at {arrival} (`cuda::barrier::wait`, `mbarrier.try_wait`)"
+            ),
             Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
             Remedy::OutOfBranch(branch) => format!(
                 "end {} after the first access, put `__syncthreads()` where all threads of the block pass, and begin another branch for the second access: only some threads of the block execute both accesses",
@@ -131,6 +151,16 @@ impl Remedy {
                 places: [at.clone()].into(),
                 ..Cause::default()
             },
+            Remedy::Passed { barrier, .. } => Cause {
+                what: "barrier passed".to_owned(),
+                places: [barrier.clone()].into(),
+                ..Cause::default()
+            },
+            Remedy::Unwaited { arrival, .. } => Cause {
+                what: "mbarrier".to_owned(),
+                places: [arrival.clone()].into(),
+                ..Cause::default()
+            },
             Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
                 what: "branch".to_owned(),
                 places: [at.clone()].into(),
@@ -173,6 +203,27 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         None if race.level == Level::Cta => "__syncthreads()",
         _ => "__syncwarp()",
     };
+    let of_block = matches!(race.level, Level::Cta | Level::Warp);
+    if of_block && let Some(repair) = known {
+        if let Some(passed) = &repair.passed {
+            return Remedy::Passed {
+                barrier: at(&passed.barrier, sources),
+                branch: at(&passed.branch, sources),
+            };
+        }
+        if let Some(unwaited) = repair.unwaited.as_ref().filter(|_| points.is_empty()) {
+            let [earlier, later] = accesses;
+            let before = if unwaited.before_earlier {
+                earlier
+            } else {
+                later
+            };
+            return Remedy::Unwaited {
+                before: crate::advice::place(before, sources),
+                arrival: at(&unwaited.arrival, sources),
+            };
+        }
+    }
     match (race.level, known) {
         (Level::Grid, _) if atomic => Remedy::OtherBlocksAtomic,
         (
@@ -181,22 +232,29 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
                 counted: Some(counted),
                 ..
             }),
-        ) => {
-            let frames = side::frames(&counted.frames, "");
-            Remedy::Counted {
-                at: side::shown(&frames).map_or_else(
-                    || format!("line {} of the PTX", counted.line),
-                    |frame| shown(frame, sources),
-                ),
-                before: counted.before,
-                after: counted.after,
-            }
-        }
+        ) => Remedy::Counted {
+            at: instruction(&counted.frames, counted.line, sources),
+            before: counted.before,
+            after: counted.after,
+        },
         (Level::Grid, _) => Remedy::OtherBlocks(places),
         (_, Some(_)) if !points.is_empty() => Remedy::Barrier { call, places },
         (Level::Cta, Some(repair)) => around(repair, accesses, sources),
         _ => Remedy::Between(call),
     }
+}
+
+/// Where an instruction is.
+fn at(place: &log::Place, sources: &Sources) -> String {
+    instruction(&place.frames, place.line, sources)
+}
+
+fn instruction(frames: &[log::Frame], line: u32, sources: &Sources) -> String {
+    let frames = side::frames(frames, "");
+    side::shown(&frames).map_or_else(
+        || format!("line {line} of the PTX"),
+        |frame| shown(frame, sources),
+    )
 }
 
 /// The form for accesses that only some threads of the block make, by the branch that leads there: the compiler joins

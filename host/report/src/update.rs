@@ -48,6 +48,23 @@ pub(crate) fn advice(
         [at] => format!("the update at {at}"),
         [_, ..] => format!("each update, at {},", joined(&places)),
     };
+    if let Some(known) = known.filter(|known| !known.with.is_empty()) {
+        let mut with: Vec<String> = Vec::new();
+        for place in &known.with {
+            let frames = side::frames(&place.frames, "");
+            let at = side::shown(&frames).map_or_else(
+                || format!("line {} of the PTX", place.line),
+                |frame| format!("{}:{}", sources.shown(&frame.file), frame.line),
+            );
+            if !with.contains(&at) {
+                with.push(at);
+            }
+        }
+        return Some(format!(
+            "make {update} and what is written with it, at {}, one step: pack both into one word of 64 bits, the compared value in its upper half, and update that word by `{name}`; or hold a lock around the comparison and the writes",
+            joined(&with)
+        ));
+    }
     let float = is_float(store);
     if store.width < 4 && store.width > 0 {
         return Some(format!(

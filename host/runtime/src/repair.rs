@@ -14,7 +14,7 @@ mod places;
 mod stored;
 mod update;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ptx::ast::{Function, Module};
@@ -35,12 +35,14 @@ pub(crate) struct Repairs {
     chosen: HashMap<u32, Chosen>,
 }
 
-/// Two accesses: the lines of the earlier and the later one, how far apart their threads are, and in which memory.
+/// Two accesses: the lines of the earlier and the later one, how far apart their threads are, in which memory, and the
+/// line at which the later thread has read the flag between them, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) lines: [u32; 2],
     pub(crate) level: Level,
     pub(crate) space: Space,
+    pub(crate) flag_read: Option<u32>,
 }
 
 impl Pair {
@@ -104,9 +106,10 @@ impl Repairs {
                 all.or_default().push((pair, sites));
             }
         }
+        let racing: HashSet<u32> = self.known.keys().flat_map(|pair| pair.lines).collect();
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
-            let repairs = together(&self.module, line, &pairs, chosen);
+            let repairs = together(&self.module, line, &pairs, (chosen, &racing));
             for ((pair, _), (repair, around)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
@@ -133,12 +136,13 @@ fn within(module: &Module, lines: [u32; 2]) -> Option<(&Function, [usize; 2])> {
     (body.statements.len() <= STATEMENTS).then_some((function, sites))
 }
 
-/// What the function that begins on a line says of pairs of its accesses.
+/// What the function that begins on a line says of pairs of its accesses, with what has been found to order others and
+/// the lines that have races.
 fn together(
     module: &Module,
     line: u32,
     pairs: &[(Pair, [usize; 2])],
-    chosen: &mut Chosen,
+    (chosen, racing): (&mut Chosen, &HashSet<u32>),
 ) -> Vec<(Repair, [Around; 2])> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
@@ -151,15 +155,19 @@ fn together(
     };
     let places = chosen.order(&flow, pairs);
     let update = |sites| {
-        let (call, stores) = update::common(module, function, sites)?;
+        let racing = |at: usize| racing.contains(&flow.line(at));
+        let common = update::common(module, function, sites, racing)?;
+        let stores = common.stores.iter();
         Some(Update {
-            call: call.to_owned(),
-            stores: stores.iter().map(|&at| flow.source(at)).collect(),
-            lines: stores.iter().map(|&at| flow.line(at)).collect(),
+            call: common.call.to_owned(),
+            stores: stores.clone().map(|&at| flow.source(at)).collect(),
+            lines: stores.map(|&at| flow.line(at)).collect(),
+            with: common.with.iter().map(|&at| flow.place(at)).collect(),
         })
     };
     let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
         let around = sites.map(|at| flow.around(at));
+        let of_block = pair.order() == Order::Block;
         let repair = Repair {
             update: update(*sites),
             points: places.points,
@@ -172,8 +180,32 @@ fn together(
                 Order::Launch => counter::between(&flow, *sites),
                 _ => None,
             },
+            passed: of_block
+                .then(|| {
+                    let mut ways = [[sites[0], sites[1]], [sites[1], sites[0]]].into_iter();
+                    ways.find_map(|way| {
+                        let open = flow.reaches(way, &[], Order::Block);
+                        open.then(|| flow.passed(way)).flatten()
+                    })
+                })
+                .flatten(),
+            unacquired: pair
+                .flag_read
+                .is_some_and(|line| flow.unacquired(line, sites[1])),
+            unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
         };
         (repair, around)
     });
-    repairs.collect()
+    let mut repairs: Vec<(Repair, [Around; 2])> = repairs.collect();
+    // A barrier that another race needs anyway stands on the way past, too.
+    let places = |of: &Repair| -> Vec<u32> { of.points.iter().map(|point| point.place).collect() };
+    let needed = repairs.iter().filter(|(of, _)| of.passed.is_none());
+    let needed: Vec<u32> = needed.flat_map(|(of, _)| places(of)).collect();
+    for (repair, _) in &mut repairs {
+        let places = places(repair);
+        if !places.is_empty() && places.iter().all(|place| needed.contains(place)) {
+            repair.passed = None;
+        }
+    }
+    repairs
 }

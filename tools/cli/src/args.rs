@@ -337,6 +337,13 @@ pub(crate) struct ReportArgs {
     /// Exit code when a report has races
     #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
+    /// The exit code of races is for errors (certain races), for warnings too, or for nothing [default: as of the runs,
+    /// but for `never`]
+    #[arg(long, value_enum)]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Do not exit with 75 when a run was incomplete
+    #[arg(long)]
+    pub(crate) allow_incomplete: bool,
 }
 
 /// `replay`

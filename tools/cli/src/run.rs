@@ -526,7 +526,7 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
 }
 
 /// The outcome as if no races had been found.
-fn without_races(report: &Report) -> Outcome {
+pub(crate) fn without_races(report: &Report) -> Outcome {
     let complete = report.coverage.incomplete_because.is_empty();
     match report.summary.outcome {
         Outcome::Races if report.run.exit.code != Some(0) => Outcome::AppFailed,

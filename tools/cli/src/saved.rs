@@ -3,20 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use report::Report;
+use report::model::Outcome;
 use report::source::Sources;
 
 use crate::archive::{self, Saved};
-use crate::args::ReportArgs;
+use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, BAD_INPUT, Stop};
 use crate::output::{Outputs, Stream};
+use crate::run::without_races;
 
 /// Shows the reports as one; the exit code is that of the worst.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     let report = read_all(&args.runs)?;
     let mut outputs = Outputs::open(&args.output, Stream::Output)?;
     outputs.write(&report, &sources(&args.output.source_root))?;
-    let outcome = report.summary.outcome;
+    let outcome = match outcome(&report, args.fail_on) {
+        Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
+        other => other,
+    };
     Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
+}
+
+/// How the runs came out, where races of another level may count than did then.
+fn outcome(report: &Report, fail_on: Option<FailOn>) -> Outcome {
+    let summary = report.summary;
+    let deadlock = report.failures.iter().any(|failure| failure.deadlock);
+    let fails = summary.errors > 0 || deadlock || !report.out_of_bounds.is_empty();
+    match (fail_on, summary.outcome) {
+        (_, Outcome::ToolError) => Outcome::ToolError,
+        (Some(FailOn::Warning), _) if summary.races > 0 => Outcome::Races,
+        (Some(FailOn::Error), _) if fails => Outcome::Races,
+        (Some(FailOn::Error | FailOn::Never), _) => without_races(report),
+        (Some(FailOn::Warning) | None, outcome) => outcome,
+    }
 }
 
 /// Where sources are looked for when the program's folder is not known.

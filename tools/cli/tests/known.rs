@@ -52,6 +52,8 @@ fn a_report_exits_as_its_run_did() {
     place
         .tool(&["report", "clean.crr", "none.crr"])
         .ends(75, &[]);
+    let allowed = ["report", "none.crr", "--allow-incomplete"];
+    place.tool(&allowed).ends(0, &[]);
     place
         .run_kernel(RACY, &["--save", "racy.crr"])
         .ends(66, &[]);
@@ -65,6 +67,21 @@ fn a_report_exits_as_its_run_did() {
             "9",
         ])
         .ends(9, &[]);
+    let report = |fail_on, run| place.tool(&["report", run, "--fail-on", fail_on]);
+    report("never", "racy.crr").ends(0, &[]);
+    report("error", "racy.crr").ends(66, &[]);
+    // Writes that always store the same value are a warning.
+    let same = "st.global.u32 [%word], 7;";
+    place
+        .run_kernel(same, &["--save", "same.crr"])
+        .ends(0, &["warning["]);
+    place.tool(&["report", "same.crr"]).ends(0, &[]);
+    report("warning", "same.crr").ends(66, &[]);
+    place
+        .run_kernel(same, &["--save", "fails.crr", "--fail-on", "warning"])
+        .ends(66, &[]);
+    place.tool(&["report", "fails.crr"]).ends(66, &[]);
+    report("error", "fails.crr").ends(0, &[]);
 }
 
 #[test]

@@ -21,6 +21,42 @@ pub struct Repair {
     pub relaxed_arrival: Option<Vec<Frame>>,
     /// The atomic whose result decides whether a thread makes the one access, which comes behind the other.
     pub counted: Option<Counted>,
+    /// A barrier of the block that stands on one way between the accesses, while a branch goes past it.
+    #[serde(default)]
+    pub passed: Option<Passed>,
+    /// The thread of the later access has read the flag between them, and no fence of the device stands behind that.
+    #[serde(default)]
+    pub unacquired: bool,
+    /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.
+    #[serde(default)]
+    pub unwaited: Option<Unwaited>,
+}
+
+/// A barrier on one of several ways.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// The barrier.
+    pub barrier: Place,
+    /// The branch that goes past it.
+    pub branch: Place,
+}
+
+/// An arrival at an mbarrier behind one of two accesses, where no wait comes before the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwaited {
+    /// The arrival.
+    pub arrival: Place,
+    /// The wait is missing before the earlier access of this run; otherwise before the later one.
+    pub before_earlier: bool,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its source, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// Its line in the program's own PTX.
+    pub line: u32,
 }
 
 /// An atomic that counts, as that of a last block does, and which fences are missing beside it.
@@ -45,6 +81,9 @@ pub struct Update {
     pub stores: Vec<Vec<Frame>>,
     /// Its line in the program's own PTX.
     pub lines: Vec<u32>,
+    /// Racing stores to other addresses that the same comparison decides, such as that of the index of a maximum.
+    #[serde(default)]
+    pub with: Vec<Place>,
 }
 
 /// A place for a barrier, in front of or behind an access.

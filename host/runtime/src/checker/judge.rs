@@ -189,6 +189,10 @@ impl Checker {
                 lines: sides.map(|site| findings.line(site)),
                 level: race.level,
                 space: race.space,
+                flag_read: found
+                    .flag
+                    .and_then(|flag| flag.read)
+                    .map(|site| findings.line(site)),
             }
         });
         let known = match self.advises {

@@ -9,7 +9,10 @@ use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{SyncOp, sync};
 
 use super::divergence::{Among, Divergence};
-use crate::log::{Around, Barrier, Frame, Outside, Point};
+use crate::log::{Around, Barrier, Frame, Outside, Passed, Place, Point, Unwaited};
+
+/// Barriers that are looked at for a way past them, at most.
+const BARRIERS: usize = 32;
 
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,69 @@ impl<'a> Flow<'a> {
     pub(super) fn divergent(&self, at: usize, order: Order) -> Option<Vec<Frame>> {
         let branch = self.divergence(order).outermost(self.cfg.block_of(at))?;
         Some(self.source_of_end(branch))
+    }
+
+    /// A barrier of the block on one way from one statement to another, and the branch that goes past it on another way.
+    pub(super) fn passed(&self, [from, to]: [usize; 2]) -> Option<Passed> {
+        let free = Order::Launch;
+        let barriers = self.body.instructions();
+        let barriers = barriers.filter(|(_, of)| of.guard.is_none() && is_full_cta_barrier(of));
+        barriers.take(BARRIERS).find_map(|(barrier, _)| {
+            let between = self.reaches([from, barrier], &[to], free)
+                && self.reaches([barrier, to], &[from], free);
+            let mut branches = self.branches_around(barrier).filter(|_| between);
+            let branch = branches.find(|&branch| {
+                self.reaches([from, branch], &[to], free)
+                    && self.reaches([branch, to], &[from], Order::Block)
+            })?;
+            Some(Passed {
+                barrier: self.place(barrier),
+                branch: self.place(branch),
+            })
+        })
+    }
+
+    /// The arrival at an mbarrier behind one of two statements, the other of which comes without a wait.
+    pub(super) fn unwaited(&self, [earlier, later]: [usize; 2]) -> Option<Unwaited> {
+        let with = |suffixes: &'static [&'static str]| {
+            let all = self.body.instructions();
+            all.filter(|(_, of)| {
+                of.opcode == "mbarrier" && suffixes.iter().any(|suffix| of.has(suffix))
+            })
+        };
+        let free = |way| self.reaches(way, &[], Order::Block);
+        let mut ways = [(later, earlier, true), (earlier, later, false)].into_iter();
+        ways.find_map(|(from, to, before_earlier)| {
+            let mut waits = with(&["try_wait", "test_wait"]);
+            let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
+            if from == to || waits.any(|(wait, _)| reached(wait) && free([wait, to])) {
+                return None;
+            }
+            let (arrival, _) =
+                with(&["arrive", "arrive_drop"]).find(|&(at, _)| free([from, at]))?;
+            Some(Unwaited {
+                arrival: self.place(arrival),
+                before_earlier,
+            })
+        })
+    }
+
+    /// Whether the read of a flag at a line acquires nothing for a statement behind it at the scope of the device.
+    pub(super) fn unacquired(&self, line: u32, to: usize) -> bool {
+        let mut all = self.body.instructions();
+        let read = all.find(|(_, of)| self.module.line_column(of.span.start).0 == line);
+        read.is_some_and(|(at, of)| {
+            let acquires = of.has("acquire") || of.has("acq_rel");
+            !acquires && self.reaches([at, to], &[], Order::Fence)
+        })
+    }
+
+    /// Where a statement is.
+    pub(super) fn place(&self, at: usize) -> Place {
+        Place {
+            frames: self.source(at),
+            line: self.line(at),
+        }
     }
 
     /// The nearest barriers that every path to and from a statement comes by.

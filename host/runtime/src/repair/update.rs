@@ -11,23 +11,45 @@ const STEPS: usize = 4;
 /// Blocks between a comparison and what depends on it, at most.
 const BLOCKS: usize = 4;
 
-/// The operation of the updates that both accesses belong to, as CUDA's atomic calls it, and the stores of these.
+/// Updates by one operation that commutes.
+pub(super) struct Common {
+    /// The operation, as CUDA's atomic calls it.
+    pub(super) call: &'static str,
+    /// Their stores.
+    pub(super) stores: Vec<usize>,
+    /// Stores that race to other addresses, and that the same comparison decides.
+    pub(super) with: Vec<usize>,
+}
+
+/// The updates that both accesses belong to; `racing` says whether a statement has races.
 pub(super) fn common(
     module: &Module,
     function: &Function,
     sites: [usize; 2],
-) -> Option<(&'static str, Vec<usize>)> {
+    racing: impl Fn(usize) -> bool,
+) -> Option<Common> {
     let body = function.body.as_ref()?;
     let updates = Updates {
         body,
         flow: Dataflow::new(body),
         cfg: Cfg::of(module, function)?,
     };
-    let [one, other] = sites.map(|site| updates.part(site));
+    let part = |site| updates.part(site).or_else(|| updates.beside(site));
+    let [one, other] = sites.map(part);
     let ((store, name), (also, same)) = (one?, other?);
     let mut stores = vec![store, also];
     stores.dedup();
-    (name == same).then_some((name, stores))
+    let with = stores.iter().flat_map(|&store| updates.with(store));
+    let with: Vec<usize> = with.filter(|&at| racing(at)).collect();
+    // What stands beside an update is none itself.
+    let complete = sites
+        .iter()
+        .all(|&site| updates.part(site).is_some() || with.contains(&site));
+    (name == same && complete).then_some(Common {
+        call: name,
+        stores,
+        with,
+    })
 }
 
 struct Updates<'a> {
@@ -55,6 +77,35 @@ impl<'a> Updates<'a> {
     /// The load and the operation of the update that ends in a store.
     fn update(&self, store: usize) -> Option<(usize, &'static str)> {
         self.computed(store).or_else(|| self.compared(store))
+    }
+
+    /// The store and the operation of the update that a store to another address stands beside.
+    fn beside(&self, site: usize) -> Option<(usize, &'static str)> {
+        let block = self.cfg.block_of(site);
+        let stores = self.body.instructions();
+        let mut stores =
+            stores.filter(|&(at, of)| of.opcode == "st" && self.cfg.block_of(at) == block);
+        let (store, _) = stores.find(|&(at, _)| self.with(at).contains(&site))?;
+        self.update(store).map(|(_, operation)| (store, operation))
+    }
+
+    /// The stores to other addresses that the comparison of an update decides too: those that stand with its store.
+    fn with(&self, store: usize) -> Vec<usize> {
+        if self.computed(store).is_some() || self.compared(store).is_none() {
+            return Vec::new();
+        }
+        let Some(of) = self.instruction(store) else {
+            return Vec::new();
+        };
+        let block = self.cfg.block_of(store);
+        let with = self.body.instructions().filter(|&(at, other)| {
+            let together = other.opcode == "st"
+                && other.guard == of.guard
+                && self.cfg.block_of(at) == block
+                && !other.has("local");
+            together && other.operands.first() != of.operands.first()
+        });
+        with.map(|(at, _)| at).collect()
     }
 
     fn computed(&self, store: usize) -> Option<(usize, &'static str)> {
