@@ -16,13 +16,9 @@ pub(crate) enum Language {
     Triton,
 }
 
-/// What numba appends to the names of its functions, demangled and mangled: the version, and the options.
-const TAGS: [&str; 2] = ["[abi:v1][abi:", "B2v1B"];
-
 /// The language of two accesses.
 pub(crate) fn of(accesses: &[Access; 2], sources: &Sources) -> Language {
-    let tagged = |access: &Access| TAGS.iter().any(|tag| access.function.contains(tag));
-    if accesses.iter().any(tagged) {
+    if accesses.iter().any(|access| is_tagged(&access.function)) {
         return Language::Numba;
     }
     let imports = |access: &Access| {
@@ -37,6 +33,22 @@ pub(crate) fn of(accesses: &[Access; 2], sources: &Sources) -> Language {
         true => Language::Triton,
         false => Language::Cuda,
     }
+}
+
+/// Whether a name has what numba appends, demangled (`[abi:v1][abi:…`) or mangled (`B2v1B…`): which compilation of the
+/// process it was, and the options.
+fn is_tagged(name: &str) -> bool {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
+    let number = |text: &str, behind: &str| {
+        let digits = digits(text);
+        digits > 0 && text[digits..].starts_with(behind)
+    };
+    let demangled = name.split("[abi:v").skip(1);
+    let mangled = name.split('B').skip(1).map(|part| &part[digits(part)..]);
+    // What is split off ends where the next tag begins.
+    let mut mangled = mangled.filter_map(|part| part.strip_prefix('v'));
+    demangled.into_iter().any(|rest| number(rest, "][abi:"))
+        || mangled.any(|rest| !rest.is_empty() && digits(rest) == rest.len())
 }
 
 /// Phrases of help in CUDA C++, and in Python compiled by numba. Longer ones come first.
@@ -269,6 +281,14 @@ mod tests {
                 Language::Numba,
             ),
             ("_ZN8__main__1kB2v1B4cw51E", "gone.py", Language::Numba),
+            (
+                "__main__::k[abi:v12][abi:cw51c](long long)",
+                "gone.py",
+                Language::Numba,
+            ),
+            ("_ZN8__main__1kB3v12B4cw51E", "gone.py", Language::Numba),
+            ("k[abi:v1](int)", "k.cu", Language::Cuda),
+            ("_Z1kB5cxx11v", "k.cu", Language::Cuda),
             ("k", "triton.py", Language::Triton),
             ("k", "cuda.py", Language::Cuda),
             ("k", "k.cu", Language::Cuda),
