@@ -62,7 +62,10 @@ pub fn pages(root: &Path) -> Result<[Page; 2]> {
         },
         Page {
             path: "docs/verify.md",
-            sections: vec![("hgrd", published::kernels(&entries, "hgrd")?)],
+            sections: vec![
+                ("hgrd", published::kernels(&entries, "hgrd")?),
+                ("ila", published::groups(&entries, "ila")?),
+            ],
         },
     ])
 }

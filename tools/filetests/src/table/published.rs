@@ -1,6 +1,7 @@
 //! Kernels written anew from what papers say of theirs, and what `verify` answers for them.
 //!
 //! `published: TABLE NAME, RACES` names the table of a paper, the kernel in it, and how many races it has by the paper.
+//! Of a table that counts kernels by group, it is `published: TABLE GROUP: NAME`, and the name is ours.
 
 use std::fmt::Write;
 
@@ -9,26 +10,31 @@ use report::log::Answer;
 
 use super::Entry;
 use crate::header::{Case, Class};
-use crate::race;
+use crate::race::{self, Verdict};
 
-/// What a revision stands for.
-struct Published<'a> {
-    name: &'a str,
-    races: usize,
+/// The groups of the ILA paper's table of small kernels, and how many kernels each has.
+const GROUPS: [(&str, usize); 7] = [
+    ("atomic", 6),
+    ("base ld/st", 10),
+    ("barrier", 6),
+    ("branch", 6),
+    ("sync block", 5),
+    ("intra warp", 4),
+    ("lock", 20),
+];
+
+/// What a revision stands for: the words behind the name of this table.
+fn published<'a>(case: &'a Case, table: &str) -> Option<&'a str> {
+    let (of, rest) = case.get("published")?.split_once(' ')?;
+    (of == table).then_some(rest)
 }
 
-fn published<'a>(case: &'a Case, table: &str) -> Result<Option<Published<'a>>> {
-    let Some(line) = case.get("published") else {
-        return Ok(None);
-    };
-    let parts = line.split_once(' ').zip(line.split_once(", "));
-    let ((of, _), (_, races)) = parts.context("expected `published: TABLE NAME, RACES`")?;
-    if of != table {
-        return Ok(None);
-    }
-    let name = &line[of.len() + 1..line.len() - races.len() - 2];
+/// The name of a kernel, and how many races it has by the paper.
+fn named(text: &str) -> Result<(&str, usize)> {
+    let parts = text.rsplit_once(", ");
+    let (name, races) = parts.context("expected `published: TABLE NAME, RACES`")?;
     let races = races.parse().context("`published`: no number of races")?;
-    Ok(Some(Published { name, races }))
+    Ok((name, races))
 }
 
 /// Pairs of accesses that are marked as races, which `verify` must report.
@@ -68,15 +74,15 @@ pub(super) fn kernels(entries: &[Entry], table: &str) -> Result<String> {
     for entry in entries {
         let case = &entry.case;
         let in_file = || entry.file.clone();
-        let Some(of) = published(case, table).with_context(in_file)? else {
+        let Some(stated) = published(case, table) else {
             continue;
         };
+        let (name, published) = named(stated).with_context(in_file)?;
         let found = marked(case)?;
         ensure!(
-            found == of.races,
-            "{}: {found} races, and {} by the paper",
-            entry.file,
-            of.races
+            found == published,
+            "{}: {found} races, and {published} by the paper",
+            entry.file
         );
         let mut others = entries
             .iter()
@@ -86,8 +92,8 @@ pub(super) fn kernels(entries: &[Entry], table: &str) -> Result<String> {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} |",
-            of.name,
-            of.races,
+            name,
+            published,
             words(case).with_context(in_file)?,
             case.get("fact").unwrap_or_default(),
             other.unwrap_or_default(),
@@ -101,4 +107,77 @@ pub(super) fn kernels(entries: &[Entry], table: &str) -> Result<String> {
         "| **{kernels} kernels** | {races} | {races} races, no false alarm, {proved} proved | | |"
     );
     Ok(text)
+}
+
+/// How many kernels get which answer.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    right: usize,
+    unknown: usize,
+    wrong: usize,
+}
+
+/// One row for each small kernel of the ILA paper's groups: what it is by the memory model, and our answer. No answer may be
+/// wrong, and no kernel missing.
+pub(super) fn groups(entries: &[Entry], table: &str) -> Result<String> {
+    let mut rows = String::from("| group | kernel | is | answer |\n|---|---|---|---|\n");
+    let mut sums = String::from(
+        "| group | kernels, the paper | right | unknown | wrong |\n|---|---:|---:|---:|---:|\n",
+    );
+    let mut all = Count::default();
+    for (group, published_kernels) in GROUPS {
+        let mut count = Count::default();
+        for entry in entries {
+            let case = &entry.case;
+            let of = published(case, table).and_then(|text| text.split_once(": "));
+            let Some((_, name)) = of.filter(|of| of.0 == group) else {
+                continue;
+            };
+            let in_file = || entry.file.clone();
+            let truth = race::expected(case).with_context(in_file)?;
+            let of = match (truth, answer(case).with_context(in_file)?) {
+                (_, Answer::Unknown) => &mut count.unknown,
+                (Verdict::Race, Answer::Race)
+                | (Verdict::NoRace, Answer::ThisData | Answer::AllData) => &mut count.right,
+                _ => &mut count.wrong,
+            };
+            *of += 1;
+            let is = match truth {
+                Verdict::Race => "racy",
+                _ => "clean",
+            };
+            let answer = words(case).with_context(in_file)?;
+            let _ = writeln!(rows, "| {group} | {name} | {is} | {answer} |");
+        }
+        let Count {
+            right,
+            unknown,
+            wrong,
+        } = count;
+        let kernels = right + unknown + wrong;
+        ensure!(
+            kernels == published_kernels && wrong == 0,
+            "{group}: {kernels} kernels, {wrong} wrong; {published_kernels} by the paper"
+        );
+        let _ = writeln!(
+            sums,
+            "| {group} | {kernels} | {right} | {unknown} | {wrong} |"
+        );
+        all.right += right;
+        all.unknown += unknown;
+        all.wrong += wrong;
+    }
+    let kernels = all.right + all.unknown + all.wrong;
+    let stated = entries.iter().filter_map(|of| published(&of.case, table));
+    let stated = stated.count();
+    ensure!(
+        stated == kernels,
+        "{stated} kernels, of which {kernels} are in a group of the paper"
+    );
+    let _ = writeln!(
+        sums,
+        "| **all** | {kernels} | {} | {} | {} |",
+        all.right, all.unknown, all.wrong
+    );
+    Ok(format!("{sums}\n{rows}"))
 }
