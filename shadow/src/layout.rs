@@ -114,11 +114,11 @@ pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
         | (cta & WITNESS_CTA_MASK)
 }
 
-/// The bits of a site as the device knows it that are its id. Above them it says how far its accesses are strong.
+/// The id in a site number of the device. The bits above it say how strong the site's accesses are.
 pub const SITE_ID_MASK: u32 = (1 << 27) - 1;
-/// In a site as the device knows it: its accesses are strong, and of gpu or wider scope.
+/// In a site number of the device: the accesses are strong, of gpu or wider scope.
 pub const SITE_STRONG_GPU: u32 = 1 << 27;
-/// In a site as the device knows it: its accesses are strong, of whatever scope.
+/// In a site number of the device: the accesses are strong, of any scope.
 pub const SITE_STRONG_CTA: u32 = 1 << 28;
 
 /// The witness of the only access that `cell` stands for.
@@ -142,7 +142,7 @@ pub const fn witness_cell(cell: u64) -> u64 {
 }
 
 /// What a pair of sites that conflicted at the level of `verdict` is called in the pair table.
-/// Conflicts that are only [possible](ACCESS_POSSIBLE) are another pair. Sites are as the device knows them, below 2^29.
+/// Conflicts that are only [possible](ACCESS_POSSIBLE) are another pair. Site numbers are those of the device, below 2^29.
 pub const fn pair_key(verdict: u32, site: u32, previous_site: u32, possible: bool) -> u64 {
     let sites = (site as u64) << 34u32 | (previous_site as u64) << 2u32;
     (possible as u64) << 63u32 | sites | verdict as u64
@@ -444,9 +444,9 @@ pub struct Record {
     pub cell: u64,
     /// The accessing thread's identity, tag included.
     pub me: u64,
-    /// Site of this access, as the device knows it.
+    /// Site number of this access.
     pub site: u32,
-    /// Likewise of the earlier access; 0 if it is not known.
+    /// Site number of the earlier access; 0 if it is not known.
     pub previous_site: u32,
     /// CTA of this access, linear, x fastest.
     pub cta: u32,

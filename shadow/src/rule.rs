@@ -223,7 +223,7 @@ pub const COMPARED_BY_LANES: u64 = !(LANE_MASK | CTA_CLASS_MASK | GRID_CLASS_MAS
 /// No cell has this state: it is none of the bits that are compared.
 const NEVER: u64 = 1;
 
-/// The site `id` as the device knows it, whose accesses are of that kind.
+/// The site number that the device gets for the site `id`, whose accesses are of `kind`.
 pub const fn site_of_kind(id: u32, kind: u32) -> u32 {
     let strong = if kind == WEAK_LOAD || kind == WEAK_STORE {
         0
@@ -235,7 +235,8 @@ pub const fn site_of_kind(id: u32, kind: u32) -> u32 {
     id & SITE_ID_MASK | strong
 }
 
-const fn is_narrow(kind: u32) -> bool {
+/// Whether accesses of `kind` are strong, of cta scope.
+pub const fn is_narrow(kind: u32) -> bool {
     kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA
 }
 

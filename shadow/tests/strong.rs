@@ -151,7 +151,7 @@ fn access(cta: u64, kind: Kind) -> Access {
 fn a_narrow_write_does_not_stand_for_a_wide_one_before_it() {
     let mut run = Run::new();
     run.relaxed(0, Kind::Store, 0, Scope::Sys);
-    // So many accesses that what is ordered before a write is forgotten.
+    // Enough accesses that the engine drops some that are ordered before a write.
     for site in 1..=100 {
         run.relaxed(1, Kind::Load, site, Scope::Sys);
     }

@@ -2,7 +2,7 @@
 
 use crate::layout::*;
 use crate::memory::{load_relaxed, store_relaxed};
-use crate::rule::{self, CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_LOAD_GPU, STRONG_WRITE_GPU, Shifts};
+use crate::rule::{self, CONFLICT_CTA, CONFLICT_GRID, STRONG_LOAD_CTA, STRONG_WRITE_CTA, STRONG_WRITE_GPU, Shifts, WEAK_LOAD, WEAK_STORE};
 
 /// Where the witnesses of a cell are, and their stamps, if they have any.
 pub struct At {
@@ -148,16 +148,16 @@ pub fn partner(at: &At, shifts: &Shifts, verdict: u32, (cell, sole): (u64, u64),
         class & 1 != 0
     };
     let first = if write { WITNESS_WRITES } else { WITNESS_LOADS };
-    let strong = strong_at(verdict == CONFLICT_GRID);
-    // Strong accesses do not race with each other; and where the class has none that is weak, a weak one is of an
-    // earlier epoch.
-    let apart = if is_strong(kind, verdict == CONFLICT_GRID) { strong } else { 0 };
+    let grid = verdict == CONFLICT_GRID;
+    let strong = strong_at(grid);
+    // Two strong accesses do not race. If the class has only strong writes, a weak witness is from an earlier epoch.
+    let apart = if is_strong(kind, grid) { strong } else { 0 };
     let needed = if class == 1 { strong } else { 0 };
     let last = at.witness(first + WITNESS_LAST);
     let others = last != 0 && (last ^ mine) & WITNESS_THREAD_MASK != 0;
     let row = if others && last & apart == 0 && last & needed == needed { first + WITNESS_LAST } else { first };
     let witness = at.witness(row);
-    // It came between the first and the last.
+    // Neither witness can race with this access, and others were not kept.
     if witness & apart != 0 || witness & needed != needed {
         return NOBODY;
     }
@@ -170,11 +170,10 @@ fn strong_at(grid: bool) -> u64 {
     (strong as u64) << WITNESS_SITE_SHIFT
 }
 
-/// Whether accesses of `kind` are strong at a level.
+/// Whether accesses of `kind` are strong at a level: an access of cta scope counts as weak between CTAs.
 fn is_strong(kind: u32, grid: bool) -> bool {
-    let wide = kind == STRONG_LOAD_GPU || kind == STRONG_WRITE_GPU;
-    let narrow = kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA;
-    wide || (narrow && !grid)
+    let weak = kind == WEAK_LOAD || kind == WEAK_STORE;
+    !weak && !(grid && rule::is_narrow(kind))
 }
 
 /// Enters the one access that `next` stands for.
@@ -249,8 +248,8 @@ pub fn remember(at: &At, shifts: &Shifts, (before, sole): (u64, u64), next: u64,
     let single = next & (GRID_MULTI | WARP_MULTI | WARP_LANE_MULTI) == 0;
     let first = at.witness(own);
     let strong = strong_at(true);
-    // Who shares a granule comes last; whoever takes it over, in a new epoch, is the first as well. But a weak access is
-    // what other CTAs' strong ones race with, so it stays the first.
+    // An access that shares the granule becomes the last witness. One that takes the granule over, in a new epoch, becomes
+    // the first witness too, unless it is strong and the first one is weak: strong accesses of other CTAs race with that.
     if first == 0 || (single && (mine & strong == 0 || first & strong != 0)) {
         at.enter(own, mine, stamp);
     }

@@ -141,12 +141,10 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
                 Some(taken) => causes::Cause {
                     what: "scope".to_owned(),
                     places: [format!("the atomic at {taken}")].into(),
-                    ..causes::Cause::default()
                 },
                 None => causes::Cause {
                     what: accesses[1].function.clone(),
                     places: [fault.help].into(),
-                    ..causes::Cause::default()
                 },
             }),
         ),
@@ -374,7 +372,6 @@ fn help(
         let cause = one.then(|| causes::Cause {
             what: accesses[1].function.clone(),
             places: [fixed.clone()].into(),
-            ..causes::Cause::default()
         });
         return (fixed, cause);
     }
@@ -408,7 +405,6 @@ fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::
     let cause = causes::Cause {
         what: "scope".to_owned(),
         places: places.into_iter().collect(),
-        ..causes::Cause::default()
     };
     (
         format!(
@@ -505,7 +501,6 @@ fn asynchronous(accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
     let cause = causes::Cause {
         what: format!("{wait}, in {}", copy.function),
         places: repairs.iter().map(|&part| part.to_owned()).collect(),
-        ..causes::Cause::default()
     };
     let help = format!("the copy may still run at the second access: before that, {wait}{behind}");
     (help, Some(cause))

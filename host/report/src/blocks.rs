@@ -76,7 +76,6 @@ fn common(what: &str, race: &log::Race, accesses: &[Access; 2]) -> Option<Cause>
     Some(Cause {
         what: format!("{what} in {}", accesses[1].ptx.module),
         places,
-        ..Cause::default()
     })
 }
 

@@ -222,12 +222,7 @@ impl<'a> Builder<'a> {
                         .add(pair.launches.map(name));
                 }
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
-                Event::Missed { text } => {
-                    let missed = &mut self.report.coverage.missed;
-                    if !missed.contains(text) {
-                        missed.push(text.clone());
-                    }
-                }
+                Event::Missed { text } => self.missed(text.clone()),
                 Event::ToolError { text } => {
                     let errors = &mut self.report.tool.errors;
                     if !errors.contains(text) {
@@ -243,12 +238,31 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn missed(&mut self, text: String) {
+        let missed = &mut self.report.coverage.missed;
+        if !missed.contains(&text) {
+            missed.push(text);
+        }
+    }
+
+    /// A race whose record names one access only is no entry, but the run is incomplete.
+    fn one_sided(&mut self, race: &log::Race, log_index: &LogIndex<'_>) {
+        let mut ids = [race.site, race.previous_site].into_iter();
+        let known = ids.find(|id| log_index.sites.contains_key(id));
+        let access = known.map_or_else(
+            || "an access".to_owned(),
+            |id| format!("the access at {}", log_index.place(id, self.sources)),
+        );
+        self.missed(format!(
+            "{access} races with another access, which is not known"
+        ));
+    }
+
     fn race(&mut self, race: &log::Race, log_index: &LogIndex<'_>) {
         self.report.coverage.records.emitted += 1;
         let sides = [race.previous_site, race.site].map(|id| log_index.sites.get(&id).copied());
         let [Some(first), Some(second)] = sides else {
-            let text = "a race record names an access that its log does not; it was left out";
-            self.report.notes.push(text.to_owned());
+            self.one_sided(race, log_index);
             return;
         };
         let race = &*self.placed(race, log_index);

@@ -9,21 +9,17 @@ use crate::model::{Race, Related};
 use crate::{known, locks};
 
 /// What a help repairs. Of two entries one of which has all places of the other, that one repairs both.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     /// What is missing.
     pub(crate) what: String,
     /// Where, in terms of the module or of the source.
     pub(crate) places: BTreeSet<String>,
-    /// The same in the words of the help: code that the compiler has copied is several places of the module, and one of
-    /// the source.
-    pub(crate) words: BTreeSet<String>,
 }
 
 impl Cause {
     fn repairs(&self, other: &Self) -> bool {
-        let same_words = !other.words.is_empty() && self.words.is_superset(&other.words);
-        self.what == other.what && (self.places.is_superset(&other.places) || same_words)
+        self.what == other.what && self.places.is_superset(&other.places)
     }
 }
 
@@ -66,10 +62,7 @@ pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
 pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
     let places = |n: usize| {
         let (_, cause): &(Race, Option<Cause>) = &entries[n];
-        cause.as_ref().map_or(0, |cause| match cause.words.len() {
-            0 => cause.places.len(),
-            words => words,
-        })
+        cause.as_ref().map_or(0, |cause| cause.places.len())
     };
     let mut by_places: Vec<usize> = (0..entries.len()).collect();
     by_places.sort_by_key(|&n| std::cmp::Reverse(places(n)));
@@ -142,7 +135,6 @@ mod tests {
         let cause = Cause {
             what: "__syncthreads()".into(),
             places: places.iter().map(|&place| place.to_owned()).collect(),
-            ..Cause::default()
         };
         (race, (!places.is_empty()).then_some(cause))
     }
@@ -168,24 +160,6 @@ mod tests {
             joined,
             expected.map(|(id, all)| (id.to_owned(), all.to_owned()))
         );
-    }
-
-    #[test]
-    fn copies_of_one_place_of_the_source_are_one_entry() {
-        let copy = |id, place: &str| {
-            let (race, cause) = entry(id, Level::Error, &[place]);
-            let words = ["after the read at x.cu:7".to_owned()].into();
-            let cause = cause.map(|cause| Cause { words, ..cause });
-            (race, cause)
-        };
-        let joined = join(vec![
-            copy("a", "1"),
-            copy("b", "2"),
-            entry("c", Level::Error, &["3"]),
-        ]);
-        let ids: Vec<&str> = joined.iter().map(|race| race.id.as_str()).collect();
-        assert_eq!(ids, ["a", "c"]);
-        assert_eq!(joined[0].related[0].id, "b");
     }
 
     #[test]

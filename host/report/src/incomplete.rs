@@ -1,8 +1,8 @@
 //! Why a run that has found nothing may have missed something.
 //!
-//! A run is complete when every launch that the tool saw was run to its end and checked, with all memory that it
-//! accessed, and what was found could be kept. Kernels that cannot be checked by their nature (without PTX) are named in
-//! COVERAGE. They make a run incomplete only where the user asks for that, as does what the cells forget or do not decide.
+//! A run is complete if every launch that the tool saw ran to its end, all its accesses were checked, and all findings
+//! were kept. COVERAGE names kernels without PTX, which cannot be checked. They make a run incomplete only if the user asks
+//! for that. The same holds for accesses that cells forget, and conflicts that cells do not decide.
 
 use crate::build::Context;
 use crate::model::{Coverage, Failure};
@@ -77,17 +77,17 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         (
             coverage.launches.unchecked,
             "launch",
-            "ran unchecked, of kernels that have PTX",
+            "ran unchecked although the kernel has PTX",
         ),
         (
             coverage.records.dropped,
             "race record",
-            "dropped, for want of room",
+            "lost because the buffer was full",
         ),
         (
             coverage.cells.outside,
             "access",
-            "outside of the memory that cells cover, and not checked",
+            "to memory that the checks do not cover",
         ),
     ] {
         if count > 0 {
@@ -160,6 +160,16 @@ mod tests {
         coverage
     }
 
+    /// The reasons of a run with what the user asks for.
+    fn asked(coverage: &Coverage, strict: bool, require_coverage: Option<f64>) -> String {
+        let context = Context {
+            strict,
+            require_coverage,
+            ..Context::default()
+        };
+        reasons(coverage, &[], &context).join("; ")
+    }
+
     #[test]
     fn a_run_is_complete_unless_something_is_missing() {
         let context = Context::default();
@@ -221,14 +231,7 @@ mod tests {
             launches: 3,
             ..Kernel::default()
         });
-        let with = |strict, require_coverage| {
-            let context = Context {
-                strict,
-                require_coverage,
-                ..Context::default()
-            };
-            reasons(&coverage, &[], &context).join("; ")
-        };
+        let with = |strict, require_coverage| asked(&coverage, strict, require_coverage);
         let without = "--strict: 3 launches of kernels without PTX ran unchecked";
         assert_eq!(with(true, None), without);
         assert_eq!(with(false, Some(25.0)), "");
@@ -247,9 +250,9 @@ mod tests {
         assert_eq!(
             reasons(&coverage, &[], &Context::default()),
             [
-                "1 launch ran unchecked, of kernels that have PTX",
-                "1,200 race records dropped, for want of room",
-                "1 access outside of the memory that cells cover, and not checked",
+                "1 launch ran unchecked although the kernel has PTX",
+                "1,200 race records lost because the buffer was full",
+                "1 access to memory that the checks do not cover",
             ]
         );
     }
@@ -260,21 +263,11 @@ mod tests {
         coverage.cells.evictions = 5;
         coverage.cells.undecided = 1;
         coverage.cells.overlapped = 2;
-        let with = |strict| {
-            let context = Context {
-                strict,
-                ..Context::default()
-            };
-            reasons(&coverage, &[], &context)
-        };
-        assert_eq!(with(false), Vec::<String>::new());
+        assert_eq!(asked(&coverage, false, None), "");
         assert_eq!(
-            with(true),
-            [
-                "--strict: 5 granules evicted",
-                "--strict: 1 conflict undecided",
-                "--strict: 2 launches shared cells with others running at the same time",
-            ]
+            asked(&coverage, true, None),
+            "--strict: 5 granules evicted; --strict: 1 conflict undecided; \
+             --strict: 2 launches shared cells with others running at the same time"
         );
     }
 

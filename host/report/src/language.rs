@@ -1,5 +1,4 @@
-//! The words of the language that a kernel is written in: reports speak CUDA C++, and of kernels in Python the language
-//! of numba or Triton.
+//! Translates help from CUDA C++ to numba or Triton, for kernels in Python.
 
 use crate::model::Access;
 use crate::source::Sources;
@@ -35,8 +34,8 @@ pub(crate) fn of(accesses: &[Access; 2], sources: &Sources) -> Language {
     }
 }
 
-/// Whether a name has what numba appends, demangled (`[abi:v1][abi:…`) or mangled (`B2v1B…`): which compilation of the
-/// process it was, and the options.
+/// Whether a name has the tags that numba appends, demangled (`[abi:v1][abi:…`) or mangled (`B2v1B…`): the number of the
+/// compilation, and the options.
 fn is_tagged(name: &str) -> bool {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let number = |text: &str, behind: &str| {
@@ -162,24 +161,24 @@ fn without_grid_barrier(help: &str) -> String {
     }
 }
 
-/// Where a fence or an ordered access of a flag would do, the ordered access.
+/// Keeps the ordered access where the help offers a fence or an ordered access of a flag.
 fn without_fences(help: &str) -> String {
-    for (what, how) in [("write", "write"), ("read", "read")] {
+    for access in ["write", "read"] {
         for place in ["before", "after"] {
-            let fence = format!("put `__threadfence()` {place} the {what} of ");
-            let or = format!(", or {how} it with ");
+            let fence = format!("put `__threadfence()` {place} the {access} of ");
+            let or = format!(", or {access} it with ");
             if let Some((before, rest)) = help.split_once(&fence)
                 && let Some((flag, rest)) = rest.split_once(&or)
             {
                 let flag = flag.split(", and after the read").next().unwrap_or(flag);
-                return format!("{before}{how} {flag} with {rest}");
+                return format!("{before}{access} {flag} with {rest}");
             }
         }
     }
     help.to_owned()
 }
 
-/// Calls of an atomic: an element is an array and an index there, or a pointer.
+/// Translates a call of an atomic. numba's take the array and the index of the element.
 fn calls(text: &str, cuda: &str, python: &str, language: Language) -> String {
     let begin = format!("`{cuda}(");
     let Some((before, rest)) = text.split_once(&begin) else {
@@ -195,7 +194,7 @@ fn calls(text: &str, cuda: &str, python: &str, language: Language) -> String {
         (Some((array, index, rest)), Language::Numba) => {
             format!("{before}`{python}({array}, {index}, {rest}")
         }
-        // A source that is written so is no call of Triton's.
+        // Triton's take pointers, which the C++ text does not have: the name alone.
         _ => match rest.split_once('`') {
             Some((_, rest)) => format!("{before}`{python}`{rest}"),
             None => text.to_owned(),

@@ -81,7 +81,6 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         cause: (misuse == Misuse::Departed).then(|| Cause {
             what: format!("end of blocks in {}", accesses[1].ptx.module),
             places: [accesses[1].function.clone()].into(),
-            ..Cause::default()
         }),
     }
 }

@@ -31,18 +31,18 @@ pub(crate) enum Remedy {
     },
     /// Threads execute the one write, with an own value each.
     OneWriter,
-    /// A barrier orders them on one way, and a branch goes past it.
+    /// A barrier orders the accesses on one path, and a branch skips it.
     Passed {
         /// Where the barrier is.
         barrier: String,
         /// Where the branch is.
         branch: String,
     },
-    /// The one access is handed over by an mbarrier that nobody waits for before the other.
+    /// A thread arrives at an mbarrier after one access, and the other thread does not wait for it.
     Unwaited {
         /// The access before which the wait is missing, such as `read at x.cu:7`.
         before: String,
-        /// Where the thread of the other access arrives.
+        /// Where the other thread arrives.
         arrival: String,
     },
     /// Only some threads of the block come to either access, so that no barrier fits between them.
@@ -79,10 +79,10 @@ impl Remedy {
                 format!("put `{call}` {}{lockstep}", listed(places))
             }
             Remedy::Passed { barrier, branch } => format!(
-                "the branch at {branch} goes past the `__syncthreads()` at {barrier}, which is to order the two accesses: move that barrier out of the branch, to where all ways between the two accesses come by it"
+                "the branch at {branch} skips the `__syncthreads()` at {barrier}: move the barrier out of the branch, so that every path between the two accesses executes it"
             ),
             Remedy::Unwaited { before, arrival } => format!(
-                "wait before the {before} for the mbarrier at which the thread of the other access arrives at {arrival} (`cuda::barrier::wait`, `mbarrier.try_wait`)"
+                "before the {before}, wait for the mbarrier at which the other thread arrives at {arrival} (`cuda::barrier::wait`, `mbarrier.try_wait`)"
             ),
             Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
             Remedy::OutOfBranch(branch) => format!(
@@ -127,20 +127,16 @@ impl Remedy {
         let of = |what: &str, lines: Vec<u32>| Cause {
             what: format!("{what} in {module}"),
             places: lines.iter().map(u32::to_string).collect(),
-            ..Cause::default()
         };
         let cause = match self {
             Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
-            Remedy::Barrier { call, places } => match &repair?.points[..] {
-                [] => Cause {
-                    what: (*call).to_owned(),
-                    places: places.iter().cloned().collect(),
-                    ..Cause::default()
+            // By the source: code that the compiler has copied is several places of the module.
+            Remedy::Barrier { call, places } => Cause {
+                what: match repair?.points[..] {
+                    [] => (*call).to_owned(),
+                    _ => format!("{call} in {module}"),
                 },
-                points => Cause {
-                    words: places.iter().cloned().collect(),
-                    ..of(call, points.iter().map(|point| point.place).collect())
-                },
+                places: places.iter().cloned().collect(),
             },
             Remedy::OtherBlocks(_) => {
                 let points = &repair?.points;
@@ -149,22 +145,18 @@ impl Remedy {
             Remedy::Counted { at, .. } => Cause {
                 what: "atomic".to_owned(),
                 places: [at.clone()].into(),
-                ..Cause::default()
             },
             Remedy::Passed { barrier, .. } => Cause {
                 what: "barrier passed".to_owned(),
                 places: [barrier.clone()].into(),
-                ..Cause::default()
             },
             Remedy::Unwaited { arrival, .. } => Cause {
                 what: "mbarrier".to_owned(),
                 places: [arrival.clone()].into(),
-                ..Cause::default()
             },
             Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
                 what: "branch".to_owned(),
                 places: [at.clone()].into(),
-                ..Cause::default()
             },
             _ => return None,
         };
@@ -244,8 +236,8 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     }
 }
 
-/// Where an instruction is.
-fn at(place: &log::Place, sources: &Sources) -> String {
+/// Where an instruction is, such as `x.cu:7`.
+pub(crate) fn at(place: &log::Place, sources: &Sources) -> String {
     instruction(&place.frames, place.line, sources)
 }
 

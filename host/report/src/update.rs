@@ -4,7 +4,7 @@ use crate::log;
 use crate::model::Access;
 use crate::source::{Sources, extent};
 use crate::words::joined;
-use crate::{side, statement};
+use crate::{remedy, side, statement};
 
 /// An update as its statement has it.
 #[derive(Debug, PartialEq)]
@@ -50,18 +50,13 @@ pub(crate) fn advice(
     };
     if let Some(known) = known.filter(|known| !known.with.is_empty()) {
         let mut with: Vec<String> = Vec::new();
-        for place in &known.with {
-            let frames = side::frames(&place.frames, "");
-            let at = side::shown(&frames).map_or_else(
-                || format!("line {} of the PTX", place.line),
-                |frame| format!("{}:{}", sources.shown(&frame.file), frame.line),
-            );
+        for at in known.with.iter().map(|place| remedy::at(place, sources)) {
             if !with.contains(&at) {
                 with.push(at);
             }
         }
         return Some(format!(
-            "make {update} and what is written with it, at {}, one step: pack both into one word of 64 bits, the compared value in its upper half, and update that word by `{name}`; or hold a lock around the comparison and the writes",
+            "make {update} and the write at {} one atomic step: pack both values into one 64-bit word, the compared value in its upper half, and update that word with `{name}`; or hold a lock around the comparison and the writes",
             joined(&with)
         ));
     }

@@ -36,7 +36,7 @@ pub(crate) struct Repairs {
 }
 
 /// Two accesses: the lines of the earlier and the later one, how far apart their threads are, in which memory, and the
-/// line at which the later thread has read the flag between them, if there is one.
+/// line at which the later thread read the flag between them, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) lines: [u32; 2],
@@ -109,7 +109,7 @@ impl Repairs {
         let racing: HashSet<u32> = self.known.keys().flat_map(|pair| pair.lines).collect();
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
-            let repairs = together(&self.module, line, &pairs, (chosen, &racing));
+            let repairs = together(&self.module, line, &pairs, chosen, &racing);
             for ((pair, _), (repair, around)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
@@ -136,13 +136,14 @@ fn within(module: &Module, lines: [u32; 2]) -> Option<(&Function, [usize; 2])> {
     (body.statements.len() <= STATEMENTS).then_some((function, sites))
 }
 
-/// What the function that begins on a line says of pairs of its accesses, with what has been found to order others and
-/// the lines that have races.
+/// The repairs for pairs of accesses in the function that begins on a line. `chosen` has what orders other pairs, `racing`
+/// the lines of all races.
 fn together(
     module: &Module,
     line: u32,
     pairs: &[(Pair, [usize; 2])],
-    (chosen, racing): (&mut Chosen, &HashSet<u32>),
+    chosen: &mut Chosen,
+    racing: &HashSet<u32>,
 ) -> Vec<(Repair, [Around; 2])> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
@@ -197,7 +198,7 @@ fn together(
         (repair, around)
     });
     let mut repairs: Vec<(Repair, [Around; 2])> = repairs.collect();
-    // A barrier that another race needs anyway stands on the way past, too.
+    // If another race needs the same barrier anyway, that barrier also stands on the path that skips this one.
     let places = |of: &Repair| -> Vec<u32> { of.points.iter().map(|point| point.place).collect() };
     let needed = repairs.iter().filter(|(of, _)| of.passed.is_none());
     let needed: Vec<u32> = needed.flat_map(|(of, _)| places(of)).collect();

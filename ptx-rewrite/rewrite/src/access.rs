@@ -246,13 +246,7 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
-        let target = Target {
-            op,
-            site: rule::site_of_kind(site, kind(op, GLOBAL)),
-            kind: kind(op, GLOBAL),
-            granule_log2: granules.global,
-            shared: false,
-        };
+        let target = Target::new(op, site, GLOBAL, granules.global);
         in_one_space(&mut text, &target, load(inline), word, &skip, label);
     }
     if let Some(granule_log2) = shared
@@ -265,13 +259,7 @@ pub(crate) fn check(
             );
         }
         text.push_str(&cluster::place(place, &skip));
-        let target = Target {
-            op,
-            site: rule::site_of_kind(site, kind(op, CLUSTER)),
-            kind: kind(op, CLUSTER),
-            granule_log2,
-            shared: true,
-        };
+        let target = Target::new(op, site, CLUSTER, granule_log2);
         let called = match op.bytes() <= 1 << granule_log2 {
             true => Called::Slow,
             false => Called::Range,
@@ -288,13 +276,7 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
-        let target = Target {
-            op,
-            site: rule::site_of_kind(site, kind(op, SHARED)),
-            kind: kind(op, SHARED),
-            granule_log2,
-            shared: true,
-        };
+        let target = Target::new(op, site, SHARED, granule_log2);
         in_one_space(&mut text, &target, load(inline), false, &skip, label);
     }
     line(&mut text, format_args!("{skip}:"));
@@ -317,7 +299,7 @@ fn unless_sampled(text: &mut String, skip: &str) {
 /// What a check in one memory is about.
 struct Target<'a> {
     op: &'a MemoryOp,
-    /// Its site as the device knows it.
+    /// The site's number on the device.
     site: u32,
     /// The rule's kind of the access.
     kind: u32,
@@ -421,7 +403,19 @@ fn in_one_space(
     target.call(text, if granules == 1 { one } else { Called::Range });
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// An access of the site `id`; `wide` is the narrowest scope that reaches all threads of its memory.
+    fn new(op: &'a MemoryOp, id: u32, wide: Scope, granule_log2: u32) -> Self {
+        let kind = kind(op, wide);
+        Self {
+            op,
+            site: rule::site_of_kind(id, kind),
+            kind,
+            granule_log2,
+            shared: wide != GLOBAL,
+        }
+    }
+
     /// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
     /// is settled.
     fn fast(&self, text: &mut String, offset: u32, load: CellLoad) {

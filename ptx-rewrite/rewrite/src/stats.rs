@@ -52,7 +52,7 @@ pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, 
     Ok(kernels)
 }
 
-/// Whether the `ptxas` at `assembler` takes `text` for `arch`: it does not optimise, which takes two thirds of the time.
+/// Whether the `ptxas` at `assembler` accepts `text` for `arch`. It does not optimise, so it takes less time than [`assemble`].
 ///
 /// # Errors
 /// As [`assemble`].

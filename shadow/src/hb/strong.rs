@@ -36,7 +36,8 @@ use super::{
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
 const MOST: usize = 1024;
-/// Groups after which a write stands for what comes before it, by other threads and in no wider scope.
+/// With more groups than this, a write replaces earlier accesses that are ordered before it, unless they are of its own
+/// thread or of a wider scope.
 const MANY: usize = 64;
 
 /// A conflict, with a witness and how often it was met.

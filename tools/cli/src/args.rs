@@ -149,8 +149,8 @@ pub(crate) struct RunArgs {
     /// Exit with 75 unless this share of all launches was checked, such as 95%
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub(crate) require_coverage: Option<f64>,
-    /// Exit with 75 also when kernels without PTX ran, instructions were not understood, or the checks have forgotten
-    /// accesses or left conflicts undecided
+    /// Exit with 75 also if kernels without PTX ran, instructions were not understood, or the checks forgot accesses or
+    /// left conflicts undecided
     #[arg(long)]
     pub(crate) strict: bool,
     /// Races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check suppress`
@@ -337,8 +337,7 @@ pub(crate) struct ReportArgs {
     /// Exit code when a report has races
     #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
-    /// The exit code of races is for errors (certain races), for warnings too, or for nothing [default: as of the runs,
-    /// but for `never`]
+    /// Exit with the code of races for errors, for warnings too, or never [default: as the runs, but `error` for `never`]
     #[arg(long, value_enum)]
     pub(crate) fail_on: Option<FailOn>,
     /// Do not exit with 75 when a run was incomplete

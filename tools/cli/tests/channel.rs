@@ -313,12 +313,12 @@ fn what_a_gpu_cannot_check_of_a_kernel_with_ptx_makes_the_run_incomplete() {
     for (argument, why, in_json) in [
         (
             "crowded",
-            "incomplete: 1 launch ran unchecked, of kernels that have PTX",
+            "incomplete: 1 launch ran unchecked although the kernel has PTX",
             "/coverage/launches/unchecked",
         ),
         (
             "apart",
-            "incomplete: 2 accesses outside of the memory that cells cover, and not checked",
+            "incomplete: 2 accesses to memory that the checks do not cover",
             "/coverage/cells/outside",
         ),
     ] {

@@ -64,7 +64,7 @@ pub fn pages(root: &Path) -> Result<[Page; 2]> {
             path: "docs/verify.md",
             sections: vec![
                 ("hgrd", published::kernels(&entries, "hgrd")?),
-                ("ila", published::groups(&entries, "ila")?),
+                ("ila", published::ila(&entries)?),
             ],
         },
     ])

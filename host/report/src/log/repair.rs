@@ -81,7 +81,7 @@ pub struct Update {
     pub stores: Vec<Vec<Frame>>,
     /// Its line in the program's own PTX.
     pub lines: Vec<u32>,
-    /// Racing stores to other addresses that the same comparison decides, such as that of the index of a maximum.
+    /// Racing stores to other addresses that the same comparison guards, such as the store of a maximum's index.
     #[serde(default)]
     pub with: Vec<Place>,
 }

@@ -145,6 +145,18 @@ fn long_chains_of_inlined_calls_are_shortened() {
 }
 
 #[test]
+fn a_race_with_an_unknown_access_makes_the_run_incomplete() {
+    let (_folder, sources) = sources();
+    let report = Report::build(&[log(None, vec![race(1, 0, 2, 1)])], &context(), &sources);
+    assert!(report.races.is_empty());
+    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    assert_eq!(
+        report.coverage.incomplete_because,
+        ["the access at count.cu:2 races with another access, which is not known"]
+    );
+}
+
+#[test]
 fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
     let (_folder, sources) = sources();
     let at = |level, previous, site, (place, line)| {

@@ -11,7 +11,7 @@ use ptx::isa::{SyncOp, sync};
 use super::divergence::{Among, Divergence};
 use crate::log::{Around, Barrier, Frame, Outside, Passed, Place, Point, Unwaited};
 
-/// Barriers that are looked at for a way past them, at most.
+/// Most barriers for which a path that skips them is looked for.
 const BARRIERS: usize = 32;
 
 /// What is to order two accesses.
@@ -95,7 +95,7 @@ impl<'a> Flow<'a> {
         Some(self.source_of_end(branch))
     }
 
-    /// A barrier of the block on one way from one statement to another, and the branch that goes past it on another way.
+    /// A barrier of the block on one path between two statements, and the branch that skips it on another path.
     pub(super) fn passed(&self, [from, to]: [usize; 2]) -> Option<Passed> {
         let free = Order::Launch;
         let barriers = self.body.instructions();
@@ -115,7 +115,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The arrival at an mbarrier behind one of two statements, the other of which comes without a wait.
+    /// The arrival at an mbarrier after one of two statements, if no wait precedes the other.
     pub(super) fn unwaited(&self, [earlier, later]: [usize; 2]) -> Option<Unwaited> {
         let with = |suffixes: &'static [&'static str]| {
             let all = self.body.instructions();
@@ -140,7 +140,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Whether the read of a flag at a line acquires nothing for a statement behind it at the scope of the device.
+    /// Whether no acquire of device scope stands between the read of a flag at a line and a later statement.
     pub(super) fn unacquired(&self, line: u32, to: usize) -> bool {
         let mut all = self.body.instructions();
         let read = all.find(|(_, of)| self.module.line_column(of.span.start).0 == line);
