@@ -23,7 +23,7 @@ pub use repair::{
 };
 pub use stray::Stray;
 pub use stuck::{On, Stuck, Wait};
-pub use verified::{Answer, Because, Verified};
+pub use verified::{Answer, Assumption, Because, Family, Standing, Verified};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

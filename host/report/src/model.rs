@@ -15,12 +15,12 @@ pub use crate::log::HostFrame;
 pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
-pub use crate::verified::{Answers, Because, Verified};
+pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 
 use crate::misuse;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.18";
+pub const SCHEMA_VERSION: &str = "1.19";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

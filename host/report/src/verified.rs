@@ -28,6 +28,38 @@ pub struct Verified {
     pub because: Vec<Because>,
     /// The user allows launches that are not proved.
     pub allowed: bool,
+    /// The user's assumptions about launches.
+    pub assumptions: Vec<Assumption>,
+    /// What is proved of all launches that fulfil conditions.
+    pub families: Vec<Family>,
+    /// Why not all launches are proved that fulfil the assumptions, where these hold; empty if they are.
+    pub open_family: String,
+}
+
+/// An assumption of the user's about the launches of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Assumption {
+    /// As the user has written it.
+    pub text: String,
+    /// Launches in which it held.
+    pub held: u64,
+    /// Launches in which it did not hold.
+    pub broken: u64,
+    /// The values in the first of these.
+    pub values: String,
+    /// Why it says nothing of the kernel, if so.
+    pub unfit: String,
+}
+
+/// Launches of a kernel that are proved for all schedules and all contents of memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Family {
+    /// What they have in common.
+    pub conditions: Vec<String>,
+    /// Those of the run that belong to it.
+    pub launches: u64,
 }
 
 /// Launches by their answers.
@@ -86,6 +118,48 @@ pub struct Because {
     pub from_frames: Vec<FrameAt>,
 }
 
+impl Assumption {
+    fn of(logged: &log::Assumption) -> Self {
+        let mut one = Self {
+            text: logged.text.clone(),
+            ..Self::default()
+        };
+        match &logged.standing {
+            log::Standing::Holds => one.held = 1,
+            log::Standing::Broken(values) => (one.broken, one.values) = (1, values.clone()),
+            log::Standing::Unfit(why) => one.unfit.clone_from(why),
+        }
+        one
+    }
+
+    fn add(&mut self, other: Self) {
+        self.held += other.held;
+        self.broken += other.broken;
+        if self.values.is_empty() {
+            self.values = other.values;
+        }
+    }
+
+    /// A line for a person.
+    fn line(&self) -> String {
+        let Self {
+            text,
+            held,
+            broken,
+            values,
+            unfit,
+        } = self;
+        match (unfit.is_empty(), *broken) {
+            (false, _) => format!("assumption `{text}` says nothing of this kernel: {unfit}"),
+            (true, 0) => format!("assumption `{text}` held in {}", counted(*held, "launch")),
+            (true, _) => format!(
+                "assumption `{text}` is broken in {broken} of {}, first by {values}",
+                counted(held + broken, "launch")
+            ),
+        }
+    }
+}
+
 /// Adds what is said of a launch.
 pub(crate) fn add(all: &mut Vec<Verified>, launch: &log::Launch) {
     let Some(of) = &launch.verified else {
@@ -105,6 +179,18 @@ pub(crate) fn add(all: &mut Vec<Verified>, launch: &log::Launch) {
         launches: Answers::of(of.answer),
         because: because.collect(),
         allowed: false,
+        assumptions: of.assumptions.iter().map(Assumption::of).collect(),
+        families: match &of.family {
+            Some(log::Family::Proved(conditions)) => vec![Family {
+                conditions: conditions.clone(),
+                launches: 1,
+            }],
+            _ => Vec::new(),
+        },
+        open_family: match &of.family {
+            Some(log::Family::Open(why)) => why.clone(),
+            _ => String::new(),
+        },
     };
     join(all, one);
 }
@@ -116,6 +202,23 @@ pub(crate) fn join(all: &mut Vec<Verified>, other: Verified) {
     };
     known.launches.add(other.launches);
     known.allowed &= other.allowed;
+    for of in other.assumptions {
+        let same = |known: &&mut Assumption| known.text == of.text;
+        match known.assumptions.iter_mut().find(same) {
+            Some(known) => known.add(of),
+            None => known.assumptions.push(of),
+        }
+    }
+    for of in other.families {
+        let same = |known: &&mut Family| known.conditions == of.conditions;
+        match known.families.iter_mut().find(same) {
+            Some(known) => known.launches += of.launches,
+            None => known.families.push(of),
+        }
+    }
+    if known.open_family.is_empty() {
+        known.open_family = other.open_family;
+    }
     // What is in the way of the weakest answer.
     match other.answer.cmp(&known.answer) {
         Ordering::Greater => return,
@@ -141,7 +244,17 @@ pub(crate) fn join(all: &mut Vec<Verified>, other: Verified) {
 pub(crate) fn incomplete(report: &Report) -> Option<String> {
     let kernels = report.verified.iter().map(|of| of.launches);
     let open: u64 = kernels.map(|of| of.unknown + of.race).sum();
-    (open > 0).then(|| format!("{} not proved", counted(open, "launch")))
+    if open > 0 {
+        return Some(format!("{} not proved", counted(open, "launch")));
+    }
+    let all = || report.verified.iter().flat_map(|of| &of.assumptions);
+    if let Some(of) = all().find(|of| of.broken > 0) {
+        return Some(of.line());
+    }
+    // About no kernel of the run: its names may be misspelled.
+    let mut texts = all().map(|of| &of.text);
+    let unfit = texts.find(|text| all().all(|of| of.text != **text || !of.unfit.is_empty()));
+    unfit.map(|text| format!("assumption `{text}` says nothing of any kernel that was launched"))
 }
 
 /// The answers, a line for each kernel and for each reason.
@@ -154,6 +267,17 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
             Answer::Unknown => "UNKNOWN",
             Answer::Race => "RACE",
         };
+        // Only if each launch belongs to it.
+        let family = match &of.families[..] {
+            [family] if of.answer == Answer::AllData && family.launches == of.launches.total() => {
+                Some(format!(
+                    "PROVED for launches with {}",
+                    family.conditions.join(", ")
+                ))
+            }
+            _ => None,
+        };
+        let answer = family.as_deref().unwrap_or(answer);
         let mut line = format!(
             "{answer}: {}, {}",
             of.kernel,
@@ -179,6 +303,22 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
             }
         }
         lines.extend(reasons);
+        let others = of.families.iter().filter(|_| family.is_none());
+        lines.extend(others.map(|family| {
+            format!(
+                "  PROVED for launches with {}: {} of them",
+                family.conditions.join(", "),
+                family.launches
+            )
+        }));
+        if !of.open_family.is_empty() {
+            lines.push(format!(
+                "  not proved for all launches that fulfil the assumptions: {}",
+                of.open_family
+            ));
+        }
+        let assumptions = of.assumptions.iter();
+        lines.extend(assumptions.map(|of| format!("  {}", of.line())));
     }
     lines
 }

@@ -54,6 +54,8 @@ pub struct Options {
     pub host_calls: bool,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
     pub verify: Option<Verify>,
+    /// What `verify` assumes of launches ([`prove::assume`]).
+    pub assumptions: Vec<String>,
     /// Launches with races are recorded, as long as what their memory holds has no more bytes than this in all.
     pub record: Option<u64>,
 }
@@ -78,6 +80,7 @@ impl Default for Options {
             look_again: false,
             host_calls: false,
             verify: None,
+            assumptions: Vec::new(),
             record: None,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use prove::assume::{Assumption, Quantity};
 use prove::{Argument, KnownPair, Launch, Proof, Summary};
 use ptx::ast::Module;
 use report::log;
@@ -165,6 +166,79 @@ impl Proofs {
         proofs.insert(0, (signature, Arc::clone(&proved)));
         Some((proved, took))
     }
+}
+
+/// The user's assumptions in a launch, and what is proved of all launches that fulfil them, if this one does.
+pub(crate) type Assumptions = (Vec<log::Assumption>, Option<log::Family>);
+
+impl Proofs {
+    /// What assumptions are in a launch, and what is proved of all launches that fulfil those that are about its kernel.
+    /// None if the kernel is not in the module.
+    pub(crate) fn assumed(
+        &self,
+        module: &Module,
+        invocation: Invocation<'_>,
+        allocations: &Allocations,
+        texts: &[String],
+    ) -> Option<Assumptions> {
+        let summary = &self.kernel(module, invocation.kernel)?.summary;
+        let (extent, parameters) = (invocation.extent, invocation.parameters);
+        let value = |of: Quantity| match of {
+            Quantity::Grid(axis) => extent.grid[axis].into(),
+            Quantity::Block(axis) => extent.block[axis].into(),
+            Quantity::Parameter(offset, bytes) => number(parameters, offset, bytes),
+        };
+        let (mut all, mut assumed) = (Vec::new(), Vec::new());
+        for text in texts {
+            let about = Assumption::parse(text).and_then(|of| of.about(&summary.names));
+            let standing = match about {
+                Err(wrong) => log::Standing::Unfit(wrong.to_string()),
+                Ok(of) if of.holds(&value) == Some(true) => {
+                    assumed.push(of);
+                    log::Standing::Holds
+                }
+                Ok(of) => {
+                    let name = |of| format!("{} = {}", summary.names.name(of), value(of));
+                    let values: Vec<String> = of.quantities().into_iter().map(name).collect();
+                    log::Standing::Broken(values.join(", "))
+                }
+            };
+            let text = text.clone();
+            all.push(log::Assumption { text, standing });
+        }
+        let broken = |of: &log::Assumption| matches!(of.standing, log::Standing::Broken(_));
+        let proves = !assumed.is_empty() && !all.iter().any(broken);
+        let family = proves.then(|| {
+            let launch = Launch {
+                grid: extent.grid,
+                block: extent.block,
+                cluster: extent.cluster,
+                parameters,
+                dynamic_shared: extent.dynamic_shared,
+                allocation: &|address| allocations.range(address),
+                variable: &|name| allocations.only_variable(name),
+            };
+            match summary.prove_family(&launch, &assumed) {
+                Ok(conditions) => log::Family::Proved(conditions),
+                Err(reason) => log::Family::Open(reason.text),
+            }
+        });
+        Some((all, family))
+    }
+}
+
+/// A signed number of the parameters; 0 if it is not there.
+fn number(parameters: &[u8], offset: u32, bytes: u32) -> i128 {
+    let start = offset as usize;
+    let found = parameters.get(start..start + bytes as usize);
+    let found = found.unwrap_or_default();
+    let sign = match found.last() {
+        Some(last) if *last >= 0x80 => 0xff,
+        _ => 0,
+    };
+    let mut all = [sign; 16];
+    all[..found.len()].copy_from_slice(found);
+    i128::from_le_bytes(all)
 }
 
 impl Kernel {

@@ -7,6 +7,7 @@
 use smallvec::smallvec;
 
 use crate::Launch;
+use crate::family::Family;
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::{Condition, Graph, Node, NodeId, Origin};
 use crate::problem::{Axis, Kind, LoopId, SymbolId};
@@ -42,6 +43,8 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) window: Option<SymbolId>,
     /// By variable in shared memory: where it lies, in multiples of its alignment.
     pub(crate) bases: Vec<Option<SymbolId>>,
+    /// The launches that are meant, if more than one.
+    pub(crate) family: Option<Family>,
 }
 
 fn axis(of: Axis) -> usize {
@@ -57,6 +60,7 @@ impl<'a> Evaluation<'a> {
         graph: &'a Graph,
         (globals, shared): (&'a [String], &'a [SharedVariable]),
         launch: &'a Launch<'a>,
+        family: Option<crate::family::Members<'_>>,
     ) -> Self {
         let mut symbols = Symbols::default();
         let axes = [Axis::X, Axis::Y, Axis::Z];
@@ -78,6 +82,7 @@ impl<'a> Evaluation<'a> {
             };
             symbols.add(Kind::Block(of), (0, count - 1), None, uniform);
         }
+        let family = family.map(|members| Family::new(&mut symbols, launch, members));
         let mut evaluation = Self {
             graph,
             launch,
@@ -95,6 +100,7 @@ impl<'a> Evaluation<'a> {
             endless: Vec::new(),
             window: None,
             bases: vec![None; shared.len()],
+            family,
         };
         for &node in &graph.order {
             let (value, uniform) = evaluation.compute(node);
@@ -132,9 +138,14 @@ impl<'a> Evaluation<'a> {
         uniform.max().unwrap_or(Uniform::Grid)
     }
 
+    /// What is assumed of the launches that are meant.
+    pub(crate) fn assumed(&self) -> &[Form] {
+        self.family.as_ref().map_or(&[], |family| &family.rows)
+    }
+
     /// What certainly holds in a block.
     pub(crate) fn rows(&self, block: usize, home: Option<LoopId>) -> Rows {
-        let mut rows = Rows::new();
+        let mut rows = self.assumed().to_vec();
         for &(condition, holds) in &self.graph.holds[block] {
             if let [only] = self.predicate(condition).when(holds) {
                 rows.extend(only.iter().cloned());
@@ -202,7 +213,13 @@ impl<'a> Evaluation<'a> {
             &Node::Thread(of) => self.axis(axis(of)),
             &Node::Block(of) => self.axis(3 + axis(of)),
             &Node::Threads(of) => number(self.launch.block[axis(of)].into(), Memory::Number),
-            &Node::Blocks(of) => number(self.launch.grid[axis(of)].into(), Memory::Number),
+            &Node::Blocks(of) => match &self.family {
+                Some(family) => {
+                    let form = family.grid(axis(of));
+                    (Value::form(form, Memory::Number), Uniform::Grid)
+                }
+                None => number(self.launch.grid[axis(of)].into(), Memory::Number),
+            },
             &Node::Parameter {
                 offset,
                 bytes,
@@ -223,6 +240,29 @@ impl<'a> Evaluation<'a> {
                     8 => self.allocation(value),
                     _ => Memory::Number,
                 };
+                if let Some(family) = &mut self.family {
+                    let of = match memory {
+                        Memory::Global(start, _) => {
+                            let found = family.pointer(&mut self.symbols, value, start, offset);
+                            found.map(|(form, memory)| Value::form(form, memory))
+                        }
+                        _ => family
+                            .parameter(&self.symbols, (offset, bytes), signed || bytes * 8 == bits)
+                            .map(|form| Value::form(form, Memory::Number)),
+                    };
+                    let of = of.unwrap_or_else(|| {
+                        let range = match (bytes, signed) {
+                            (1 | 2 | 4, false) => (0, (1 << (bytes * 8)) - 1),
+                            _ => (i128::MIN, i128::MAX),
+                        };
+                        let memory = match memory {
+                            Memory::Number => Memory::Number,
+                            _ => Memory::Unknown,
+                        };
+                        self.unknown(node, range, memory, Uniform::Grid)
+                    });
+                    return (of, Uniform::Grid);
+                }
                 match signed {
                     true => number(centered(value, bytes * 8) as u64, memory),
                     false => number(value, memory),
@@ -230,9 +270,13 @@ impl<'a> Evaluation<'a> {
             }
             &Node::Global(index) => {
                 let name = &self.globals[index as usize];
-                match (self.launch.variable)(name) {
-                    Some((start, bytes)) => number(start, Memory::Global(start, bytes)),
-                    None => (
+                match ((self.launch.variable)(name), &mut self.family) {
+                    (Some((start, _)), Some(family)) => {
+                        let (form, memory) = family.variable(&mut self.symbols, start);
+                        (Value::form(form, memory), Uniform::Grid)
+                    }
+                    (Some((start, bytes)), None) => number(start, Memory::Global(start, bytes)),
+                    (None, _) => (
                         self.unknown_bits(node, Memory::Unknown, Uniform::Grid),
                         Uniform::Grid,
                     ),

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::decide::{self, Conflict, Threads, Why};
 use crate::evaluate::Evaluation;
+use crate::family::{Family, Members};
 use crate::form::Form;
 use crate::graph::{Advance, Node, NodeId, Op};
 use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
@@ -35,6 +36,8 @@ pub struct Posed {
     pub unwatched: bool,
     /// By access of the summary: what its address is computed from that is not known, in words.
     hints: Vec<String>,
+    /// The launches that are meant, if more than one.
+    pub(crate) family: Option<Family>,
 }
 
 impl Posed {
@@ -66,9 +69,9 @@ struct Piece {
 
 impl Plan {
     /// The launch as integers.
-    pub(crate) fn pose(&self, launch: &Launch<'_>) -> Posed {
+    pub(crate) fn pose(&self, launch: &Launch<'_>, family: Option<Members<'_>>) -> Posed {
         let tables = (&self.globals[..], &self.shared[..]);
-        let mut evaluation = Evaluation::new(&self.graph, tables, launch);
+        let mut evaluation = Evaluation::new(&self.graph, tables, launch, family);
         let uniform = |nodes: &[u32]| nodes.iter().all(|&node| evaluation.is_uniform(node));
         let barriers = self.barriers.is_none() && uniform(&self.control);
         let single = launch.cluster.iter().all(|&ctas| ctas <= 1);
@@ -93,6 +96,7 @@ impl Plan {
         if barriers {
             self.meetings(&mut posed);
         }
+        posed.family = evaluation.family;
         posed
     }
 
@@ -128,7 +132,7 @@ impl Plan {
         site: &Site,
     ) {
         // What holds at the access: rows, and lists of which one holds.
-        let mut path = Rows::new();
+        let mut path = evaluation.assumed().to_vec();
         let mut choices: Vec<Vec<Rows>> = Vec::new();
         let conditions = self.graph.holds[site.block].iter().chain(&site.guard);
         for &(condition, holds) in conditions {
@@ -454,7 +458,16 @@ impl Plan {
         launch: &Launch<'_>,
         known: &BTreeSet<KnownPair>,
     ) -> Proof {
-        let mut posed = self.pose(launch);
+        self.decide(accesses, self.pose(launch, None), known)
+    }
+
+    /// Decides a launch, or several, as integers.
+    pub(crate) fn decide(
+        &self,
+        accesses: &[crate::Access],
+        mut posed: Posed,
+        known: &BTreeSet<KnownPair>,
+    ) -> Proof {
         if !known.is_empty() {
             posed.leave_out(known);
         }

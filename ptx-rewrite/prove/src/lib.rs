@@ -10,9 +10,11 @@
 //!
 //! The crate knows PTX, threads and memory. It knows nothing of cells, reports and drivers.
 
+pub mod assume;
 mod classify;
 pub mod decide;
 mod evaluate;
+mod family;
 mod form;
 mod graph;
 mod iterations;
@@ -28,6 +30,7 @@ mod summary;
 mod translate;
 mod value;
 
+use assume::{Assumed, Names};
 pub use launch::Posed;
 pub use problem::Space;
 
@@ -60,6 +63,8 @@ pub struct Summary {
     pub accesses: Vec<Access>,
     /// Why nothing can be proved about any launch of the kernel, if so.
     pub refused: Option<String>,
+    /// What assumptions about its launches can name.
+    pub names: Names,
     plan: Option<summary::Plan>,
 }
 
@@ -164,6 +169,25 @@ impl Summary {
 
     /// A launch as integers, as it is given to [`decide`]. None if the kernel is refused.
     pub fn pose(&self, launch: &Launch) -> Option<Posed> {
-        Some(self.plan.as_ref()?.pose(launch))
+        Some(self.plan.as_ref()?.pose(launch, None))
+    }
+
+    /// Proves all launches that are like one and fulfil assumptions which that one fulfils: any grid, any numbers in
+    /// the parameters, and pointers into any allocations, but blocks, clusters and dynamic shared memory of that size,
+    /// and pointers equal where they are equal there. Returns the conditions.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not proved.
+    pub fn prove_family(&self, like: &Launch, assumed: &[Assumed]) -> Result<Vec<String>, Reason> {
+        let reason = |text: String| Reason {
+            text,
+            against: None,
+        };
+        let plan = match &self.plan {
+            Some(plan) => plan,
+            None => return Err(reason(self.refused.clone().unwrap_or_default())),
+        };
+        plan.prove_family(&self.accesses, like, (&self.names, assumed))
     }
 }

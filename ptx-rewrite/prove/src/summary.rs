@@ -6,6 +6,7 @@ use ptx::cfg::Cfg;
 use ptx::isa::sync::{is_full_cta_barrier, is_full_warp_barrier};
 use ptx::isa::{self, Effect as Does, MemoryKind, Scope, SyncOp};
 
+use crate::assume::Names;
 use crate::classify;
 use crate::graph::{Condition, Graph, NodeId};
 use crate::loops::Loops;
@@ -83,12 +84,14 @@ pub(crate) fn summarise(module: &Module, kernel: &Function) -> Summary {
     let refused = |text: String| Summary {
         accesses: accesses(module, kernel),
         refused: Some(text),
+        names: Names::of(kernel),
         plan: None,
     };
     match plan(module, kernel) {
         Ok(plan) => Summary {
             accesses: accesses(module, kernel),
             refused: None,
+            names: Names::of(kernel),
             plan: Some(plan),
         },
         Err(reason) => refused(reason),

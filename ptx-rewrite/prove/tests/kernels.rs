@@ -4,6 +4,7 @@ mod machine;
 
 use machine::{Machine, Run};
 use prove::Argument::{self, Barriers, Private, ReadOnly};
+use prove::assume::Quantity;
 
 /// A kernel `k` with two pointers and two numbers.
 fn kernel(body: &str) -> String {
@@ -484,4 +485,148 @@ fn a_summary_can_be_read() {
         "PTX line 14 (PTX line 14): store of 4 bytes, global, at (parameter+0 + ((((0 + 1*k0) * ntid.x) + tid.x) * 4)), \
          where ((((0 + 1*k0) * ntid.x) + tid.x) < parameter+16), in loop k0"
     );
+}
+
+/// Launches of a kernel with that block, with numbers for `n` and `m` and numbers of blocks that fulfil assumptions.
+/// Returns whether all are proved; then none of those that run has a race.
+fn family(body: &str, texts: &[&str], block: u32) -> bool {
+    let mut machine = Machine::new(&kernel(body));
+    let [to, from] = [(); 2].map(|()| machine.buffer(1 << 20) + (1 << 19));
+    let assumed = machine.assumed(texts);
+    let mut proved = None;
+    let mut ran = 0;
+    for grid in [1, 2, 5] {
+        for n in [-7i32, 0, 1, 3, 4, 12, 36, 40, 64, 100] {
+            for m in [-1i32, 0, 1, 4, 7, 36, 40, 64] {
+                let value = |of| match of {
+                    Quantity::Grid(0) => grid.into(),
+                    Quantity::Block(0) => block.into(),
+                    Quantity::Parameter(16, 4) => n.into(),
+                    Quantity::Parameter(20, 4) => m.into(),
+                    _ => 1,
+                };
+                if assumed.iter().any(|of| of.holds(&value) != Some(true)) {
+                    continue;
+                }
+                let run = Run::new(grid, block).long(to).long(from);
+                let run = run.word(n as u32).word(m as u32);
+                let is_proved = machine.family(&run, &assumed).is_ok();
+                // It is the same family, whichever launch it is asked about.
+                assert_eq!(*proved.get_or_insert(is_proved), is_proved);
+                if is_proved {
+                    match machine.is_free(&run) {
+                        Ok(all) => ran += u32::from(all),
+                        Err(error) => panic!("{error}: {run:?}"),
+                    }
+                }
+            }
+        }
+    }
+    let proved = proved.expect("a launch that fulfils the assumptions");
+    assert!(!proved || ran > 2, "{ran} launches ran");
+    proved
+}
+
+#[test]
+fn all_launches_of_a_family_are_proved_at_once() {
+    let own = "setp.ge.s32 %p0, %i, %n; @%p0 ret;
+        mul.wide.s32 %d0, %i, 4; add.s64 %d1, %to, %d0; st.global.u32 [%d1], %i;";
+    assert!(family(own, &[], 32));
+    // All blocks write the same.
+    let same = "mul.wide.s32 %d0, %t, 4; add.s64 %d1, %to, %d0; st.global.u32 [%d1], %b;";
+    assert!(!family(same, &[], 32));
+    assert!(!family(same, &["gridDim.x <= 2"], 32));
+    assert!(family(same, &["gridDim.x == 1"], 32));
+    assert!(family(same, &["n == 1", "gridDim.x == n"], 32));
+    assert!(family(same, &["gridDim.x < 2"], 32));
+}
+
+#[test]
+fn relations_of_parameters_are_used() {
+    // One part is read, another is written.
+    let parts = "setp.ge.s32 %p0, %i, %m; @%p0 ret;
+        mul.wide.s32 %d0, %i, 4; add.s64 %d1, %to, %d0; ld.global.u32 %r0, [%d1];
+        mul.wide.s32 %d2, %n, 4; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r0;";
+    assert!(!family(parts, &[], 32));
+    assert!(family(parts, &["n >= m"], 32));
+    assert!(family(parts, &["n == m"], 32));
+    assert!(family(parts, &["n + m <= 0"], 32));
+    assert!(!family(parts, &["n + 1 >= m"], 32));
+    // Backwards from two ends.
+    let ends = "setp.ge.s32 %p0, %i, %n; @%p0 ret;
+        sub.s32 %r0, %n, %i; mul.wide.s32 %d0, %r0, 4; add.s64 %d1, %to, %d0; ld.global.u32 %r1, [%d1];
+        sub.s32 %r2, %m, %i; mul.wide.s32 %d2, %r2, 4; add.s64 %d3, %to, %d2; st.global.u32 [%d3], %r1;";
+    let small = "-1000 <= m <= 1000";
+    assert!(!family(ends, &[small], 32));
+    assert!(family(ends, &[small, "n == m"], 32));
+    assert!(!family(ends, &[small, "n == m + 1"], 32));
+    assert!(!family(ends, &[small, "n != m"], 32));
+    // Words apart by a number of bytes.
+    let bytes =
+        "shl.b32 %r0, %i, 3; cvt.s64.s32 %d0, %r0; add.s64 %d1, %to, %d0; ld.global.u32 %r1, [%d1];
+        cvt.s64.s32 %d2, %n; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;";
+    let few = "gridDim.x < 1000";
+    assert!(!family(bytes, &[few], 32));
+    assert!(!family(bytes, &[few, "n % 2 == 0"], 32));
+    assert!(family(bytes, &[few, "n % 8 == 4"], 32));
+    assert!(family(bytes, &[few, "(n - m) % 8 == 0", "m == 4"], 32));
+}
+
+#[test]
+fn nothing_is_known_of_pointers_but_that_they_are_apart() {
+    // The alignment of a pointer decides what is written.
+    let aligned = "cvt.u32.u64 %r0, %to; and.b32 %r0, %r0, 15; setp.eq.s32 %p0, %r0, 0; @%p0 ret;
+        st.global.u32 [%to], %t;";
+    assert!(!family(aligned, &[], 32));
+    // The order of two pointers does.
+    let order = "setp.lt.u64 %p0, %to, %from; @%p0 ret; st.global.u32 [%to], %t;";
+    assert!(!family(order, &[], 32));
+    let order = "setp.gt.u64 %p0, %to, %from; @%p0 ret; st.global.u32 [%to], %t;";
+    assert!(!family(order, &[], 32));
+    let distance =
+        "sub.s64 %d0, %from, %to; setp.gt.s64 %p0, %d0, 0; @%p0 ret; st.global.u32 [%to], %t;";
+    assert!(!family(distance, &[], 32));
+    let distance =
+        "sub.s64 %d0, %to, %from; setp.gt.s64 %p0, %d0, 0; @%p0 ret; st.global.u32 [%to], %t;";
+    assert!(!family(distance, &[], 32));
+    // A null pointer is none of those that the launch has.
+    let null = "setp.ne.s64 %p0, %from, 0; @%p0 ret; st.global.u32 [%to], %t;";
+    assert!(family(null, &[], 32));
+}
+
+#[test]
+fn a_family_has_conditions() {
+    let mut machine = Machine::new(&kernel("st.shared.u32 [tile], 1;"));
+    let to = machine.buffer(64);
+    let run = Run::new(1, 1).long(to).long(to).word(1).word(1);
+    let assumed = machine.assumed(&["n == m", "m > 0"]);
+    assert_eq!(
+        machine.family(&run, &assumed),
+        Ok([
+            "blockDim == (1,1,1)",
+            "gridDim.y == 1",
+            "gridDim.z == 1",
+            "n == m",
+            "m > 0",
+            "gridDim.x * blockDim.x < 2147483648",
+        ]
+        .map(str::to_owned)
+        .to_vec())
+    );
+    let body = "ld.global.u32 %r0, [%from]; st.global.u32 [%to], %r0;";
+    let mut machine = Machine::new(&kernel(body));
+    let to = machine.buffer(64);
+    let one = machine.assumed(&["gridDim.x == 1"]);
+    let run = Run::new(1, 1).long(to).long(to).word(1).word(1);
+    let conditions = machine.family(&run, &one).expect("a proof");
+    assert_eq!(conditions[3..], ["gridDim.x == 1", "to == from"]);
+    let run = Run::new(1, 1).long(to).long(to + 4).word(1).word(1);
+    assert_eq!(
+        machine.family(&run, &one),
+        Err("two pointers lead to different places of one allocation".to_owned())
+    );
+    let other = machine.buffer(64);
+    let run = Run::new(1, 1).long(to).long(other).word(1).word(1);
+    let conditions = machine.family(&run, &one).expect("a proof");
+    assert_eq!(conditions[4], "pointers into different allocations");
 }

@@ -8,6 +8,7 @@ mod machine;
 use std::fmt::Write;
 
 use machine::{Machine, Run};
+use prove::assume::Quantity;
 use random::Random;
 
 /// Kernels in a plain run.
@@ -388,6 +389,81 @@ mad.lo.s32 %i, %b, %s, %t; mov.u32 %tile, tile;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Assumptions to take one of.
+const ASSUMPTIONS: [&[&str]; 6] = [
+    &["0 <= n <= 60", "0 <= m < 100"],
+    &["0 <= n <= 60", "0 <= m < 100", "gridDim.x <= 3"],
+    &["0 <= n <= 60", "n == m"],
+    &["n % 4 == 1", "0 <= n < 64", "0 <= m", "m <= n"],
+    &["gridDim.x == 1", "n == 16", "0 <= m < 100"],
+    &["-2 <= n - m <= 2", "0 <= n <= 60", "gridDim.x <= 8"],
+];
+
+#[test]
+fn no_launch_of_a_family_that_is_proved_has_a_race() {
+    let (kernels, seed) = (number("PROVE_KERNELS", KERNELS), number("PROVE_SEED", 1));
+    // Each is launched many times.
+    let kernels = kernels / 4;
+    let (mut proved, mut ran) = (0, 0);
+    for number in 0..kernels {
+        let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
+        let mut random = Random::new(seed);
+        let text = kernel(&mut random);
+        let mut machine = Machine::new(&text);
+        // Far apart, as a family says nothing of accesses beyond an allocation.
+        let [a, c] = [(); 2].map(|()| machine.buffer(1 << 22) + (1 << 21));
+        let words: Vec<u8> = (0..BYTES / 4)
+            .flat_map(|_| random.below(300).to_le_bytes())
+            .collect();
+        let memory = machine.device.memory_mut();
+        memory.write(c, &words).expect("memory");
+        let texts = random.pick(&ASSUMPTIONS);
+        let assumed = machine.assumed(texts);
+        let block = [random.pick(&[1, 4, 8, 33, 64]), 1 + random.below(2), 1];
+        let aliases = random.one_in(5);
+        let mut is_proved = false;
+        for _ in 0..40 {
+            let grid = 1 + random.below(4);
+            let n = random.pick(&[0, 1, 5, 16, 17, 60]);
+            let m = match random.one_in(2) {
+                true => n,
+                false => random.below(100),
+            };
+            let value = |of| match of {
+                Quantity::Grid(0) => grid.into(),
+                Quantity::Parameter(16, 4) => n.into(),
+                Quantity::Parameter(20, 4) => m.into(),
+                _ => panic!("{of:?} is not assumed"),
+            };
+            if assumed.iter().any(|of| of.holds(&value) != Some(true)) {
+                continue;
+            }
+            let mut run = Run::new(grid, 1).long(a).long(if aliases { a } else { c });
+            run.block = block;
+            let run = run.word(n).word(m);
+            if !is_proved && machine.family(&run, &assumed).is_err() {
+                break;
+            }
+            proved += u64::from(!is_proved);
+            is_proved = true;
+            match machine.is_free(&run) {
+                Ok(all) => ran += u64::from(all),
+                Err(error) => {
+                    let numbered = machine_text(&text);
+                    panic!(
+                        "kernel {number} of seed {seed}, {texts:?}: {error}\n{run:?}\n{numbered}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(
+        proved * 20 > kernels,
+        "{proved} of {kernels} families are proved"
+    );
+    assert!(ran > 2 * proved, "{ran} launches of {proved} families ran");
 }
 
 #[test]

@@ -182,6 +182,9 @@ pub(crate) struct RunArgs {
     /// Set by `verify`
     #[arg(skip)]
     pub(crate) verify: Option<Verify>,
+    /// Set by `verify`
+    #[arg(skip)]
+    pub(crate) assume: Vec<String>,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
     /// Take options from this file [default: cudarun-check.toml in the working folder or above it]
@@ -208,8 +211,21 @@ pub(crate) struct VerifyArgs {
     /// lockstep, as before Volta
     #[arg(long)]
     pub(crate) warp_synchronous: bool,
+    /// Prove all launches for which this holds, and tell launches for which it does not: a comparison of sums, products
+    /// and remainders of numbers, parameters (by name, or arg0, arg1, ...), gridDim.x and blockDim.x, such as
+    /// 'rows == cols' or 'n <= 1000'; repeatable
+    #[arg(long = "assume", id = "assumption", value_name = "COMPARISON", value_parser = assumption)]
+    pub(crate) assume: Vec<String>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+/// Reads an assumption, which stays a text until the kernel is known.
+fn assumption(text: &str) -> Result<String, String> {
+    match prove::assume::Assumption::parse(text) {
+        Ok(of) => Ok(of.text().to_owned()),
+        Err(wrong) => Err(wrong.to_string()),
+    }
 }
 
 /// `--volatile`
@@ -230,6 +246,7 @@ impl VerifyArgs {
                 },
                 warp_synchronous: self.warp_synchronous,
             }),
+            assume: self.assume.clone(),
             ..self.run.clone()
         }
     }

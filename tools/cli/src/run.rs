@@ -233,6 +233,7 @@ fn options(args: &RunArgs, context: &Context, schedule: u32) -> Options {
         },
         look_again: context.suppressions.iter().any(List::names_memory),
         verify: args.verify,
+        assumptions: args.assume.clone(),
         record: args.record,
         ..Options::default()
     }
@@ -372,6 +373,7 @@ fn ran_kernel(args: &RunArgs, context: Context, targets: &Targets) -> Result<Ran
         return Err(Stop::new(NO_DEVICE, text));
     }
     let job = kernel::Job::prepare(Path::new(&args.app[0]), &args.kernel)?;
+    job.may_assume(&args.assume)?;
     let recorded = targets.recording.as_ref().map(|_| {
         let folders = Folders::create()?;
         Ok(Recorded {

@@ -175,3 +175,118 @@ fn flags_that_cannot_prove_anything_are_refused() {
         ran.ends(64, &["verify does not go with --"]);
     }
 }
+
+/// Two parts of a buffer: one is read, the other written.
+const PARTS: &str = ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry parts(.param .u64 to, .param .u32 n, .param .u32 m) {
+    .reg .pred %p; .reg .b32 %i, %b, %s, %n, %m, %v; .reg .b64 %to, %d;
+    ld.param.u64 %to, [to]; ld.param.u32 %n, [n]; ld.param.u32 %m, [m];
+    mov.u32 %i, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %s, %ntid.x;
+    mad.lo.s32 %i, %b, %s, %i;
+    setp.ge.s32 %p, %i, %m;
+    @%p ret;
+    mul.wide.s32 %d, %i, 4; add.s64 %to, %to, %d;
+    ld.global.u32 %v, [%to];
+    mul.wide.s32 %d, %n, 4; add.s64 %to, %to, %d;
+    st.global.u32 [%to], %v;
+    ret;
+}
+";
+
+/// Verifies that kernel under assumptions.
+fn assume(numbers: [u32; 2], assumptions: &[&str]) -> (Ran, serde_json::Value) {
+    let place = Place::new();
+    place.write("parts.ptx", PARTS);
+    let mut words = vec!["verify", "--format", "text", "--format", "json:report"];
+    for of in assumptions {
+        words.extend(["--assume", of]);
+    }
+    let numbers = numbers.map(|of| format!("u32:{of}"));
+    words.extend([
+        "parts.ptx",
+        "--grid",
+        "2",
+        "--block",
+        "32",
+        "--arg",
+        "u32[200]",
+    ]);
+    words.extend(["--arg", &numbers[0], "--arg", &numbers[1]]);
+    let ran = place.tool(&words);
+    let verified = match ran.code {
+        64 => serde_json::Value::Null,
+        _ => place.json("report")["verified"][0].clone(),
+    };
+    (ran, verified)
+}
+
+#[test]
+fn all_launches_that_fulfil_an_assumption_are_proved() {
+    let (ran, verified) = assume([100, 40], &["n >= m"]);
+    ran.ends(
+        0,
+        &[
+            "PROVED for launches with blockDim == (32,1,1), gridDim.y == 1, gridDim.z == 1, n >= m, \
+             gridDim.x * blockDim.x < 2147483648: parts, 1 launch\n",
+            "  assumption `n >= m` held in 1 launch\n",
+        ],
+    );
+    assert_eq!(verified["answer"], "all-data");
+    assert_eq!(verified["families"][0]["launches"], 1);
+    assert_eq!(verified["families"][0]["conditions"][3], "n >= m");
+    assert_eq!(verified["assumptions"][0]["held"], 1);
+}
+
+#[test]
+fn an_assumption_that_does_not_suffice_proves_the_launch_alone() {
+    let (ran, verified) = assume([100, 40], &["n >= 0"]);
+    ran.ends(
+        0,
+        &[
+            "PROVED (all schedules, all data): parts, 1 launch\n",
+            "  not proved for all launches that fulfil the assumptions: PTX line ",
+        ],
+    );
+    assert_eq!(verified["families"], serde_json::json!([]));
+}
+
+#[test]
+fn a_launch_that_breaks_an_assumption_is_not_proved_under_it() {
+    let (ran, verified) = assume([39, 40], &["n >= m", "m < 50"]);
+    ran.ends(
+        66,
+        &[
+            "RACE: parts, 1 launch\n",
+            "  assumption `n >= m` is broken in 1 of 1 launch, first by n = 39, m = 40\n",
+            "  assumption `m < 50` held in 1 launch\n",
+        ],
+    );
+    assert_eq!(verified["assumptions"][0]["values"], "n = 39, m = 40");
+    // Its own numbers still prove it, but the run is not what the user takes it for.
+    let (ran, verified) = assume([100, 40], &["n == m"]);
+    ran.ends(
+        75,
+        &[
+            "PROVED (all schedules, all data): parts, 1 launch\n",
+            "  assumption `n == m` is broken in 1 of 1 launch, first by n = 100, m = 40\n",
+        ],
+    );
+    assert_eq!(verified["families"], serde_json::json!([]));
+}
+
+#[test]
+fn a_wrong_assumption_is_an_error_with_its_place() {
+    for (text, wrong) in [
+        ("n = m", "column 3: a comparison is expected"),
+        (
+            "n == rows",
+            "column 6: unknown name `rows`; the kernel has to or arg0, n or arg1, m or arg2, gridDim.x",
+        ),
+    ] {
+        let (ran, _) = assume([100, 40], &[text]);
+        assert_eq!(ran.code, 64, "{}", ran.stderr);
+        assert!(ran.stderr.contains(wrong), "{}", ran.stderr);
+    }
+}

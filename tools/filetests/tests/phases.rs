@@ -264,7 +264,9 @@ fn the_obstacle_is_named() {
         depth: 2,
         rounds: 8,
     };
-    let Verified { answer, because } = pipeline.verify(IdleWaits);
+    let Verified {
+        answer, because, ..
+    } = pipeline.verify(IdleWaits);
     assert_eq!(answer, Answer::Unknown);
     let text = &because[0].text;
     assert!(text.contains("nothing keeps the next phase"), "{text}");

@@ -51,11 +51,52 @@ pub struct Verified {
     pub answer: Answer,
     /// What is in the way of a better one.
     pub because: Vec<Because>,
+    /// The user's assumptions.
+    #[serde(default)]
+    pub assumptions: Vec<Assumption>,
+    /// What is proved of all launches that fulfil them, if this one does.
+    #[serde(default)]
+    pub family: Option<Family>,
+}
+
+/// An assumption of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumption {
+    /// As the user has written it.
+    pub text: String,
+    /// What it is in the launch.
+    pub standing: Standing,
+}
+
+/// What an assumption is in a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It holds.
+    Holds,
+    /// It does not hold, with these values.
+    Broken(String),
+    /// It names something that the kernel does not have.
+    Unfit(String),
+}
+
+/// What is proved of all launches of a kernel that fulfil assumptions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// That they have no races, for all schedules and all data, under these conditions.
+    Proved(Vec<String>),
+    /// Nothing, for this reason.
+    Open(String),
 }
 
 impl Verified {
     /// An answer with what is in the way of a better one.
     pub fn of(answer: Answer, because: Vec<Because>) -> Self {
-        Self { answer, because }
+        Self {
+            answer,
+            because,
+            ..Self::default()
+        }
     }
 }

@@ -77,7 +77,12 @@ impl Checker {
                 None => "the launch is not checked".to_owned(),
             }),
         };
-        pending.launch.verified = Some(Box::new(verified));
+        let (assumptions, family) = pending.assumed.take().unwrap_or_default();
+        pending.launch.verified = Some(Box::new(log::Verified {
+            assumptions,
+            family,
+            ..verified
+        }));
     }
 
     /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.

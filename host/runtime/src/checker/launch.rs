@@ -10,7 +10,7 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
-use crate::proofs::{Proved, Raced};
+use crate::proofs::{Assumptions, Proved, Raced};
 use crate::shadow_memory::{Order, Refused, SharedShape, Watched};
 use crate::streams::At;
 
@@ -127,6 +127,8 @@ pub struct PendingLaunch {
     by_cells: bool,
     /// What the launch's arguments prove.
     pub(super) proved: Option<Arc<Proved>>,
+    /// What the user's assumptions are in the launch, and what is proved of all launches that fulfil them.
+    pub(super) assumed: Option<Assumptions>,
     /// How long the proof took.
     pub(super) proving: Duration,
     /// It runs the program's own code of its kernel, not that with checks.
@@ -411,6 +413,14 @@ impl Checker {
         proofs.of(code.module(), invocation, &self.allocations, known)
     }
 
+    /// What the user's assumptions are in a launch, and what is proved of all launches that fulfil them.
+    fn assumed(&self, invocation: Invocation<'_>) -> Option<Assumptions> {
+        let texts = &self.options.assumptions;
+        let code = &self.modules.get(&invocation.key.0)?.code;
+        let proofs = code.proofs().filter(|_| !texts.is_empty())?;
+        proofs.assumed(code.module(), invocation, &self.allocations, texts)
+    }
+
     /// Whether a launch can run the program's own code because its arguments prove that it has no races.
     pub fn is_provable(&self, invocation: Invocation<'_>) -> bool {
         let Invocation { key, kernel, .. } = invocation;
@@ -481,6 +491,7 @@ impl Checker {
             fence_rule: false,
             by_cells: false,
             proved: None,
+            assumed: None,
             proving: Duration::ZERO,
             own: false,
             recordable: None,
@@ -514,6 +525,7 @@ impl Checker {
                 return cannot(why.text());
             }
             pending.set_proof(self.prove(invocation));
+            pending.assumed = self.assumed(invocation);
             let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
             pending.launch.judge = match whole && self.options.prove == Prove::On {
                 true => log::Judge::Proof,

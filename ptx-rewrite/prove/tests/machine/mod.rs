@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use events::{AccessKind, Executing, Observer};
+use prove::assume::{Assumed, Assumption, Wrong};
 use prove::problem::{Effect, Kind, Linear, Problem, Space};
-use prove::{Launch, Posed, Proof, Summary};
+use prove::{Argument, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
 
 /// Most accesses of a launch that are held against the forms.
@@ -188,6 +189,35 @@ impl Machine {
 
     pub(crate) fn pose(&self, run: &Run) -> Option<Posed> {
         self.with_launch(run, |launch| self.summary.pose(launch))
+    }
+
+    /// The assumptions of a text each, about the kernel.
+    pub(crate) fn assumed(&self, texts: &[&str]) -> Vec<Assumed> {
+        let about = |text: &&str| Assumption::parse(text)?.about(&self.summary.names);
+        let all: Result<_, Wrong> = texts.iter().map(about).collect();
+        all.unwrap_or_else(|wrong| panic!("{wrong}: {texts:?}"))
+    }
+
+    /// Proves the launches like one, under assumptions.
+    pub(crate) fn family(&self, like: &Run, assumed: &[Assumed]) -> Result<Vec<String>, String> {
+        self.with_launch(like, |like| {
+            let proved = self.summary.prove_family(like, assumed);
+            proved.map_err(|reason| reason.text)
+        })
+    }
+
+    /// Whether a launch runs: an error if its accesses conflict, which a proof of it as a whole excludes.
+    pub(crate) fn is_free(&mut self, run: &Run) -> Result<bool, String> {
+        let Some(trace) = self.trace(run) else {
+            return Ok(false);
+        };
+        let proof = Proof {
+            accesses: vec![Ok(Argument::Private); self.lines.len()],
+            whole: true,
+            ..Proof::default()
+        };
+        self.referee(&proof, &trace)?;
+        Ok(true)
     }
 
     /// Runs a launch. None if it fails.

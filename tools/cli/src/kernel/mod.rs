@@ -83,6 +83,20 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// Whether assumptions are about the kernel.
+    pub(crate) fn may_assume(&self, texts: &[String]) -> Result<(), Stop> {
+        let (module, _) = ptx::parse(&self.text);
+        let Some(kernel) = module.function(&self.kernel) else {
+            return Ok(());
+        };
+        let names = prove::assume::Names::of(kernel);
+        for text in texts {
+            let about = prove::assume::Assumption::parse(text).and_then(|of| of.about(&names));
+            about.map_err(|wrong| Stop::new(USAGE, format!("--assume '{text}': {wrong}")))?;
+        }
+        Ok(())
+    }
+
     /// Runs it once, for somebody who [holds](interrupts::hold) signals; `record` is the folder for recorded launches.
     /// Prints the dumped buffers when `show`.
     pub(crate) fn run(
