@@ -222,7 +222,12 @@ pub unsafe fn append(
 
 /// The place of an entry, which is void until it is put there.
 pub unsafe fn reserve(launch: *const LaunchBlock) -> u64 {
-    unsafe { fetch_add(&raw mut (*((*launch).journal as *mut Journal)).count, 1) }
+    unsafe { reserve_all(launch, 1) }
+}
+
+/// The place of the first of so many entries that follow each other.
+pub unsafe fn reserve_all(launch: *const LaunchBlock, entries: u32) -> u64 {
+    unsafe { fetch_add(&raw mut (*((*launch).journal as *mut Journal)).count, entries) }
 }
 
 /// Puts an entry about lanes of this warp there; gives its number, from 1.

@@ -200,6 +200,16 @@ pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
     theirs
 }
 
+/// Those of `lanes` that say yes, once all of them are here.
+pub fn those(lanes: u32, yes: bool) -> u32 {
+    let said: u32;
+    unsafe {
+        asm!("{{ .reg .pred %yes; setp.ne.u32 %yes, {1}, 0; vote.sync.ballot.b32 {0}, %yes, {2}; }}",
+            out(reg32) said, in(reg32) yes as u32, in(reg32) lanes, options(nomem))
+    };
+    said
+}
+
 /// Waits until all of `lanes` are here.
 pub fn meet(lanes: u32) {
     unsafe {

@@ -132,24 +132,36 @@ pub unsafe extern "C" fn __cudarun_journal_made(
             return 0;
         }
         let look = Look::of(state, &access);
-        let mut counts = load_relaxed(counts_at as u64);
+        let counts = load_relaxed(counts_at as u64);
         let writes = access.is(JOURNAL_WRITES);
         let changed = writes && load_program(address, access.bytes()) != load_local::<{ FOUND }>(state);
         let publishes = writes && (changed || !look.adds_nothing(state, counts));
-        if !publishes && look.is_known(counts) {
+        // Lanes that have this turn together have made the access in the order of the lanes. Which of them came first
+        // their values do not say, since they have changed nothing.
+        let lanes = lanes_of_turn(state);
+        let publishing = those(lanes, publishes);
+        let before = publishing & lanes_below();
+        let tells = publishes | (before != 0) | !look.is_known(counts);
+        let telling = those(lanes, tells);
+        let mut number = 0;
+        if (lanes & lanes_below() == 0) & (telling != 0) {
+            add(counts_at as u64, ATOMIC * ones(publishing) as u64);
+            number = reserve_all(launch, ones(telling));
+        }
+        let number = number_of_lane(lanes, number) + ones(telling & lanes_below()) as u64;
+        if !tells {
             give_back(state, lock, turn);
             store_local::<{ TRIES }>(state, 0);
             rest(state);
             return 0;
         }
-        // Several lanes may have this turn: what the others add is new to this one.
-        if publishes && fetch_add(counts_at, ATOMIC as u32) == counts {
-            counts = counts + ATOMIC;
-        }
-        let kind = if writes & !changed { ENTRY_LOOK } else { ENTRY_ACCESS };
-        tell_look(launch, state, &access, kind);
-        // An entry of a change does not stand for later ones that change nothing: the first of these gets its own.
-        look.remember(state, &access, counts - changed as u64);
+        let kind = of_space(if writes & !changed { ENTRY_LOOK } else { ENTRY_ACCESS }, word);
+        let number = put(launch, state, number, kind, own_lane(), (address, what, 0));
+        goes_on(state, number);
+        // What the lane knows is what those before it and the lane itself have added. An entry of a change does not
+        // stand for later ones that change nothing: the first of these gets its own.
+        let known = counts + ATOMIC * ones(publishing & (lanes_below() | own_lane())) as u64;
+        look.remember(state, &access, known - changed as u64);
         give_back(state, lock, turn);
         if !changed {
             // Who looks may well wait for others.
@@ -171,6 +183,19 @@ unsafe fn ask(lock: *mut Lock, state: u64) -> u64 {
     let turn = turn + ones(lanes & lanes_below()) as u64;
     store_local::<{ TURN }>(state, turn);
     turn
+}
+
+/// The lanes that have this lane's turn.
+fn lanes_of_turn(state: u64) -> u32 {
+    let together = load_local::<{ TOGETHER }>(state) as u32;
+    if together == 0 { own_lane() } else { together }
+}
+
+/// What the first of some lanes has, once all of them are here.
+fn number_of_lane(lanes: u32, number: u64) -> u64 {
+    let low = of_lane(lanes, first(lanes), number as u32);
+    let high = of_lane(lanes, first(lanes), (number >> 32u32) as u32);
+    (high as u64) << 32u32 | low as u64
 }
 
 /// Ends a turn, when all lanes that have it together are here.
