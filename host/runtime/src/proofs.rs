@@ -100,6 +100,15 @@ impl Proved {
 /// one first.
 pub(crate) type Raced = BTreeSet<(prove::Space, [u32; 2])>;
 
+/// How much work a proof may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Linear arithmetic alone.
+    Linear,
+    /// Bit by bit, what that leaves open.
+    Bits,
+}
+
 /// All that a proof depends on.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
@@ -142,6 +151,7 @@ impl Proofs {
         invocation: Invocation<'_>,
         allocations: &Allocations,
         races: &Raced,
+        depth: Depth,
     ) -> Option<(Arc<Proved>, Duration)> {
         let Invocation {
             kernel,
@@ -159,7 +169,7 @@ impl Proofs {
             return Some((Arc::clone(&proofs[0].1), Duration::ZERO));
         }
         let started = Instant::now();
-        let (signature, proved) = known.prove(extent, parameters, allocations, races);
+        let (signature, proved) = known.prove(extent, parameters, allocations, (races, depth));
         let took = started.elapsed().max(Duration::from_nanos(1));
         let proved = Arc::new(proved);
         proofs.truncate(KEPT - 1);
@@ -262,7 +272,7 @@ impl Kernel {
         extent: Extent,
         parameters: &[u8],
         allocations: &Allocations,
-        races: &Raced,
+        (races, depth): (&Raced, Depth),
     ) -> (Signature, Proved) {
         let asked = Mutex::new((Vec::new(), Vec::new()));
         let allocation = |address| {
@@ -286,7 +296,10 @@ impl Kernel {
             allocation: &allocation,
             variable: &variable,
         };
-        let proof = self.summary.prove(&launch);
+        let proof = match depth {
+            Depth::Linear => self.summary.prove(&launch),
+            Depth::Bits => self.summary.prove_by_bits(&launch),
+        };
         let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
         let races_here = races.iter().filter_map(|(space, [a, b])| {
             let (a, b) = (place(a)?, place(b)?);

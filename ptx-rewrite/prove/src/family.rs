@@ -370,7 +370,7 @@ impl crate::summary::Plan {
             },
             None => return Err(reason("")),
         };
-        let proof = self.decide(accesses, posed, &Default::default());
+        let proof = self.decide(accesses, posed);
         if proof.whole {
             return Ok(conditions);
         }

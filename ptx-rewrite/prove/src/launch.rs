@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::decide::{self, Conflict, Threads, Why};
+use crate::bits::Bits;
+use crate::decide::{self, Conflict, Decision, Threads, Why};
 use crate::evaluate::Evaluation;
 use crate::family::{Family, Members};
 use crate::form::Form;
@@ -70,6 +71,17 @@ struct Piece {
 impl Plan {
     /// The launch as integers.
     pub(crate) fn pose(&self, launch: &Launch<'_>, family: Option<Members<'_>>) -> Posed {
+        let (mut posed, evaluation) = self.pose_with(launch, family);
+        posed.family = evaluation.family;
+        posed
+    }
+
+    /// The same, with the values that it was made from.
+    fn pose_with<'a>(
+        &'a self,
+        launch: &'a Launch<'_>,
+        family: Option<Members<'_>>,
+    ) -> (Posed, Evaluation<'a>) {
         let tables = (&self.globals[..], &self.shared[..]);
         let mut evaluation = Evaluation::new(&self.graph, tables, launch, family);
         let uniform = |nodes: &[u32]| nodes.iter().all(|&node| evaluation.is_uniform(node));
@@ -92,12 +104,11 @@ impl Plan {
             .iter()
             .map(Form::linear)
             .collect();
-        posed.problem.symbols = evaluation.symbols.symbols;
+        posed.problem.symbols = evaluation.symbols.symbols.clone();
         if barriers {
             self.meetings(&mut posed);
         }
-        posed.family = evaluation.family;
-        posed
+        (posed, evaluation)
     }
 
     /// Which accesses of a block barriers order.
@@ -458,20 +469,31 @@ impl Plan {
         launch: &Launch<'_>,
         known: &BTreeSet<KnownPair>,
     ) -> Proof {
-        self.decide(accesses, self.pose(launch, None), known)
-    }
-
-    /// Decides a launch, or several, as integers.
-    pub(crate) fn decide(
-        &self,
-        accesses: &[crate::Access],
-        mut posed: Posed,
-        known: &BTreeSet<KnownPair>,
-    ) -> Proof {
+        let mut posed = self.pose(launch, None);
         if !known.is_empty() {
             posed.leave_out(known);
         }
         let decision = decide::decide(&posed.problem, BUDGET);
+        self.decided(accesses, posed, &decision)
+    }
+
+    /// Decides a launch, and bit by bit what linear arithmetic leaves open.
+    pub(crate) fn prove_by_bits(&self, accesses: &[crate::Access], launch: &Launch<'_>) -> Proof {
+        let (posed, evaluation) = self.pose_with(launch, None);
+        let mut bits = Bits::new(self, &evaluation, &posed);
+        let mut judge = |asked: &decide::Asked<'_>| bits.is_impossible(asked);
+        let decision = decide::decide_with(&posed.problem, BUDGET, &mut judge);
+        self.decided(accesses, posed, &decision)
+    }
+
+    /// Decides all launches of a family.
+    pub(crate) fn decide(&self, accesses: &[crate::Access], posed: Posed) -> Proof {
+        let decision = decide::decide(&posed.problem, BUDGET);
+        self.decided(accesses, posed, &decision)
+    }
+
+    /// A decision in words.
+    fn decided(&self, accesses: &[crate::Access], posed: Posed, decision: &Decision) -> Proof {
         let mut results: Vec<Result<Argument, Reason>> = posed
             .refused
             .iter()

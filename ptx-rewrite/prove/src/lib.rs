@@ -11,6 +11,7 @@
 //! The crate knows PTX, threads and memory. It knows nothing of cells, reports and drivers.
 
 pub mod assume;
+mod bits;
 mod classify;
 pub mod decide;
 mod evaluate;
@@ -164,6 +165,14 @@ impl Summary {
                     ..Proof::default()
                 }
             }
+        }
+    }
+
+    /// What they prove if pairs that linear arithmetic leaves open are decided bit by bit, which takes milliseconds.
+    pub fn prove_by_bits(&self, launch: &Launch) -> Proof {
+        match &self.plan {
+            Some(plan) => plan.prove_by_bits(&self.accesses, launch),
+            None => self.prove(launch),
         }
     }
 

@@ -37,7 +37,7 @@ fn proof(
     let (to, from) = (machine.buffer(bytes), machine.buffer(bytes));
     let run = run.long(to).long(from).word(n).word(m);
     let checked = machine
-        .check(&run)
+        .check(&run, false)
         .unwrap_or_else(|error| panic!("{error}"));
     let (proof, _) = checked.expect("the launch runs");
     let results = proof.accesses.into_iter();
@@ -414,7 +414,7 @@ fn a_pointer_from_memory_can_be_any() {
         .write(from, &to.to_le_bytes())
         .expect("memory");
     let run = Run::new(2, 64).long(to).long(from).word(0).word(0);
-    let (proof, _) = machine.check(&run).expect("sound").expect("it runs");
+    let (proof, _) = machine.check(&run, false).expect("sound").expect("it runs");
     assert!(
         proof.accesses[1].is_err() && proof.accesses[2].is_err(),
         "{proof:?}"
@@ -431,7 +431,7 @@ fn aliases_are_seen() {
     let overlapping = Run::new(2, 32).long(to).long(to + 4).word(0).word(0);
     assert!(
         machine
-            .check(&apart)
+            .check(&apart, false)
             .expect("sound")
             .expect("it runs")
             .0
@@ -439,7 +439,7 @@ fn aliases_are_seen() {
     );
     assert!(
         !machine
-            .check(&overlapping)
+            .check(&overlapping, false)
             .expect("sound")
             .expect("it runs")
             .0
@@ -569,6 +569,9 @@ fn relations_of_parameters_are_used() {
     assert!(!family(bytes, &[few], 32));
     assert!(!family(bytes, &[few, "n % 2 == 0"], 32));
     assert!(family(bytes, &[few, "n % 8 == 4"], 32));
+    let odd = bytes.replace("st.global.u32 [%d3]", "st.global.u32 [%d3 + 4]");
+    assert!(family(&odd, &[few, "n % 8 == 0"], 32));
+    assert!(!family(&odd, &[few, "n % 4 == 0"], 32));
     assert!(family(bytes, &[few, "(n - m) % 8 == 0", "m == 4"], 32));
 }
 
@@ -629,4 +632,120 @@ fn a_family_has_conditions() {
     let run = Run::new(1, 1).long(to).long(other).word(1).word(1);
     let conditions = machine.family(&run, &one).expect("a proof");
     assert_eq!(conditions[4], "pointers into different allocations");
+}
+
+/// Whether a launch is proved as a whole by linear arithmetic, and bit by bit.
+fn by_bits(body: &str, run: &Run, numbers: (u32, u32)) -> (bool, bool) {
+    let mut machine = Machine::new(&kernel(body));
+    let (to, from) = (machine.buffer(4096), machine.buffer(4096));
+    let run = run.clone().long(to).long(from);
+    let run = run.word(numbers.0).word(numbers.1);
+    let [linear, bits] = [false, true].map(|by_bits| {
+        let checked = machine.check(&run, by_bits);
+        let checked = checked.unwrap_or_else(|error| panic!("{error}"));
+        checked.expect("the launch runs").0.whole
+    });
+    (linear, bits)
+}
+
+/// A tile of 8 rows of 8 words whose columns are exchanged by row, which threads write and read without a conflict of
+/// banks. `write` and `read` compute a column in %r2 from the row in %r1 and the column in %r0.
+fn tile(write: &str, read: &str, barrier: &str) -> String {
+    format!(
+        "and.b32 %r0, %t, 7; shr.u32 %r1, %t, 3; mov.u32 %r9, tile;
+        ld.global.u32 %r8, [%from]; setp.eq.s32 %p0, %r8, 7; @%p0 bra WRITTEN;
+        {write} mad.lo.s32 %r3, %r1, 8, %r2; shl.b32 %r3, %r3, 2; add.s32 %r3, %r9, %r3; st.shared.u32 [%r3], %t;
+        WRITTEN: {barrier}
+        {read} mad.lo.s32 %r3, %r1, 8, %r2; shl.b32 %r3, %r3, 2; add.s32 %r3, %r9, %r3; ld.shared.u32 %r4, [%r3];
+        {read} mad.lo.s32 %r3, %r1, 8, %r2; shl.b32 %r3, %r3, 2; add.s32 %r3, %r9, %r3; st.shared.u32 [%r3], %r4;"
+    )
+}
+
+#[test]
+fn swizzles_are_decided_bit_by_bit() {
+    let block = Run::new(2, 64);
+    let swizzle = "xor.b32 %r2, %r0, %r1;";
+    // Each thread reads what it has written, so no barrier is needed.
+    let right = tile(swizzle, swizzle, "");
+    assert_eq!(by_bits(&right, &block, (0, 0)), (false, true));
+    // Other threads' words, behind a barrier.
+    let other = "add.s32 %r5, %r1, 3; and.b32 %r5, %r5, 7; xor.b32 %r2, %r0, %r5;";
+    assert_eq!(
+        by_bits(&tile(swizzle, other, "bar.sync 0;"), &block, (0, 0)),
+        (false, true)
+    );
+    assert_eq!(
+        by_bits(&tile(swizzle, other, ""), &block, (0, 0)),
+        (false, false)
+    );
+    // Two columns of a row are one.
+    let wrong = "or.b32 %r2, %r0, %r1;";
+    assert_eq!(
+        by_bits(&tile(wrong, wrong, "bar.sync 0;"), &block, (0, 0)),
+        (false, false)
+    );
+    // A permutation by a multiplication that wraps around.
+    let odd = "mul.lo.s32 %r2, %r0, -1640531527; xor.b32 %r2, %r2, %r1; and.b32 %r2, %r2, 7;";
+    assert_eq!(by_bits(&tile(odd, odd, ""), &block, (0, 0)), (false, true));
+    let even = "mul.lo.s32 %r2, %r0, 6; xor.b32 %r2, %r2, %r1; and.b32 %r2, %r2, 7;";
+    assert_eq!(
+        by_bits(&tile(even, even, ""), &block, (0, 0)),
+        (false, false)
+    );
+}
+
+#[test]
+fn exchanges_of_sorts_are_decided_bit_by_bit() {
+    // A step of a bitonic sort: the lower of two partners exchanges their elements.
+    let sort = "shl.b32 %r0, 1, %n; xor.b32 %r1, %i, %r0; setp.le.u32 %p0, %r1, %i; @%p0 ret;
+        mul.wide.u32 %d0, %i, 4; add.s64 %d0, %to, %d0; mul.wide.u32 %d1, %r1, 4; add.s64 %d1, %to, %d1;
+        ld.global.u32 %r2, [%d0]; ld.global.u32 %r3, [%d1]; st.global.u32 [%d0], %r3; st.global.u32 [%d1], %r2;";
+    for step in [0, 1, 3, 5] {
+        assert_eq!(
+            by_bits(sort, &Run::new(4, 32), (step, 0)),
+            (false, true),
+            "{step}"
+        );
+    }
+    let both = sort.replace("@%p0 ret;", "");
+    assert_eq!(by_bits(&both, &Run::new(4, 32), (3, 0)), (false, false));
+    // Partners by a sum are not partners of each other.
+    let sum = sort.replace("xor.b32", "add.s32");
+    assert_eq!(by_bits(&sum, &Run::new(4, 32), (3, 0)), (false, false));
+    // A mask that is not of low bits, and the other threads by a condition that is a disjunction.
+    let pairs = "and.b32 %r0, %i, 5; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 5; or.pred %p2, %p0, %p1;
+        @!%p2 ret; and.b32 %r1, %i, -6; mul.wide.u32 %d0, %r1, 4; add.s64 %d0, %to, %d0;
+        shl.b32 %r2, %r0, 9; cvt.u64.u32 %d1, %r2; add.s64 %d0, %d0, %d1; st.global.u32 [%d0], %i;";
+    assert_eq!(by_bits(pairs, &Run::new(1, 128), (0, 0)), (false, true));
+    let one = pairs.replace("shl.b32 %r2, %r0, 9", "mov.u32 %r2, 0");
+    assert_eq!(by_bits(&one, &Run::new(1, 128), (0, 0)), (false, false));
+}
+
+#[test]
+fn iterations_are_decided_bit_by_bit() {
+    // Each iteration has a swizzle of its own, behind a barrier.
+    let rounds = |barrier: &str| {
+        format!(
+            "mov.u32 %r0, 0; mov.u32 %r9, tile;
+            LOOP: {barrier} xor.b32 %r1, %t, %r0; shl.b32 %r1, %r1, 2; add.s32 %r1, %r9, %r1; ld.shared.u32 %r2, [%r1];
+            add.s32 %r2, %r2, 1; st.shared.u32 [%r1], %r2;
+            add.s32 %r0, %r0, 1; setp.lt.s32 %p0, %r0, 16; @%p0 bra LOOP;"
+        )
+    };
+    assert_eq!(
+        by_bits(&rounds("bar.sync 0;"), &Run::new(2, 64), (0, 0)),
+        (false, true)
+    );
+    assert_eq!(
+        by_bits(&rounds(""), &Run::new(2, 64), (0, 0)),
+        (false, false)
+    );
+    // Values of branches that are not taken say nothing.
+    let branches = "setp.lt.s32 %p0, %t, 32; @%p0 bra LOW; setp.gt.s32 %p1, %t, 40; mov.u32 %r0, 1; @%p1 bra HIGH;
+        mov.u32 %r0, 2; HIGH: xor.b32 %r1, %t, %r0; bra JOIN; LOW: xor.b32 %r1, %t, 3; JOIN:
+        shl.b32 %r2, %r1, 2; cvt.u64.u32 %d0, %r2; add.s64 %d0, %to, %d0; st.global.u32 [%d0], %t;";
+    // 40 ^ 2 == 43 ^ 1
+    assert_eq!(by_bits(branches, &Run::new(1, 64), (0, 0)), (false, false));
+    let apart = branches.replace("mov.u32 %r0, 2;", "mov.u32 %r0, 1;");
+    assert_eq!(by_bits(&apart, &Run::new(1, 64), (0, 0)), (false, true));
 }

@@ -404,8 +404,6 @@ const ASSUMPTIONS: [&[&str]; 6] = [
 #[test]
 fn no_launch_of_a_family_that_is_proved_has_a_race() {
     let (kernels, seed) = (number("PROVE_KERNELS", KERNELS), number("PROVE_SEED", 1));
-    // Each is launched many times.
-    let kernels = kernels / 4;
     let (mut proved, mut ran) = (0, 0);
     for number in 0..kernels {
         let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
@@ -497,7 +495,7 @@ fn nothing_that_happens_contradicts_a_summary() {
             .long(if aliases { a + 128 } else { c })
             .word(n)
             .word(m);
-        match machine.check(&run) {
+        match machine.check(&run, number % 16 == 0) {
             Ok(None) => {}
             Ok(Some((proof, executed))) => {
                 ran += 1;

@@ -290,3 +290,48 @@ fn a_wrong_assumption_is_an_error_with_its_place() {
         assert!(ran.stderr.contains(wrong), "{}", ran.stderr);
     }
 }
+
+/// A tile whose columns are exchanged by row; the branch depends on data, so that one run says nothing of others.
+fn swizzled(exchange: &str) -> String {
+    format!(
+        ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry tile(.param .u64 from) {{
+    .reg .pred %p; .reg .b32 %t, %row, %column, %v; .reg .b64 %from;
+    .shared .align 4 .b8 words[256];
+    ld.param.u64 %from, [from];
+    mov.u32 %t, %tid.x; shr.u32 %row, %t, 3; and.b32 %column, %t, 7;
+    ld.global.u32 %v, [%from];
+    setp.eq.u32 %p, %v, 7;
+    @%p ret;
+    {exchange}.b32 %column, %column, %row;
+    mad.lo.u32 %row, %row, 8, %column; shl.b32 %row, %row, 2;
+    mov.u32 %column, words; add.u32 %row, %row, %column;
+    st.shared.u32 [%row], %t;
+    ret;
+}}
+"
+    )
+}
+
+#[test]
+fn a_right_swizzle_is_proved_and_a_wrong_one_has_a_witness() {
+    let words = ["--grid", "2", "--block", "64", "--arg", "u32[1]"];
+    let place = Place::new();
+    place.write("tile.ptx", &swizzled("xor"));
+    let ran = place.tool(&[&["verify", "--format", "text", "tile.ptx"][..], &words].concat());
+    ran.ends(0, &["PROVED (all schedules, all data): tile, 1 launch\n"]);
+    place.write("tile.ptx", &swizzled("or"));
+    let save = [
+        "verify", "--record", "--save", "run.crr", "--format", "text", "tile.ptx",
+    ];
+    let ran = place.tool(&[&save[..], &words].concat());
+    ran.ends(66, &["RACE: tile, 1 launch\n", "tile.ptx:15"]);
+    // Another process sees the race again.
+    let again = place.tool(&["replay", "run.crr", "--format", "json"]);
+    again.ends(66, &[]);
+    let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
+    assert_eq!(again["faithful"], true);
+    assert_eq!(again["race"]["accesses"][0]["op"], "store");
+}

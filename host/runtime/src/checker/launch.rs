@@ -10,7 +10,7 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
-use crate::proofs::{Assumptions, Proved, Raced};
+use crate::proofs::{Assumptions, Depth, Proved, Raced};
 use crate::shadow_memory::{Order, Refused, SharedShape, Watched};
 use crate::streams::At;
 
@@ -410,7 +410,11 @@ impl Checker {
         let proofs = code.proofs()?;
         let known = module.known.get(invocation.kernel);
         let known = known.unwrap_or(const { &Raced::new() });
-        proofs.of(code.module(), invocation, &self.allocations, known)
+        let depth = match self.options.verify {
+            Some(_) => Depth::Bits,
+            None => Depth::Linear,
+        };
+        proofs.of(code.module(), invocation, &self.allocations, known, depth)
     }
 
     /// What the user's assumptions are in a launch, and what is proved of all launches that fulfil them.

@@ -22,7 +22,7 @@ mod shape;
 mod system;
 
 use crate::Argument;
-use crate::problem::{Effect, Meeting, Problem, Space};
+use crate::problem::{Effect, LoopId, Meeting, Problem, Space};
 use group::{Group, Groups};
 pub(crate) use integer::gcd;
 use pair::{Between, Builder, Detail, SYMBOLS};
@@ -71,8 +71,27 @@ pub enum Why {
     Large,
 }
 
+/// A question about a pair that linear arithmetic leaves open.
+pub(crate) struct Asked<'a> {
+    /// The accesses of the first and of the second thread.
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    /// The threads are in different blocks; otherwise they are different threads of one block.
+    pub(crate) blocks: bool,
+    /// By loop around both accesses: the first thread's counter minus the second's.
+    pub(crate) counters: &'a [(LoopId, i64)],
+}
+
+/// Says of a pair whether two threads cannot make the two accesses to one byte.
+pub(crate) type Judge<'a> = dyn FnMut(&Asked<'_>) -> bool + 'a;
+
 /// Decides a problem, within about so many steps.
 pub fn decide(problem: &Problem, budget: u64) -> Decision {
+    decide_with(problem, budget, &mut |_| false)
+}
+
+/// The same, with somebody who judges pairs that linear arithmetic leaves open.
+pub(crate) fn decide_with(problem: &Problem, budget: u64, judge: &mut Judge<'_>) -> Decision {
     if problem.symbols.len() > SYMBOLS {
         let large = |against| {
             Err(Conflict {
@@ -101,6 +120,7 @@ pub fn decide(problem: &Problem, budget: u64) -> Decision {
         written: vec![false; problem.accesses.len()],
         steps: 0,
         budget,
+        judge,
     };
     closure.run();
     let Closure {
@@ -130,7 +150,7 @@ struct Pairing {
     second: usize,
 }
 
-struct Closure<'a> {
+struct Closure<'a, 'j> {
     problem: &'a Problem,
     shapes: &'a [Shape<'a>],
     groups: &'a [Group],
@@ -140,9 +160,10 @@ struct Closure<'a> {
     written: Vec<bool>,
     steps: u64,
     budget: u64,
+    judge: &'a mut Judge<'j>,
 }
 
-impl Closure<'_> {
+impl Closure<'_, '_> {
     /// Looks at all pairs of groups whose ranges overlap.
     fn run(&mut self) {
         let groups = self.groups;
@@ -302,6 +323,15 @@ impl Closure<'_> {
             Found::Perhaps => Why::Overlap,
             Found::Stopped => Why::Steps,
         };
+        pairings.retain(|pairing| {
+            let asked = Asked {
+                first: pairing.first,
+                second: pairing.second,
+                blocks: between.blocks,
+                counters: between.counters,
+            };
+            !(self.judge)(&asked)
+        });
         let large = [groups.0, groups.1]
             .iter()
             .any(|group| self.shapes[group.shape].large);

@@ -187,6 +187,10 @@ impl Machine {
         self.with_launch(run, |launch| self.summary.prove(launch))
     }
 
+    pub(crate) fn prove_by_bits(&self, run: &Run) -> Proof {
+        self.with_launch(run, |launch| self.summary.prove_by_bits(launch))
+    }
+
     pub(crate) fn pose(&self, run: &Run) -> Option<Posed> {
         self.with_launch(run, |launch| self.summary.pose(launch))
     }
@@ -238,9 +242,16 @@ impl Machine {
 
     /// Checks a launch: forms, then proofs. Returns the proof and how many accesses were executed; none if the launch
     /// fails.
-    pub(crate) fn check(&mut self, run: &Run) -> Result<Option<(Proof, usize)>, String> {
+    pub(crate) fn check(
+        &mut self,
+        run: &Run,
+        by_bits: bool,
+    ) -> Result<Option<(Proof, usize)>, String> {
         let posed = self.pose(run);
-        let proof = self.prove(run);
+        let proof = match by_bits {
+            true => self.prove_by_bits(run),
+            false => self.prove(run),
+        };
         let Some(trace) = self.trace(run) else {
             return Ok(None);
         };
