@@ -71,6 +71,23 @@ pub fn assemble(ptxas: &Path, text: &str, target: &str) -> Assembled {
     })
 }
 
+/// Whether ptxas takes what each mode loads in place of `text`; it does not optimise, so it takes less time than
+/// [`assemble`].
+///
+/// # Errors
+/// The version that it refuses, and its own words; or that a version has no check.
+pub fn accepts(ptxas: &Path, text: &str, target: &str) -> Result<(), String> {
+    for version in [Version::Precise, Version::Fast] {
+        let loaded = version.of(text);
+        if loaded == text {
+            return Err(format!("{} checks nothing", version.name()));
+        }
+        stats::accepts(ptxas, &loaded, target)
+            .map_err(|why| format!("ptxas refuses {}: {why}", version.name()))?;
+    }
+    Ok(())
+}
+
 /// Whether PTX can be assembled for a target, by its own `.target`; both without letters at the end.
 pub fn serves(text: &str, target: &str) -> bool {
     match (target_of(text).and_then(number), number(target)) {
