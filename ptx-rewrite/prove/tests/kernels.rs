@@ -722,6 +722,21 @@ fn exchanges_of_sorts_are_decided_bit_by_bit() {
 }
 
 #[test]
+fn the_last_thread_of_the_last_block_is_decided_bit_by_bit() {
+    let last = |place: u32| {
+        format!(
+            "xor.b32 %r0, %i, 341; setp.eq.s32 %p0, %i, 127; @%p0 mov.u32 %r0, {place};
+            mul.wide.u32 %d0, %r0, 4; add.s64 %d0, %to, %d0; st.global.u32 [%d0], %t;"
+        )
+    };
+    // The first thread's word, or one of its own.
+    for run in [Run::new(4, 32), Run::new(1, 128)] {
+        assert_eq!(by_bits(&last(341), &run, (0, 0)), (false, false));
+        assert_eq!(by_bits(&last(600), &run, (0, 0)), (false, true));
+    }
+}
+
+#[test]
 fn iterations_are_decided_bit_by_bit() {
     // Each iteration has a swizzle of its own, behind a barrier.
     let rounds = |barrier: &str| {

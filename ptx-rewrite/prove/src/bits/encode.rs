@@ -15,7 +15,7 @@ use crate::summary::{Place, Plan, Site};
 use crate::value::Memory;
 
 /// How deep values may be nested. A deeper one is any.
-const DEPTH: u32 = 400;
+const DEPTH: u32 = 200;
 
 /// Bits of a coordinate, as the registers of the machine.
 const COORDINATE: u32 = 32;
