@@ -111,7 +111,7 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     };
     let what = match (&fault, &race.cause) {
         (Some(fault), _) => format!("{what}: {}", fault.what),
-        (None, Some(cause)) => format!("{what}: {}", lacking(cause)),
+        (None, Some(cause)) => format!("{what}: {}", lacking(cause, race)),
         (None, None) => what,
     };
     let message = match race.decided {
@@ -166,25 +166,32 @@ fn of_cause(cause: &Cause) -> Option<&'static str> {
         | Cause::NarrowAcquire { .. }
         | Cause::NarrowArrival { .. }
         | Cause::NarrowWait { .. } => Some("CR005"),
-        Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Version(_) => Some("CR006"),
+        Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Early | Cause::Version(_) => {
+            Some("CR006")
+        }
         Cause::NoWait | Cause::NoArrival => None,
     }
 }
 
 /// What is not right about what would have ordered the two accesses.
-fn lacking(cause: &Cause) -> String {
+fn lacking(cause: &Cause, race: &log::Race) -> String {
+    // Of several blocks, other threads may have written and read the flag.
+    let [first, second] = match (race.level, is_flag(cause)) {
+        (Level::Grid, true) => ["the first thread's block", "the second thread's block"],
+        _ => ["the first thread", "the second thread"],
+    };
     let block = |by: &log::Thread| {
         let [x, y, z] = by.block;
         format!("block ({x},{y},{z})")
     };
     match cause {
         Cause::NarrowRelease { by, scope } => format!(
-            "the second thread has observed a release by {}, but that release is of {} scope",
+            "{second} has observed a release by {}, but that release is of {} scope",
             block(by),
             words::scope(*scope)
         ),
         Cause::NarrowAcquire { by, scope } => format!(
-            "the second thread has observed a release by {}, but has acquired at {} scope only",
+            "{second} has observed a release by {}, but has acquired at {} scope only",
             block(by),
             words::scope(*scope)
         ),
@@ -199,13 +206,15 @@ fn lacking(cause: &Cause) -> String {
             words::scope(*scope)
         ),
         Cause::NoAcquire { by } => format!(
-            "the second thread has observed a release by {}, but has not acquired",
+            "{second} has observed a release by {}, but has not acquired",
             block(by)
         ),
-        Cause::NoRelease => {
-            "the second thread has observed a flag that the first thread wrote without a release"
-                .to_owned()
+        Cause::NoRelease if !is_early(race) => {
+            format!("{second} has observed a flag that {first} wrote without a release")
         }
+        Cause::NoRelease | Cause::Early => format!(
+            "{second} has observed a flag that {first} wrote before the first access, and not after it"
+        ),
         Cause::NoWait => {
             "the first thread has arrived at an mbarrier after its access, but the second thread has not waited for that"
                 .to_owned()
@@ -230,6 +239,27 @@ fn lacking(cause: &Cause) -> String {
     }
 }
 
+/// True of one by a flag or a counter.
+fn is_flag(cause: &Cause) -> bool {
+    match cause {
+        Cause::NarrowRelease { .. }
+        | Cause::NarrowAcquire { .. }
+        | Cause::NoAcquire { .. }
+        | Cause::NoRelease
+        | Cause::Early => true,
+        Cause::NarrowArrival { .. }
+        | Cause::NarrowWait { .. }
+        | Cause::NoWait
+        | Cause::NoArrival
+        | Cause::Version(_) => false,
+    }
+}
+
+/// The code has the write of the flag before the first access.
+fn is_early(race: &log::Race) -> bool {
+    race.repair.as_ref().is_some_and(|repair| repair.early)
+}
+
 /// What makes an order of it.
 fn completion(cause: &Cause, race: &log::Race) -> String {
     let fence = match race.level {
@@ -242,8 +272,7 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         word.map_or_else(|| "the flag".to_owned(), |word| flag(word, at))
     };
     let (written, read) = (flag(0), flag(1));
-    let unacquired =
-        race.level == Level::Grid && (race.repair.as_ref()).is_some_and(|repair| repair.unacquired);
+    let unacquired = (race.repair.as_ref()).is_some_and(|repair| repair.unacquired);
     match cause {
         Cause::NarrowRelease { .. } => format!("widen the release of {written} {wider}"),
         Cause::NarrowAcquire { .. } => format!("widen the acquire of {read} {wider}"),
@@ -275,10 +304,26 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::Version(Gap::SecondLook) => {
             "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
         }
-        Cause::NoRelease if unacquired => format!(
+        Cause::Early | Cause::NoRelease if matches!(cause, Cause::Early) || is_early(race) => {
+            let (barrier, between) = match race.level {
+                Level::Grid => (
+                    " (behind a `__syncthreads()`, if several threads of the block write the data)",
+                    "a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch)",
+                ),
+                Level::Cta | Level::Warp => ("", "`__syncthreads()`"),
+            };
+            let acquired = match unacquired {
+                true => format!(", and `{fence}` after the read of {read}"),
+                false => String::new(),
+            };
+            format!(
+                "move the write of {written} behind the first access{barrier}, and put `{fence}` between the two{acquired}; if the flag is not to hand over this data, put {between} between the two accesses"
+            )
+        }
+        Cause::Early | Cause::NoRelease if unacquired => format!(
             "release after the first access and acquire before the second: put `{fence}` before the write of {written}, and after the read of {read}, or write it with `st.release` and read it with `ld.acquire` (`cuda::memory_order_release`, `cuda::memory_order_acquire`)"
         ),
-        Cause::NoRelease => format!(
+        Cause::Early | Cause::NoRelease => format!(
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
     }

@@ -421,6 +421,7 @@ impl Checker {
                     lines,
                     level,
                     space,
+                    flag_written: None,
                     flag_read: None,
                 },
             ));

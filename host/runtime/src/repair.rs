@@ -36,12 +36,13 @@ pub(crate) struct Repairs {
 }
 
 /// Two accesses: the lines of the earlier and the later one, how far apart their threads are, in which memory, and the
-/// line at which the later thread read the flag between them, if any.
+/// lines at which the flag between them was written and read, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) lines: [u32; 2],
     pub(crate) level: Level,
     pub(crate) space: Space,
+    pub(crate) flag_written: Option<u32>,
     pub(crate) flag_read: Option<u32>,
 }
 
@@ -192,7 +193,10 @@ fn together(
                 .flatten(),
             unacquired: pair
                 .flag_read
-                .is_some_and(|line| flow.unacquired(line, sites[1])),
+                .is_some_and(|line| flow.unacquired(line, sites[1], pair.level)),
+            early: pair
+                .flag_written
+                .is_some_and(|line| flow.precedes(line, sites[0])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
         };
         (repair, around)

@@ -44,8 +44,12 @@ pub enum Cause<T> {
         /// Who released.
         by: T,
     },
-    /// It has observed a later strong write of the earlier thread, which released nothing.
+    /// It, or a thread of its CTA before it, has observed a later strong write of the earlier thread, or of one of its CTA
+    /// behind it, which released nothing.
     NoRelease,
+    /// A flag that the later thread's CTA has observed was written by the earlier thread's CTA, before the
+    /// earlier access.
+    Early,
     /// The earlier thread has arrived at an mbarrier after its access, and the later one has not waited for
     /// that.
     NoWait,
@@ -78,6 +82,7 @@ impl<T> Cause<T> {
             },
             Self::NoAcquire { by } => Cause::NoAcquire { by: thread(by) },
             Self::NoRelease => Cause::NoRelease,
+            Self::Early => Cause::Early,
             Self::NoWait => Cause::NoWait,
             Self::NoArrival => Cause::NoArrival,
             Self::Version(gap) => Cause::Version(gap),

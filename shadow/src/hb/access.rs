@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::copy::Copies;
+use super::cta::Heard;
 use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
@@ -82,8 +83,11 @@ impl Engine {
             for element in 0..access.elements {
                 let key = key(lane) + u64::from(element * access.bytes);
                 let heard = self.check(warp.lane(lane), access, None, key, &mut found);
-                if let (Some(writer), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
-                    cta.heard.insert((warp.warp, lane), (writer, key));
+                if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
+                    cta.heard.insert((warp.warp, lane), heard);
+                }
+                if access.kind == Kind::Store && access.order.scope().is_some() {
+                    self.tells(warp.lane(lane), key);
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }
@@ -153,8 +157,8 @@ impl Engine {
     }
 
     /// Checks an access of one thread against the history, and enters it there, in the name of a maker of
-    /// copies if there is one; see [`Who::maker`]. Whose strong write it
-    /// has observed, if it is a strong load, and the writer's own time.
+    /// copies if there is one; see [`Who::maker`]. The strong write that it has observed, if it is a
+    /// strong load.
     pub(crate) fn check(
         &mut self,
         me: Thread,
@@ -162,7 +166,7 @@ impl Engine {
         maker: Option<Epoch>,
         key: u64,
         found: &mut impl FnMut(Race) -> Enough,
-    ) -> Option<Epoch> {
+    ) -> Option<Heard> {
         let Self {
             shape,
             ctas,
@@ -227,7 +231,8 @@ impl Engine {
                 releases.weak_write(key, access.bytes);
             }
         }
-        writer
+        let at = times.own;
+        writer.map(|writer| Heard { writer, key, at })
     }
 
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.

@@ -1,5 +1,11 @@
 //! What is missing between two accesses that race: the nearest thing to an order that was there.
 
+use alloc::vec::Vec;
+
+use events::Scope;
+
+use super::clock::Time;
+use super::cta::Heard;
 use super::history::WORD;
 use super::place::{Epoch, Party, Thread};
 use super::{Engine, Place, Race, Rule};
@@ -18,39 +24,176 @@ pub struct Flag {
     pub read: Option<u32>,
 }
 
+/// Flags of which it is known what their last writers knew.
+const TOLD: usize = 4096;
+
+/// A strong store, and what its thread knew of its own CTA.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    writer: Epoch,
+    /// Of the other lanes of the warp, and of the other threads.
+    warp: Time,
+    cta: Time,
+}
+
+impl Told {
+    /// The thread knew what another thread of its CTA had done at a time.
+    fn knew(&self, of: Thread, time: Time) -> bool {
+        let me = self.writer.thread;
+        of == me && time <= self.writer.time
+            || of.cta == me.cta && (time <= self.cta || of.warp == me.warp && time <= self.warp)
+    }
+}
+
+/// What comes near to an order: the writer and the reader of the flag are not always the racing threads.
+struct Nearest {
+    cause: Cause,
+    place: Option<Place>,
+    writer: Thread,
+    reader: Thread,
+}
+
 impl Engine {
     /// What is missing between the accesses of a race that was found just now; none when nothing
     /// comes near.
     pub fn cause(&self, race: &Race) -> Option<Cause> {
-        self.nearest(race).map(|(cause, _)| cause)
+        self.close(race).map(|of| of.cause)
     }
 
     /// The flag or counter that comes nearest to ordering them, in the same way.
     pub fn flag(&self, race: &Race) -> Option<Flag> {
-        let (cause, place) = self.nearest(race)?;
-        Some(self.named(race, cause, place?))
+        let Nearest {
+            place,
+            writer,
+            reader,
+            ..
+        } = self.close(race)?;
+        Some(self.between(place?, writer, reader))
     }
 
     /// A word as the flag of a race, with who has written and read it as far as this engine remembers.
     pub(crate) fn named(&self, race: &Race, cause: Cause, place: Place) -> Flag {
-        let writer = match cause {
-            Cause::NarrowRelease { by, .. }
-            | Cause::NarrowAcquire { by, .. }
-            | Cause::NarrowArrival { by, .. }
-            | Cause::NarrowWait { by, .. }
-            | Cause::NoAcquire { by } => by,
-            Cause::NoRelease | Cause::NoWait | Cause::NoArrival | Cause::Version(_) => {
-                race.earlier.thread
-            }
-        };
+        self.between(place, writer(race, cause), race.later.thread)
+    }
+
+    fn between(&self, place: Place, writer: Thread, reader: Thread) -> Flag {
         let history = self.memory.known(place);
-        let sites =
-            history.map(|history| history.flag(place.key() / WORD, writer, race.later.thread));
+        let sites = history.map(|history| history.flag(place.key() / WORD, writer, reader));
         let [written, read] = sites.unwrap_or_default();
         Flag {
             place,
             written,
             read,
+        }
+    }
+
+    /// A thread has made a strong store.
+    pub(crate) fn tells(&mut self, me: Thread, key: u64) {
+        let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        let Some(times) = clocks.map(|clocks| &clocks.view(me.lane).times) else {
+            return;
+        };
+        let told = Told {
+            writer: Epoch {
+                thread: me,
+                time: times.own,
+            },
+            warp: times.warp,
+            cta: times.cta,
+        };
+        if self.told.len() < TOLD || self.told.contains_key(&key) {
+            self.told.insert(key, told);
+        }
+    }
+
+    fn close(&self, race: &Race) -> Option<Nearest> {
+        if let Some((cause, place)) = self.nearest(race) {
+            return Some(Nearest {
+                cause,
+                place,
+                writer: writer(race, cause),
+                reader: race.later.thread,
+            });
+        }
+        self.across(race)
+    }
+
+    /// A flag between two CTAs whose writer or reader is another thread than the one that races, if barriers of the CTA
+    /// stand between, or which was written before the access.
+    fn across(&self, race: &Race) -> Option<Nearest> {
+        let (me, them) = (race.later.thread, race.earlier.thread);
+        if me.cta == them.cta || race.rule == Rule::Asynchronous {
+            return None;
+        }
+        let cta = self.ctas.get(&me.cta)?;
+        let view = |warp: u32, lane| match cta.known(warp) {
+            Some(lanes) => lanes.view(lane),
+            None => &cta.base,
+        };
+        let times = &view(me.warp, me.lane).times;
+        let earlier = Epoch {
+            thread: them,
+            time: race.time,
+        };
+        let mut readers: Vec<(Thread, Heard)> = cta
+            .heard
+            .iter()
+            .map(|(&(warp, lane), &heard)| {
+                let cta = me.cta;
+                (Thread { cta, warp, lane }, heard)
+            })
+            .filter(|(reader, heard)| times.get(me, *reader) >= heard.at)
+            .collect();
+        readers.sort_by_key(|(reader, _)| (reader.warp, reader.lane));
+        for &(reader, heard) in &readers {
+            let place = Some(Place::of(heard.key));
+            let pending = &view(reader.warp, reader.lane).pending;
+            for seen in pending.iter().filter(|seen| seen.address == heard.key) {
+                let order = self.releases.would_order(seen, earlier);
+                if let Some(Party { thread: by, scope }) = order {
+                    return Some(Nearest {
+                        cause: self.unused(seen.tried, by, scope, reader),
+                        place,
+                        writer: by,
+                        reader,
+                    });
+                }
+            }
+        }
+        let near = readers
+            .iter()
+            .filter(|(_, heard)| heard.writer.thread.cta == them.cta);
+        let told = near.filter_map(|&(reader, heard)| {
+            let told = self.told.get(&heard.key)?;
+            let Epoch { thread, time } = told.writer;
+            let same = thread == heard.writer.thread && time == heard.writer.time;
+            same.then_some((reader, heard, told))
+        });
+        // One that says that the access was made, before one that says that it was to come.
+        let mut early = None;
+        for (reader, heard, told) in told {
+            let nearest = |cause| Nearest {
+                cause,
+                place: Some(Place::of(heard.key)),
+                writer: heard.writer.thread,
+                reader,
+            };
+            if told.knew(them, race.time) {
+                return Some(nearest(Cause::NoRelease));
+            }
+            if race.time > heard.writer.time {
+                early.get_or_insert_with(|| nearest(Cause::Early));
+            }
+        }
+        early
+    }
+
+    /// Why a release that a thread has observed does not order it.
+    fn unused(&self, tried: Option<Scope>, by: Thread, scope: Scope, reader: Thread) -> Cause {
+        match tried {
+            _ if !self.shape.includes(scope, by, reader) => Cause::NarrowRelease { by, scope },
+            Some(scope) => Cause::NarrowAcquire { by, scope },
+            None => Cause::NoAcquire { by },
         }
     }
 
@@ -73,22 +216,32 @@ impl Engine {
             let Some(Party { thread: by, scope }) = order else {
                 continue;
             };
-            let cause = match seen.tried {
-                _ if !self.shape.includes(scope, by, me) => Cause::NarrowRelease { by, scope },
-                Some(scope) => Cause::NarrowAcquire { by, scope },
-                None => Cause::NoAcquire { by },
-            };
+            let cause = self.unused(seen.tried, by, scope, me);
             return Some((cause, Some(Place::of(seen.address))));
         }
         if let Some(lack) = cta.waits.lack(&self.shape, me, earlier) {
             return Some((lack, None));
         }
         let heard = cta.heard.get(&(me.warp, me.lane));
-        let heard = heard.filter(|(writer, _)| writer.thread == them && writer.time >= race.time);
-        if let Some((_, key)) = heard {
-            return Some((Cause::NoRelease, Some(Place::of(*key))));
+        let heard = heard.filter(|of| of.writer.thread == them && of.writer.time >= race.time);
+        if let Some(heard) = heard {
+            return Some((Cause::NoRelease, Some(Place::of(heard.key))));
         }
         let (cause, at) = self.unused_mbarrier(race)?;
         Some((cause, Some(at)))
+    }
+}
+
+/// Who has written the flag that comes nearest to ordering the racing threads.
+fn writer(race: &Race, cause: Cause) -> Thread {
+    match cause {
+        Cause::NarrowRelease { by, .. }
+        | Cause::NarrowAcquire { by, .. }
+        | Cause::NarrowArrival { by, .. }
+        | Cause::NarrowWait { by, .. }
+        | Cause::NoAcquire { by } => by,
+        Cause::NoRelease | Cause::Early | Cause::NoWait | Cause::NoArrival | Cause::Version(_) => {
+            race.earlier.thread
+        }
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::barrier::Arrivals;
+use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
 use super::place::{Epoch, Warp};
 use super::waits::Waits;
@@ -17,12 +18,22 @@ pub(crate) struct Cta {
     pub(crate) base: View,
     warps: Vec<Member>,
     pub(crate) barriers: HashMap<u32, Arrivals>,
-    /// By warp and lane: whose strong write a thread's last strong load has observed, the writer's
-    /// own time, and the key of its place.
-    pub(crate) heard: HashMap<(u32, u32), (Epoch, u64)>,
+    /// By warp and lane: what a thread's last strong load has observed.
+    pub(crate) heard: HashMap<(u32, u32), Heard>,
     pub(crate) waits: Waits,
     /// By warp and lane: the asynchronous barriers that a thread has arrived at and waited for last.
     pub(crate) met: HashMap<(u32, u32), Met>,
+}
+
+/// A strong write that a strong load has observed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    /// Whose it was, and the writer's own time.
+    pub(crate) writer: Epoch,
+    /// The key of its place.
+    pub(crate) key: u64,
+    /// The reader's own time.
+    pub(crate) at: Time,
 }
 
 /// The asynchronous barriers that a thread has used last, by their places.

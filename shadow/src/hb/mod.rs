@@ -289,6 +289,8 @@ pub struct Engine {
     inits: Inits,
     memory: Memory,
     releases: Releases,
+    /// Strong stores, by the keys of their places.
+    told: HashMap<u64, cause::Told>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
     sc_cluster: HashMap<u64, Sparse>,
@@ -324,6 +326,7 @@ impl Engine {
             inits: Inits::default(),
             memory: Memory::default(),
             releases: Releases::new(crowd),
+            told: HashMap::new(),
             sc_gpu: Sparse::default(),
             sc_cluster: HashMap::new(),
             sc_cta: HashMap::new(),

@@ -24,9 +24,13 @@ pub struct Repair {
     /// A barrier of the block that stands on one way between the accesses, while a branch goes past it.
     #[serde(default)]
     pub passed: Option<Passed>,
-    /// The thread of the later access has read the flag between them, and no fence of the device stands behind that.
+    /// The flag between them has been read, and no fence of the device, or within a block none at all, stands between
+    /// that and the later access.
     #[serde(default)]
     pub unacquired: bool,
+    /// The write of that flag stands before the earlier access in the code.
+    #[serde(default)]
+    pub early: bool,
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.
     #[serde(default)]
     pub unwaited: Option<Unwaited>,

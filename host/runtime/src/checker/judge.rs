@@ -190,14 +190,17 @@ impl Checker {
         let refuted: Vec<String> = refuted.chain(misused).collect();
         let pairs = findings.found.iter().zip(&races).map(|(found, race)| {
             let sides = [found.race.earlier.site, found.race.later.site];
+            let [written, read] = [
+                found.flag.and_then(|flag| flag.written),
+                found.flag.and_then(|flag| flag.read),
+            ]
+            .map(|site| site.map(|site| findings.line(site)));
             Pair {
                 lines: sides.map(|site| findings.line(site)),
                 level: race.level,
                 space: race.space,
-                flag_read: found
-                    .flag
-                    .and_then(|flag| flag.read)
-                    .map(|site| findings.line(site)),
+                flag_written: written,
+                flag_read: read,
             }
         });
         let known = match self.advises {

@@ -9,7 +9,7 @@ use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{SyncOp, sync};
 
 use super::divergence::{Among, Divergence};
-use crate::log::{Around, Barrier, Frame, Outside, Passed, Place, Point, Unwaited};
+use crate::log::{Around, Barrier, Frame, Level, Outside, Passed, Place, Point, Unwaited};
 
 /// Most barriers for which a path that skips them is looked for.
 const BARRIERS: usize = 32;
@@ -27,6 +27,8 @@ pub(super) enum Order {
     Launch,
     /// A fence of gpu scope or wider.
     Fence,
+    /// A fence of any scope, or a barrier of the block.
+    BlockFence,
 }
 
 /// A function as this module looks at it.
@@ -140,14 +142,30 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Whether no acquire of device scope stands between the read of a flag at a line and a later statement.
-    pub(super) fn unacquired(&self, line: u32, to: usize) -> bool {
-        let mut all = self.body.instructions();
-        let read = all.find(|(_, of)| self.module.line_column(of.span.start).0 == line);
-        read.is_some_and(|(at, of)| {
+    /// Whether no acquire of device scope, or within a block of any scope, stands between the read of a flag at a line and
+    /// a later statement.
+    pub(super) fn unacquired(&self, line: u32, to: usize, level: Level) -> bool {
+        let order = match level {
+            Level::Grid => Order::Fence,
+            Level::Cta | Level::Warp => Order::BlockFence,
+        };
+        self.on_line(line).is_some_and(|(at, of)| {
             let acquires = of.has("acquire") || of.has("acq_rel");
-            !acquires && self.reaches([at, to], &[], Order::Fence)
+            !acquires && self.reaches([at, to], &[], order)
         })
+    }
+
+    /// Whether the write of a flag at a line comes before a statement, and never after it.
+    pub(super) fn precedes(&self, line: u32, to: usize) -> bool {
+        self.on_line(line).is_some_and(|(at, _)| {
+            self.reaches([at, to], &[], Order::Launch)
+                && !self.reaches([to, at], &[], Order::Launch)
+        })
+    }
+
+    fn on_line(&self, line: u32) -> Option<(usize, &Instruction)> {
+        let mut all = self.body.instructions();
+        all.find(|(_, of)| self.module.line_column(of.span.start).0 == line)
     }
 
     /// Where a statement is.
@@ -332,7 +350,7 @@ impl<'a> Flow<'a> {
         let [blocks, block, warp] = &self.divergence;
         match order {
             Order::Launch | Order::Cluster => blocks,
-            Order::Block | Order::Fence => block,
+            Order::Block | Order::Fence | Order::BlockFence => block,
             Order::Warp => warp,
         }
     }
@@ -429,6 +447,11 @@ fn orders(instruction: &Instruction, order: Order) -> bool {
             "membar" => !instruction.has("cta"),
             _ => false,
         },
+        Order::BlockFence => {
+            let fences = matches!(instruction.opcode.as_str(), "fence" | "membar")
+                && !instruction.has("proxy");
+            instruction.guard.is_none() && (fences || is_full_cta_barrier(instruction))
+        }
         Order::Cluster => {
             let waits = instruction.has("cluster") && instruction.has("wait");
             instruction.opcode == "barrier" && waits && instruction.guard.is_none()
