@@ -6,6 +6,7 @@ use crate::causes;
 use crate::log::{self, Cause, Gap, Level, Space, Why};
 use crate::model::Access;
 use crate::names::demangle;
+use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::words;
 use crate::{blocks, language, locks, misuse, nested, remedy, streams};
@@ -13,7 +14,7 @@ use crate::{blocks, language, locks, misuse, nested, remedy, streams};
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Advice {
-    pub(crate) rule: &'static str,
+    pub(crate) rule: RuleId,
     pub(crate) kind: String,
     pub(crate) message: String,
     pub(crate) help: String,
@@ -44,20 +45,20 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         _ => None,
     };
     let rule = match (why, level) {
-        (Why::Overlap, _) => "CR008",
-        (Why::ReadOnly, _) => "CR009",
-        (Why::Asynchronous, _) => "CR010",
-        (Why::Proxy, _) => "CR013",
-        // Described above.
-        (Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings, _) => "",
-        (Why::Strong, _) => locks::STRONG,
-        (Why::LockOrder | Why::Fences | Why::Counted, _) => locks::PREDICTIVE,
-        (Why::Unordered, _) if strong => "CR005",
+        (Why::Overlap, _) => RuleId::MixedSize,
+        (Why::ReadOnly, _) => RuleId::ReadOnly,
+        (Why::Asynchronous, _) => RuleId::Asynchronous,
+        (Why::Proxy, _) => RuleId::Proxy,
+        (Why::Misuse(_), _) => RuleId::Synchronisation,
+        (Why::Streams | Why::Child | Why::Siblings, _) => RuleId::Streams,
+        (Why::Strong, _) => RuleId::StrongConflict,
+        (Why::LockOrder | Why::Fences | Why::Counted, _) => RuleId::Predictive,
+        (Why::Unordered, _) if strong => RuleId::NarrowScope,
         (Why::Unordered, _) if let Some(fault) = &fault => fault.rule,
         (Why::Unordered, _) if let Some(rule) = race.cause.as_ref().and_then(of_cause) => rule,
-        (Why::Unordered, Level::Warp) => "CR001",
-        (Why::Unordered, Level::Cta) => "CR002",
-        (Why::Unordered, Level::Grid) => "CR003",
+        (Why::Unordered, Level::Warp) => RuleId::IntraWarp,
+        (Why::Unordered, Level::Cta) => RuleId::IntraBlock,
+        (Why::Unordered, Level::Grid) => RuleId::InterBlock,
     };
     let reach = match level {
         Level::Warp => "intra-warp",
@@ -160,14 +161,14 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
 }
 
 /// The rule of a race with a cause, if the cause has one of its own.
-fn of_cause(cause: &Cause) -> Option<&'static str> {
+fn of_cause(cause: &Cause) -> Option<RuleId> {
     match cause {
         Cause::NarrowRelease { .. }
         | Cause::NarrowAcquire { .. }
         | Cause::NarrowArrival { .. }
-        | Cause::NarrowWait { .. } => Some("CR005"),
+        | Cause::NarrowWait { .. } => Some(RuleId::NarrowScope),
         Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Early | Cause::Version(_) => {
-            Some("CR006")
+            Some(RuleId::ReleaseAcquire)
         }
         Cause::NoWait | Cause::NoArrival => None,
     }
@@ -585,7 +586,7 @@ mod tests {
             (advice.rule, advice.kind, advice.help)
         };
         let (rule, kind, help) = of(Level::Warp, "ld", "weak");
-        assert_eq!((rule, kind.as_str()), ("CR001", "write-read"));
+        assert_eq!((rule, kind.as_str()), (RuleId::IntraWarp, "write-read"));
         assert!(help.contains("__syncwarp()"));
         assert!(
             of(Level::Cta, "st", "weak")
@@ -602,7 +603,7 @@ mod tests {
                 .2
                 .contains("make it atomic too")
         );
-        assert_eq!(of(Level::Grid, "atom", "relaxed").0, "CR005");
+        assert_eq!(of(Level::Grid, "atom", "relaxed").0, RuleId::NarrowScope);
         let undecided = advise(
             &log::Race::default(),
             &[access("st", "weak", 1), access("ld", "weak", 2)],

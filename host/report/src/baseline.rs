@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Level, Pair, Race, Report, Standing};
+use crate::rules::RuleId;
 
 /// The version of the file; another one is not read.
 const VERSION: u32 = 1;
@@ -24,7 +25,7 @@ pub struct Known {
     /// As reports have it; for people.
     pub id: String,
     /// As reports have it; for people.
-    pub rule: String,
+    pub rule: RuleId,
     /// A race that is worse than this is new.
     pub level: Level,
     /// The kernels that had it, as reports have them; of another kernel it is new. None in files of older versions,
@@ -89,7 +90,7 @@ impl Baseline {
                 self.races.push(Known {
                     fingerprint: pair.fingerprint.to_owned(),
                     id: pair.id.to_owned(),
-                    rule: pair.rule.to_owned(),
+                    rule: pair.rule,
                     level: pair.level,
                     kernels: pair.kernels.to_vec(),
                     what: pair.place(),

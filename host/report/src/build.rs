@@ -426,7 +426,7 @@ impl<'a> Builder<'a> {
                 let all = log_index.sites.values();
                 let all = all.map(|&(site, module)| (site, log_index.origin(module)));
                 let mut places = log_index.places.borrow_mut();
-                places.fingerprint((advice.rule, space), sites, all, self.sources)
+                places.fingerprint(advice.rule, space, sites, all, self.sources)
             }
         };
         let release_sites = launch
@@ -437,7 +437,7 @@ impl<'a> Builder<'a> {
             kernels: Vec::new(),
             id,
             fingerprint,
-            rule: advice.rule.to_owned(),
+            rule: advice.rule,
             level: match race.why {
                 log::Why::Misuse(misuse) if misuse::is_harmless(misuse) => Level::Warning,
                 log::Why::Unordered | log::Why::Strong if lockstep => Level::Warning,
@@ -529,7 +529,7 @@ impl<'a> Builder<'a> {
         let races = std::mem::take(&mut report.races).into_iter();
         let mut entries: Vec<_> = races.zip(causes).collect();
         // Those that count first, then certain ones, then the one to repair first, then what was seen first.
-        entries.sort_by_key(|(race, _)| (race.is_in_baseline(), race.level, order(&race.rule)));
+        entries.sort_by_key(|(race, _)| (race.is_in_baseline(), race.level, order(race.rule)));
         behind_scopes(&mut entries);
         report.races = join(entries);
         distinguish(&mut report.races);

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::entries::order;
+use crate::known;
 use crate::log::{self, Point};
 use crate::model::{Race, Related};
-use crate::{known, locks};
+use crate::rules::RuleId;
 
 /// What a help repairs. Of two entries one of which has all places of the other, that one repairs both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +44,11 @@ pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
 pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
     let narrow: BTreeSet<String> = entries
         .iter()
-        .filter(|(race, _)| race.rule == "CR005" && race.counts())
+        .filter(|(race, _)| race.rule == RuleId::NarrowScope && race.counts())
         .map(|(race, _)| race.kernel.mangled.clone())
         .collect();
     for (race, _) in entries {
-        let behind = matches!(race.rule.as_str(), "CR003" | locks::PREDICTIVE);
+        let behind = matches!(race.rule, RuleId::InterBlock | RuleId::Predictive);
         if behind && narrow.contains(&race.kernel.mangled) {
             race.help = format!(
                 "first repair the scope that CR005 names, which may order these accesses too; otherwise {}",
@@ -78,7 +79,7 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
             let apart = known::is_shipped(race) || known::is_shipped(other);
             let same = same.filter(|_| !apart && standing(other) == standing(race));
             // A warning does not hide an error, nor what comes later what comes first.
-            let rank = |race: &Race| (race.level, order(&race.rule));
+            let rank = |race: &Race| (race.level, order(race.rule));
             same.is_some_and(|(repair, cause)| repair.repairs(cause)) && rank(other) <= rank(race)
         });
         match head {
@@ -128,7 +129,7 @@ mod tests {
     fn entry(id: &str, level: Level, places: &[&str]) -> (Race, Option<Cause>) {
         let race = Race {
             id: id.into(),
-            rule: "CR002".into(),
+            rule: RuleId::IntraBlock,
             level,
             ..Race::default()
         };
@@ -192,14 +193,17 @@ mod tests {
 
     #[test]
     fn a_known_scope_is_not_what_to_repair_first() {
-        let race = |rule: &str, known: bool| Race {
-            rule: rule.into(),
+        let race = |rule: RuleId, known: bool| Race {
+            rule,
             help: "order them".into(),
             suppressed_by: known.then(SuppressedBy::default),
             ..Race::default()
         };
         for (known, first) in [(true, false), (false, true)] {
-            let mut entries = [(race("CR005", known), None), (race("CR003", false), None)];
+            let mut entries = [
+                (race(RuleId::NarrowScope, known), None),
+                (race(RuleId::InterBlock, false), None),
+            ];
             behind_scopes(&mut entries);
             assert_eq!(entries[1].0.help.starts_with("first repair"), first);
         }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::build::LogIndex;
 use crate::log;
 use crate::model::Race;
+use crate::rules::RuleId;
 use crate::side::{Side, side};
 use crate::words::put_in;
-use crate::{locks, misuse};
 
 /// What is one entry of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,13 +47,13 @@ pub(crate) fn pair(
 /// Which of several races of one level to repair first: a barrier that is missing or misused is the cause of
 /// many others, so is a scope that is too narrow; a missing barrier of the block comes before what happens within a warp, and an order
 /// that only this run has had comes last.
-pub(crate) fn order(rule: &str) -> u32 {
+pub(crate) fn order(rule: RuleId) -> u32 {
     match rule {
-        misuse::RULE => 0,
-        "CR005" => 1,
-        "CR001" => 3,
-        locks::STRONG => 4,
-        locks::PREDICTIVE => 5,
+        RuleId::Synchronisation => 0,
+        RuleId::NarrowScope => 1,
+        RuleId::IntraWarp => 3,
+        RuleId::StrongConflict => 4,
+        RuleId::Predictive => 5,
         _ => 2,
     }
 }

@@ -9,6 +9,7 @@ use crate::advice::place as place_of;
 use crate::log;
 use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report, Standing};
 use crate::names;
+use crate::rules::RuleId;
 use crate::side::in_toolkit;
 use crate::source::{Sources, extent};
 use crate::text::{Style, wrapped};
@@ -57,7 +58,7 @@ fn group<'a>(race: &'a Race, report: &Report, sources: &Sources, style: Style) -
         Level::Warning => Severity::WARNING,
     };
     let message = wrapped(&race.message, beside("warning[CR000]", style), "");
-    let title = severity.primary_title(message).id(&race.rule);
+    let title = severity.primary_title(message).id(race.rule.as_str());
     let mut group = Group::with_title(title);
     for snippet in snippets(race, sources) {
         group = group.element(snippet);
@@ -207,7 +208,7 @@ fn who(access: &Access, race: &Race) -> String {
     match (access.thread, access.block) {
         (Some(thread), Some(block)) => format!("thread {} block {}", index(thread), index(block)),
         (None, Some(block)) => format!("a thread of block {}", index(block)),
-        _ if race.rule == "CR003" => "a thread of another block".to_owned(),
+        _ if race.rule == RuleId::InterBlock => "a thread of another block".to_owned(),
         _ => "another thread".to_owned(),
     }
 }

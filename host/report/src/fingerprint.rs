@@ -11,6 +11,7 @@ use std::path::Path;
 
 use crate::log;
 use crate::names;
+use crate::rules::RuleId;
 use crate::side;
 use crate::source::Sources;
 
@@ -51,7 +52,8 @@ impl Places {
     /// `(id, fingerprint)` of a race of two sites, each with its module's origin. `all` are the sites of its log.
     pub(crate) fn fingerprint<'a>(
         &mut self,
-        (rule, space): (&str, &str),
+        rule: RuleId,
+        space: &str,
         sites: [(&log::Site, &str); 2],
         all: impl ExactSizeIterator<Item = (&'a log::Site, &'a str)>,
         sources: &Sources,
@@ -149,12 +151,16 @@ fn base(mangled: &str) -> String {
 }
 
 /// `(id, fingerprint)` of a race of two operations of streams.
-pub(crate) fn of_operations(rule: &str, space: &str, operations: &[String; 2]) -> (String, String) {
+pub(crate) fn of_operations(
+    rule: RuleId,
+    space: &str,
+    operations: &[String; 2],
+) -> (String, String) {
     let sides = operations.each_ref().map(|name| base(name));
     hash(rule, space, sides)
 }
 
-fn hash(rule: &str, space: &str, mut sides: [String; 2]) -> (String, String) {
+fn hash(rule: RuleId, space: &str, mut sides: [String; 2]) -> (String, String) {
     sides.sort();
     let hash = fnv(&format!("{rule}\n{space}\n{}\n{}", sides[0], sides[1]));
     (

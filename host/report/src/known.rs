@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Level, Race, Report};
 use crate::names::{base, demangle};
+use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::suppressions::{Entry, List, View};
 use crate::words::counted;
@@ -93,12 +94,18 @@ pub(crate) fn mark(races: &mut [Race], views: &[Vec<View>]) -> Option<String> {
         }
     }
     let mut undecided = (0, "");
-    let unordered = ["CR001", "CR002", "CR003", "CR005", "CR006"];
+    let unordered = [
+        RuleId::IntraWarp,
+        RuleId::IntraBlock,
+        RuleId::InterBlock,
+        RuleId::NarrowScope,
+        RuleId::ReleaseAcquire,
+    ];
     for race in races.iter_mut().filter(|race| race.suppressed_by.is_none()) {
         let mut theirs = orders
             .iter()
             .filter(|(.., launches)| race.launches.iter().all(|launch| launches.contains(launch)));
-        if unordered.contains(&race.rule.as_str())
+        if unordered.contains(&race.rule)
             && let Some((by, instead, _)) = theirs.next()
         {
             race.level = Level::Warning;
@@ -231,10 +238,10 @@ mod tests {
     use super::*;
     use crate::suppressions::tests::access;
 
-    fn race(launch: u64, rule: &str, frames: &[(&str, &str)]) -> (Race, Vec<View>) {
+    fn race(launch: u64, rule: RuleId, frames: &[(&str, &str)]) -> (Race, Vec<View>) {
         let accesses = [access(frames), access(frames)];
         let race = Race {
-            rule: rule.to_owned(),
+            rule,
             launches: vec![launch],
             accesses: accesses.clone(),
             ..Race::default()
@@ -262,9 +269,9 @@ mod tests {
         )];
         let own = [("/my.cu", "k()")];
         let all = [
-            race(1, "CR008", &inside),
-            race(1, "CR002", &own),
-            race(2, "CR002", &own),
+            race(1, RuleId::MixedSize, &inside),
+            race(1, RuleId::IntraBlock, &own),
+            race(2, RuleId::IntraBlock, &own),
         ];
         let (mut races, views): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let said = mark(&mut races, &views).unwrap_or_default();
@@ -288,7 +295,7 @@ mod tests {
         let lists = [list.unwrap()];
         let warned = |date: &str| {
             let own = [("/my.cu", "k()")];
-            let (race, views) = race(1, "CR002", &own);
+            let (race, views) = race(1, RuleId::IntraBlock, &own);
             let mut races = [race];
             let used = suppress(&mut races, &[views], &lists, date);
             let warnings: Vec<_> = used.iter().filter_map(Suppression::warning).collect();

@@ -6,17 +6,13 @@ use events::Scope;
 use crate::build;
 use crate::log::{self, Level, Space};
 use crate::model::{Access, HeldLock};
+use crate::rules::RuleId;
 use crate::words;
-
-/// The rule of strong accesses that the program means to order, and does not.
-pub(crate) const STRONG: &str = "CR011";
-/// The rule of accesses that nothing but the order of taking locks has ordered.
-pub(crate) const PREDICTIVE: &str = "CR012";
 
 /// What keeps a lock from ordering those who held it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Fault {
-    pub(crate) rule: &'static str,
+    pub(crate) rule: RuleId,
     pub(crate) what: String,
     pub(crate) help: String,
     /// Where the lock is taken by an atomic of too narrow a scope, if that is it.
@@ -53,7 +49,7 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     for side in [before, now] {
         if narrow(side.scope) {
             return Some(Fault {
-                rule: "CR005",
+                rule: RuleId::NarrowScope,
                 what: format!(
                     "both threads hold the lock taken at {}, but by an atomic of {} scope",
                     side.taken,
@@ -109,7 +105,11 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
         Level::Cta | Level::Warp => "__threadfence_block()",
     };
     Some(Fault {
-        rule: if narrowed { "CR005" } else { "CR006" },
+        rule: if narrowed {
+            RuleId::NarrowScope
+        } else {
+            RuleId::ReleaseAcquire
+        },
         what: format!(
             "both threads hold the same lock, but {}",
             missing.join(", and ")
@@ -221,16 +221,20 @@ mod tests {
         assert_eq!(of(Some(Scope::Gpu), Some(Scope::Gpu)), None);
         let (rule, what) = of(None, Some(Scope::Gpu)).unwrap();
         assert!(
-            rule == "CR006" && what.contains("before the lock is released at x.cu:9"),
+            rule == RuleId::ReleaseAcquire
+                && what.contains("before the lock is released at x.cu:9"),
             "{what}"
         );
         let (rule, what) = of(Some(Scope::Gpu), None).unwrap();
         assert!(
-            rule == "CR006" && what.contains("after the lock is taken at x.cu:3"),
+            rule == RuleId::ReleaseAcquire && what.contains("after the lock is taken at x.cu:3"),
             "{what}"
         );
         let (rule, what) = of(Some(Scope::Cta), Some(Scope::Gpu)).unwrap();
-        assert!(rule == "CR005" && what.contains("of block scope"), "{what}");
+        assert!(
+            rule == RuleId::NarrowScope && what.contains("of block scope"),
+            "{what}"
+        );
         let narrow = HeldLock {
             scope: Scope::Cta,
             ..lock(64, Some(Scope::Gpu), Some(Scope::Gpu))
@@ -241,7 +245,8 @@ mod tests {
         );
         let of_block = fault(&race, &both).unwrap();
         assert!(
-            of_block.rule == "CR005" && of_block.what.contains("by an atomic of block scope"),
+            of_block.rule == RuleId::NarrowScope
+                && of_block.what.contains("by an atomic of block scope"),
             "{of_block:?}"
         );
         assert_eq!(of_block.narrow.as_deref(), Some("x.cu:3"));

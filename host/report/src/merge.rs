@@ -38,7 +38,7 @@ impl Report {
         if several {
             merged.schema_version = SCHEMA_VERSION.to_owned();
             merged.tool.schedules = schedules;
-            let by = |race: &Race| (race.is_in_baseline(), race.level, order(&race.rule));
+            let by = |race: &Race| (race.is_in_baseline(), race.level, order(race.rule));
             merged.races.sort_by_key(by);
             merged.count();
         }

@@ -4,9 +4,7 @@ use crate::advice::Advice;
 use crate::causes::Cause;
 use crate::log::Misuse;
 use crate::model::Access;
-
-/// The rule of all of them.
-pub(crate) const RULE: &str = "CR007";
+use crate::rules::RuleId;
 
 /// True when it is told as a warning: devices do what the program meant, though nothing promises it.
 pub(crate) fn is_harmless(misuse: Misuse) -> bool {
@@ -73,7 +71,7 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         ),
     };
     Advice {
-        rule: RULE,
+        rule: RuleId::Synchronisation,
         kind: kind.to_owned(),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),

@@ -17,7 +17,7 @@ pub use crate::stuck::{Stuck, Wait};
 pub use crate::unjudged::Unjudged;
 pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 
-use crate::misuse;
+use crate::rules::RuleId;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
 pub const SCHEMA_VERSION: &str = "1.19";
@@ -380,9 +380,8 @@ pub struct Race {
     pub id: String,
     /// Stays the same when other code is edited.
     pub fingerprint: String,
-    /// `CR001` intra-warp, `CR002` intra-block, `CR003` inter-block, `CR005` scope too narrow,
-    /// `CR011` unordered strong conflict, `CR012` lock- or fence-order-dependent, `CR014` between streams.
-    pub rule: String,
+    /// What is wrong.
+    pub rule: RuleId,
     /// How bad.
     pub level: Level,
     /// Both sides are writes, and wrote the same bytes whenever they raced.
@@ -454,7 +453,7 @@ impl Report {
         let errors = of(|race| race.level == Level::Error);
         self.summary = Summary {
             races,
-            synchronisation_errors: of(|race| race.rule == misuse::RULE),
+            synchronisation_errors: of(|race| race.rule == RuleId::Synchronisation),
             errors,
             warnings: races - errors,
             suppressed: self.races.len() - races - baseline,

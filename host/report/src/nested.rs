@@ -4,8 +4,7 @@ use crate::advice::{Advice, kind, verb};
 use crate::log;
 use crate::model::Access;
 use crate::names::demangle;
-
-const RULE: &str = "CR014";
+use crate::rules::RuleId;
 
 /// The kernel that has launched another one, and where.
 pub(crate) fn launcher(by: &log::Launcher) -> String {
@@ -41,7 +40,7 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         ),
     };
     Advice {
-        rule: RULE,
+        rule: RuleId::Streams,
         kind: kind(accesses),
         message: format!(
             "race between {who} on global memory: {what} access the same address in kernels that may run at the same time"

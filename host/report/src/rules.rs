@@ -1,10 +1,14 @@
 //! What can be wrong, rule by rule: the table behind `cudarun-check explain` and docs/rules.md.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 /// Something that a report can say.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Such as `CR003`.
-    pub id: &'static str,
+    /// Which.
+    pub id: RuleId,
     /// What it is, in a few words.
     pub title: &'static str,
     /// What it means, one sentence per line.
@@ -19,10 +23,25 @@ pub struct Rule {
 const EXAMPLE: &str = "// The example:\n";
 
 macro_rules! rules {
-    ($($id:literal, $file:literal, $title:literal, $means:literal, $source:literal;)*) => {
+    ($($name:ident = $id:literal, $file:literal, $title:literal, $means:literal, $source:literal;)*) => {
+        /// Which rule; outside of the program it is its id, such as `CR003`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum RuleId {
+            $(#[doc = concat!($id, ": ", $title)] #[serde(rename = $id)] $name),*
+        }
+
+        impl RuleId {
+            /// Such as `CR003`.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $id),*
+                }
+            }
+        }
+
         /// All rules, by their ids.
         pub const RULES: &[Rule] = &[$(Rule {
-            id: $id,
+            id: RuleId::$name,
             title: $title,
             means: $means,
             source: $source,
@@ -32,51 +51,65 @@ macro_rules! rules {
 }
 
 rules! {
-    "CR001", "cr001.cu", "intra-warp race",
+    IntraWarp = "CR001", "cr001.cu", "intra-warp race",
     "Two lanes of a warp access the same bytes, at least one writes, and nothing orders them.\nLanes do not run in step: `__syncwarp()` orders them.",
     "PTX ISA, \"Conflict and Data-races\"";
-    "CR002", "cr002.cu", "intra-block race",
+    IntraBlock = "CR002", "cr002.cu", "intra-block race",
     "Two warps of a block access the same bytes, at least one writes, and nothing orders them.\n`__syncthreads()` orders the threads of a block.",
     "PTX ISA, \"Conflict and Data-races\"";
-    "CR003", "cr003.cu", "inter-block race",
+    InterBlock = "CR003", "cr003.cu", "inter-block race",
     "Two blocks access the same bytes, at least one writes, and nothing orders them.\nNo barrier of a block helps: use an atomic, a barrier of the grid, or another launch.",
     "PTX ISA, \"Conflict and Data-races\"";
-    "CR005", "cr005.cu", "scope too narrow",
+    NarrowScope = "CR005", "cr005.cu", "scope too narrow",
     "A fence, an atomic or a release orders threads of a smaller scope than the two accesses have.\nUse a scope that includes both threads.",
     "PTX ISA, \"Scope\" and \"Morally strong operations\"";
-    "CR006", "cr006.cu", "missing release or acquire",
+    ReleaseAcquire = "CR006", "cr006.cu", "missing release or acquire",
     "A flag or a lock hands data from one thread to another, but one side lacks its fence.\nThe writer needs a fence before it writes the flag, the reader one after it has read it.",
     "PTX ISA, \"Release and Acquire Patterns\"";
-    "CR007", "cr007.cu", "misuse of a barrier, or a deadlock",
+    Synchronisation = "CR007", "cr007.cu", "misuse of a barrier, or a deadlock",
     "A barrier or a `.sync` operation of a warp is used in a way that PTX leaves undefined, or threads wait for what cannot happen.\nThe report says which threads came where.",
     "PTX ISA, `barrier`, `bar.warp.sync`, `mbarrier`; CUDA C++ Programming Guide, \"Synchronization Functions\"";
-    "CR008", "cr008.cu", "strong accesses that overlap in part",
+    MixedSize = "CR008", "cr008.cu", "strong accesses that overlap in part",
     "Volatile, relaxed or atomic accesses of different size or address share bytes.\nPTX promises nothing about them: they race whatever their scopes.",
     "PTX ISA, \"Overlap\" and \"Limitations on Mixed-size Data-races\"";
-    "CR009", "cr009.cu", "write to read-only data",
+    ReadOnly = "CR009", "cr009.cu", "write to read-only data",
     "A kernel writes what it also reads through the read-only path (`__ldg`, `const __restrict__`, textures).\nThe data must not change during the launch; no barrier repairs it.",
     "PTX ISA, `ld.global.nc`; CUDA C++ Programming Guide, \"Read-Only Data Cache Load Function\"";
-    "CR010", "cr010.cu", "asynchronous copy not waited for",
+    Asynchronous = "CR010", "cr010.cu", "asynchronous copy not waited for",
     "An asynchronous copy may still run when its source is written or its target is accessed.\nThe thread that issued it has to wait for it, and the others for that thread.",
     "PTX ISA, `cp.async`, `cp.async.bulk`, \"Asynchronous operations\"";
-    "CR011", "cr011.cu", "unordered strong conflict",
+    StrongConflict = "CR011", "cr011.cu", "unordered strong conflict",
     "Volatile or relaxed accesses conflict and nothing orders them.\nPTX gives them a result, so this is no data race; it is a warning, or an error with `--model scoped`.",
     "PTX ISA, \"Conflict and Data-races\"";
-    "CR012", "cr012.cu", "order that only this run has",
+    Predictive = "CR012", "cr012.cu", "order that only this run has",
     "Only the order in which locks were taken, or in which `fence.sc` were executed, has ordered two accesses.\nIn another run it may be the other way around.",
     "PTX ISA, \"Fence-SC Order\"; Kini, Mathur, Viswanathan, PLDI 2017, for locks";
-    "CR013", "cr013.cu", "missing fence between proxies",
+    Proxy = "CR013", "cr013.cu", "missing fence between proxies",
     "A bulk copy reads what ordinary stores have written, without `fence.proxy.async` between the two.\nBulk copies access memory through the async proxy, which barriers alone do not order.",
     "PTX ISA, \"Proxies\", `fence.proxy.async`";
-    "CR014", "cr014.cu", "race between launches or copies",
+    Streams = "CR014", "cr014.cu", "race between launches or copies",
     "Kernels, copies, fills, allocations or frees of different streams use the same memory, and nothing orders them.\nEvents, stream waits and waits of the host order streams.",
     "CUDA C++ Programming Guide, \"Streams\", \"Stream Ordered Memory Allocator\"";
+}
+
+impl Default for RuleId {
+    fn default() -> Self {
+        Self::IntraWarp
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 impl Rule {
     /// The rule of an id, in capitals or not.
     pub fn find(id: &str) -> Option<&'static Rule> {
-        RULES.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))
+        RULES
+            .iter()
+            .find(|rule| rule.id.as_str().eq_ignore_ascii_case(id))
     }
 
     /// A kernel with the fault.
@@ -147,9 +180,12 @@ mod tests {
 
     #[test]
     fn ids_ascend_and_are_found() {
-        let ids: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+        let ids: Vec<&str> = RULES.iter().map(|rule| rule.id.as_str()).collect();
         assert!(ids.is_sorted());
-        assert_eq!(Rule::find("cr003").map(|rule| rule.id), Some("CR003"));
+        assert_eq!(
+            Rule::find("cr003").map(|rule| rule.id),
+            Some(RuleId::InterBlock)
+        );
         assert!(Rule::find("CR004").is_none());
     }
 

@@ -5,6 +5,7 @@ use crate::build::launched;
 use crate::log;
 use crate::log::Call;
 use crate::model::{Access, Work};
+use crate::rules::RuleId;
 
 /// The call on the host that an access is, if it is one.
 fn call(access: &Access) -> Option<Call> {
@@ -30,8 +31,6 @@ fn what(accesses: &[Access; 2], both: &str) -> String {
         "race between streams on global memory: {both} access the same address in operations that may run at the same time"
     )
 }
-
-const RULE: &str = "CR014";
 
 /// Describes such a race.
 pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
@@ -67,7 +66,7 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         false => "",
     };
     Advice {
-        rule: RULE,
+        rule: RuleId::Streams,
         kind: kind(accesses),
         message: what(accesses, &both),
         help: format!("{order}{host}{default}"),

@@ -330,7 +330,7 @@ impl Keys {
             pattern.as_ref().is_none_or(|pattern| pattern.fits(text))
         };
         fits(&self.id, &race.id)
-            && fits(&self.rule, &race.rule)
+            && fits(&self.rule, race.rule.as_str())
             && self.kernel.as_ref().is_none_or(|pattern| {
                 let named = |name: &String| pattern.fits(name) || pattern.names(&demangle(name));
                 view.kernels().count() > 0 && view.kernels().all(named)
@@ -420,6 +420,7 @@ pub fn toml_text(text: &str) -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::model::FrameAt;
+    use crate::rules::RuleId;
 
     /// An access whose frames are in these files and functions.
     pub(crate) fn access(frames: &[(&str, &str)]) -> Access {
@@ -446,7 +447,7 @@ pub(crate) mod tests {
     fn race() -> Race {
         Race {
             id: "CR-0123abcd".to_owned(),
-            rule: "CR002".to_owned(),
+            rule: RuleId::IntraBlock,
             ..Race::default()
         }
     }

@@ -8,8 +8,8 @@ use textwrap::{WordSeparator, WordSplitter, WrapAlgorithm};
 use crate::coverage::{self, coverage, summary};
 use crate::excerpt;
 use crate::known;
-use crate::misuse;
 use crate::model::{Failure, Report, Suppression};
+use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::words::{counted, number};
 use crate::{stray, stuck, verified};
@@ -133,7 +133,7 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 /// A failed launch, without the newline at its end.
 pub(crate) fn render_failure(failure: &Failure, sources: &Sources) -> String {
     let level = match failure {
-        Failure { deadlock: true, .. } => &format!("error[{}]", misuse::RULE),
+        Failure { deadlock: true, .. } => &format!("error[{}]", RuleId::Synchronisation),
         Failure {
             unsupported: true, ..
         } => "warning",

@@ -12,7 +12,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Stop> {
         Some(id) => match Rule::find(id) {
             Some(rule) => rule.explain(),
             None => {
-                let all: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+                let all: Vec<&str> = RULES.iter().map(|rule| rule.id.as_str()).collect();
                 let message = format!("there is no rule `{id}`; the rules are {}", all.join(", "));
                 return Err(Stop::new(USAGE, message));
             }

@@ -185,7 +185,7 @@ fn compare(
 
 /// Whether a race is one that was saved: by the same threads at the same address with the same values.
 fn is_same(saved: &Race, now: &Race) -> bool {
-    let facts = |race: &Race| (race.rule.clone(), race.space.clone(), race.address.clone());
+    let facts = |race: &Race| (race.rule, race.space.clone(), race.address.clone());
     // How files are shown, as in where a lock was taken, depends on the options of the run.
     let made = |access: &Access| {
         let (op, by) = (access.op.clone(), (access.thread, access.block));

@@ -64,7 +64,7 @@ pub fn run() -> Result<bool> {
 
 fn page() -> Result<String> {
     let race = Race {
-        rule: "CR003".to_owned(),
+        rule: report::rules::RuleId::InterBlock,
         kernel: report::model::KernelLaunch {
             name: "kernel(int*)".to_owned(),
             grid: [70, 40, 1],

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use crate::excerpt::{self, Place, labels};
 use crate::log::Answer;
 use crate::model::{self, FrameAt, Race, Report, Verified};
-use crate::rules::Rule;
+use crate::rules::{Rule, RuleId};
 use crate::side::shown;
 use crate::source::Sources;
 use crate::text::Style;
 use crate::words::counted;
-use crate::{misuse, stray, stuck, text, verified};
+use crate::{stray, stuck, text, verified};
 
 /// The name of the rule of accesses outside of all memory.
 const OUT_OF_BOUNDS: &str = "out-of-bounds";
@@ -121,7 +121,7 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
         let waits = failure.stuck.iter().flat_map(|stuck| &stuck.waits);
         let spots = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
         Finding {
-            rule: misuse::RULE,
+            rule: RuleId::Synchronisation.as_str(),
             level: Level::Error,
             message: failure.message.clone(),
             help: { &failure.stuck }
@@ -152,7 +152,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         Spot::of(excerpt::place(access, sources), label, function)
     });
     Finding {
-        rule: &race.rule,
+        rule: race.rule.as_str(),
         level: race.level.into(),
         message: race.message.clone(),
         help: race.help.clone(),

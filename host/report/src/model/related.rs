@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Level, Race};
 use crate::names;
+use crate::rules::RuleId;
 
 /// Another pair of accesses with the cause of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct Related {
     /// As an entry's.
     pub fingerprint: String,
     /// As an entry's.
-    pub rule: String,
+    pub rule: RuleId,
     /// As an entry's.
     pub level: Level,
     /// As an entry's.
@@ -37,7 +38,7 @@ pub struct Pair<'a> {
     /// As an entry's.
     pub fingerprint: &'a str,
     /// As an entry's.
-    pub rule: &'a str,
+    pub rule: RuleId,
     /// As an entry's.
     pub level: Level,
     /// First and second access.
@@ -73,7 +74,7 @@ impl Race {
         let itself = Pair {
             id: &self.id,
             fingerprint: &self.fingerprint,
-            rule: &self.rule,
+            rule: self.rule,
             level: self.level,
             accesses: &self.accesses,
             kernel,
@@ -82,7 +83,7 @@ impl Race {
         let related = self.related.iter().map(|of| Pair {
             id: &of.id,
             fingerprint: &of.fingerprint,
-            rule: &of.rule,
+            rule: of.rule,
             level: of.level,
             accesses: &of.accesses,
             kernel,

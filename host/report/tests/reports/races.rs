@@ -116,7 +116,10 @@ fn races_of_one_line_in_both_memories_are_two_entries() {
         race.level = Level::Cta;
     }
     let report = Report::build(&[log(None, events)], &context(), &sources);
-    let entries = report.races.iter().map(|race| (&*race.rule, race.count));
+    let entries = report
+        .races
+        .iter()
+        .map(|race| (race.rule.as_str(), race.count));
     assert_eq!(entries.collect::<Vec<_>>(), [("CR003", 3), ("CR002", 4)]);
     assert_ne!(report.races[0].id, report.races[1].id);
     assert_valid(&report);
