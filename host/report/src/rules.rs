@@ -23,11 +23,11 @@ pub struct Rule {
 const EXAMPLE: &str = "// The example:\n";
 
 macro_rules! rules {
-    ($($name:ident = $id:literal, $file:literal, $title:literal, $means:literal, $source:literal;)*) => {
+    ($($(#[$default:meta])? $name:ident = $id:literal, $file:literal, $title:literal, $means:literal, $source:literal;)*) => {
         /// Which rule; outside of the program it is its id, such as `CR003`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum RuleId {
-            $(#[doc = concat!($id, ": ", $title)] #[serde(rename = $id)] $name),*
+            $(#[doc = concat!($id, ": ", $title)] #[serde(rename = $id)] $(#[$default])? $name),*
         }
 
         impl RuleId {
@@ -51,6 +51,7 @@ macro_rules! rules {
 }
 
 rules! {
+    #[default]
     IntraWarp = "CR001", "cr001.cu", "intra-warp race",
     "Two lanes of a warp access the same bytes, at least one writes, and nothing orders them.\nLanes do not run in step: `__syncwarp()` orders them.",
     "PTX ISA, \"Conflict and Data-races\"";
@@ -90,12 +91,6 @@ rules! {
     Streams = "CR014", "cr014.cu", "race between launches or copies",
     "Kernels, copies, fills, allocations or frees of different streams use the same memory, and nothing orders them.\nEvents, stream waits and waits of the host order streams.",
     "CUDA C++ Programming Guide, \"Streams\", \"Stream Ordered Memory Allocator\"";
-}
-
-impl Default for RuleId {
-    fn default() -> Self {
-        Self::IntraWarp
-    }
 }
 
 impl fmt::Display for RuleId {

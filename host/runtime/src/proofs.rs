@@ -169,7 +169,7 @@ impl Proofs {
             return Some((Arc::clone(&proofs[0].1), Duration::ZERO));
         }
         let started = Instant::now();
-        let (signature, proved) = known.prove(extent, parameters, allocations, (races, depth));
+        let (signature, proved) = known.prove(extent, parameters, allocations, races, depth);
         let took = started.elapsed().max(Duration::from_nanos(1));
         let proved = Arc::new(proved);
         proofs.truncate(KEPT - 1);
@@ -272,7 +272,8 @@ impl Kernel {
         extent: Extent,
         parameters: &[u8],
         allocations: &Allocations,
-        (races, depth): (&Raced, Depth),
+        races: &Raced,
+        depth: Depth,
     ) -> (Signature, Proved) {
         let asked = Mutex::new((Vec::new(), Vec::new()));
         let allocation = |address| {

@@ -57,7 +57,7 @@ fn a_narrow_scope_at_an_mbarrier_is_named_with_what_would_order() {
     let arrival = "the second thread has waited for an mbarrier at which block (0,0,0) arrived, but that arrival is a release of block scope";
     let wait = "the second thread has waited for an mbarrier at which block (0,0,0) arrived, but has acquired at block scope only";
     let no_acquire =
-        "the second thread has observed a release by block (0,0,0), but has not acquired";
+        "the second thread's block has observed a release by block (0,0,0), but has not acquired";
     let (arrive_wide, wait_wide) = (
         "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`",
         "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`",

@@ -333,5 +333,5 @@ fn a_right_swizzle_is_proved_and_a_wrong_one_has_a_witness() {
     again.ends(66, &[]);
     let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
     assert_eq!(again["faithful"], true);
-    assert_eq!(again["race"]["accesses"][0]["op"], "store");
+    assert_eq!(again["race"]["accesses"][0]["op"], "st");
 }
