@@ -4,6 +4,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 
 const int hidden = 16, tile = 16;

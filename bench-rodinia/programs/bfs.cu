@@ -6,6 +6,7 @@
 //@ variants: clean
 //@ expect: race
 //@ args: small
+//@ verify: race
 #include "bench.h"
 
 const int degree = 6, threads = 256;

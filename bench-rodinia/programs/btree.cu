@@ -4,6 +4,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: this-data
 #include "bench.h"
 #include <climits>
 

@@ -4,6 +4,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 
 const int tile = 16, steps_per_launch = 2, inner = tile - 2 * steps_per_launch;

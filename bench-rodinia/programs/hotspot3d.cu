@@ -3,6 +3,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 
 const float around = 80.0f, side = 0.08f, vertical = 0.05f, loss = 0.01f;

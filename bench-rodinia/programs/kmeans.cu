@@ -3,6 +3,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 
 const int features = 8, clusters = 5, threads = 256;

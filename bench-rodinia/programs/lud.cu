@@ -3,6 +3,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 
 const int tile = 16;

@@ -2,6 +2,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: all-data
 #include "bench.h"
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 //@ variants: clean
 //@ expect: no-race
 //@ args: small
+//@ verify: this-data
 #include "bench.h"
 
 const int dimensions = 16, threads = 128, price = 20000;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use header::{Grammar, Header, Line};
+use report::log::Answer;
 
 use crate::toolkit;
 
@@ -98,6 +99,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "ptx",
         "args",
         "bench-args",
+        "verify",
         "demo",
     ],
     kinds: &["race", "race-with-call", "may", "same-value"],
@@ -167,6 +169,19 @@ impl Program {
                 Expect::NotChecked => bail!("`expect: not-checked` needs an `exit:`"),
             },
         }
+    }
+
+    /// What `verify` says of the weakest launch, if it is asked.
+    pub fn verify(&self, variant: Variant) -> Result<Option<Answer>> {
+        let answer = match self.value("verify", Some(variant)) {
+            None => return Ok(None),
+            Some("all-data") => Answer::AllData,
+            Some("this-data") => Answer::ThisData,
+            Some("unknown") => Answer::Unknown,
+            Some("race") => Answer::Race,
+            Some(other) => bail!("`{other}` is no answer of verify"),
+        };
+        Ok(Some(answer))
     }
 
     /// All values of a key that hold for this variant.
@@ -247,6 +262,7 @@ impl Program {
         let mut any_race = false;
         for variant in self.variants() {
             self.exit(variant)?;
+            self.verify(variant)?;
             any_race |= self.expect(variant)? == Expect::Race;
         }
         ensure!(

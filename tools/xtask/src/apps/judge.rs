@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ::report::Report;
+use ::report::log::Answer;
 use anyhow::{Context, Result, bail};
 
 use super::build::{Builder, Built};
@@ -20,6 +21,8 @@ const REPORT: &str = "report.json";
 const RECORDING: &str = "run.crr";
 /// The exit code of a race that was replayed.
 const RACES: i32 = 66;
+/// The exit code of `verify` where a launch is not proved.
+const NOT_PROVED: i32 = 75;
 
 /// The key of races that `fast` mode misses; its value is what the tool says of that.
 const UNSEEN_IN_FAST: &str = "unseen-in-fast";
@@ -65,7 +68,44 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
         ways.push(Way::Fast);
     }
     ways.into_iter()
-        .try_for_each(|way| judge_once(builder, program, variant, &built, way))
+        .try_for_each(|way| judge_once(builder, program, variant, &built, way))?;
+    match program.verify(variant)? {
+        Some(answer) => verify(builder, program, &built, answer).context("verify"),
+        None => Ok(()),
+    }
+}
+
+/// Asks `verify` about a program, and complains about another answer.
+fn verify(builder: &Builder, program: &Program, built: &Built, expected: Answer) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let report = folder.path().join(REPORT);
+    let mut command = Command::new(builder.dist.tool());
+    command.args(["verify", "--format"]);
+    command.arg(format!("json:{}", report.display()));
+    command.arg("--").arg(&built.program).args(&built.arguments);
+    let finished = command::finish_within(command.current_dir(folder.path()), LIMIT)?;
+    let text = std::fs::read_to_string(&report);
+    let text = text.with_context(|| format!("no report\n{}", shorten(&finished.stderr)))?;
+    let verified = Report::from_json(&text)?.verified;
+    let weakest = verified.iter().min_by_key(|of| of.answer);
+    let weakest = weakest.with_context(|| format!("{} has no launch", program.name))?;
+    if weakest.answer != expected {
+        bail!(
+            "{:?} instead of {expected:?}: {}, {:?}",
+            weakest.answer,
+            weakest.kernel,
+            weakest.because
+        );
+    }
+    let exit = match expected {
+        Answer::Race => RACES,
+        Answer::Unknown => NOT_PROVED,
+        Answer::ThisData | Answer::AllData => 0,
+    };
+    if finished.code != exit {
+        bail!("exit code {} instead of {exit}", finished.code);
+    }
+    Ok(())
 }
 
 /// Runs a variant that has been built in one way, and complains about the first thing that is not as expected.
