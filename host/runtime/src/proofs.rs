@@ -1,6 +1,7 @@
 //! What the arguments of launches prove: the summaries of a module's kernels, and the proofs of launches alike.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,9 @@ struct Kernel {
     offsets: Vec<u32>,
     /// The proofs of the latest launches, latest first.
     proofs: Mutex<Vec<(Signature, Arc<Proved>)>>,
+    /// A launch was not proved as a whole, even bit by bit. Later ones are not tried so: pairs that depend on data stay
+    /// open in each launch, and take the solver's whole limit each time.
+    fruitless: AtomicBool,
 }
 
 /// The summaries of a module's kernels, each made when a launch first needs it.
@@ -264,6 +268,7 @@ impl Kernel {
             offsets: summary.accesses.iter().map(offset).collect(),
             summary,
             proofs: Mutex::default(),
+            fruitless: AtomicBool::new(false),
         }
     }
 
@@ -298,8 +303,12 @@ impl Kernel {
             variable: &variable,
         };
         let proof = match depth {
-            Depth::Linear => self.summary.prove(&launch),
-            Depth::Bits => self.summary.prove_by_bits(&launch),
+            Depth::Bits if !self.fruitless.load(Ordering::Relaxed) => {
+                let proof = self.summary.prove_by_bits(&launch);
+                self.fruitless.store(!proof.whole, Ordering::Relaxed);
+                proof
+            }
+            Depth::Linear | Depth::Bits => self.summary.prove(&launch),
         };
         let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
         let races_here = races.iter().filter_map(|(space, [a, b])| {
