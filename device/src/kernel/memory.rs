@@ -201,7 +201,7 @@ pub fn of_lane(lanes: u32, lane: u32, value: u32) -> u32 {
 }
 
 /// Those of `lanes` that say yes, once all of them are here.
-pub fn those(lanes: u32, yes: bool) -> u32 {
+pub fn ballot(lanes: u32, yes: bool) -> u32 {
     let said: u32;
     unsafe {
         asm!("{{ .reg .pred %yes; setp.ne.u32 %yes, {1}, 0; vote.sync.ballot.b32 {0}, %yes, {2}; }}",

@@ -139,10 +139,10 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         // Lanes that have this turn together have made the access in the order of the lanes. Which of them came first
         // their values do not say, since they have changed nothing.
         let lanes = lanes_of_turn(state);
-        let publishing = those(lanes, publishes);
+        let publishing = ballot(lanes, publishes);
         let before = publishing & lanes_below();
         let tells = publishes | (before != 0) | !look.is_known(counts);
-        let telling = those(lanes, tells);
+        let telling = ballot(lanes, tells);
         let mut number = 0;
         if (lanes & lanes_below() == 0) & (telling != 0) {
             add(counts_at as u64, ATOMIC * ones(publishing) as u64);

@@ -210,12 +210,12 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
             "{second} has observed a release by {}, but has not acquired",
             block(by)
         ),
-        Cause::NoRelease if !is_early(race) => {
-            format!("{second} has observed a flag that {first} wrote without a release")
-        }
-        Cause::NoRelease | Cause::Early => format!(
+        Cause::NoRelease | Cause::Early if is_early(cause, race) => format!(
             "{second} has observed a flag that {first} wrote before the first access, and not after it"
         ),
+        Cause::NoRelease | Cause::Early => {
+            format!("{second} has observed a flag that {first} wrote without a release")
+        }
         Cause::NoWait => {
             "the first thread has arrived at an mbarrier after its access, but the second thread has not waited for that"
                 .to_owned()
@@ -256,9 +256,9 @@ fn is_flag(cause: &Cause) -> bool {
     }
 }
 
-/// The code has the write of the flag before the first access.
-fn is_early(race: &log::Race) -> bool {
-    race.repair.as_ref().is_some_and(|repair| repair.early)
+/// The flag is written before the first access, in this run or in the code.
+fn is_early(cause: &Cause, race: &log::Race) -> bool {
+    *cause == Cause::Early || race.repair.as_ref().is_some_and(|repair| repair.early)
 }
 
 /// What makes an order of it.
@@ -305,7 +305,7 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::Version(Gap::SecondLook) => {
             "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
         }
-        Cause::Early | Cause::NoRelease if matches!(cause, Cause::Early) || is_early(race) => {
+        Cause::NoRelease | Cause::Early if is_early(cause, race) => {
             let (barrier, between) = match race.level {
                 Level::Grid => (
                     " (behind a `__syncthreads()`, if several threads of the block write the data)",
@@ -321,10 +321,10 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
                 "move the write of {written} behind the first access{barrier}, and put `{fence}` between the two{acquired}; if the flag is not to hand over this data, put {between} between the two accesses"
             )
         }
-        Cause::Early | Cause::NoRelease if unacquired => format!(
+        Cause::NoRelease | Cause::Early if unacquired => format!(
             "release after the first access and acquire before the second: put `{fence}` before the write of {written}, and after the read of {read}, or write it with `st.release` and read it with `ld.acquire` (`cuda::memory_order_release`, `cuda::memory_order_acquire`)"
         ),
-        Cause::Early | Cause::NoRelease => format!(
+        Cause::NoRelease | Cause::Early => format!(
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
     }

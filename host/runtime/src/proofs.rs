@@ -1,12 +1,11 @@
 //! What the arguments of launches prove: the summaries of a module's kernels, and the proofs of launches alike.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use prove::assume::{Assumption, Quantity};
-use prove::{Argument, KnownPair, Launch, Proof, Summary};
+use prove::{Argument, Effort, KnownPair, Launch, Proof, Summary};
 use ptx::ast::Module;
 use report::log;
 
@@ -24,9 +23,8 @@ struct Kernel {
     offsets: Vec<u32>,
     /// The proofs of the latest launches, latest first.
     proofs: Mutex<Vec<(Signature, Arc<Proved>)>>,
-    /// A launch was not proved as a whole, even bit by bit. Later ones are not tried so: pairs that depend on data stay
-    /// open in each launch, and take the solver's whole limit each time.
-    fruitless: AtomicBool,
+    /// What proofs bit by bit may still cost.
+    effort: Mutex<Effort>,
 }
 
 /// The summaries of a module's kernels, each made when a launch first needs it.
@@ -182,8 +180,13 @@ impl Proofs {
     }
 }
 
-/// The user's assumptions in a launch, and what is proved of all launches that fulfil them, if this one does.
-pub(crate) type Assumptions = (Vec<log::Assumption>, Option<log::Family>);
+/// The user's assumptions in a launch.
+#[derive(Debug, Default)]
+pub(crate) struct Assumptions {
+    pub(crate) all: Vec<log::Assumption>,
+    /// What is proved of all launches that fulfil them, if this one does.
+    pub(crate) family: Option<log::Family>,
+}
 
 impl Proofs {
     /// What assumptions are in a launch, and what is proved of all launches that fulfil those that are about its kernel.
@@ -224,20 +227,29 @@ impl Proofs {
         let proves = !assumed.is_empty() && !all.iter().any(broken);
         let family = proves.then(|| {
             let launch = Launch {
-                grid: extent.grid,
-                block: extent.block,
-                cluster: extent.cluster,
-                parameters,
-                dynamic_shared: extent.dynamic_shared,
                 allocation: &|address| allocations.range(address),
                 variable: &|name| allocations.only_variable(name),
+                ..sized(extent, parameters)
             };
             match summary.prove_family(&launch, &assumed) {
                 Ok(conditions) => log::Family::Proved(conditions),
                 Err(reason) => log::Family::Open(reason.text),
             }
         });
-        Some((all, family))
+        Some(Assumptions { all, family })
+    }
+}
+
+/// A launch of a size, with nothing in memory.
+fn sized(extent: Extent, parameters: &[u8]) -> Launch<'_> {
+    Launch {
+        grid: extent.grid,
+        block: extent.block,
+        cluster: extent.cluster,
+        parameters,
+        dynamic_shared: extent.dynamic_shared,
+        allocation: &|_| None,
+        variable: &|_| None,
     }
 }
 
@@ -268,7 +280,7 @@ impl Kernel {
             offsets: summary.accesses.iter().map(offset).collect(),
             summary,
             proofs: Mutex::default(),
-            fruitless: AtomicBool::new(false),
+            effort: Mutex::default(),
         }
     }
 
@@ -294,21 +306,16 @@ impl Kernel {
             found
         };
         let launch = Launch {
-            grid: extent.grid,
-            block: extent.block,
-            cluster: extent.cluster,
-            parameters,
-            dynamic_shared: extent.dynamic_shared,
             allocation: &allocation,
             variable: &variable,
+            ..sized(extent, parameters)
         };
         let proof = match depth {
-            Depth::Bits if !self.fruitless.load(Ordering::Relaxed) => {
-                let proof = self.summary.prove_by_bits(&launch);
-                self.fruitless.store(!proof.whole, Ordering::Relaxed);
-                proof
+            Depth::Linear => self.summary.prove(&launch),
+            Depth::Bits => {
+                let mut effort = self.effort.lock().unwrap_or_else(PoisonError::into_inner);
+                self.summary.prove_by_bits(&launch, &mut effort)
             }
-            Depth::Linear | Depth::Bits => self.summary.prove(&launch),
         };
         let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
         let races_here = races.iter().filter_map(|(space, [a, b])| {

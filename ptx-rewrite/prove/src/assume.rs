@@ -168,6 +168,10 @@ impl Assumption {
             all: text.chars().collect(),
             at: 0,
         };
+        if parser.all.len() > LENGTH {
+            parser.at = LENGTH;
+            return Err(parser.wrong(format!("more than {LENGTH} characters")));
+        }
         let mut all = Vec::new();
         loop {
             let mut left = parser.sum()?;
@@ -307,6 +311,9 @@ impl Term {
 
 /// Deepest nesting of parentheses.
 const DEPTH: usize = 32;
+
+/// Most characters: a term is nested as deep as it has operators.
+const LENGTH: usize = 1000;
 
 struct Parser {
     all: Vec<char>,
@@ -512,6 +519,10 @@ mod tests {
         assert_eq!(
             error("rows < 99999999999999999999"),
             "column 8: `99999999999999999999` is no number below 2^63"
+        );
+        assert_eq!(
+            error(&format!("rows < {}1", "1 + ".repeat(100_000))),
+            "column 1001: more than 1000 characters"
         );
         assert_eq!(
             error("scale > 0"),

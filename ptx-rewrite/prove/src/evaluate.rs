@@ -7,7 +7,8 @@
 use smallvec::smallvec;
 
 use crate::Launch;
-use crate::family::Family;
+use crate::assume::Quantity;
+use crate::family::{Family, Members};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::{Condition, Graph, Node, NodeId, Origin};
 use crate::problem::{Axis, Kind, LoopId, SymbolId};
@@ -60,7 +61,7 @@ impl<'a> Evaluation<'a> {
         graph: &'a Graph,
         (globals, shared): (&'a [String], &'a [SharedVariable]),
         launch: &'a Launch<'a>,
-        family: Option<crate::family::Members<'_>>,
+        family: Option<Members<'_>>,
     ) -> Self {
         let mut symbols = Symbols::default();
         let axes = [Axis::X, Axis::Y, Axis::Z];
@@ -247,7 +248,11 @@ impl<'a> Evaluation<'a> {
                             found.map(|(form, memory)| Value::form(form, memory))
                         }
                         _ => family
-                            .parameter(&self.symbols, (offset, bytes), signed || bytes * 8 == bits)
+                            .parameter(
+                                &self.symbols,
+                                Quantity::Parameter(offset, bytes),
+                                signed || bytes * 8 == bits,
+                            )
                             .map(|form| Value::form(form, Memory::Number)),
                     };
                     let of = of.unwrap_or_else(|| {

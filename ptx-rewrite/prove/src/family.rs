@@ -113,15 +113,10 @@ impl Family {
         found.map(|(_, form)| form.clone())
     }
 
-    /// A number of the parameters, by offset and bytes, if it is one that assumptions can name. `signed`: it is read as
-    /// a signed number, or in its own number of bits.
-    pub(crate) fn parameter(
-        &self,
-        symbols: &Symbols,
-        (offset, bytes): (u32, u32),
-        signed: bool,
-    ) -> Option<Form> {
-        let form = self.form(Quantity::Parameter(offset, bytes))?;
+    /// A number of the parameters, if it is one that assumptions can name. `signed`: it is read as a signed number, or in
+    /// its own number of bits.
+    pub(crate) fn parameter(&self, symbols: &Symbols, of: Quantity, signed: bool) -> Option<Form> {
+        let form = self.form(of)?;
         (signed || symbols.range(&form).0 >= 0).then_some(form)
     }
 
@@ -338,7 +333,8 @@ impl crate::summary::Plan {
         &self,
         accesses: &[Access],
         like: &Launch<'_>,
-        (names, assumed): (&Names, &[Assumed]),
+        names: &Names,
+        assumed: &[Assumed],
     ) -> Result<Vec<String>, Reason> {
         let mut kept = [false, true, true];
         for item in &self.graph.items {

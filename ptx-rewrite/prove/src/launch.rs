@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::bits::Bits;
+use crate::bits::{Bits, Effort};
 use crate::decide::{self, Conflict, Decision, Threads, Why};
 use crate::evaluate::Evaluation;
 use crate::family::{Family, Members};
@@ -478,9 +478,14 @@ impl Plan {
     }
 
     /// Decides a launch, and bit by bit what linear arithmetic leaves open.
-    pub(crate) fn prove_by_bits(&self, accesses: &[crate::Access], launch: &Launch<'_>) -> Proof {
+    pub(crate) fn prove_by_bits(
+        &self,
+        accesses: &[crate::Access],
+        launch: &Launch<'_>,
+        effort: &mut Effort,
+    ) -> Proof {
         let (posed, evaluation) = self.pose_with(launch, None);
-        let mut bits = Bits::new(self, &evaluation, &posed);
+        let mut bits = Bits::new(self, &evaluation, &posed, effort);
         let mut judge = |asked: &decide::Asked<'_>| bits.is_impossible(asked);
         let decision = decide::decide_with(&posed.problem, BUDGET, &mut judge);
         self.decided(accesses, posed, &decision)

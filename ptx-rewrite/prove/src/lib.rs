@@ -30,8 +30,12 @@ mod ssa;
 mod summary;
 mod translate;
 mod value;
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "tests say that nothing was compared")]
+mod z3;
 
 use assume::{Assumed, Names};
+pub use bits::Effort;
 pub use launch::Posed;
 pub use problem::Space;
 
@@ -169,9 +173,10 @@ impl Summary {
     }
 
     /// What they prove if pairs that linear arithmetic leaves open are decided bit by bit, which takes milliseconds.
-    pub fn prove_by_bits(&self, launch: &Launch) -> Proof {
+    /// `effort` is what that may still cost.
+    pub fn prove_by_bits(&self, launch: &Launch, effort: &mut Effort) -> Proof {
         match &self.plan {
-            Some(plan) => plan.prove_by_bits(&self.accesses, launch),
+            Some(plan) => plan.prove_by_bits(&self.accesses, launch, effort),
             None => self.prove(launch),
         }
     }
@@ -197,6 +202,6 @@ impl Summary {
             Some(plan) => plan,
             None => return Err(reason(self.refused.clone().unwrap_or_default())),
         };
-        plan.prove_family(&self.accesses, like, (&self.names, assumed))
+        plan.prove_family(&self.accesses, like, &self.names, assumed)
     }
 }

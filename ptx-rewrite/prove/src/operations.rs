@@ -196,10 +196,7 @@ impl Evaluation<'_> {
                 one(sum, a.memory.plus(b.memory))
             }
             Op::Sub => {
-                self.family
-                    .as_ref()
-                    .is_none_or(|_| are_comparable(a, b))
-                    .then_some(())?;
+                self.are_comparable(a, b).then_some(())?;
                 let difference = self.symbols.folded(a.form.plus(-1, &b.form)?);
                 one(difference, a.memory.minus(b.memory))
             }
@@ -511,10 +508,7 @@ impl Evaluation<'_> {
         let mut all = Vec::new();
         for a in left {
             for b in right {
-                self.family
-                    .as_ref()
-                    .is_none_or(|_| are_comparable(a, b))
-                    .then_some(())?;
+                self.are_comparable(a, b).then_some(())?;
                 for x in self.read(node, a, bits, signed)? {
                     for y in self.read(node, b, bits, signed)? {
                         let (x_form, y_form) = (&x.form, &y.form);
@@ -546,17 +540,18 @@ impl Evaluation<'_> {
         }
         Some(all)
     }
-}
 
-/// Whether the order of two values is the same in all launches of a family: those of pointers into different
-/// allocations are not.
-fn are_comparable(a: &Alternative, b: &Alternative) -> bool {
-    let null = |of: &Alternative| of.memory == Memory::Number && of.form.number() == Some(0);
-    match (a.memory, b.memory) {
-        (Memory::Unknown, _) | (_, Memory::Unknown) => false,
-        (Memory::Global(..), _) | (_, Memory::Global(..)) => {
-            a.memory == b.memory || null(a) || null(b)
+    /// Whether the order of two values is the same in all launches that are meant: that of pointers into different
+    /// allocations is not, if there are several launches.
+    fn are_comparable(&self, a: &Alternative, b: &Alternative) -> bool {
+        let null = |of: &Alternative| of.memory == Memory::Number && of.form.number() == Some(0);
+        match (a.memory, b.memory) {
+            _ if self.family.is_none() => true,
+            (Memory::Unknown, _) | (_, Memory::Unknown) => false,
+            (Memory::Global(..), _) | (_, Memory::Global(..)) => {
+                a.memory == b.memory || null(a) || null(b)
+            }
+            _ => true,
         }
-        _ => true,
     }
 }

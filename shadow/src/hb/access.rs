@@ -87,7 +87,7 @@ impl Engine {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
                 if access.kind == Kind::Store && access.order.scope().is_some() {
-                    self.tells(warp.lane(lane), key);
+                    self.stored(warp.lane(lane), key);
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }

@@ -25,18 +25,18 @@ pub struct Flag {
 }
 
 /// Flags of which it is known what their last writers knew.
-const TOLD: usize = 4096;
+const STRONG_STORES: usize = 4096;
 
 /// A strong store, and what its thread knew of its own CTA.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct StrongStore {
     writer: Epoch,
     /// Of the other lanes of the warp, and of the other threads.
     warp: Time,
     cta: Time,
 }
 
-impl Told {
+impl StrongStore {
     /// The thread knew what another thread of its CTA had done at a time.
     fn knew(&self, of: Thread, time: Time) -> bool {
         let me = self.writer.thread;
@@ -88,12 +88,12 @@ impl Engine {
     }
 
     /// A thread has made a strong store.
-    pub(crate) fn tells(&mut self, me: Thread, key: u64) {
+    pub(crate) fn stored(&mut self, me: Thread, key: u64) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(times) = clocks.map(|clocks| &clocks.view(me.lane).times) else {
             return;
         };
-        let told = Told {
+        let store = StrongStore {
             writer: Epoch {
                 thread: me,
                 time: times.own,
@@ -101,8 +101,8 @@ impl Engine {
             warp: times.warp,
             cta: times.cta,
         };
-        if self.told.len() < TOLD || self.told.contains_key(&key) {
-            self.told.insert(key, told);
+        if self.strong_stores.len() < STRONG_STORES || self.strong_stores.contains_key(&key) {
+            self.strong_stores.insert(key, store);
         }
     }
 
@@ -163,22 +163,22 @@ impl Engine {
         let near = readers
             .iter()
             .filter(|(_, heard)| heard.writer.thread.cta == them.cta);
-        let told = near.filter_map(|&(reader, heard)| {
-            let told = self.told.get(&heard.key)?;
-            let Epoch { thread, time } = told.writer;
+        let stores = near.filter_map(|&(reader, heard)| {
+            let store = self.strong_stores.get(&heard.key)?;
+            let Epoch { thread, time } = store.writer;
             let same = thread == heard.writer.thread && time == heard.writer.time;
-            same.then_some((reader, heard, told))
+            same.then_some((reader, heard, store))
         });
         // One that says that the access was made, before one that says that it was to come.
         let mut early = None;
-        for (reader, heard, told) in told {
+        for (reader, heard, store) in stores {
             let nearest = |cause| Nearest {
                 cause,
                 place: Some(Place::of(heard.key)),
                 writer: heard.writer.thread,
                 reader,
             };
-            if told.knew(them, race.time) {
+            if store.knew(them, race.time) {
                 return Some(nearest(Cause::NoRelease));
             }
             if race.time > heard.writer.time {

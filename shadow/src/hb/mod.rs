@@ -290,7 +290,7 @@ pub struct Engine {
     memory: Memory,
     releases: Releases,
     /// Strong stores, by the keys of their places.
-    told: HashMap<u64, cause::Told>,
+    strong_stores: HashMap<u64, cause::StrongStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
     sc_cluster: HashMap<u64, Sparse>,
@@ -326,7 +326,7 @@ impl Engine {
             inits: Inits::default(),
             memory: Memory::default(),
             releases: Releases::new(crowd),
-            told: HashMap::new(),
+            strong_stores: HashMap::new(),
             sc_gpu: Sparse::default(),
             sc_cluster: HashMap::new(),
             sc_cta: HashMap::new(),

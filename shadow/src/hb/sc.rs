@@ -154,7 +154,7 @@ impl Engine {
             sc_cta: self.sc_cta.clone(),
             copies: self.copies.clone(),
             proxies: self.proxies.clone(),
-            told: self.told.clone(),
+            strong_stores: self.strong_stores.clone(),
             ..*self
         }
     }

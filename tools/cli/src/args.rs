@@ -211,7 +211,7 @@ pub(crate) struct VerifyArgs {
     /// lockstep, as before Volta
     #[arg(long)]
     pub(crate) warp_synchronous: bool,
-    /// Prove all launches for which this holds, and tell launches for which it does not: a comparison of sums, products
+    /// Prove all launches for which this holds, and name launches for which it does not: a comparison of sums, products
     /// and remainders of numbers, parameters (by name, or arg0, arg1, ...), gridDim.x and blockDim.x, such as
     /// 'rows == cols' or 'n <= 1000'; repeatable
     #[arg(long = "assume", id = "assumption", value_name = "COMPARISON", value_parser = assumption)]

@@ -77,10 +77,10 @@ impl Checker {
                 None => "the launch is not checked".to_owned(),
             }),
         };
-        let (assumptions, family) = pending.assumed.take().unwrap_or_default();
+        let assumed = pending.assumed.take().unwrap_or_default();
         pending.launch.verified = Some(Box::new(log::Verified {
-            assumptions,
-            family,
+            assumptions: assumed.all,
+            family: assumed.family,
             ..verified
         }));
     }

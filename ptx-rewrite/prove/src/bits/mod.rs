@@ -5,7 +5,7 @@
 //! wrap-around of the machine, and a SAT solver looks for two threads that meet. What a loop or a load leaves is any
 //! value, so that two accesses which cannot meet here never meet; if it finds two threads, nothing is proved.
 //!
-//! This takes milliseconds where linear forms take microseconds, so nobody does it at a launch that is only checked.
+//! This takes milliseconds where linear forms take microseconds, so launches that are only checked do without it.
 
 mod circuit;
 mod encode;
@@ -28,14 +28,32 @@ use circuit::{Answer, Circuit, Limit};
 /// Decisions and conflicts that a pair may take.
 const STEPS_OF_PAIR: u64 = 100_000;
 
-/// The same for all pairs of a launch.
+/// The same for all pairs of a kernel, in all its launches: pairs that depend on data stay open in each of them, and take
+/// what a pair may take.
 const STEPS: u64 = 1_000_000;
 
 /// Gates of a pair.
 const GATES: usize = 400_000;
 
-/// How long a launch may take.
+/// How long a kernel may take, in all its launches.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the proofs of a kernel's launches may still cost, bit by bit.
+#[derive(Debug)]
+pub struct Effort {
+    /// Decisions and conflicts.
+    steps: u64,
+    time: Duration,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            steps: STEPS,
+            time: PATIENCE,
+        }
+    }
+}
 
 /// Answers questions about pairs of a launch.
 pub(crate) struct Bits<'a> {
@@ -44,8 +62,7 @@ pub(crate) struct Bits<'a> {
     posed: &'a Posed,
     /// By what was asked.
     known: HashMap<Question, bool>,
-    steps: u64,
-    until: Instant,
+    effort: &'a mut Effort,
 }
 
 /// Accesses of the summary, and what is known of the two threads.
@@ -57,14 +74,18 @@ struct Question {
 }
 
 impl<'a> Bits<'a> {
-    pub(crate) fn new(plan: &'a Plan, evaluation: &'a Evaluation<'a>, posed: &'a Posed) -> Self {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        evaluation: &'a Evaluation<'a>,
+        posed: &'a Posed,
+        effort: &'a mut Effort,
+    ) -> Self {
         Self {
             plan,
             evaluation,
             posed,
             known: HashMap::new(),
-            steps: STEPS,
-            until: Instant::now() + PATIENCE,
+            effort,
         }
     }
 
@@ -83,21 +104,26 @@ impl<'a> Bits<'a> {
         if let Some(&known) = self.known.get(&question) {
             return known;
         }
+        if self.effort.steps == 0 || self.effort.time.is_zero() {
+            return false;
+        }
+        let started = Instant::now();
         let limit = Limit {
-            steps: self.steps.min(STEPS_OF_PAIR),
-            until: self.until,
+            steps: self.effort.steps.min(STEPS_OF_PAIR),
+            until: started + self.effort.time,
         };
         let mut circuit = Circuit::new(limit);
         let pair = encode::Pair::new(self.plan, self.evaluation, &mut circuit, &question.counters);
         let meets = pair.meets(sites, asked.blocks);
         let answer = match meets {
-            Some(meets) if circuit.gates() <= GATES && limit.steps > 0 => {
+            Some(meets) if circuit.gates() <= GATES => {
                 circuit.require(meets);
                 circuit.solve()
             }
             _ => Answer::Stopped,
         };
-        self.steps -= circuit.steps().min(self.steps);
+        self.effort.steps = self.effort.steps.saturating_sub(circuit.steps());
+        self.effort.time = self.effort.time.saturating_sub(started.elapsed());
         let impossible = answer == Answer::Impossible;
         self.known.insert(question, impossible);
         impossible

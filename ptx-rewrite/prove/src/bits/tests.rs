@@ -1,8 +1,5 @@
 //! Words against the machine's arithmetic, and formulas against brute force and z3.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use random::Random;
@@ -10,9 +7,10 @@ use random::Random;
 use super::circuit::{Answer, Circuit, Limit, Word};
 use crate::graph::{Comparison, Op};
 use crate::machine::{compute, mask};
+use crate::z3;
 
-/// Set where z3 must be there.
-const NEEDED: &str = "CUDARUN_CHECK_TEST_Z3";
+/// Milliseconds that z3 gets for one formula.
+const PATIENCE: u32 = 2000;
 
 const BINARY: [Op; 13] = [
     Op::Add,
@@ -242,13 +240,8 @@ impl Formula<'_> {
 
 #[test]
 fn formulas_have_a_solution_where_z3_has_one() {
-    let Some(z3) = toolkit::z3() else {
-        let why = "no z3: `cargo xtask toolkit` fetches it";
-        assert!(std::env::var_os(NEEDED).is_none(), "{why}");
-        return println!("not compared: {why}");
-    };
     let mut random = Random::new(11);
-    let (mut texts, mut found) = (String::new(), Vec::new());
+    let (mut texts, mut found) = (Vec::new(), Vec::new());
     for _ in 0..600 {
         let mut circuit = circuit();
         let bits = random.pick(&[6, 8, 12, 16]);
@@ -261,37 +254,26 @@ fn formulas_have_a_solution_where_z3_has_one() {
             variables,
         };
         let all: String = (0..comparisons).map(|_| formula.require()).collect();
-        let _ = writeln!(
-            texts,
+        texts.push(format!(
             "(push)\n(declare-const v0 (_ BitVec {bits}))\n(declare-const v1 (_ BitVec {bits}))\n\
-             {all}(check-sat)\n(pop)"
-        );
-        found.push((circuit.solve(), all));
+             {all}(check-sat)\n(pop)\n"
+        ));
+        found.push(circuit.solve());
     }
-    let mut child = Command::new(z3)
-        .args(["-in", "-t:2000"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to = child.stdin.take().unwrap();
-    // The answers fit the pipe, so nobody needs to read while this writes.
-    to.write_all(texts.as_bytes()).unwrap();
-    drop(to);
-    let output = child.wait_with_output().unwrap();
-    let output = String::from_utf8(output.stdout).unwrap();
+    let Some(truths) = z3::answers("QF_BV", PATIENCE, &texts) else {
+        return;
+    };
     let (mut possible, mut impossible) = (0, 0);
-    assert_eq!(output.lines().count(), found.len(), "{output}");
-    for ((answer, text), truth) in found.iter().zip(output.lines()) {
-        match truth {
-            "sat" => possible += 1,
-            "unsat" => impossible += 1,
-            _ => continue,
-        }
-        let expected = match truth {
+    for ((answer, text), truth) in found.iter().zip(&texts).zip(&truths) {
+        let expected = match truth.as_str() {
             "sat" => Answer::Possible,
-            _ => Answer::Impossible,
+            "unsat" => Answer::Impossible,
+            _ => continue,
         };
+        match expected {
+            Answer::Possible => possible += 1,
+            _ => impossible += 1,
+        }
         assert_eq!(*answer, expected, "{text}");
     }
     println!("{possible} formulas have a solution, {impossible} have none");

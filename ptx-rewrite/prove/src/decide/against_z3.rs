@@ -1,18 +1,13 @@
 //! Elimination and the tightening of bounds against z3, on systems with more values than can be tried.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use random::Random;
 
 use super::eliminate::empty;
 use super::integer::INFINITE;
 use super::system::{System, Variable};
-
-/// Set where z3 must be there.
-const NEEDED: &str = "CUDARUN_CHECK_TEST_Z3";
+use crate::z3;
 
 /// Random systems.
 const SYSTEMS: usize = 1200;
@@ -25,11 +20,6 @@ const PATIENCE: u32 = 100;
 
 #[test]
 fn what_has_no_solution_has_none_by_z3() {
-    let Some(z3) = toolkit::z3() else {
-        let why = "no z3: `cargo xtask toolkit` fetches it";
-        assert!(std::env::var_os(NEEDED).is_none(), "{why}");
-        return println!("not compared: {why}");
-    };
     let mut random = Random::new(1);
     let mut systems: Vec<System> = (0..SYSTEMS)
         .map(|number| match number % 2 {
@@ -38,7 +28,9 @@ fn what_has_no_solution_has_none_by_z3() {
         })
         .collect();
     let texts: Vec<String> = systems.iter().map(text).collect();
-    let truths = answers(&z3, &texts);
+    let Some(truths) = z3::answers("QF_LIA", PATIENCE, &texts) else {
+        return;
+    };
     let (mut unsatisfiable, mut satisfiable) = (0, 0);
     let (mut found, mut by_bounds, mut neither) = (0, 0, 0);
     for ((system, text), truth) in systems.iter_mut().zip(&texts).zip(&truths) {
@@ -229,30 +221,4 @@ fn text(system: &System) -> String {
         text.push_str("(assert false)\n");
     }
     text + "(check-sat)\n(pop)\n"
-}
-
-/// What z3 says of each system.
-fn answers(z3: &Path, systems: &[String]) -> Vec<String> {
-    let mut child = Command::new(z3)
-        .arg("-in")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to = child.stdin.take().unwrap();
-    // The answers fit the pipe, so nobody needs to read while this writes.
-    write!(to, "(set-logic QF_LIA)\n(set-option :timeout {PATIENCE})\n").unwrap();
-    for system in systems {
-        to.write_all(system.as_bytes()).unwrap();
-    }
-    drop(to);
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let answers: Vec<String> = said.lines().map(str::to_owned).collect();
-    let known = |answer: &String| ["sat", "unsat", "unknown"].contains(&answer.as_str());
-    assert!(
-        answers.len() == systems.len() && answers.iter().all(known),
-        "z3 said {said}"
-    );
-    answers
 }

@@ -90,7 +90,7 @@ pub fn decide(problem: &Problem, budget: u64) -> Decision {
     decide_with(problem, budget, &mut |_| false)
 }
 
-/// The same, with somebody who judges pairs that linear arithmetic leaves open.
+/// The same, with a judge of pairs that linear arithmetic leaves open.
 pub(crate) fn decide_with(problem: &Problem, budget: u64, judge: &mut Judge<'_>) -> Decision {
     if problem.symbols.len() > SYMBOLS {
         let large = |against| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::{AccessKind, Executing, Observer};
 use prove::assume::{Assumed, Assumption, Wrong};
 use prove::problem::{Effect, Kind, Linear, Problem, Space};
-use prove::{Argument, Launch, Posed, Proof, Summary};
+use prove::{Argument, Effort, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
 
 /// Most accesses of a launch that are held against the forms.
@@ -188,7 +188,9 @@ impl Machine {
     }
 
     pub(crate) fn prove_by_bits(&self, run: &Run) -> Proof {
-        self.with_launch(run, |launch| self.summary.prove_by_bits(launch))
+        self.with_launch(run, |launch| {
+            self.summary.prove_by_bits(launch, &mut Effort::default())
+        })
     }
 
     pub(crate) fn pose(&self, run: &Run) -> Option<Posed> {
