@@ -30,7 +30,7 @@ const STEPS_OF_PAIR: u64 = 100_000;
 
 /// The same for all pairs of a kernel, in all its launches: pairs that depend on data stay open in each of them, and take
 /// what a pair may take.
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 200_000;
 
 /// Gates of a pair.
 const GATES: usize = 400_000;
