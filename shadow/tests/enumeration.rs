@@ -9,9 +9,7 @@
 //! over the cell.
 //! Traces are walked as a tree, so that a shared beginning is computed once.
 
-mod oracle;
-
-use oracle::{Oracle, Place};
+use crate::oracle::{Oracle, Place};
 use shadow::plan::{Identity, Widths};
 use shadow::rule::{self, Shifts};
 

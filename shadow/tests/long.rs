@@ -2,9 +2,7 @@
 //! unbounded vector clocks. The enumeration is exhaustive, but too short for that.
 
 #[allow(dead_code, reason = "the enumeration also takes accesses back")]
-mod oracle;
-
-use oracle::{Oracle, Place};
+use crate::oracle::{Oracle, Place};
 use proptest::prelude::*;
 use shadow::plan::{Identity, Widths};
 use shadow::rule;

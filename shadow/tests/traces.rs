@@ -6,9 +6,7 @@
 //! of their own.
 
 #[allow(dead_code, reason = "the enumeration also takes accesses back")]
-mod oracle;
-
-use oracle::{Oracle, Place};
+use crate::oracle::{Oracle, Place};
 use shadow::layout::{GENERATION_MASK, MAX_GENERATION};
 use shadow::plan::{Identity, Shape, Widths, widths};
 use shadow::rule::{self, *};

@@ -1,8 +1,6 @@
 //! CTA, cluster and grid barriers, and what waits for ever.
 
-mod common;
-
-use common::{fail, kernel, load, run};
+use crate::common::{fail, kernel, load, run};
 use simt::{Launch, LaunchError};
 
 /// Sums `%g` over the CTA in shared memory, with `barrier` between the steps.

@@ -1,8 +1,6 @@
 //! Calls: parameters, recursion, function pointers, what the device brings along.
 
-mod common;
-
-use common::{kernel, load};
+use crate::common::{kernel, load};
 use simt::{Launch, LaunchError, Sink};
 
 fn run(functions: &str, body: &str, block: u32) -> Vec<u64> {

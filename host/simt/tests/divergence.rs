@@ -1,8 +1,6 @@
 //! Lanes that part, meet again, and wait for each other.
 
-mod common;
-
-use common::{kernel, load, run};
+use crate::common::{kernel, load, run};
 use simt::{Launch, Limits, Schedule};
 
 #[test]

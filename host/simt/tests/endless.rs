@@ -1,8 +1,6 @@
 //! Launches that nobody can end fail, and say who waits for what. Those that somebody may end go on.
 
-mod common;
-
-use common::{kernel, load};
+use crate::common::{kernel, load};
 use os::mem::Mapping;
 use simt::{Launch, LaunchError, Limits, On, Schedule, Threads, Waiting};
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! How programs go wrong: always a verdict with a place, never a panic.
 
-mod common;
-
-use common::{fail, kernel, load};
+use crate::common::{fail, kernel, load};
 use simt::{Launch, LaunchError, Limits, Schedule};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

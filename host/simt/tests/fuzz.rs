@@ -2,9 +2,7 @@
 //!
 //! `FUZZ_ROUNDS` says how many damaged programs to run, 3000 without it.
 
-mod common;
-
-use common::kernel;
+use crate::common::kernel;
 use random::Random;
 use simt::{Device, DeviceConfig, Launch, Limits, Schedule};
 

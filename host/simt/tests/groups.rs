@@ -1,9 +1,7 @@
 //! Groups of a warp's lanes, of which one takes a lock while the others wait for it at an operation
 //! that names the group: every group has to go on that can, whatever the others wait for.
 
-mod common;
-
-use common::{Rig, kernel, load};
+use crate::common::{Rig, kernel, load};
 use simt::{Launch, LaunchError, Limits, Schedule};
 
 /// Operations at which the lanes of the mask `%m` wait for each other.

@@ -1,9 +1,7 @@
 //! Arithmetic in half precision and bfloat16, single and in pairs, with random operands, against sums
 //! and products in integers, rounded here.
 
-mod common;
-
-use common::elements::decode;
+use crate::common::{self, elements::decode};
 use proptest::prelude::*;
 use random::Random;
 

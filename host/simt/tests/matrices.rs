@@ -1,8 +1,9 @@
 //! The ways matrices come into registers: `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
-mod common;
-
-use common::elements::{bits, keep, list, run_over, value};
+use crate::common::{
+    self,
+    elements::{bits, keep, list, run_over, value},
+};
 
 /// 8 by 8 halves `100 * matrix + 8 * row + column` in shared memory, each row at an address of its own,
 /// loaded by `ldmatrix`, stored by `stmatrix` to where they came from, one row down.

@@ -3,12 +3,10 @@
 //! The places of the elements are written down once more, shape by shape as the PTX ISA's figures
 //! give them, and share nothing with the device's own.
 
-mod common;
-
 use proptest::prelude::*;
 use random::Random;
 
-use common::elements::{bits, keep, list, run_over, value};
+use crate::common::elements::{bits, keep, list, run_over, value};
 
 type Place = fn(usize, usize) -> (usize, usize);
 

@@ -1,8 +1,6 @@
 //! State spaces, module variables, atomics, and what an observer is told.
 
-mod common;
-
-use common::{kernel, load, run};
+use crate::common::{kernel, load, run};
 use events::{AccessKind, Exchange, Executing, Observer};
 use ptx::ast::Space;
 use simt::{Device, DeviceConfig, Launch};

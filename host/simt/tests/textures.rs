@@ -1,8 +1,6 @@
 //! `tex` against a reference made from the programming guide's formulas, and what can go wrong.
 
-mod common;
-
-use common::{Rig, fail, load};
+use crate::common::{Rig, fail, load};
 use random::Random;
 use simt::texture::{AddressMode, ChannelFormat, Filter, Image, Sampler, Texture};
 use simt::{Launch, LaunchError};

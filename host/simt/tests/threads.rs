@@ -1,13 +1,11 @@
 //! CTAs on several threads of the host: memory, counts and failures are those of one thread.
 
-mod common;
-
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
-use common::{Rig, kernel, load};
+use crate::common::{Rig, kernel, load};
 use proptest::prelude::*;
 use simt::{Launch, LaunchError, LaunchStats, Limits, Progress, Schedule, Sink, Threads};
 

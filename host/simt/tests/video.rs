@@ -1,7 +1,6 @@
 //! Video instructions with random operands, against the steps that the PTX ISA gives for them.
 
-mod common;
-
+use crate::common;
 use proptest::prelude::*;
 
 /// `(text, what it computes)`; the sources are `%r1`, `%r2` and `%r3`.

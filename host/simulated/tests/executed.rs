@@ -1,7 +1,5 @@
 //! Every access of a thread is counted once, by what is known of it.
 
-mod common;
-
 use report::executed::{Executed, Tally};
 use runtime::{Choice, Mode, Options, Prove, ShadowSize};
 

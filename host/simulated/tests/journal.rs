@@ -1,10 +1,8 @@
 //! Precise mode from the device's own journal: what is told, and when there is none.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Rig, launch, load};
+use crate::common::{Rig, launch, load};
 use report::log::Launch as Logged;
 use runtime::audit::Conflict;
 use runtime::{Choice, Mode, Options, Prove};

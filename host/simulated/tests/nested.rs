@@ -5,12 +5,10 @@
 //! access, and for the start and the completion of each grid; its edges are those that the CUDA C++
 //! Programming Guide promises ("CUDA Dynamic Parallelism").
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use common::{launch, load};
+use crate::common::{launch, load};
 use random::Random;
 use runtime::Options;
 

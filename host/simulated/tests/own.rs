@@ -1,7 +1,5 @@
 //! A launch that is proved to have no races runs the program's own code, and others their checks.
 
-mod common;
-
 use report::log::{Judge, Space};
 use runtime::{Mode, Options, Prove, ShadowSize};
 

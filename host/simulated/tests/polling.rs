@@ -1,8 +1,6 @@
 //! What threads that wait for each other execute under a journal: in proportion to their number.
 
-mod common;
-
-use common::{Rig, launch, load};
+use crate::common::{Rig, launch, load};
 use runtime::{Choice, Mode, Options};
 
 const BLOCK: u32 = 128;

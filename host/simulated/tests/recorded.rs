@@ -1,10 +1,8 @@
 //! Recorded launches: what is taken of a device, written, read and run again is the same launch.
 
-mod common;
-
 use std::io::Cursor;
 
-use common::{Rig, launch, load};
+use crate::common::{Rig, launch, load};
 use events::{AccessKind, Executing, Observer, Space};
 use report::log::{self, Event, Race};
 use report::replay::{Did, Role};

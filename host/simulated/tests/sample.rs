@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-mod common;
-
-use common::{launch, load};
+use crate::common::{launch, load};
 use runtime::{Mode, Options};
 use simt::{Launch, Schedule};
 

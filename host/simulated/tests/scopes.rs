@@ -1,9 +1,7 @@
 //! What reports say where an mbarrier does not order two blocks of a cluster, because somebody arrived or
 //! waited in too narrow a scope.
 
-mod common;
-
-use common::{launch, load};
+use crate::common::{launch, load};
 use report::source::Sources;
 use report::text::{self, Style};
 use report::{Context, Log, Report};

@@ -1,8 +1,6 @@
 //! Shared memory on the device's cells, `fast` mode: slots, and what is said of a race.
 
-mod common;
-
-use common::{launch, load};
+use crate::common::{launch, load};
 use report::log::{Event, Launch as Logged, Level, Race, Space};
 use runtime::{Choice, Mode, Options, Prove, ShadowSize};
 use simt::Launch;

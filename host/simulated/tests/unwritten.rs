@@ -1,7 +1,5 @@
 //! Loads of what a launch never writes go unchecked, and no others.
 
-mod common;
-
 use runtime::{Mode, Options, Prove, ShadowSize};
 
 use crate::common::{launch, load};

@@ -1,8 +1,6 @@
 //! What both sides of a race have read and written, as `precise` mode logs it.
 
-mod common;
-
-use common::{launch, load};
+use crate::common::{launch, load};
 use report::log::{Race, Value};
 use runtime::{Mode, Options, ShadowSize};
 

@@ -1,8 +1,6 @@
 //! Kernels by hand: what is proved of them, held against the simulated device.
 
-mod machine;
-
-use machine::{Machine, Run};
+use crate::machine::{Machine, Run};
 use prove::Argument::{self, Barriers, Private, ReadOnly};
 use prove::assume::Quantity;
 

@@ -5,11 +5,8 @@
 
 #![allow(clippy::print_stderr, reason = "a test says what it measured")]
 
-#[path = "random/make.rs"]
 mod make;
-#[path = "random/text.rs"]
 mod text;
-#[path = "random/truth.rs"]
 mod truth;
 
 use prove::Argument;

@@ -3,11 +3,9 @@
 //!
 //! `PROVE_KERNELS` and `PROVE_SEED` choose how many and which.
 
-mod machine;
-
 use std::fmt::Write;
 
-use machine::{Machine, Run};
+use crate::machine::{Machine, Run};
 use prove::assume::Quantity;
 use random::Random;
 

@@ -1,6 +1,5 @@
 //! The forms that addresses have in real kernels: each proved, and each not proved when one number is off.
 
-#[path = "shapes/builder.rs"]
 mod builder;
 
 use builder::{BX, BY, BZ, Launch, TX, TY, form, within};

@@ -1,14 +1,12 @@
 //! The way from a checked process to the report: whatever happens to it, a race that was seen is reported, or the run
 //! does not end with 0.
 
-mod common;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
-use common::{WAYS, Way, command, compile, text};
+use crate::common::{WAYS, Way, command, compile, text};
 use report::log::FAULT_VARIABLE;
 use serde_json::Value;
 

@@ -1,12 +1,10 @@
 //! Choosing what is checked: kernels, launches, memory and time, in every mode and on both ways to a device.
 
-mod common;
-mod kernel;
-
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use common::Way;
+use crate::common::{self, Way};
+use crate::kernel;
 use serde_json::Value;
 
 /// A kernel that cells can judge, and one that keeps a journal as on a GPU.

@@ -2,15 +2,13 @@
 //!
 //! Programs without CUDA, and kernels of `.ptx` files; `cargo xtask test` has a compiler for others.
 
-mod audit;
-mod place;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use place::{COUNT, RACY, Ran};
+use crate::audit;
+use crate::place::{COUNT, RACY, Ran};
 
 /// Block 0 and block 1 increment a word; `${op}` makes it racy or not.
 const KERNEL: &str = include_str!("c/count.ptx");

@@ -1,13 +1,11 @@
 //! Programs that are ended while they run: by signals to them or to the tool, and by themselves. What
 //! was found by then is reported, and the program ends as it would have.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
-use common::{WAYS, Way, built, command};
+use crate::common::{self, WAYS, Way, built, command};
 use os::signals;
 use serde_json::Value;
 

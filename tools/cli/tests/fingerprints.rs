@@ -1,11 +1,9 @@
 //! Races keep their fingerprints when other code is edited: real sources, compiled by nvcc, edited and compiled again.
 
-mod place;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use place::Place;
+use crate::place::Place;
 
 /// Two kernels. In `sum` all threads add to one word (a read and a write race with a write), and write another one; in
 /// `shift` a value is read from a neighbour's element of shared memory, without a barrier.

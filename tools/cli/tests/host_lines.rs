@@ -1,11 +1,9 @@
 //! The line of the host that has launched a kernel.
 
-mod common;
-mod kernel;
-
 use std::path::Path;
 
-use common::WAYS;
+use crate::common::{self, WAYS};
+use crate::kernel;
 use serde_json::Value;
 
 const SOURCE: &str = include_str!("c/choice.c");

@@ -1,8 +1,6 @@
 //! Races that are known: saved reports, suppressions and baselines.
 
-mod place;
-
-use place::{Place, RACY};
+use crate::place::{Place, RACY};
 
 #[test]
 fn saved_reports_are_shown_again_and_merged() {

@@ -1,13 +1,10 @@
 //! `--format jsonl`: a line for each race while the program runs, and one for the run in the end.
 
-mod common;
-mod place;
-
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{WAYS, built, command};
-use place::{Place, RACY};
+use crate::common::{self, WAYS, built, command};
+use crate::place::{Place, RACY};
 use serde_json::Value;
 
 /// More than enough for a program that is checked.

@@ -1,8 +1,6 @@
 //! `--model` and `--as-gpu`, and what reports say of locks.
 
-mod kernel;
-
-use kernel::{run, run_as};
+use crate::kernel::{run, run_as};
 
 /// A counter under a lock by compare-and-swap at line 9 and an exchange, with a fence behind the
 /// one and before the other.

@@ -1,10 +1,8 @@
 //! Where reports and messages go, and that they arrive as they should.
 
-mod place;
-
 use std::process::{Output, Stdio};
 
-use place::{COUNT, Place, RACY};
+use crate::place::{COUNT, Place, RACY};
 
 /// Block 0 and block 1 increment a word.
 const KERNEL: &str = include_str!("c/count.ptx");

@@ -1,10 +1,8 @@
 //! `--oob`: launches that access what is outside of all memory.
 
-mod kernel;
-
 use std::process::Command;
 
-use kernel::run_as;
+use crate::kernel::run_as;
 
 const MODES: [&[&str]; 4] = [
     &[],

@@ -1,11 +1,9 @@
 //! The line that says how far a long launch is: on a terminal, and nowhere else; and Ctrl-C there.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
-use common::{WAYS, Way, built};
+use crate::common::{self, WAYS, Way, built};
 use os::signals;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};

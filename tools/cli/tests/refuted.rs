@@ -1,8 +1,6 @@
 //! `--prove audit`: a race that a proof excludes.
 
-mod kernel;
-
-use kernel::run;
+use crate::kernel::run;
 
 /// Each thread writes its own word of `data`, and the other thread's through `lock` and an index that it loads. Proofs
 /// assume that no index leads out of the allocation of its pointer, so this makes one wrong.

@@ -1,11 +1,9 @@
 //! `--record` and `replay`: launches with races run again in another process, without the program.
 
-mod common;
-mod place;
-
 use std::process::{Command, Stdio};
 
-use place::{Place, RACY};
+use crate::common;
+use crate::place::{self, Place, RACY};
 use serde_json::Value;
 
 /// Records the counting kernel; `more` are flags of the run.

@@ -1,8 +1,6 @@
 //! Options from `CUDARUN_CHECK_OPTIONS` and `cudarun-check.toml`, and which of several counts.
 
-mod place;
-
-use place::{COUNT, Place, RACY, Ran};
+use crate::place::{COUNT, Place, RACY, Ran};
 
 const VARIABLE: &str = "CUDARUN_CHECK_OPTIONS";
 const FILE: &str = "cudarun-check.toml";

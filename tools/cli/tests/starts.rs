@@ -1,12 +1,10 @@
 //! Programs that start others, with whatever environment: what these do is checked, or the run says that it was not.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use common::{WAYS, Way, command, compile, compile_with, text};
+use crate::common::{WAYS, Way, command, compile, compile_with, text};
 use serde_json::Value;
 
 const PTX: &str = include_str!("c/channel.ptx");

@@ -1,8 +1,6 @@
 //! Launches that nobody can end: what waits for what, in every mode.
 
-mod kernel;
-
-use kernel::run_as;
+use crate::kernel::run_as;
 
 /// Every way to judge a launch on the simulated device.
 const MODES: [&[&str]; 5] = [

@@ -1,8 +1,8 @@
 //! `--sim-threads`: blocks on several threads of the host, and what stays the same.
 
-mod common;
-
 use std::process::{Command, Output, Stdio};
+
+use crate::common;
 
 /// Every thread adds to one word, by `${op}`.
 const KERNEL: &str = include_str!("c/count.ptx");

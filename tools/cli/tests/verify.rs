@@ -1,8 +1,6 @@
 //! `verify`: what one run proves of all runs, and what is in the way.
 
-mod place;
-
-use place::{Place, Ran};
+use crate::place::{Place, Ran};
 
 /// Verifies a kernel of a file on one block.
 fn verify(kernel: &str, block: &str, arguments: &[&str]) -> (Ran, serde_json::Value) {

@@ -4,9 +4,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
 
-mod common;
-
-use common::{alloc, cu, ok, read, start};
+use crate::common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
 use driver::sys::*;
 use image::fatbin::MAGIC;

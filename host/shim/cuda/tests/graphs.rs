@@ -1,11 +1,9 @@
 //! Graphs of the simulated driver: parameters, clones, child graphs and updates.
 
-mod common;
-
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-use common::{alloc, cu, ok, read, start};
+use crate::common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
 use driver::sys::*;
 

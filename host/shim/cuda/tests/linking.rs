@@ -1,11 +1,9 @@
 //! Several PTX texts as one module, by the driver's linker.
 
-mod common;
-
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
-use common::{alloc, cu, ok, read, start};
+use crate::common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
 use driver::sys::*;
 

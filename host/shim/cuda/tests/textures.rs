@@ -1,12 +1,10 @@
 //! Arrays and texture objects, by the entry points that a program calls.
 #![allow(non_snake_case, reason = "entry points keep their C names")]
 
-mod common;
-
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
-use common::{alloc, cu, ok, read, start};
+use crate::common::{alloc, cu, ok, read, start};
 use cudarun_shim_cuda::exports::*;
 use driver::sys::*;
 

@@ -1,8 +1,6 @@
 //! Which PTX of a fat binary is checked: one that every device can compile which the program may use.
 
-mod common;
-
-use common::program::Program;
+use crate::common::program::Program;
 use runtime::Options;
 
 #[test]

@@ -1,9 +1,7 @@
 //! What captures forbid the program, they do not forbid us, and what we do ends none.
 
-mod common;
-
-use common::program::Program;
-use common::text;
+use crate::common::text;
+use crate::common::{self, program::Program};
 use runtime::{Mode, Options};
 
 /// 128 words that were 1, with 3 added eight times, in the graph and beside it.

@@ -1,11 +1,9 @@
 //! Programs that launch in every form are checked, and compute what they compute without.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::program::Program;
-use common::text;
+use crate::common::text;
+use crate::common::{self, program::Program};
 use report::log::Race;
 use runtime::{Mode, Options, Prove};
 

@@ -1,8 +1,6 @@
 //! What the driver's compiler is asked for, how often, and what is told of its answers.
 
-mod common;
-
-use common::program::{Program, Ran, ptx};
+use crate::common::program::{Program, Ran, ptx};
 use runtime::Options;
 
 /// How a program loads.

@@ -1,9 +1,7 @@
 //! Launches that bring their context with them, and functions that a program comes to by way of others.
 
-mod common;
-
-use common::program::Program;
-use common::text;
+use crate::common::text;
+use crate::common::{self, program::Program};
 use runtime::{Mode, Options};
 
 #[test]

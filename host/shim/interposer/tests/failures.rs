@@ -1,13 +1,11 @@
 //! Every call that reaches the driver fails once, whoever has made it: a program computes what it computes, or
 //! sees a call of its own fail.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::program::Program;
-use common::text;
+use crate::common::text;
+use crate::common::{self, program::Program};
 use runtime::Options;
 
 /// How often each function of the driver was called.

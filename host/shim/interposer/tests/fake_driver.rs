@@ -1,8 +1,6 @@
 //! What reaches a driver, and what comes back: a small driver in C, and a program that calls it.
 
-mod common;
-
-use common::{Place, succeed, text};
+use crate::common::{Place, succeed, text};
 
 /// Calls of the driver's own functions stay inside; without the last word they come to us.
 const SYMBOLIC: [&str; 3] = ["-shared", "-fPIC", "-Wl,-Bsymbolic"];

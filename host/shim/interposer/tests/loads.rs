@@ -1,9 +1,7 @@
 //! Loads as a real driver makes them: lazily, with results for the program, and with its word that the image
 //! stays.
 
-mod common;
-
-use common::program::Program;
+use crate::common::program::Program;
 use runtime::Options;
 
 /// What `fine` leaves: 128 words that were 1, with 3 added.

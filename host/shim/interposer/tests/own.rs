@@ -1,10 +1,8 @@
 //! A launch that is proved to have no races runs the program's own code, in every form of launch.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::program::{Program, Ran};
+use crate::common::program::{Program, Ran};
 use report::log::Judge;
 use runtime::{Mode, Options, Prove};
 

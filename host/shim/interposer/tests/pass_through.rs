@@ -1,10 +1,8 @@
 //! Programs over the interposer over the simulated driver: they see no difference.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Place, succeed, text};
+use crate::common::{Place, succeed, text};
 use driver::sys::{Api, FUNCTION_NAMES, INTERPOSER_MARKER, LoadError, MARKER};
 use report::log::Event;
 

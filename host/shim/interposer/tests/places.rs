@@ -1,9 +1,7 @@
 //! Memory of the host that kernels access is checked like the device's, as far as one launch does not access
 //! both: then accesses to the smaller part are counted.
 
-mod common;
-
-use common::program::Program;
+use crate::common::program::Program;
 use runtime::{Mode, Options};
 
 #[test]

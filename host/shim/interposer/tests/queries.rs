@@ -1,9 +1,7 @@
 //! What a program is told of its kernels is what it is told without checks.
 
-mod common;
-
-use common::program::Program;
-use common::{succeed, text};
+use crate::common::program::Program;
+use crate::common::{succeed, text};
 use runtime::Options;
 
 #[test]

@@ -1,10 +1,8 @@
 //! Programs of several translation units (`nvcc -rdc=true`) are checked, and compute what they compute
 //! without.
 
-mod common;
-
-use common::program::Program;
-use common::text;
+use crate::common::program::Program;
+use crate::common::text;
 use runtime::{Mode, Options};
 
 /// What `fine` leaves: 128 words that were 1, with 3 added three times.

@@ -1,8 +1,6 @@
 //! Device memory that the program needs itself.
 
-mod common;
-
-use common::program::{Program, Ran, ptx};
+use crate::common::program::{Program, Ran, ptx};
 use runtime::{Options, Prove};
 
 /// What is told when memory is given back.

@@ -1,8 +1,6 @@
 //! The stack of threads with checks.
 
-mod common;
-
-use common::program::{Program, ptx};
+use crate::common::program::{Program, ptx};
 use runtime::Options;
 
 /// Calls itself.

@@ -1,9 +1,7 @@
 //! Loads of what a launch never writes go unchecked, and no others: the values of the parameters are looked
 //! at in every form of launch, and again when the node of a graph is changed.
 
-mod common;
-
-use common::program::Program;
+use crate::common::program::Program;
 use runtime::{Mode, Options, Prove};
 
 /// What a run has printed, how many races each launch has, and how many warp-instructions it took.

@@ -1,8 +1,6 @@
 //! Variables of libraries, which survive their contexts.
 
-mod common;
-
-use common::program::{Program, ptx};
+use crate::common::program::{Program, ptx};
 use runtime::Options;
 use runtime::options::Prove;
 

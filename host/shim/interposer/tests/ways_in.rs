@@ -1,11 +1,9 @@
 //! How the interposer gets between a program and its driver, and how programs end with it there.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{Place, succeed, text};
+use crate::common::{Place, succeed, text};
 
 const PROGRAM: &str = "tests/c/ways.c";
 

@@ -1,6 +1,6 @@
 //! What is known of the pointers that a kernel loads and writes through.
 
-use crate::made::rewritten;
+use super::made::rewritten;
 
 /// What is known of the pointers of a kernel with parameters `a`, `b` and `n` of 64 bits, `c` of 32.
 fn pointers(body: &str) -> Option<rewrite::Pointers> {

@@ -139,7 +139,7 @@ What is known of every opcode of the instruction table (`ptx-rewrite/ptx/src/isa
 - **executed**: the simulated device runs it. Where it does not, a launch fails with kernel, line and opcode; *3 of 5* counts the forms below.
 - **races**: *checked* is an access with a check in front of it; *reported* one that the simulated device reports to happens-before, as `precise` needs; a kernel with a form that is *not seen* counts as not checked.
 - **orders**: it orders threads or memory.
-- **tested**: *random* where it runs on random operands against a reference (`tools/filetests/tests/arithmetic.rs`); files of `tests/exec`, those with the fewest opcodes first, three at most. What is executed must be tested (`cargo test -p filetests --test instructions`); `host/simt/tests` has more.
+- **tested**: *random* where it runs on random operands against a reference (`tools/filetests/tests/arithmetic.rs`); files of `tests/exec`, those with the fewest opcodes first, three at most. What is executed must be tested (`cargo test -p filetests --test main instructions::`); `host/simt/tests` has more.
 
 `mma` and `wmma` add their products in ascending order of `k`, each exact, to a sum in single precision (`f64`: double), where the ISA leaves order and precision open: a GPU's last bits may differ. The fragments of `wmma`, which the ISA leaves open too, are those of `mma`.
 

@@ -2,11 +2,13 @@
 //!
 //! [`arrows`]: which crate may use which. [`sources`]: what Rust files may hold. [`papers`]: what documents promise.
 //! [`claims`]: every file under `tests/` belongs to a runner.
+//! [`linked`]: every Rust file of a crate's tests is in a test program.
 //! [`advice`]: each form of help has a test.
 
 mod advice;
 mod arrows;
 mod claims;
+mod linked;
 mod papers;
 mod sources;
 
@@ -35,6 +37,7 @@ pub fn check(workspace: &Workspace) -> Result<Vec<String>> {
     problems.extend(sources::check(&tree));
     problems.extend(papers::check(&tree));
     problems.extend(claims::check(&tree));
+    problems.extend(linked::check(&tree));
     problems.extend(advice::check(&tree));
     problems.sort();
     Ok(problems)

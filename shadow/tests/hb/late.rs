@@ -59,7 +59,7 @@ impl Late {
                     elements: 1,
                     ..*access
                 };
-                let now = (self.last[crate::index(me)] + 1, part);
+                let now = (self.last[super::index(me)] + 1, part);
                 match access.kind {
                     Kind::Load => own.load = Some(now),
                     _ => own.store = Some(now),
