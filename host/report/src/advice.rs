@@ -4,7 +4,7 @@ use events::Scope;
 
 use crate::causes;
 use crate::log::{self, Cause, Gap, Level, Space, Why};
-use crate::model::Access;
+use crate::model::{Access, Kind, Op, Semantics};
 use crate::names::demangle;
 use crate::rules::RuleId;
 use crate::source::Sources;
@@ -15,7 +15,7 @@ use crate::{blocks, language, locks, misuse, nested, remedy, streams};
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Advice {
     pub(crate) rule: RuleId,
-    pub(crate) kind: String,
+    pub(crate) kind: Kind,
     pub(crate) message: String,
     pub(crate) help: String,
     /// What it repairs, if that may be the cause of several entries.
@@ -39,7 +39,7 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     }
     let [first, second] = accesses;
     let (level, why) = (race.level, race.why);
-    let strong = first.sem != "weak" && second.sem != "weak";
+    let strong = first.sem != Semantics::Weak && second.sem != Semantics::Weak;
     let fault = match why {
         Why::Unordered | Why::Strong | Why::LockOrder => locks::fault(race, accesses),
         _ => None,
@@ -69,7 +69,7 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         Space::Global => "global memory",
         Space::Shared => "shared memory",
     };
-    let (one, other) = (verb(first), verb(second));
+    let [one, other] = [first, second].map(|access| access.act().with_article());
     let what = match why {
         Why::Overlap => format!("{one} and {other} of different size or alignment overlap"),
         Why::ReadOnly => {
@@ -83,7 +83,10 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         }
         Why::Misuse(_) | Why::Streams | Why::Child | Why::Siblings => String::new(),
         Why::Strong if one == other => {
-            format!("nothing orders two {} to the same address", plural(one))
+            format!(
+                "nothing orders two {} to the same address",
+                first.act().plural()
+            )
         }
         Why::Strong => format!("nothing orders {one} and {other} of the same address"),
         Why::LockOrder if fault.is_some() => format!(
@@ -95,7 +98,7 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         ),
         Why::Unordered if strong && one == other => format!(
             "the scopes of two {} of the same address do not include each other's thread",
-            plural(one)
+            first.act().plural()
         ),
         Why::Counted => format!(
             "{one} and {other} of the same address are ordered only by the order in which threads executed an atomic counter or `fence.sc` (`__threadfence()`) in this run"
@@ -106,7 +109,10 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
             )
         }
         Why::Unordered if one == other => {
-            format!("two {} to the same address are not ordered", plural(one))
+            format!(
+                "two {} to the same address are not ordered",
+                first.act().plural()
+            )
         }
         Why::Unordered => format!("{one} and {other} of the same address are not ordered"),
     };
@@ -371,36 +377,9 @@ fn flag(word: &log::Word, side: usize) -> String {
     }
 }
 
-/// What the two sides do, in the order of this run.
-pub(crate) fn kind([first, second]: &[Access; 2]) -> String {
-    format!("{}-{}", noun(first), noun(second))
-}
-
-pub(crate) fn verb(access: &Access) -> &'static str {
-    match (access.atomic, access.op.as_str()) {
-        (true, _) => "an atomic",
-        (_, "st") => "a write",
-        (_, "cp") => "an asynchronous copy",
-        _ => "a read",
-    }
-}
-
-fn plural(verb: &str) -> &'static str {
-    match verb {
-        "an atomic" => "atomics",
-        "a write" => "writes",
-        "an asynchronous copy" => "asynchronous copies",
-        _ => "accesses",
-    }
-}
-
-pub(crate) fn noun(access: &Access) -> &'static str {
-    match verb(access) {
-        "an atomic" => "atomic",
-        "a write" => "write",
-        "an asynchronous copy" => "copy",
-        _ => "read",
-    }
+/// What the two sides do.
+pub(crate) fn kind(accesses: &[Access; 2]) -> Kind {
+    Kind::Accesses(accesses.each_ref().map(Access::act))
 }
 
 fn help(
@@ -466,7 +445,7 @@ pub(crate) fn place(access: &Access, sources: &Sources) -> String {
         Some(frame) => (sources.shown(&frame.file), frame.line),
         None => (access.ptx.module.clone(), access.ptx.line),
     };
-    format!("{} at {file}:{line}", noun(access))
+    format!("{} at {file}:{line}", access.act())
 }
 
 /// Advice where the text of the kernel does not matter.
@@ -516,7 +495,7 @@ fn asynchronous(accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
     let [first, second] = accesses;
     let copy = accesses
         .iter()
-        .find(|access| access.op == "cp")
+        .find(|access| access.op == Op::Cp)
         .unwrap_or(first);
     let text = copy.ptx.text.as_str();
     let one_thread = (first.thread, first.block) == (second.thread, second.block);
@@ -557,11 +536,11 @@ mod tests {
     use super::super::model::FrameAt;
     use super::*;
 
-    fn access(op: &str, sem: &str, line: u32) -> Access {
+    fn access(op: Op, sem: Semantics, line: u32) -> Access {
         Access {
-            op: op.into(),
-            atomic: op == "atom",
-            sem: sem.into(),
+            op,
+            atomic: op == Op::Atom,
+            sem,
             frames: vec![FrameAt {
                 file: "x.cu".into(),
                 line,
@@ -575,7 +554,7 @@ mod tests {
     fn each_level_has_its_rule_and_remedy() {
         let (_folder, sources) = Sources::of_text("");
         let of = |level, op, sem| {
-            let sides = [access("st", sem, 1), access(op, sem, 2)];
+            let sides = [access(Op::St, sem, 1), access(op, sem, 2)];
             let race = log::Race {
                 level,
                 site: 1,
@@ -585,28 +564,37 @@ mod tests {
             let advice = advise(&race, &sides, &sources);
             (advice.rule, advice.kind, advice.help)
         };
-        let (rule, kind, help) = of(Level::Warp, "ld", "weak");
-        assert_eq!((rule, kind.as_str()), (RuleId::IntraWarp, "write-read"));
+        let (rule, kind, help) = of(Level::Warp, Op::Ld, Semantics::Weak);
+        assert_eq!(
+            (rule, kind.to_string().as_str()),
+            (RuleId::IntraWarp, "write-read")
+        );
         assert!(help.contains("__syncwarp()"));
         assert!(
-            of(Level::Cta, "st", "weak")
+            of(Level::Cta, Op::St, Semantics::Weak)
                 .2
                 .contains("put `__syncthreads()`")
         );
         assert!(
-            of(Level::Grid, "ld", "weak")
+            of(Level::Grid, Op::Ld, Semantics::Weak)
                 .2
                 .contains("does not order blocks")
         );
         assert!(
-            of(Level::Grid, "atom", "weak")
+            of(Level::Grid, Op::Atom, Semantics::Weak)
                 .2
                 .contains("make it atomic too")
         );
-        assert_eq!(of(Level::Grid, "atom", "relaxed").0, RuleId::NarrowScope);
+        assert_eq!(
+            of(Level::Grid, Op::Atom, Semantics::Relaxed).0,
+            RuleId::NarrowScope
+        );
         let undecided = advise(
             &log::Race::default(),
-            &[access("st", "weak", 1), access("ld", "weak", 2)],
+            &[
+                access(Op::St, Semantics::Weak, 1),
+                access(Op::Ld, Semantics::Weak, 2),
+            ],
             &sources,
         );
         assert!(

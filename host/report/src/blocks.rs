@@ -4,7 +4,7 @@
 use crate::advice::place;
 use crate::causes::Cause;
 use crate::log::{self, Level, Space, Why};
-use crate::model::Access;
+use crate::model::{Access, Op, Semantics};
 use crate::remedy;
 use crate::source::Sources;
 
@@ -25,7 +25,7 @@ pub(crate) fn help(
     accesses: &[Access; 2],
     sources: &Sources,
 ) -> Option<(String, Option<Cause>)> {
-    let strong = accesses.iter().all(|access| access.sem != "weak");
+    let strong = accesses.iter().all(|access| access.sem != Semantics::Weak);
     match race.why {
         _ if initialises(race, accesses) => {}
         Why::Unordered if of_cluster(race) && !strong => {}
@@ -53,7 +53,7 @@ pub(crate) fn help(
 
 /// What hands volatile or relaxed data over to another block.
 fn flag([first, second]: &[Access; 2], sources: &Sources) -> String {
-    let reads = |access: &Access| access.op == "ld";
+    let reads = |access: &Access| access.op == Op::Ld;
     // A flag hands over what was written, whichever came first in this run.
     let (from, to) = match reads(first) && !reads(second) {
         true => (second, first),
@@ -82,7 +82,7 @@ fn common(what: &str, race: &log::Race, accesses: &[Access; 2]) -> Option<Cause>
 /// What makes a write known to a bulk copy that reads it.
 pub(crate) fn proxy(accesses: &[Access; 2], sources: &Sources) -> String {
     let [write, copy] = accesses;
-    let (write, copy) = match write.op == "cp" {
+    let (write, copy) = match write.op == Op::Cp {
         true => (copy, write),
         false => (write, copy),
     };

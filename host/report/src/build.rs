@@ -15,8 +15,8 @@ use crate::fingerprint::{self, Places};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
 use crate::model::{
-    Address, Allocation, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
-    SCHEMA_VERSION,
+    Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
+    Role, SCHEMA_VERSION, Space,
 };
 use crate::names::demangle;
 use crate::side::{self, access, came};
@@ -377,8 +377,7 @@ impl<'a> Builder<'a> {
             true => came(site, log_index.origin(module)),
             false => access(site, log_index.origin(module)),
         });
-        accesses[0].role = "first".to_owned();
-        accesses[1].role = "second".to_owned();
+        accesses[1].role = Role::Second;
         let previous = race.previous_thread;
         accesses[0].thread = previous.map(|at| at.thread);
         accesses[0].block = previous.map(|at| at.block).or(match race.level {
@@ -413,9 +412,8 @@ impl<'a> Builder<'a> {
             log_index.launches.get(&number).copied()
         });
         let space = match (race.why, race.space) {
-            (log::Why::Misuse(_), _) => "barrier",
-            (_, log::Space::Global) => "global",
-            (_, log::Space::Shared) => "shared",
+            (log::Why::Misuse(_), _) => Space::Barrier,
+            (_, space) => space.into(),
         };
         let (id, fingerprint) = match pair(race, sites, log_index) {
             Pair::Operations(operations) => {
@@ -449,8 +447,11 @@ impl<'a> Builder<'a> {
             same_value: race.same_value,
             values_unknown: is_unknown(race, sites.map(|(site, _)| site)),
             kind: advice.kind,
-            space: space.to_owned(),
-            certainty: if race.decided { "certain" } else { "possible" }.to_owned(),
+            space,
+            certainty: match race.decided {
+                true => Certainty::Certain,
+                false => Certainty::Possible,
+            },
             message: advice.message,
             help: advice.help,
             count: 0,

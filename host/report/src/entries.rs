@@ -73,7 +73,7 @@ pub(crate) fn distinguish(races: &mut [Race]) {
 
 /// Two stores of which it is not known whether they wrote the same.
 pub(crate) fn is_unknown(race: &log::Race, sites: [&log::Site; 2]) -> bool {
-    let stores = sites.iter().all(|site| site.op == "store");
+    let stores = sites.iter().all(|site| site.op == log::Op::Store);
     let values = race.previous_value.new.zip(race.value.new);
     let known = values.is_some_and(|(before, now)| before != now);
     race.why == log::Why::Unordered && stores && !race.same_value && !known

@@ -7,7 +7,10 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 
 use crate::advice::place as place_of;
 use crate::log;
-use crate::model::{Access, Address, FrameAt, KernelLaunch, Level, Race, Report, Standing};
+use crate::model::{
+    Access, Act, Address, FrameAt, KernelLaunch, Level, Op, Race, Report, Semantics, Space,
+    Standing,
+};
 use crate::names;
 use crate::rules::RuleId;
 use crate::side::in_toolkit;
@@ -102,9 +105,9 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
         found.push(match *span == other.span {
             // Two arrows to the same expression would be one under the other.
             true => {
-                let label = match race.space.as_str() {
+                let label = match race.space {
                     // One instruction is one side.
-                    "barrier" => labels[1].replace(" (second)", ""),
+                    Space::Barrier => labels[1].replace(" (second)", ""),
                     _ => format!("{}; {}", labels[0], labels[1]),
                 };
                 snippet.annotation(AnnotationKind::Primary.span(span.clone()).label(label))
@@ -139,7 +142,7 @@ pub(crate) struct Place {
 
 pub(crate) fn place(access: &Access, sources: &Sources) -> Place {
     match access.shown() {
-        Some(frame) => place_of_frame(frame, &access.ptx.text, access.op == "ld", sources),
+        Some(frame) => place_of_frame(frame, &access.ptx.text, access.op == Op::Ld, sources),
         None => without_source(access.ptx.module.clone(), access.ptx.line, &access.ptx.text),
     }
 }
@@ -176,15 +179,17 @@ pub(crate) fn without_source(path: String, line: u32, ptx: &str) -> Place {
 pub(crate) fn labels(race: &Race) -> [String; 2] {
     let [first, second] = &race.accesses;
     [first, second].map(|access| {
-        let did = match (access.atomic, access.op.as_str()) {
-            (true, _) => "updated",
-            (_, "st") => "wrote",
-            (_, "cp") => "copied",
-            (_, "bar") => return format!("{} came here ({})", who(access, race), access.role),
-            _ => "read",
+        let did = match access.act() {
+            _ if access.op == Op::Bar => {
+                return format!("{} came here ({})", who(access, race), access.role);
+            }
+            Act::Atomic => "updated",
+            Act::Write => "wrote",
+            Act::Copy => "copied",
+            Act::Read => "read",
         };
-        let how = match access.sem.as_str() {
-            "weak" => String::new(),
+        let how = match access.sem {
+            Semantics::Weak => String::new(),
             sem => format!(" ({sem}, {} scope)", access.scope.map_or("unknown", scope)),
         };
         let bytes = match access.width {
@@ -251,11 +256,7 @@ pub(crate) fn remarks(
             (None, Some(call)) => call.clone(),
             (None, None) => "a launch".to_owned(),
         };
-        let name = if work.role == "first" {
-            "first"
-        } else {
-            "second"
-        };
+        let name = work.role.into();
         let place = match work.stream.as_str() {
             log::HOST => format!("on {}", log::HOST),
             stream => format!("in {stream}"),
@@ -278,15 +279,15 @@ pub(crate) fn remarks(
         }
     }
     lines.dedup();
-    if race.space != "barrier" {
-        lines.push(("address", address(&race.address, &race.space)));
+    if let Some(space) = race.space.memory() {
+        lines.push(("address", address(&race.address, space)));
     }
     for access in &race.accesses {
         for held in &access.locks {
             let what = format!(
                 "the {} thread holds the lock at {}{}; taken at {}",
                 access.role,
-                address(&held.address, &held.space),
+                address(&held.address, held.space),
                 if held.shared { " as a reader" } else { "" },
                 held.taken
             );
@@ -397,7 +398,7 @@ fn chain(frames: &[FrameAt]) -> String {
     }
 }
 
-pub(crate) fn address(at: &Address, space: &str) -> String {
+pub(crate) fn address(at: &Address, space: log::Space) -> String {
     match (&at.element, &at.allocation) {
         (Some(element), _) => format!("`{element}`, {}", bare_address(at, space)),
         (None, _) => bare_address(at, space),
@@ -405,9 +406,9 @@ pub(crate) fn address(at: &Address, space: &str) -> String {
 }
 
 /// The same without the element of a variable.
-fn bare_address(at: &Address, space: &str) -> String {
+fn bare_address(at: &Address, space: log::Space) -> String {
     match &at.allocation {
-        Some(_) if space == "shared" => {
+        Some(_) if space == log::Space::Shared => {
             format!("offset {} in the shared memory of the block", at.value)
         }
         Some(a) => format!(
@@ -421,7 +422,7 @@ fn bare_address(at: &Address, space: &str) -> String {
                 None => format!("made by {}", a.api),
             }
         ),
-        None if space == "shared" => {
+        None if space == log::Space::Shared => {
             format!("offset {} in the shared memory of the block", at.value)
         }
         None => format!(

@@ -9,7 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::log;
+use crate::log::{self, Op};
+use crate::model::Space;
 use crate::names;
 use crate::rules::RuleId;
 use crate::side;
@@ -26,7 +27,7 @@ const WORDS: &str = "alignas alignof asm auto bool break case catch char class c
 /// What an access is, wherever its line has moved to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Shape {
-    op: String,
+    op: Op,
     function: String,
     file: String,
     text: String,
@@ -53,7 +54,7 @@ impl Places {
     pub(crate) fn fingerprint<'a>(
         &mut self,
         rule: RuleId,
-        space: &str,
+        space: Space,
         sites: [(&log::Site, &str); 2],
         all: impl ExactSizeIterator<Item = (&'a log::Site, &'a str)>,
         sources: &Sources,
@@ -92,7 +93,7 @@ impl Places {
     }
 
     fn look(&mut self, site: &log::Site, origin: &str, sources: &Sources) -> (Shape, Place) {
-        let op = site.op.clone();
+        let op = site.op;
         let shown = site
             .frames
             .iter()
@@ -153,14 +154,14 @@ fn base(mangled: &str) -> String {
 /// `(id, fingerprint)` of a race of two operations of streams.
 pub(crate) fn of_operations(
     rule: RuleId,
-    space: &str,
+    space: Space,
     operations: &[String; 2],
 ) -> (String, String) {
     let sides = operations.each_ref().map(|name| base(name));
     hash(rule, space, sides)
 }
 
-fn hash(rule: RuleId, space: &str, mut sides: [String; 2]) -> (String, String) {
+fn hash(rule: RuleId, space: Space, mut sides: [String; 2]) -> (String, String) {
     sides.sort();
     let hash = fnv(&format!("{rule}\n{space}\n{}\n{}", sides[0], sides[1]));
     (

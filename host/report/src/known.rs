@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Level, Race, Report};
+use crate::model::{Certainty, Level, Race, Report};
 use crate::names::{base, demangle};
 use crate::rules::RuleId;
 use crate::source::Sources;
@@ -109,7 +109,7 @@ pub(crate) fn mark(races: &mut [Race], views: &[Vec<View>]) -> Option<String> {
             && let Some((by, instead, _)) = theirs.next()
         {
             race.level = Level::Warning;
-            race.certainty = "possible".to_owned();
+            race.certainty = Certainty::Possible;
             race.may_order.insert(0, (*by).to_owned());
             if let Some(instead) = instead {
                 race.help = format!(

@@ -4,7 +4,7 @@
 use events::Scope;
 
 use crate::build;
-use crate::log::{self, Level, Space};
+use crate::log::{self, Level};
 use crate::model::{Access, HeldLock};
 use crate::rules::RuleId;
 use crate::words;
@@ -22,11 +22,7 @@ pub(crate) struct Fault {
 /// A lock in the report's terms; `place` says where a site is.
 pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock {
     HeldLock {
-        space: match held.space {
-            Space::Global => "global",
-            Space::Shared => "shared",
-        }
-        .to_owned(),
+        space: held.space,
         address: build::address(held.address, held.allocation.as_ref()),
         scope: held.scope,
         taken: place(held.taken),
@@ -189,7 +185,7 @@ mod tests {
 
     fn lock(address: u64, entry: Option<Scope>, exit: Option<Scope>) -> HeldLock {
         HeldLock {
-            space: "global".into(),
+            space: log::Space::Global,
             address: build::address(address, None),
             scope: Scope::Gpu,
             taken: "x.cu:3".into(),

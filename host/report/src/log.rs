@@ -5,12 +5,14 @@ mod call;
 mod fault;
 mod file;
 mod repair;
+mod site;
 mod stray;
 mod stuck;
 mod verified;
 
 pub use events::{Gap, Misuse, Scope};
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use crate::choice::NotChosen;
 use crate::executed::Executed;
@@ -19,9 +21,11 @@ pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
 pub use repair::{
-    Around, Barrier, Cause, Counted, Outside, Passed, Place, Point, Repair, Unwaited, Update, Word,
+    Around, Barrier, Cause, Counted, Neighbour, Outside, Passed, Place, Point, Repair, Unwaited,
+    Update, Word,
 };
-pub use stray::Stray;
+pub use site::{Act, Op, Semantics, Site};
+pub use stray::{Stray, StraySpace};
 pub use stuck::{On, Stuck, Wait};
 pub use verified::{Answer, Assumption, Because, Family, Standing, Verified};
 
@@ -132,43 +136,6 @@ pub struct Kernel {
     pub release_sites: Vec<String>,
     /// Instructions the check does not follow.
     pub not_understood: Vec<String>,
-}
-
-/// A checked access.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Site {
-    /// Unique in the process.
-    pub id: u32,
-    /// Mangled name of the function it stands in.
-    pub function: String,
-    /// The instruction.
-    pub text: String,
-    /// Line in the module's PTX.
-    pub ptx_line: u32,
-    /// `load`, `store` or `atomic`.
-    pub op: String,
-    /// Bytes one thread accesses.
-    pub bytes: u32,
-    /// PTX type of its elements, such as `u32`.
-    #[serde(default)]
-    pub ty: String,
-    /// `weak`, `relaxed`, `acquire`, …
-    pub sem: String,
-    /// Scope of a strong access.
-    pub scope: Option<Scope>,
-    /// Source lines, innermost inlined function first.
-    pub frames: Vec<Frame>,
-}
-
-impl Site {
-    /// A barrier or another operation that accesses no memory.
-    pub fn barrier() -> Self {
-        Self {
-            op: "barrier".to_owned(),
-            sem: "weak".to_owned(),
-            ..Self::default()
-        }
-    }
 }
 
 /// A source position.
@@ -562,8 +529,9 @@ pub struct Value {
 }
 
 /// A memory that threads share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Space {
     /// Global memory.
     #[default]

@@ -125,7 +125,7 @@ impl Report {
             let key = |stray: &Stray| {
                 let Stray { op, space, .. } = stray;
                 let place = (stray.kernel.clone(), stray.ptx_line);
-                (place, op.clone(), space.clone())
+                (place, *op, *space)
             };
             let same = |known: &&mut Stray| key(known) == key(&stray);
             match self.out_of_bounds.iter_mut().find(same) {

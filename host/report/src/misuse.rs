@@ -3,7 +3,7 @@
 use crate::advice::Advice;
 use crate::causes::Cause;
 use crate::log::Misuse;
-use crate::model::Access;
+use crate::model::{Access, Kind, Misused};
 use crate::rules::RuleId;
 
 /// True when it is told as a warning: devices do what the program meant, though nothing promises it.
@@ -15,64 +15,64 @@ pub(crate) fn is_harmless(misuse: Misuse) -> bool {
 pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
     let (kind, message, help) = match misuse {
         Misuse::Divergent => (
-            "divergent",
+            Misused::Divergent,
             "threads of one warp wait at different barriers",
             "move `__syncthreads()` out of the condition: all threads of a warp must reach the same one",
         ),
         Misuse::Counts => (
-            "mismatched-counts",
+            Misused::MismatchedCounts,
             "threads arrive at one barrier with different thread counts",
             "name the same number of threads at every `bar.sync`, `bar.arrive` and `bar.red` of a barrier",
         ),
         Misuse::PartOfWarp => (
-            "count",
+            Misused::Count,
             "the thread count of a barrier is not a multiple of 32",
             "round the number of threads up to a multiple of 32: barriers count whole warps",
         ),
         Misuse::Again => (
-            "excess-arrival",
+            Misused::ExcessArrival,
             "a thread arrives at a barrier again before the barrier has completed, or before the thread has waited for it",
             "let the thread wait for the barrier (`bar.sync`, `barrier.cluster.wait`) before it arrives again, or use a second barrier",
         ),
         Misuse::Exited => (
-            "exit-before-barrier",
+            Misused::ExitBeforeBarrier,
             "threads exit without reaching a barrier at which the rest of the block waits",
             "let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead",
         ),
         Misuse::Skipped => (
-            "skipped-barrier",
+            Misused::SkippedBarrier,
             "threads pass by a barrier that the rest of the block waits at",
             "let every thread of the block reach `__syncthreads()`: move it out of the condition, or out of a loop that threads leave at different times",
         ),
         Misuse::Recycled => (
-            "early-reuse",
+            Misused::EarlyReuse,
             "a thread uses a barrier again without being ordered behind its previous use, so that in another order it takes part in that one",
             "let the thread wait until all threads have arrived at the previous use (by this barrier or another one) before it uses the number again, or use another barrier number",
         ),
         Misuse::NotMember => (
-            "not-a-member",
+            Misused::NotAMember,
             "a thread takes part in a warp operation whose mask leaves it out",
             "pass a mask that names exactly the threads that execute the operation: 0xffffffff for a whole warp, or for a branch the result of `__ballot_sync` of its condition before it",
         ),
         Misuse::Excess => (
-            "excess-arrival",
+            Misused::ExcessArrival,
             "a thread arrives at an mbarrier more often than its phase still expects",
             "initialise the mbarrier with the number of arrivals of a phase (`init(&bar, n)`), those for copies included, and let no thread arrive again before the phase is over",
         ),
         Misuse::NotMbarrier => (
-            "not-a-barrier",
+            Misused::NotABarrier,
             "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
             "let one thread initialise it (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()`, or a barrier of the cluster where other blocks use it, between the initialisation and its first use",
         ),
         Misuse::Departed => (
-            "exited-block",
+            Misused::ExitedBlock,
             "a thread accesses shared memory of another block of the cluster, which may have exited by then",
             "put a barrier of the cluster (`cluster.sync()`) between the last access to shared memory of another block and the end of the kernel, in every block",
         ),
     };
     Advice {
         rule: RuleId::Synchronisation,
-        kind: kind.to_owned(),
+        kind: Kind::Misuse(kind),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),
         // One barrier at the end is enough for all accesses of a kernel.

@@ -1,19 +1,21 @@
 //! The facts of a report, in the shape of its JSON (`docs/report.schema.json`).
 
 mod access;
+mod kind;
 mod related;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
+pub use self::kind::{Certainty, Kind, Misused, Op, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
 pub use crate::host_threads::HostThreads;
 pub use crate::known::{SuppressedBy, Suppression};
-pub use crate::log::HostFrame;
+pub use crate::log::{Act, HostFrame, Semantics};
 pub use crate::stray::Stray;
-pub use crate::stuck::{Stuck, Wait};
+pub use crate::stuck::{Stuck, Wait, WaitKind};
 pub use crate::unjudged::Unjudged;
 pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 
@@ -388,12 +390,12 @@ pub struct Race {
     pub same_value: bool,
     /// Both sides are writes, and not all that they wrote is known: they may always have written the same bytes.
     pub values_unknown: bool,
-    /// `write-read` and the like, in the order of this run.
-    pub kind: String,
-    /// `global` or `shared`.
-    pub space: String,
-    /// `certain` or `possible`.
-    pub certainty: String,
+    /// What both sides do.
+    pub kind: Kind,
+    /// The memory that it is in.
+    pub space: Space,
+    /// How sure it is.
+    pub certainty: Certainty,
     /// One line.
     pub message: String,
     /// What would order the accesses.
@@ -477,8 +479,8 @@ pub enum Standing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
-    /// `first` or `second`.
-    pub role: String,
+    /// Which.
+    pub role: Role,
     /// The launch, if it is one.
     pub kernel: Option<KernelLaunch>,
     /// The call on the host, if it is one.

@@ -1,6 +1,6 @@
 //! Races of kernels with what they launch, and of what kernels launch with each other.
 
-use crate::advice::{Advice, kind, verb};
+use crate::advice::{Advice, kind};
 use crate::log;
 use crate::model::Access;
 use crate::names::demangle;
@@ -18,7 +18,7 @@ pub(crate) fn launcher(by: &log::Launcher) -> String {
 pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     let [one, other] = accesses.each_ref().map(|access| match access.is_call() {
         true => access.function.as_str(),
-        false => verb(access),
+        false => access.act().with_article(),
     });
     let what = match one == other {
         true => format!("{one} and another"),

@@ -303,14 +303,9 @@ fn place(point: &Point, sources: &Sources) -> String {
     let Some(own) = frame(&frames[0], depth) else {
         return format!("{side} line {} of the PTX", point.ptx_line);
     };
-    let what = match point.op.as_str() {
-        _ if side::shown(&frames[0]) != Some(own) => "call",
-        "atomic" => "atomic",
-        "store" => "write",
-        "copy" => "copy",
-        "wait" => "wait",
-        "initialisation" => "initialisation",
-        _ => "read",
+    let what: &str = match side::shown(&frames[0]) == Some(own) {
+        true => point.op.into(),
+        false => "call",
     };
     let one_line = frame(&frames[1], depth)
         .is_some_and(|other| (&own.file, own.line) == (&other.file, other.line));

@@ -1,9 +1,10 @@
 //! A race of a launch that was run again, with what its two threads did in between.
 
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use crate::excerpt;
-use crate::log::Scope;
+use crate::log::{Scope, Semantics};
 use crate::model::{FrameAt, Race, Report};
 use crate::side;
 use crate::source::Sources;
@@ -82,16 +83,51 @@ pub enum Role {
     Other,
 }
 
+/// How a thread accesses memory, as PTX calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Reads.
+    Ld,
+    /// Writes.
+    St,
+    /// Reads and writes in one step.
+    Atom,
+    /// The same, and the program does not use what was read.
+    Red,
+}
+
+/// What a fence orders, as PTX calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FenceOrder {
+    /// Everything, and all such fences one behind the other.
+    Sc,
+    /// What comes before it and what comes after it.
+    AcqRel,
+    /// What comes after it.
+    Acquire,
+    /// What comes before it.
+    Release,
+    /// Ordinary accesses and those of bulk copies.
+    #[serde(rename = "proxy.async")]
+    #[strum(serialize = "proxy.async")]
+    ProxyAsync,
+    /// Initialisations of mbarriers.
+    MbarrierInit,
+}
+
 /// What a thread does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Did {
     /// Accesses memory.
     Access {
-        /// `ld`, `st`, `atom` or `red`.
-        op: String,
-        /// `weak`, `relaxed`, `acquire`, `release` or `acq_rel`.
-        order: String,
+        /// How.
+        op: Op,
+        /// Its semantics.
+        order: Semantics,
         /// Scope of a strong access.
         scope: Option<Scope>,
         /// Where, an offset in shared memory.
@@ -103,8 +139,8 @@ pub enum Did {
     },
     /// Executes a fence.
     Fence {
-        /// `sc`, `acq_rel`, `acquire`, `release`, `proxy.async` or `mbarrier_init`.
-        order: String,
+        /// What it orders.
+        order: FenceOrder,
         /// Its scope, if it has one.
         scope: Option<Scope>,
     },
@@ -178,14 +214,14 @@ impl Did {
                 shared,
                 racing,
             } => {
-                let did = match op.as_str() {
-                    "ld" => "reads",
-                    "st" => "writes",
-                    _ => "updates atomically",
+                let did = match op {
+                    Op::Ld => "reads",
+                    Op::St => "writes",
+                    Op::Atom | Op::Red => "updates atomically",
                 };
                 let space = if *shared { "shared memory " } else { "" };
-                let how = match order.as_str() {
-                    "weak" => String::new(),
+                let how = match order {
+                    Semantics::Weak => String::new(),
                     order => format!(" ({order}{})", within(scope)),
                 };
                 match racing {

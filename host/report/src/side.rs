@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::log;
-use crate::model::{Access, BarrierAt, Barriers, FrameAt, PtxPlace};
+use crate::log::{self, Op, Semantics};
+use crate::model::{Access, BarrierAt, Barriers, FrameAt, PtxPlace, Role};
 use crate::names;
 use crate::names::demangle;
 use crate::source::Sources;
@@ -11,7 +11,7 @@ use crate::source::Sources;
 /// Two reports are one when both sides come from the same place and do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Side {
-    op: String,
+    op: Op,
     function: String,
     /// File, line and column that reports show; or the module and the line in it.
     place: (String, u32, u32),
@@ -29,7 +29,7 @@ pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
         ),
     };
     Side {
-        op: site.op.clone(),
+        op: site.op,
         // With lines known, instantiations of one template are one place.
         function: match site.frames[..] {
             [] => function.clone(),
@@ -42,18 +42,11 @@ pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
 /// What is known of a site; who executed it is left open.
 pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
     Access {
-        role: String::new(),
-        op: match site.op.as_str() {
-            "load" => "ld",
-            "store" => "st",
-            "copy" => "cp",
-            "barrier" => "bar",
-            _ => "atom",
-        }
-        .to_owned(),
+        role: Role::First,
+        op: site.op.into(),
         width: site.bytes,
-        atomic: site.op == "atomic",
-        sem: site.sem.clone(),
+        atomic: site.op == Op::Atomic,
+        sem: site.sem,
         scope: site.scope,
         thread: None,
         block: None,
@@ -73,12 +66,12 @@ pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
 /// The same of a site by which a thread came to a barrier, whatever it does to the memory where that lies.
 pub(crate) fn came(site: &log::Site, origin: &str) -> Access {
     let barrier = log::Site {
-        op: log::Site::barrier().op,
+        op: Op::Barrier,
         ..site.clone()
     };
     Access {
         width: 0,
-        sem: log::Site::barrier().sem,
+        sem: Semantics::Weak,
         scope: None,
         ..access(&barrier, origin)
     }

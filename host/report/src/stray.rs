@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::build::address;
-use crate::log;
-use crate::model::{Address, FrameAt};
+use crate::log::{self, StraySpace};
+use crate::model::{Act, Address, FrameAt};
 use crate::names::demangle;
 use crate::side::frames;
 use crate::source::Sources;
@@ -18,10 +18,10 @@ pub struct Stray {
     pub kernel: String,
     /// The first launch that made one.
     pub launch: u64,
-    /// `read`, `write` or `atomic`.
-    pub op: String,
-    /// `global`, `shared` or `local`.
-    pub space: String,
+    /// What each does.
+    pub op: Act,
+    /// The memory that it would be in.
+    pub space: StraySpace,
     /// Bytes of one thread.
     pub bytes: u64,
     /// The first thread, in its block.
@@ -49,7 +49,7 @@ pub(crate) fn add(all: &mut Vec<Stray>, launch: &log::Launch) {
         let same = |known: &&mut Stray| {
             known.kernel == kernel
                 && known.ptx_line == stray.ptx_line
-                && (&known.op, &known.space) == (&stray.op, &stray.space)
+                && (known.op, known.space) == (stray.op, stray.space)
         };
         if let Some(known) = all.iter_mut().find(same) {
             known.count += stray.count;
@@ -58,8 +58,8 @@ pub(crate) fn add(all: &mut Vec<Stray>, launch: &log::Launch) {
         all.push(Stray {
             kernel: kernel.clone(),
             launch: launch.launch,
-            op: stray.op.clone(),
-            space: stray.space.clone(),
+            op: stray.op,
+            space: stray.space,
             bytes: stray.bytes,
             thread: stray.thread,
             block: stray.block,
@@ -77,8 +77,8 @@ pub(crate) fn add(all: &mut Vec<Stray>, launch: &log::Launch) {
 fn distance(stray: &log::Stray) -> String {
     let end = stray.address.saturating_add(stray.bytes);
     let Some(near) = &stray.nearest else {
-        return match stray.space.as_str() {
-            "global" => "no memory is allocated".to_owned(),
+        return match stray.space {
+            StraySpace::Global => "no memory is allocated".to_owned(),
             space => format!(
                 "the thread has {} of {space} memory",
                 counted(stray.size, "byte")
@@ -113,9 +113,9 @@ fn distance(stray: &log::Stray) -> String {
 /// One of them, without the newline at its end.
 pub(crate) fn render(stray: &Stray, sources: &Sources) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let op = match stray.op.as_str() {
-        "atomic" => "atomic access",
-        op => op,
+    let op = match stray.op {
+        Act::Atomic => "atomic access",
+        op => op.noun(),
     };
     let mut text = format!(
         "error: out of bounds: {op} of {} of {} memory at {} by thread {} of block {} of {}",
@@ -141,10 +141,10 @@ pub(crate) fn render(stray: &Stray, sources: &Sources) -> String {
         put_in(&mut text, format_args!("\n      | {}", line.trim()));
     }
     put_in(&mut text, format_args!("\n  = nearest: {}", stray.distance));
-    let went = match stray.op.as_str() {
-        "read" => "read as zero",
-        "write" => "dropped",
-        _ => "dropped, and zero as a result",
+    let went = match stray.op {
+        Act::Read => "read as zero",
+        Act::Write => "dropped",
+        Act::Atomic | Act::Copy => "dropped, and zero as a result",
     };
     put_in(
         &mut text,

@@ -1,6 +1,6 @@
 //! Races between pieces of work of different streams.
 
-use crate::advice::{Advice, kind, verb};
+use crate::advice::{Advice, kind};
 use crate::build::launched;
 use crate::log;
 use crate::log::Call;
@@ -36,7 +36,7 @@ fn what(accesses: &[Access; 2], both: &str) -> String {
 pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     let [one, other] = accesses.each_ref().map(|access| match access.is_call() {
         true => access.function.as_str(),
-        false => verb(access),
+        false => access.act().with_article(),
     });
     let both = match one == other {
         true => format!("{one} and another"),
@@ -83,7 +83,7 @@ pub(crate) fn work<'a>(
     let pairs = race.work.iter().zip(accesses);
     pairs
         .map(|(work, access)| Work {
-            role: access.role.clone(),
+            role: access.role,
             kernel: work.launch.and_then(&launch).map(launched),
             call: access.is_call().then(|| access.ptx.text.clone()),
             stream: work.stream.clone(),

@@ -34,8 +34,8 @@ pub struct Stuck {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wait {
-    /// `barrier`, `cluster-barrier`, `grid-barrier`, `warp`, `memory`, `mbarrier` or `loop`.
-    pub kind: String,
+    /// What kind of thing they wait for.
+    pub kind: WaitKind,
     /// What they wait for, in words.
     pub message: String,
     /// How many.
@@ -56,6 +56,27 @@ pub struct Wait {
     pub frames: Vec<FrameAt>,
 }
 
+/// What threads wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// A barrier of the block.
+    Barrier,
+    /// The barrier of the cluster.
+    ClusterBarrier,
+    /// The barrier of the grid.
+    GridBarrier,
+    /// Other threads of the warp.
+    Warp,
+    /// A value in memory.
+    Memory,
+    /// A phase of an mbarrier.
+    Mbarrier,
+    /// Nothing: a loop without an end.
+    #[default]
+    Loop,
+}
+
 /// What a log tells of a launch of a kernel that is stuck.
 pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
     let waits = of.waits.iter().map(|wait| {
@@ -74,7 +95,7 @@ pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
             _ => (None, None),
         };
         Wait {
-            kind: kind.to_owned(),
+            kind,
             message,
             threads: wait.threads,
             blocks: wait.blocks,
@@ -98,9 +119,12 @@ pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
 }
 
 /// What threads wait for: in one word, and in words that follow "threads".
-fn describe(on: &log::On) -> (&'static str, String) {
+fn describe(on: &log::On) -> (WaitKind, String) {
     match on {
-        log::On::Lanes => ("warp", "wait for other threads of their warp".to_owned()),
+        log::On::Lanes => (
+            WaitKind::Warp,
+            "wait for other threads of their warp".to_owned(),
+        ),
         log::On::Barrier {
             id,
             arrived,
@@ -114,7 +138,10 @@ fn describe(on: &log::On) -> (&'static str, String) {
                 "{arrived} of {} have come",
                 counted((*expected).into(), "thread")
             );
-            ("barrier", format!("wait at {which}, to which {come}"))
+            (
+                WaitKind::Barrier,
+                format!("wait at {which}, to which {come}"),
+            )
         }
         log::On::Cluster { arrived, expected } => {
             let come = format!(
@@ -122,12 +149,12 @@ fn describe(on: &log::On) -> (&'static str, String) {
                 counted((*expected).into(), "thread")
             );
             (
-                "cluster-barrier",
+                WaitKind::ClusterBarrier,
                 format!("wait at the barrier of their cluster, to which {come}"),
             )
         }
         log::On::Grid => (
-            "grid-barrier",
+            WaitKind::GridBarrier,
             "wait at the barrier of the grid (`grid.sync()`), to which not all blocks have come"
                 .to_owned(),
         ),
@@ -138,10 +165,10 @@ fn describe(on: &log::On) -> (&'static str, String) {
             value,
             allocation,
         } => {
-            let at = excerpt::address(&address(*at, allocation.as_ref()), space);
+            let at = excerpt::address(&address(*at, allocation.as_ref()), *space);
             let size = counted((*bytes).into(), "byte");
             (
-                "memory",
+                WaitKind::Memory,
                 format!("spin until {size} of {space} memory change, which are {value:#x}: {at}"),
             )
         }
@@ -167,14 +194,14 @@ fn describe(on: &log::On) -> (&'static str, String) {
                 lacks => format!("which lacks {}", lacks.join(" and ")),
             };
             (
-                "mbarrier",
+                WaitKind::Mbarrier,
                 format!(
                     "spin until a phase of the mbarrier at offset {address:#x} of shared memory is over, {lacks}"
                 ),
             )
         }
         log::On::Nothing => (
-            "loop",
+            WaitKind::Loop,
             "are in a loop without an end, which looks at no memory".to_owned(),
         ),
     }
@@ -182,7 +209,12 @@ fn describe(on: &log::On) -> (&'static str, String) {
 
 fn help(of: &log::Stuck) -> String {
     let any = |wanted: fn(&log::On) -> bool| of.waits.iter().any(|wait| wanted(&wait.on));
-    let global = |on: &log::On| matches!(on, log::On::Memory { space, .. } if space == "global");
+    let global = |on: &log::On| {
+        let log::On::Memory { space, .. } = on else {
+            return false;
+        };
+        *space == log::Space::Global
+    };
     let mut text = if of.unstarted > 0 {
         "launch no more blocks than are resident at once, or do not let blocks wait for later ones"
     } else if any(|on| matches!(on, log::On::Grid)) {

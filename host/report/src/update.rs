@@ -1,7 +1,7 @@
 //! Updates that an atomic call would make: the call in the words of the source, where the source is a simple statement.
 
 use crate::log;
-use crate::model::Access;
+use crate::model::{Access, Op};
 use crate::source::{Sources, extent};
 use crate::words::joined;
 use crate::{remedy, side, statement};
@@ -28,7 +28,7 @@ pub(crate) fn advice(
     let name = known.map(|update| update.call.as_str());
     let written = written(name, accesses, sources);
     let name = name.or(written.as_ref().map(|written| written.name.as_str()))?;
-    let store = accesses.iter().find(|access| access.op == "st");
+    let store = accesses.iter().find(|access| access.op == Op::St);
     let store = store.unwrap_or(&accesses[1]);
     let stores = match known {
         Some(known) => known
@@ -301,8 +301,8 @@ fn is_simple(target: &str) -> bool {
 /// The expression that one side writes, when the other side reads it by the same words in another
 /// statement.
 fn written_back(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
-    let side = |op: &str| accesses.iter().find(|access| access.op == op);
-    let (read, write) = (side("ld")?.shown()?, side("st")?.shown()?);
+    let side = |op: Op| accesses.iter().find(|access| access.op == op);
+    let (read, write) = (side(Op::Ld)?.shown()?, side(Op::St)?.shown()?);
     if read.file != write.file || read.line == write.line {
         return None;
     }
@@ -319,9 +319,9 @@ mod tests {
     use super::super::model::{FrameAt, PtxPlace};
     use super::*;
 
-    fn access(op: &str, ty: &str, line: u32) -> Access {
+    fn access(op: Op, ty: &str, line: u32) -> Access {
         Access {
-            op: op.into(),
+            op,
             width: ty[1..].parse::<u32>().unwrap() / 8,
             ptx: PtxPlace {
                 text: format!("{op}.global.{ty} [%rd1], %r1;"),
@@ -339,7 +339,7 @@ mod tests {
 
     fn of(line: &str, name: &str, ty: &str) -> String {
         let (_folder, sources) = Sources::of_text(line);
-        let sides = [access("ld", ty, 1), access("st", ty, 1)];
+        let sides = [access(Op::Ld, ty, 1), access(Op::St, ty, 1)];
         let update = log::Update {
             call: name.to_owned(),
             ..log::Update::default()
@@ -458,7 +458,7 @@ mod tests {
         let (_folder, sources) = Sources::of_text("int c = x[i];\nx[i] = c + 1;\nx[j] = c;\n");
         let target = |line| {
             written_back(
-                &[access("ld", "u32", 1), access("st", "u32", line)],
+                &[access(Op::Ld, "u32", 1), access(Op::St, "u32", line)],
                 &sources,
             )
         };

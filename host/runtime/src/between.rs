@@ -3,7 +3,8 @@
 //! A replay keeps two kinds of events: the synchronisation of the two threads, and the accesses of all threads to the
 //! bytes that race.
 
-use report::replay::{Did, Role, Step};
+use report::log::Semantics;
+use report::replay::{Did, FenceOrder, Op, Role, Step};
 use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race, Span};
 
 use crate::log;
@@ -280,20 +281,19 @@ fn did(what: &EventKind, racing: bool) -> Did {
         EventKind::Access { access, places } => access_of(access, places.first().copied(), racing),
         EventKind::Fence { kind, scope } => Did::Fence {
             order: match kind {
-                FenceKind::Sc => "sc",
-                FenceKind::AcqRel => "acq_rel",
-                FenceKind::Acquire => "acquire",
-                FenceKind::Release => "release",
-            }
-            .to_owned(),
+                FenceKind::Sc => FenceOrder::Sc,
+                FenceKind::AcqRel => FenceOrder::AcqRel,
+                FenceKind::Acquire => FenceOrder::Acquire,
+                FenceKind::Release => FenceOrder::Release,
+            },
             scope: Some(*scope),
         },
         EventKind::ProxyFence => Did::Fence {
-            order: "proxy.async".to_owned(),
+            order: FenceOrder::ProxyAsync,
             scope: None,
         },
         EventKind::InitFence => Did::Fence {
-            order: "mbarrier_init".to_owned(),
+            order: FenceOrder::MbarrierInit,
             scope: None,
         },
         EventKind::Arrive { id, waits, .. } => Did::Arrive {
@@ -327,21 +327,20 @@ fn did(what: &EventKind, racing: bool) -> Did {
 
 fn access_of(access: &Access, place: Option<Place>, racing: bool) -> Did {
     let (order, scope) = match access.order {
-        Order::Weak | Order::ReadOnly => ("weak", None),
-        Order::Relaxed(scope) => ("relaxed", Some(scope)),
-        Order::Acquire(scope) => ("acquire", Some(scope)),
-        Order::Release(scope) => ("release", Some(scope)),
-        Order::AcqRel(scope) => ("acq_rel", Some(scope)),
+        Order::Weak | Order::ReadOnly => (Semantics::Weak, None),
+        Order::Relaxed(scope) => (Semantics::Relaxed, Some(scope)),
+        Order::Acquire(scope) => (Semantics::Acquire, Some(scope)),
+        Order::Release(scope) => (Semantics::Release, Some(scope)),
+        Order::AcqRel(scope) => (Semantics::AcqRel, Some(scope)),
     };
     Did::Access {
         op: match access.kind {
-            Kind::Load => "ld",
-            Kind::Store => "st",
-            Kind::Rmw => "atom",
-            Kind::Reduction => "red",
-        }
-        .to_owned(),
-        order: order.to_owned(),
+            Kind::Load => Op::Ld,
+            Kind::Store => Op::St,
+            Kind::Rmw => Op::Atom,
+            Kind::Reduction => Op::Red,
+        },
+        order,
         scope,
         address: place.map_or(0, Place::address),
         shared: matches!(place, Some(Place::Shared { .. })),

@@ -192,7 +192,8 @@ impl Instructions {
 
     /// True when a site is an asynchronous copy.
     pub(crate) fn is_copy(&self, number: u32) -> bool {
-        self.site(number).is_some_and(|site| site.op == "copy")
+        self.site(number)
+            .is_some_and(|site| site.op == log::Op::Copy)
     }
 
     /// An access by its number.

@@ -63,8 +63,12 @@ fn is_told(found: &Found, instructions: &Instructions, model: Option<Model>) -> 
     match model {
         Some(Model::Ptx) => false,
         Some(Model::Scoped) => true,
-        None if !all(|site| site.op != "atomic") => false,
-        None => all(|site| site.sem == "volatile") || narrow || common(&found.locks).is_some(),
+        None if !all(|site| site.op != log::Op::Atomic) => false,
+        None => {
+            all(|site| site.sem == log::Semantics::Volatile)
+                || narrow
+                || common(&found.locks).is_some()
+        }
     }
 }
 

@@ -67,15 +67,14 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
             MemoryKind::Load
             | MemoryKind::MatrixLoad
             | MemoryKind::Texture
-            | MemoryKind::SurfaceLoad => "load",
+            | MemoryKind::SurfaceLoad => log::Op::Load,
             MemoryKind::Store
             | MemoryKind::MatrixStore
             | MemoryKind::AsyncStore
-            | MemoryKind::SurfaceStore => "store",
-            MemoryKind::AsyncCopy | MemoryKind::BulkCopy => "copy",
-            _ => "atomic",
-        }
-        .to_owned(),
+            | MemoryKind::SurfaceStore => log::Op::Store,
+            MemoryKind::AsyncCopy | MemoryKind::BulkCopy => log::Op::Copy,
+            _ => log::Op::Atomic,
+        },
         bytes: match op.kind {
             // Of a matrix the size of an element.
             MemoryKind::MatrixLoad | MemoryKind::MatrixStore => op.ty.bytes(),
@@ -86,15 +85,14 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
         },
         ty: op.ty.suffix().to_owned(),
         sem: match op.sem {
-            Semantics::Weak => "weak",
-            Semantics::Relaxed => "relaxed",
-            Semantics::Acquire => "acquire",
-            Semantics::Release => "release",
-            Semantics::AcqRel => "acq_rel",
-            Semantics::Volatile => "volatile",
-            _ => "strong",
-        }
-        .to_owned(),
+            Semantics::Weak => log::Semantics::Weak,
+            Semantics::Relaxed => log::Semantics::Relaxed,
+            Semantics::Acquire => log::Semantics::Acquire,
+            Semantics::Release => log::Semantics::Release,
+            Semantics::AcqRel => log::Semantics::AcqRel,
+            Semantics::Volatile => log::Semantics::Volatile,
+            Semantics::Mmio => log::Semantics::Strong,
+        },
         scope: op.is_strong().then_some(op.scope),
         ..log::Site::default()
     }
@@ -103,20 +101,19 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
 /// What an operation on an mbarrier does to the memory where that lies.
 pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Site {
     let (op, sem) = match op {
-        MbarrierOp::Init => ("store", "weak"),
-        MbarrierOp::TestWait | MbarrierOp::TryWait => ("load", "acquire"),
-        _ => ("atomic", "release"),
+        MbarrierOp::Init => (log::Op::Store, log::Semantics::Weak),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => (log::Op::Load, log::Semantics::Acquire),
+        _ => (log::Op::Atomic, log::Semantics::Release),
     };
     log::Site {
-        op: op.to_owned(),
+        op,
         bytes: MBARRIER_BYTES,
         ty: "b64".to_owned(),
-        sem: match relaxed && op != "store" {
-            true => "relaxed",
+        sem: match relaxed && op != log::Op::Store {
+            true => log::Semantics::Relaxed,
             false => sem,
-        }
-        .to_owned(),
-        scope: (op != "store").then_some(within),
+        },
+        scope: (op != log::Op::Store).then_some(within),
         ..log::Site::default()
     }
 }

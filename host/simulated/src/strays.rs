@@ -4,7 +4,7 @@ use events::AccessKind;
 use ptx::ast::Space;
 use simt::Strays;
 
-use report::log::Stray;
+use report::log::{Act, Stray, StraySpace};
 use runtime::{Checker, ModuleKey};
 
 /// What a launch has left, in the program's own terms.
@@ -18,17 +18,15 @@ pub(crate) fn told(strays: &Strays, checker: &Checker, key: ModuleKey) -> Vec<St
         );
         Stray {
             op: match stray.kind {
-                AccessKind::Load => "read",
-                AccessKind::Store => "write",
-                AccessKind::Rmw => "atomic",
-            }
-            .to_owned(),
+                AccessKind::Load => Act::Read,
+                AccessKind::Store => Act::Write,
+                AccessKind::Rmw => Act::Atomic,
+            },
             space: match stray.space {
-                Space::Shared | Space::SharedCluster => "shared",
-                Space::Local => "local",
-                _ => "global",
-            }
-            .to_owned(),
+                Space::Shared | Space::SharedCluster => StraySpace::Shared,
+                Space::Local => StraySpace::Local,
+                _ => StraySpace::Global,
+            },
             bytes: stray.bytes,
             address: stray.address,
             nearest: match global {

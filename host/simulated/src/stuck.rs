@@ -91,7 +91,10 @@ fn on(on: &On, checker: &Checker) -> log::On {
         } => {
             let shared = space != ptx::ast::Space::Global;
             log::On::Memory {
-                space: if shared { "shared" } else { "global" }.to_owned(),
+                space: match shared {
+                    true => log::Space::Shared,
+                    false => log::Space::Global,
+                },
                 address,
                 bytes,
                 value,

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use crate::common::{Rig, launch, load};
 use events::{AccessKind, Executing, Observer, Space};
-use report::log::{self, Event, Race};
-use report::replay::{Did, Role};
+use report::log::{self, Event, Race, Semantics};
+use report::replay::{Did, FenceOrder, Op, Role};
 use runtime::Options;
 use runtime::between::Wanted;
 use simt::Launch;
@@ -186,11 +186,12 @@ second:
         panic!("{did:#?}");
     };
     let fence = |(role, did): &(Role, &Did)| {
-        *role == Role::First && matches!(did, Did::Fence { order, .. } if order == "acq_rel")
+        *role == Role::First
+            && matches!(did, Did::Fence { order, .. } if *order == FenceOrder::AcqRel)
     };
     let flag = |(role, did): &(Role, &Did)| {
         *role == Role::Second
-            && matches!(did, Did::Access { op, order, .. } if op == "ld" && order == "relaxed")
+            && matches!(did, Did::Access { op, order, .. } if (*op, *order) == (Op::Ld, Semantics::Relaxed))
     };
     let at = middle.iter().position(fence).unwrap();
     assert!(middle[at..].iter().any(flag), "{middle:?}");

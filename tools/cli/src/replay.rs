@@ -1,7 +1,7 @@
 //! `replay`: runs the launch of a race again, and shows what its two threads did between their accesses.
 
 use report::escape::printable;
-use report::log::{self, Event};
+use report::log::Event;
 use report::model::{Access, KernelLaunch, Race};
 use report::replay::{Replay, render};
 use report::source::Sources;
@@ -131,11 +131,7 @@ fn wanted(race: &Race, recorded: &Recorded) -> Option<Wanted> {
     Some(Wanted {
         threads: [of(first)?, of(second)?],
         lines: [first.ptx.line, second.ptx.line],
-        space: match race.space.as_str() {
-            "global" => log::Space::Global,
-            "shared" => log::Space::Shared,
-            _ => return None,
-        },
+        space: race.space.memory()?,
         address: u64::from_str_radix(race.address.value.strip_prefix("0x")?, 16).ok()?,
     })
 }
@@ -185,10 +181,10 @@ fn compare(
 
 /// Whether a race is one that was saved: by the same threads at the same address with the same values.
 fn is_same(saved: &Race, now: &Race) -> bool {
-    let facts = |race: &Race| (race.rule, race.space.clone(), race.address.clone());
+    let facts = |race: &Race| (race.rule, race.space, race.address.clone());
     // How files are shown, as in where a lock was taken, depends on the options of the run.
     let made = |access: &Access| {
-        let (op, by) = (access.op.clone(), (access.thread, access.block));
+        let (op, by) = (access.op, (access.thread, access.block));
         (op, by, access.value.clone(), access.ptx.clone())
     };
     let all = |race: &Race| race.accesses.each_ref().map(made);

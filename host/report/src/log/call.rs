@@ -1,6 +1,6 @@
 //! Calls on the host that touch memory, as sites of a log.
 
-use super::Site;
+use super::{Op, Site};
 
 /// What a call on the host does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +44,17 @@ impl Call {
     /// As the log knows it; `id` is the number of the site there.
     pub fn site(self, id: u32) -> Site {
         let (function, op) = match self {
-            Call::CopyFrom => ("a memory copy", "load"),
-            Call::CopyTo => ("a memory copy", "store"),
-            Call::Fill => ("a memory fill", "store"),
-            Call::Alloc => ("an allocation", "store"),
-            Call::Free | Call::FreeOnHost => ("a free", "store"),
+            Call::CopyFrom => ("a memory copy", Op::Load),
+            Call::CopyTo => ("a memory copy", Op::Store),
+            Call::Fill => ("a memory fill", Op::Store),
+            Call::Alloc => ("an allocation", Op::Store),
+            Call::Free | Call::FreeOnHost => ("a free", Op::Store),
         };
         Site {
             id,
             function: function.to_owned(),
             text: self.text().to_owned(),
-            op: op.to_owned(),
-            sem: "weak".to_owned(),
+            op,
             ..Site::default()
         }
     }

@@ -1,6 +1,7 @@
 //! What would have ordered two accesses, and what repairs a race.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use super::{Allocation, Frame, Space, Thread};
 
@@ -90,13 +91,35 @@ pub struct Update {
     pub with: Vec<Place>,
 }
 
+/// What a barrier is put beside.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Display, IntoStaticStr, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Neighbour {
+    /// A read.
+    #[default]
+    Read,
+    /// A write.
+    Write,
+    /// An atomic.
+    Atomic,
+    /// An asynchronous copy.
+    Copy,
+    /// A wait for asynchronous copies.
+    Wait,
+    /// The initialisation of an mbarrier.
+    Initialisation,
+}
+
 /// A place for a barrier, in front of or behind an access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Behind the access; otherwise ahead of it.
     pub after: bool,
-    /// What the access is: `load`, `store`, `atomic` or `copy`.
-    pub op: String,
+    /// What it stands beside.
+    pub op: Neighbour,
     /// Source of the access, innermost inlined function first.
     pub frames: Vec<Frame>,
     /// The same of the access that the barrier parts it from.

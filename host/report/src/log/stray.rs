@@ -1,16 +1,17 @@
 //! Accesses outside of all memory that a launch went on after, as a log keeps them.
 
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
-use super::{Allocation, Frame};
+use super::{Act, Allocation, Frame};
 
 /// Accesses of one instruction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stray {
-    /// `read`, `write` or `atomic`.
-    pub op: String,
-    /// `global`, `shared` or `local`.
-    pub space: String,
+    /// What each does.
+    pub op: Act,
+    /// The memory that it would be in.
+    pub space: StraySpace,
     /// Bytes of one thread.
     pub bytes: u64,
     /// Address of the first one, in its space.
@@ -29,4 +30,18 @@ pub struct Stray {
     pub ptx_line: u32,
     /// Source lines, innermost inlined function first.
     pub frames: Vec<Frame>,
+}
+
+/// A memory that a thread can miss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StraySpace {
+    /// Global memory.
+    #[default]
+    Global,
+    /// Shared memory.
+    Shared,
+    /// Local memory.
+    Local,
 }

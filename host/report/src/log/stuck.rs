@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Allocation, Frame};
+use super::{Allocation, Frame, Space};
 
 /// Who waits for what, and who does not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,8 +66,8 @@ pub enum On {
     Grid,
     /// Another value in memory.
     Memory {
-        /// `global` or `shared`.
-        space: String,
+        /// Which.
+        space: Space,
         /// Address in that space.
         address: u64,
         /// Bytes that they look at.

@@ -3,23 +3,24 @@
 use events::Scope;
 use serde::{Deserialize, Serialize};
 
-use super::Address;
-use crate::{advice, side};
+use super::{Act, Address, Op, Role};
+use crate::log::{self, Semantics};
+use crate::side;
 
 /// One side of a race.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Access {
-    /// `first` or `second`, in the order of this run.
-    pub role: String,
-    /// `ld`, `st`, `atom` or `cp`.
-    pub op: String,
+    /// Which.
+    pub role: Role,
+    /// What it is.
+    pub op: Op,
     /// Bytes one thread accesses.
     pub width: u32,
     /// A read-modify-write.
     pub atomic: bool,
-    /// PTX semantics: `weak`, `relaxed`, `volatile` and so on.
-    pub sem: String,
+    /// PTX semantics.
+    pub sem: Semantics,
     /// Scope, when it is not weak.
     pub scope: Option<Scope>,
     /// `threadIdx`, when known.
@@ -72,8 +73,8 @@ pub struct BarrierAt {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldLock {
-    /// `global` or `shared`.
-    pub space: String,
+    /// The memory that it is in.
+    pub space: log::Space,
     /// Where it is.
     pub address: Address,
     /// Scope of what took it.
@@ -96,9 +97,19 @@ impl Access {
         self.ptx.module.is_empty() && self.frames.is_empty()
     }
 
+    /// What it does.
+    pub(crate) fn act(&self) -> Act {
+        match (self.atomic, self.op) {
+            (true, _) | (_, Op::Atom) => Act::Atomic,
+            (_, Op::St) => Act::Write,
+            (_, Op::Cp) => Act::Copy,
+            (_, Op::Ld | Op::Bar) => Act::Read,
+        }
+    }
+
     /// What it does and where, without folders: such as `write at x.cu:7`.
     pub(crate) fn place(&self) -> String {
-        let what = advice::noun(self);
+        let what = self.act();
         match self.shown() {
             Some(frame) => {
                 let file = frame.file.rsplit('/').next().unwrap_or_default();

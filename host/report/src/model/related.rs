@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Level, Race};
+use super::{Access, Kind, Level, Race};
 use crate::names;
 use crate::rules::RuleId;
 
@@ -21,7 +21,7 @@ pub struct Related {
     /// As an entry's.
     pub same_value: bool,
     /// As an entry's.
-    pub kind: String,
+    pub kind: Kind,
     /// As an entry's.
     pub count: u64,
     /// As an entry's.

@@ -6,7 +6,7 @@ use std::process::Command;
 use quick_junit::TestCaseStatus;
 use report::formats::Format;
 use report::log::{
-    Allocation, Answer, Around, Barrier, Because, Event, Kernel, Launch, Space, Verified,
+    Allocation, Answer, Around, Barrier, Because, Event, Kernel, Launch, Op, Space, Verified,
 };
 use report::model::{ExitStatus, Outcome, Standing, SuppressedBy};
 use report::source::Sources;
@@ -118,7 +118,7 @@ fn sarif_keeps_to_its_schema() {
 /// Four verified launches of three kernels: one races and another of it is unknown, one is unknown, one is proved.
 fn verified(allow_incomplete: bool, sources: &Sources) -> Report {
     let mut log = log(None, vec![race(1, 2, 3, 5)]);
-    let frames = |line| site(1, "load", line).frames;
+    let frames = |line| site(1, Op::Load, line).frames;
     let because = |ptx_line| Because {
         text: "where the access goes depends on the order in which threads run".into(),
         ptx_line,
@@ -459,7 +459,7 @@ fn variables_and_the_barriers_around_the_accesses_are_named() {
     });
     let barrier = Barrier {
         of: "block".into(),
-        frames: site(1, "load", 3).frames,
+        frames: site(1, Op::Load, 3).frames,
         ptx_line: 12,
     };
     let without_line = Barrier {

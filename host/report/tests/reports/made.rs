@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use report::log::{Allocation, Event, Frame, Kernel, Launch, Level, Module, Race, Site, Thread};
+use report::log::{
+    Allocation, Event, Frame, Kernel, Launch, Level, Module, Op, Race, Semantics, Site, Thread,
+};
 use report::model::ExitStatus;
 use report::source::Sources;
 use report::text::{self, Style};
@@ -19,21 +21,21 @@ pub(crate) fn sources() -> (tempfile::TempDir, Sources) {
     (folder, sources)
 }
 
-pub(crate) fn site(id: u32, op: &str, line: u32) -> Site {
+pub(crate) fn site(id: u32, op: Op, line: u32) -> Site {
     Site {
         id,
         function: "_Z5countPi".into(),
-        text: if op == "load" {
+        text: if op == Op::Load {
             "ld.global.u32 %r1, [%rd1];"
         } else {
             "st.global.u32 [%rd1], %r1;"
         }
         .into(),
         ptx_line: 10 + id,
-        op: op.into(),
+        op,
         bytes: 4,
         ty: "u32".into(),
-        sem: "weak".into(),
+        sem: Semantics::Weak,
         frames: vec![Frame {
             file: "count.cu".into(),
             line,
@@ -110,7 +112,11 @@ pub(crate) fn log(seed: Option<u64>, races: Vec<Event>) -> Log {
             module: 1,
             origin: "count.cu".into(),
             kernels: vec![kernel()],
-            sites: vec![site(1, "load", 2), site(2, "store", 2), site(3, "load", 3)],
+            sites: vec![
+                site(1, Op::Load, 2),
+                site(2, Op::Store, 2),
+                site(3, Op::Load, 3),
+            ],
             ..Module::default()
         })),
     ];

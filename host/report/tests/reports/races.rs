@@ -1,6 +1,8 @@
 //! Races: what is merged, and what is said of each.
 
-use report::log::{Event, Frame, Level, Point, Race, Repair, Space, Value, Why, Work};
+use report::log::{
+    Event, Frame, Level, Neighbour, Op, Point, Race, Repair, Space, Value, Why, Work,
+};
 use report::model::Outcome;
 use report::source::Sources;
 use report::text::{self, Style};
@@ -83,7 +85,7 @@ fn one_line_inlined_at_several_places_is_one_entry() {
     let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5; 3], [2, 3, 4]);
     for event in &mut log.events {
         if let Event::Module(module) = event {
-            module.sites[2].op = "store".into();
+            module.sites[2].op = Op::Store;
         }
     }
     let report = Report::build(&[log], &context(), &sources);
@@ -97,7 +99,7 @@ fn two_races_of_one_line_are_two_entries_with_ids_of_their_own() {
     let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5, 5, 7], [2; 3]);
     for event in &mut log.events {
         if let Event::Module(module) = event {
-            module.sites[2].op = "store".into();
+            module.sites[2].op = Op::Store;
         }
     }
     let report = Report::build(&[log], &context(), &sources);
@@ -170,8 +172,8 @@ fn the_barrier_of_the_block_comes_before_what_happens_in_a_warp() {
         race.repair = Some(Repair {
             points: vec![Point {
                 after: true,
-                op: "store".to_owned(),
-                frames: crate::made::site(2, "store", line).frames,
+                op: Neighbour::Write,
+                frames: crate::made::site(2, Op::Store, line).frames,
                 place,
                 ..Point::default()
             }],

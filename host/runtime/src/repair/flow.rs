@@ -9,7 +9,9 @@ use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{SyncOp, sync};
 
 use super::divergence::{Among, Divergence};
-use crate::log::{Around, Barrier, Frame, Level, Outside, Passed, Place, Point, Unwaited};
+use crate::log::{
+    Around, Barrier, Frame, Level, Neighbour, Outside, Passed, Place, Point, Unwaited,
+};
 
 /// Most barriers for which a path that skips them is looked for.
 const BARRIERS: usize = 32;
@@ -313,23 +315,23 @@ impl<'a> Flow<'a> {
     ) -> Candidate {
         let opcode = self.instruction(access).map_or("", |of| &of.opcode);
         let op = match opcode {
-            "st" => "store",
-            "atom" | "red" => "atomic",
+            "st" => Neighbour::Write,
+            "atom" | "red" => Neighbour::Atomic,
             "cp" if self
                 .instruction(access)
                 .is_some_and(|of| ["wait_group", "wait_all"].iter().any(|what| of.has(what))) =>
             {
-                "wait"
+                Neighbour::Wait
             }
-            "cp" => "copy",
-            "mbarrier" => "initialisation",
-            _ => "load",
+            "cp" => Neighbour::Copy,
+            "mbarrier" => Neighbour::Initialisation,
+            _ => Neighbour::Read,
         };
         Candidate {
             before: vec![before],
             point: Point {
                 after,
-                op: op.to_owned(),
+                op,
                 frames: self.source(access),
                 other: self.source(other),
                 ptx_line: self.line(access),

@@ -139,14 +139,7 @@ fn open(flow: &Flow<'_>, order: Order, [one, other]: [usize; 2]) -> Vec<[usize; 
 
 /// Whether two places are one in the source.
 fn is_one_place(one: &Point, other: &Point) -> bool {
-    let key = |of: &Point| {
-        (
-            of.after,
-            of.op.clone(),
-            of.frames.clone(),
-            of.outside.clone(),
-        )
-    };
+    let key = |of: &Point| (of.after, of.op, of.frames.clone(), of.outside.clone());
     match one.frames.is_empty() {
         true => one.place == other.place,
         false => key(one) == key(other),
