@@ -25,8 +25,9 @@ use shadow::rule;
 
 use crate::paste::literal;
 
-/// One claim, behind [`Fast`](crate::Fast) or [`FastShared`](crate::FastShared) of the same access.
-/// It overwrites `scratch` and `predicate`.
+/// One claim, beside [`Fast`](crate::Fast) or [`FastShared`](crate::FastShared) of the same access:
+/// [`Claim::early`] between its parts, [`Claim::late`] behind both where the cell does not stay as it is, and
+/// [`Claim::swap`] behind that. It overwrites `scratch` and `predicate`.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
     /// Register: the address of the first launch block.
@@ -43,46 +44,62 @@ pub struct Claim<'a> {
     pub kind: u32,
     /// The access's site.
     pub site: u32,
-    /// Where to go on when the cell was not claimed; behind the code, it was.
+    /// The label in front of [`Claim::swap`].
+    pub swaps: &'a str,
+    /// Where to go on when the cell is not to be claimed.
     pub not: &'a str,
 }
 
 impl Claim<'_> {
-    /// The code.
-    pub fn paste(&self) -> String {
+    /// Where the launch block is, from the first one on.
+    fn block(&self) -> usize {
+        match self.bytes {
+            Some(_) => 0,
+            None => size_of::<LaunchBlock>(),
+        }
+    }
+
+    /// Goes on to the swap where the cell is over whatever it stands for: that of an older launch, as most
+    /// are that a program comes to, and where no other CTA can have it, of an older barrier epoch.
+    pub fn early(&self) -> String {
+        let (a, p, swaps) = (self.scratch[0], self.predicate, self.swaps);
+        match self.bytes {
+            Some(bytes) => format!(
+                "and.b64 {a}, %crc_differs, {generation};\nsetp.ne.u64 {p}, {a}, 0;\n\
+                 setp.lt.and.u64 {p}, %crc_offset, {bytes}, {p};\n@{p} bra {swaps};\n",
+                generation = literal(GENERATION_MASK),
+            ),
+            None => format!(
+                "ld.global.u64 {a}, [{launch}+{over}];\nand.b64 {a}, %crc_differs, {a};\n\
+                 setp.ne.u64 {p}, {a}, 0;\n@{p} bra {swaps};\n",
+                launch = self.launch,
+                over = self.block() + offset_of!(LaunchBlock, over_bits),
+            ),
+        }
+    }
+
+    /// Where that is not so and the cell does not stay as it is: goes on to the swap where it is over for this
+    /// access, and else to `not`.
+    pub fn late(&self) -> String {
         let [a, b] = self.scratch;
         let (p, not) = (self.predicate, self.not);
-        let (who, block) = match self.bytes {
-            Some(_) => ("%crc_who", 0),
-            None => (self.me, size_of::<LaunchBlock>()),
-        };
-        let before_barrier = |also: &str| {
-            let over = block + offset_of!(LaunchBlock, over_from);
-            format!(
-                "ld.global.v2.u64 {{{a}, {b}}}, [{launch}+{over}];\n\
-                 sub.s64 {a}, %crc_differs, {a};\nsetp.lt.{also}.u64 {p}, {a}, {b}, {p};\n",
-                launch = self.launch,
-            )
-        };
-        let generation = literal(GENERATION_MASK);
-        let older = format!("and.b64 {a}, %crc_differs, {generation};\n");
         let mut text = String::new();
+        let before_barrier = format!(
+            "ld.global.v2.u64 {{{a}, {b}}}, [{launch}+{over}];\nsub.s64 {a}, %crc_differs, {a};\n",
+            launch = self.launch,
+            over = self.block() + offset_of!(LaunchBlock, over_from),
+        );
         match self.bytes {
             Some(_) if matches!(self.kind, rule::WEAK_LOAD | rule::WEAK_STORE) => {
                 text.push_str(&format!(
                     "and.b64 {a}, %crc_differs, {compared};\nsetp.eq.u64 {p}, {a}, {claimed};\n\
-                     {}{older}setp.ne.or.u64 {p}, {a}, 0, {p};\n",
-                    before_barrier("and"),
+                     {before_barrier}setp.lt.and.u64 {p}, {a}, {b}, {p};\n",
                     compared = literal(rule::compared_before_barrier(self.kind)),
                     claimed = literal(rule::claimed_before_barrier(self.kind)),
                 ));
             }
-            Some(_) => text.push_str(&format!("{older}setp.ne.u64 {p}, {a}, 0;\n")),
-            None => text.push_str(&format!(
-                "{older}setp.ne.u64 {p}, {a}, 0;\n{}and.b64 %crc_cell, %crc_cell, {free};\n",
-                before_barrier("or"),
-                free = literal(!BUSY),
-            )),
+            Some(_) => return format!("bra {not};\n"),
+            None => text.push_str(&format!("{before_barrier}setp.lt.u64 {p}, {a}, {b};\n")),
         }
         // What a weak store by the owner itself adds to is no more than the store.
         if self.kind == rule::WEAK_STORE {
@@ -96,10 +113,27 @@ impl Claim<'_> {
                 "setp.lt.and.u64 {p}, %crc_offset, {bytes}, {p};\n"
             ));
         }
+        text.push_str(&format!("@!{p} bra {not};\n"));
+        text
+    }
+
+    /// Swaps the cell, and enters its witness; afterwards `predicate` tells whether the cell was claimed. Where
+    /// it was not, the called check is to be asked, at once: nobody waits who claims.
+    pub fn swap(&self) -> String {
+        let [a, b] = self.scratch;
+        let (p, launch) = (self.predicate, self.launch);
+        let mut text = format!("{}:\n", self.swaps);
+        let who = match self.bytes {
+            Some(_) => "%crc_who",
+            None => {
+                let free = literal(!BUSY);
+                text.push_str(&format!("and.b64 %crc_cell, %crc_cell, {free};\n"));
+                self.me
+            }
+        };
         let write = self.kind > rule::STRONG_LOAD_CTA;
         text.push_str(&format!(
-            "@!{p} bra {not};\n\
-             or.b64 {a}, {who}, {fresh};\n\
+            "or.b64 {a}, {who}, {fresh};\n\
              atom.relaxed.gpu.global.cas.b64 {b}, [%crc_at], %crc_cell, {a};\n\
              setp.eq.u64 {p}, {b}, %crc_cell;\n\
              ld.global.u64 {b}, [{launch}+{to_witness}];\n\
@@ -107,11 +141,9 @@ impl Claim<'_> {
              mul.lo.u64 {a}, {a}, {factor};\n\
              shr.u64 {a}, {a}, 32;\n\
              or.b64 {a}, {a}, {witness};\n\
-             @{p} st.relaxed.gpu.global.u64 [{b}], {a};\n\
-             @!{p} bra {not};\n",
+             @{p} st.relaxed.gpu.global.u64 [{b}], {a};\n",
             fresh = literal(rule::classes(self.kind)),
-            launch = self.launch,
-            to_witness = block + offset_of!(LaunchBlock, to_witness),
+            to_witness = self.block() + offset_of!(LaunchBlock, to_witness),
             factor = literal(WITNESS_CELL_FACTOR),
             witness = literal(sole_witness_of_any(self.site, write)),
         ));

@@ -39,7 +39,7 @@ use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 pub use claim::Claim;
 pub use entry::Entry;
 pub use pass::Pass;
-pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments};
+pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
 
 /// The compiled device code, as `cargo xtask device` wrote it.
 pub const PTX: &str = include_str!("../check.ptx");
@@ -171,7 +171,7 @@ mod tests {
                 .flat_map(body)
                 .any(|line| line.contains("bra") || line.ends_with(':') || line.contains("call"))
         );
-        let text = Fast::paste(&FastArguments {
+        let fast = Fast::paste(&FastArguments {
             cells: "%cells",
             base: "%base",
             bytes: "%bytes",
@@ -186,6 +186,16 @@ mod tests {
             kind: rule::WEAK_STORE,
             load: CellLoad::Fresh,
         });
+        let text = in_two_parts(
+            &fast,
+            &[
+                "%crc_at",
+                "%crc_cell",
+                "%crc_who",
+                "%crc_differs",
+                "%crc_offset",
+            ],
+        );
         assert!(!text.contains("param"), "{text}");
         assert!(text.contains("\nld.relaxed.gpu.global.u64 "), "{text}");
         for name in [
@@ -208,7 +218,7 @@ mod tests {
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
-        let text = FastShared::paste(&FastSharedArguments {
+        let fast = FastShared::paste(&FastSharedArguments {
             cells: "%cells",
             index_mask: "%mask",
             compared_by_warps: "%compared",
@@ -218,6 +228,7 @@ mod tests {
             kind: rule::WEAK_STORE,
             load: CellLoad::Cached,
         });
+        let text = in_two_parts(&fast, &["%crc_at", "%crc_cell", "%crc_differs"]);
         assert!(text.contains("\nld.relaxed.cta.global.u64 "), "{text}");
         assert!(!text.contains("param"), "{text}");
         for name in [
@@ -233,6 +244,29 @@ mod tests {
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
+    }
+
+    /// Both parts; what others read is filled by the first, and the address, whose register they overwrite, is
+    /// read there only.
+    fn in_two_parts(fast: &Pasted, named: &[&str]) -> String {
+        let Pasted { find, settle } = fast;
+        let fills = |text: &str, name: &str| {
+            let operands = text
+                .lines()
+                .filter_map(|line| line.split_once(char::is_whitespace));
+            let mut filled = operands.filter_map(|(_, operands)| operands.split_once(','));
+            filled.any(|(first, _)| first.trim() == name)
+        };
+        for name in named {
+            assert!(fills(find, name), "{name} is not filled in\n{find}");
+            assert!(!fills(settle, name), "{name} is filled in\n{settle}");
+        }
+        assert!(!settle.contains("%address"), "{settle}");
+        assert!(
+            settle.contains("%crc_hit") && !find.contains("%crc_hit"),
+            "{settle}"
+        );
+        format!("{find}{settle}")
     }
 
     #[test]

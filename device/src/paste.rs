@@ -91,6 +91,35 @@ pub struct FastSharedArguments<'a> {
     pub load: CellLoad,
 }
 
+/// A pasted fast path, in two parts.
+#[derive(Clone, Debug)]
+pub struct Pasted {
+    /// Finds the cell, and how it differs from the thread: fills the registers that [`Claim`](crate::Claim)
+    /// reads.
+    pub find: String,
+    /// Behind that: whether the cell stays as it is.
+    pub settle: String,
+}
+
+impl Pasted {
+    /// The last register that is filled of those that others read.
+    const LAST: &'static str = "%crc_differs";
+
+    fn of(text: &str) -> Self {
+        let fills = |line: &&str| {
+            let operands = line.split_once(char::is_whitespace);
+            operands.is_some_and(|(_, operands)| operands.trim_start().starts_with(Self::LAST))
+        };
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let end = lines.iter().position(fills).map_or(0, |at| at + 1);
+        let (find, settle) = lines.split_at(end);
+        Self {
+            find: find.concat(),
+            settle: settle.concat(),
+        }
+    }
+}
+
 /// A 64-bit literal as every assembler takes it.
 pub(crate) fn literal(bits: u64) -> String {
     bits.cast_signed().to_string()
@@ -111,7 +140,7 @@ impl FastShared {
     }
 
     /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastSharedArguments<'_>) -> String {
+    pub fn paste(arguments: &FastSharedArguments<'_>) -> Pasted {
         let kind = arguments.kind;
         let values = [
             arguments.cells,
@@ -126,7 +155,7 @@ impl FastShared {
             &literal(rule::shared_by_lanes(kind)),
         ];
         let [fresh, load] = arguments.load.instructions();
-        paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load)
+        Pasted::of(&paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
     }
 }
 
@@ -142,7 +171,7 @@ impl Fast {
     }
 
     /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastArguments<'_>) -> String {
+    pub fn paste(arguments: &FastArguments<'_>) -> Pasted {
         let kind = arguments.kind;
         let values = [
             arguments.cells,
@@ -163,7 +192,7 @@ impl Fast {
             &literal(rule::shared_by_lanes(kind)),
         ];
         let [fresh, load] = arguments.load.instructions();
-        paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load)
+        Pasted::of(&paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
     }
 }
 

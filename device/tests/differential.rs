@@ -7,7 +7,7 @@
 use std::mem::offset_of;
 
 use bytemuck::Zeroable;
-use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Pass};
+use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Pass, Pasted};
 use driver::Device as _;
 use shadow::layout::{
     ACCESS_SHARED, BUSY, CTA_CLASS_MASK, CTA_CLASS_SHIFT, Counters, GENERATION_MASK,
@@ -71,14 +71,20 @@ fn kernel(kind: u32, shared: bool) -> String {
         predicate: "%p",
         kind,
         site: SITE,
+        swaps: "swaps",
         not: "ask",
-    }
-    .paste();
+    };
     // Narrow accesses leave that to the called check.
     let claim = match rule::claims(kind) {
-        true => claim,
+        true => format!(
+            "{}@%crc_hit bra ask;\n{}{}@!%p bra ask;",
+            claim.early(),
+            claim.late(),
+            claim.swap()
+        ),
         false => "bra ask;".to_owned(),
     };
+    let Pasted { find, settle } = fast;
     let access = device::access_word(kind, 2, 4) | if shared { ACCESS_SHARED } else { 0 };
     // Two of four threads whose kind has a short way take it.
     let short = match kind {
@@ -168,7 +174,8 @@ fn kernel(kind: u32, shared: bool) -> String {
         call (r0), __cudarun_slot, (p0, p1);
         ld.param.b64 %first, [r0];
     }}
-    {fast}
+    {find}
+    {settle}
     selp.u32 %hit, 1, 0, %crc_hit;
     cvt.u64.u32 %passed, %hit;
     st.global.u64 [%result], %passed;
@@ -179,7 +186,6 @@ fn kernel(kind: u32, shared: bool) -> String {
     and.b32 %i, %i, 1;
     setp.eq.u32 %p, %i, 0;
     @%p bra ask;
-    @%crc_hit bra ask;
     {claim}
     mov.u64 %passed, 1;
     st.global.u64 [%result+24], %passed;
@@ -427,6 +433,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             to_witness: (witnesses + ROWS * i).wrapping_sub(cells + 8 * i),
             over_from: widths.over().0,
             over_span: widths.over().1,
+            over_bits: widths.over_bits(widths.cta == 0),
             compared: rule::compared(&shifts),
             compared_by_warps: rule::compared_by_warps(&shifts),
             besides_barrier: rule::besides_barrier(&shifts),

@@ -239,6 +239,11 @@ pub struct LaunchBlock {
     pub generation_in_place: u64,
     /// What one CTA id is worth in a cell: a one at `cta_shift`.
     pub cta_step: u64,
+    /// Of shared memory: a cell that differs from the thread's identity in one of these bits is over
+    /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
+    pub over_bits: u64,
+    /// Nothing; keeps the size an even multiple of 8 bytes.
+    pub reserved: u64,
 }
 }
 
@@ -476,7 +481,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 256);
+        assert_eq!(size_of::<LaunchBlock>(), 272);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 32);
         assert_eq!(size_of::<Record>(), 64);

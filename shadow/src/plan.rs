@@ -1,6 +1,8 @@
 //! How a launch uses the cells: widths of the identity fields, tag and index.
 
-use crate::layout::{GENERATION_SHIFT, LANE_MASK, WARP_EPOCH_SHIFT, WARP_SHIFT, WHO_BITS};
+use crate::layout::{
+    GENERATION_MASK, GENERATION_SHIFT, LANE_MASK, WARP_EPOCH_SHIFT, WARP_SHIFT, WHO_BITS,
+};
 use crate::rule::Shifts;
 
 /// What decides the widths.
@@ -149,6 +151,16 @@ impl Widths {
         match self.grid {
             0 => (from, end.wrapping_sub(from)),
             _ => (from, 0),
+        }
+    }
+
+    /// The bits of a cell of shared memory that only its CTA can access, by which it is over for whoever
+    /// differs in one: those of the generation and, where each CTA has a slot of its own, those of the
+    /// barrier epoch. Elsewhere the cell may be of another CTA; and grid epochs may be lost.
+    pub fn over_bits(&self, slot_of_its_own: bool) -> u64 {
+        match self.grid == 0 && slot_of_its_own {
+            true => GENERATION_MASK | !crate::rule::besides_barrier(&self.shifts()),
+            false => GENERATION_MASK,
         }
     }
 }

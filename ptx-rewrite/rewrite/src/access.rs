@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments};
+use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
@@ -353,35 +353,40 @@ fn in_one_space(
     let inline = granules <= INLINE_GRANULES;
     let word = word && inline && granules > 1;
     for n in (0..granules).filter(|_| inline) {
-        target.fast(text, n << granule_log2, load);
+        let fast = target.fast(text, n << granule_log2, load);
+        text.push_str(&fast.find);
         let last = n + 1 == granules;
         let next = match last {
             true => skip.to_owned(),
             false => format!("$crc_next_{name}{label}_{n}"),
         };
-        match claims {
-            true => {
-                line(text, format_args!("@%crc_hit bra {next};"));
-                text.push_str(
-                    &Claim {
-                        launch: "%crc_launch",
-                        bytes: (!shared).then_some("%crc_bytes"),
-                        me: "%crc_me",
-                        scratch: ["%crc_next", "%crc_new"],
-                        predicate: "%crc_settled",
-                        kind,
-                        site,
-                        not: &ask,
-                    }
-                    .paste(),
-                );
-                match last {
-                    true => line(text, format_args!("bra {skip};")),
-                    false => line(text, format_args!("{next}:")),
-                }
+        if claims {
+            let claim = Claim {
+                launch: "%crc_launch",
+                bytes: (!shared).then_some("%crc_bytes"),
+                me: "%crc_me",
+                scratch: ["%crc_next", "%crc_new"],
+                predicate: "%crc_settled",
+                kind,
+                site,
+                swaps: &format!("$crc_swap_{name}{label}_{n}"),
+                not: &ask,
+            };
+            text.push_str(&claim.early());
+            text.push_str(&fast.settle);
+            line(text, format_args!("@%crc_hit bra {next};"));
+            text.push_str(&claim.late());
+            text.push_str(&claim.swap());
+            match last {
+                true => line(text, format_args!("@%crc_settled bra {skip};")),
+                false => line(text, format_args!("@!%crc_settled bra {ask};\n{next}:")),
             }
-            false if last => line(text, format_args!("@%crc_hit bra {skip};")),
-            false => line(text, format_args!("@!%crc_hit bra {ask};")),
+        } else {
+            text.push_str(&fast.settle);
+            match last {
+                true => line(text, format_args!("@%crc_hit bra {skip};")),
+                false => line(text, format_args!("@!%crc_hit bra {ask};")),
+            }
         }
         if word && n == 0 {
             line(text, format_args!("@%crc_words bra {skip};"));
@@ -416,9 +421,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The pasted fast path for the granule at that offset from `%crc_address`; `%crc_hit` tells whether it
-    /// is settled.
-    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) {
+    /// The fast path for the granule at that offset from `%crc_address`, to be pasted behind `text`;
+    /// `%crc_hit` tells whether it is settled.
+    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Pasted {
         let &Self {
             kind,
             granule_log2,
@@ -433,7 +438,7 @@ impl<'a> Target<'a> {
                 format_args!("add.s64 %crc_next, %crc_address, {offset};"),
             );
         }
-        text.push_str(&match shared {
+        match shared {
             false => Fast::paste(&FastArguments {
                 cells: "%crc_cells",
                 base: "%crc_base",
@@ -459,7 +464,7 @@ impl<'a> Target<'a> {
                 kind,
                 load,
             }),
-        });
+        }
     }
 
     /// The called check of `%crc_address`.

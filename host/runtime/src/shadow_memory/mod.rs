@@ -361,6 +361,8 @@ impl ShadowMemory {
             row: 8 << self.index_bits,
             generation_in_place: u64::from(self.generation) << GENERATION_SHIFT,
             cta_step: rule::up(1, shifts.cta),
+            over_bits: 0,
+            reserved: 0,
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,

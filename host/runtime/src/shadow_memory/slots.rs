@@ -69,6 +69,7 @@ impl Slots {
                 tag_shift: widths.shared_shifts().tag,
                 slot_mask: (1 << self.slot_bits) - 1,
                 row: 8 << (self.index_bits + self.slot_bits),
+                over_bits: widths.over_bits(ctas <= 1 << self.slot_bits),
                 ..block
             },
         }
