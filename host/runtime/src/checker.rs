@@ -99,6 +99,8 @@ pub struct Checker {
     recorded: HashMap<[u32; 2], (bool, u32, bool)>,
     /// A race says more than those of recorded launches.
     says_more: bool,
+    /// Kernels whose first launch has ended, where that is recorded.
+    launched: HashSet<String>,
 }
 
 impl Checker {
@@ -125,6 +127,7 @@ impl Checker {
             advises: true,
             recorded: HashMap::new(),
             says_more: false,
+            launched: HashSet::new(),
         }
     }
 
@@ -334,7 +337,7 @@ impl Checker {
     }
 
     /// Writes down what a launch found, also when it failed. The name for its recording, if it is to be kept: it can be
-    /// recorded, and has races that no recorded launch shows as well.
+    /// recorded, and has races that no recorded launch shows as well, or is the first of its kernel and the options want that.
     pub fn end(
         &mut self,
         device: &dyn Device,
@@ -466,7 +469,9 @@ impl Checker {
         launch: &log::Launch,
         recordable: Option<Result<(), String>>,
     ) -> Option<String> {
-        if !std::mem::take(&mut self.says_more) {
+        let is_first = self.options.record_first && self.launched.insert(launch.kernel.clone());
+        let races = std::mem::take(&mut self.says_more);
+        if !races && !is_first {
             return None;
         }
         match recordable? {
@@ -474,6 +479,7 @@ impl Checker {
                 let seed = self.options.seed.unwrap_or(0);
                 Some(format!("{}-{seed}-{}", std::process::id(), launch.launch))
             }
+            Err(_) if !races => None,
             Err(why) => {
                 let kernel = report::names::demangle(&launch.kernel);
                 let number = launch.launch;

@@ -58,6 +58,8 @@ pub struct Options {
     pub assumptions: Vec<String>,
     /// Launches with races are recorded, as long as what their memory holds has no more bytes than this in all.
     pub record: Option<u64>,
+    /// The first launch of each kernel is recorded too, whether it has races or not.
+    pub record_first: bool,
 }
 
 impl Default for Options {
@@ -82,6 +84,7 @@ impl Default for Options {
             verify: None,
             assumptions: Vec::new(),
             record: None,
+            record_first: false,
         }
     }
 }

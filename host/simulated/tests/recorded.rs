@@ -8,6 +8,7 @@ use report::log::{self, Event, Race, Semantics};
 use report::replay::{Did, FenceOrder, Op, Role};
 use runtime::Options;
 use runtime::between::Wanted;
+use runtime::options::Verify;
 use simt::Launch;
 use simulated::recorded::{Recorded, Replayed};
 
@@ -205,6 +206,26 @@ second:
     };
     let steps = recorded.replay(Some(other)).unwrap().steps.unwrap();
     assert!(steps.steps.is_empty(), "{:?}", steps.steps);
+}
+
+#[test]
+fn what_verify_takes_for_a_race_is_one_in_the_replay() {
+    let kernel = "
+.visible .entry k(.param .u64 p) {
+    .reg .u64 %data; .reg .u32 %old;
+    ld.param.u64 %data, [p];
+    ld.volatile.global.u32 %old, [%data];
+    st.volatile.global.u32 [%data], %old;
+    ret;
+}";
+    let options = Options {
+        verify: Some(Verify::default()),
+        ..Options::default()
+    };
+    let mut rig = load(&text(kernel), options);
+    let data = rig.memory(&[5]);
+    let recorded = record(&mut rig, &launch(2, 1, &[data]));
+    replay(&recorded, &rig);
 }
 
 #[test]

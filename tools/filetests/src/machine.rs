@@ -25,7 +25,7 @@ use crate::header::{Case, Class};
 pub use trace::Trace;
 
 /// A launch that takes longer hangs.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How to launch a case.
 #[derive(Clone, Debug)]

@@ -70,15 +70,23 @@ pub fn pages(root: &Path) -> Result<[Page; 2]> {
     ])
 }
 
-/// A page with the sections put in between their markers.
+/// A page with the sections put in between the markers of `cargo xtask verdicts`.
 ///
 /// # Errors
 /// When a marker is missing.
 pub fn put_in(page: &str, sections: &[(&'static str, String)]) -> Result<String> {
+    put_in_by("verdicts", page, sections)
+}
+
+/// A page with the sections put in between the markers of a command of `cargo xtask`.
+///
+/// # Errors
+/// When a marker is missing.
+pub fn put_in_by(command: &str, page: &str, sections: &[(&'static str, String)]) -> Result<String> {
     let mut page = page.to_owned();
     for (name, text) in sections {
         let (start, end) = (
-            format!("<!-- {name}: cargo xtask verdicts -->\n"),
+            format!("<!-- {name}: cargo xtask {command} -->\n"),
             format!("<!-- end of {name} -->"),
         );
         let missing = || format!("no section {name}");

@@ -21,6 +21,7 @@ pub mod device;
 pub mod dist;
 pub mod gpu_kit;
 pub mod headers;
+pub mod mutants;
 pub mod names;
 pub mod oracles;
 pub mod package;

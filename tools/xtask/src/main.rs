@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, browser, demo, device, dist, gpu_kit, names, oracles, package, python,
-    registers, suite, tidy, toolkit, workspace::Workspace,
+    api_table, bench, browser, demo, device, dist, gpu_kit, mutants, names, oracles, package,
+    python, registers, suite, tidy, toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -74,12 +74,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Take synchronisation away from the right files of tests/race, one instruction at a time, and print how many such
-    /// mutants are reported, and how many are proved equivalent.
-    Mutate {
-        /// A folder of tests/race.
-        folder: Option<String>,
-    },
+    /// Take synchronisation away from what is right, one instruction at a time, and print how many such mutants are
+    /// reported, how many are proved equivalent, and what is known of each of the others.
+    Mutate(mutants::Options),
     /// Write the tables of docs/verdicts.md and docs/verify.md: what every oracle says of the files of tests/race.
     Verdicts,
     /// Write docs/instructions.md again: which instructions are executed, checked and tested.
@@ -130,7 +127,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Browser => browser::run(),
         Command::Tidy => tidy::run(&workspace),
         Command::Fuzz { arguments } => oracles::fuzz(&workspace, &arguments),
-        Command::Mutate { folder } => oracles::mutate(&workspace, folder.as_deref()),
+        Command::Mutate(options) => mutants::run(&workspace, &options),
         Command::Verdicts => oracles::verdicts(&workspace),
         Command::Instructions { check } => oracles::instructions(&workspace, check),
         Command::GpuKit { folder } => gpu_kit::make(&workspace, folder.as_deref()),

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`, `cargo xtask mutate`, `cargo xtask verdicts` and `cargo xtask instructions`: programs of `tools/filetests`.
+//! `cargo xtask fuzz`, `cargo xtask verdicts` and `cargo xtask instructions`: programs of `tools/filetests`.
 
 use anyhow::{Context, Result};
 
@@ -27,12 +27,6 @@ pub fn verdicts(workspace: &Workspace) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Takes synchronisation away from the right files of `tests/race`, in a folder or in all, and prints what became of it.
-pub fn mutate(workspace: &Workspace, folder: Option<&str>) -> Result<bool> {
-    let folder: Vec<String> = folder.iter().map(|&name| name.to_owned()).collect();
-    run(workspace, "mutate", &folder)
-}
-
 /// Writes docs/instructions.md, or says whether it is current.
 pub fn instructions(workspace: &Workspace, check: bool) -> Result<bool> {
     let mut cargo = workspace.cargo(&["run", "--quiet", "--package", "filetests"]);
@@ -42,7 +36,8 @@ pub fn instructions(workspace: &Workspace, check: bool) -> Result<bool> {
     Ok(status.success())
 }
 
-fn run(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<bool> {
+/// Runs a program of `tools/filetests`; false when it fails.
+pub(crate) fn run(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<bool> {
     let mut cargo = workspace.cargo(&["run", "--quiet", "--release", "--package", "filetests"]);
     cargo.args(["--bin", program, "--"]).args(arguments);
     let status = cargo.status().context("cannot start cargo")?;

@@ -199,8 +199,8 @@ impl Recorded {
         self.allocations = checker.allocations().clone();
         self.options = Options {
             timeout: None,
-            verify: None,
             record: None,
+            record_first: false,
             sim_threads: 1,
             ..checker.options().clone()
         };

@@ -1,0 +1,284 @@
+//! Synchronisation that is taken away or weakened, one instruction at a time, in the right files of `tests/race` and in
+//! launches of right programs.
+//!
+//! A mutant is *reported* if a run of it shows a race, a misuse, a deadlock or a failure, *equivalent* if `verify`
+//! proves that no schedule makes it race, and else *neither*: the tool has missed something, or the instruction was
+//! not needed and that is not proved. [`cause`] says which.
+
+mod cause;
+mod mutations;
+mod page;
+mod subject;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use report::log::Answer;
+use simulated::recorded::Recorded;
+
+use crate::files;
+use crate::header;
+use crate::race::{self, Verdict};
+
+use cause::Explained;
+use mutations::{Kind, Mutation};
+use subject::Subject;
+
+/// Schedules of each mutant: round robin and seeds.
+const SCHEDULES: u64 = 17;
+/// Further schedules of a mutant that is neither reported nor proved.
+const MORE_SCHEDULES: u64 = 100;
+
+/// What became of mutants of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fates {
+    reported: u64,
+    equivalent: u64,
+    neither: u64,
+}
+
+/// What became of all mutants.
+#[derive(Debug, Default)]
+pub struct Mutants {
+    kinds: BTreeMap<Kind, Fates>,
+    survivors: Vec<Survivor>,
+    /// What was not mutated, and why.
+    left_out: Vec<String>,
+}
+
+/// A mutant that is neither reported nor proved.
+#[derive(Debug)]
+struct Survivor {
+    /// The file or program.
+    file: String,
+    /// Its revision or kernel.
+    part: String,
+    line: u32,
+    what: String,
+    explained: Explained,
+}
+
+/// What became of one mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Reported,
+    Equivalent,
+    Neither,
+}
+
+impl Mutants {
+    /// Makes and judges all mutants of the files in a folder of race tests.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a right one does not run.
+    pub fn of_files(&mut self, folder: &Path) -> Result<()> {
+        for path in files::below(folder, "ptx")? {
+            let text = std::fs::read_to_string(&path)?;
+            let file = path.strip_prefix(folder).unwrap_or(&path);
+            let file = file.display().to_string();
+            for case in header::cases(&text)? {
+                let right = race::expected(&case)? == Verdict::NoRace;
+                let quiet = case.all("misuse").is_empty() && case.marks.is_empty();
+                if right && quiet {
+                    let subject = Subject::of(&case)?;
+                    let part = case.revision.clone();
+                    self.judge(&subject, &file, &part)
+                        .with_context(|| file.clone())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes and judges all mutants of the recorded launches in a folder; those of one program lie in a folder with its
+    /// name.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged.
+    pub fn of_launches(&mut self, folder: &Path) -> Result<()> {
+        for path in files::below(folder, Recorded::EXTENSION)? {
+            let program = path.parent().and_then(Path::file_name).unwrap_or_default();
+            let program = program.to_string_lossy().into_owned();
+            let recorded = Recorded::read(File::open(&path)?);
+            let recorded = recorded.with_context(|| path.display().to_string())?;
+            let kernel = recorded.kernel.clone();
+            let subject = Subject::Recorded(Box::new(recorded));
+            self.judge(&subject, &program, &kernel)
+                .with_context(|| program.clone())?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, subject: &Subject, file: &str, part: &str) -> Result<()> {
+        let module = ptx::parse(subject.text()).0;
+        let all = mutations::mutations(&module, &subject.kernels(&module)?);
+        if all.is_empty() {
+            return Ok(());
+        }
+        if subject.reported(subject.text(), 0..1)?.is_some() {
+            self.left_out.push(format!("{file} {part}"));
+            return Ok(());
+        }
+        let fates = all.iter().map(|mutation| fate(subject, mutation));
+        let fates: Vec<Fate> = fates.collect::<Result<_>>()?;
+        let both = || all.iter().zip(&fates);
+        let silent = both().filter(|(_, fate)| **fate != Fate::Reported);
+        let alone: Vec<&Mutation> = silent.map(|(mutation, _)| mutation).collect();
+        for (mutation, fate) in both() {
+            let count = self.kinds.entry(mutation.kind).or_default();
+            match fate {
+                Fate::Reported => count.reported += 1,
+                Fate::Equivalent => count.equivalent += 1,
+                Fate::Neither => {
+                    count.neither += 1;
+                    self.survivors.push(Survivor {
+                        file: file.to_owned(),
+                        part: part.to_owned(),
+                        line: mutation.line,
+                        what: mutation.what.clone(),
+                        explained: cause::explain(subject, mutation, &alone, &all)?,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fate(subject: &Subject, mutation: &Mutation) -> Result<Fate> {
+    let text = mutations::apply(subject.text(), &[mutation]);
+    if subject.reported(&text, 0..SCHEDULES)?.is_some() {
+        return Ok(Fate::Reported);
+    }
+    let proved = matches!(
+        subject.verified(&text)?.answer,
+        Answer::ThisData | Answer::AllData
+    );
+    Ok(match proved {
+        true => Fate::Equivalent,
+        false => Fate::Neither,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cause::Cause;
+
+    /// A message from one CTA to another, with more fences than it needs, and a ticket that needs none.
+    const TEXT: &str = "
+//@ grid: 2
+//@ block: 1
+//@ arg: u32[4] zero
+//@ expect: no-race
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry mp(.param .u64 buf) {
+    .reg .u64 %data, %own;
+    .reg .u32 %r<4>;
+    .reg .pred %p<3>;
+    ld.param.u64 %data, [buf];
+    mov.u32 %r0, %ctaid.x;
+    setp.ne.u32 %p0, %r0, 0;
+    setp.gt.u32 %p2, %r0, 1;
+    @%p0 bra reader;
+    st.global.u32 [%data], 1;
+    fence.acq_rel.gpu; // first
+    fence.acq_rel.gpu; // second
+    atom.relaxed.gpu.global.exch.b32 %r1, [%data+4], 1;
+    ret;
+reader:
+    atom.relaxed.gpu.global.exch.b32 %r2, [%data+4], 0;
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra reader;
+    fence.acq_rel.gpu; // third
+    ld.global.u32 %r3, [%data];
+    fence.acq_rel.gpu; // fourth
+    @%p2 fence.acq_rel.gpu; // fifth
+    ret;
+}
+";
+
+    #[test]
+    fn what_is_not_reported_is_explained() {
+        let case = &header::cases(TEXT).unwrap()[0];
+        let line = |what: &str| TEXT.lines().position(|line| line.ends_with(what)).unwrap() + 1;
+        let mut mutants = Mutants::default();
+        mutants
+            .judge(&Subject::of(case).unwrap(), "mp", "")
+            .unwrap();
+        let removed = mutants
+            .survivors
+            .iter()
+            .filter(|of| of.what.contains("removed"));
+        let removed: Vec<_> = removed
+            .map(|of| {
+                (
+                    of.line as usize,
+                    of.explained.cause,
+                    of.explained.about.clone(),
+                )
+            })
+            .collect();
+        let [first, second] = [line("first"), line("second")];
+        let spare = removed.iter().find(|of| of.1 == Cause::Spare).unwrap();
+        assert_eq!(spare.0, line("fourth"));
+        assert!(spare.2.contains(&(line("third") as u64)), "{spare:?}");
+        assert_eq!(
+            removed.iter().map(|of| (of.0, of.1)).collect::<Vec<_>>(),
+            [
+                (first, Cause::Redundant),
+                (second, Cause::Redundant),
+                (line("fourth"), Cause::Spare),
+                (line("fifth"), Cause::Idle),
+            ]
+        );
+        assert_eq!(removed[0].2, [second as u64]);
+        let fences = mutants.kinds[&Kind::Fence];
+        assert_eq!(
+            [fences.reported, fences.equivalent, fences.neither],
+            [1, 0, 4]
+        );
+        let page = mutants.survivors();
+        assert!(
+            page.contains(&format!("{first} `fence.acq_rel.gpu` removed [{second}]")),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn where_nothing_has_to_be_ordered() {
+        let text = "
+//@ grid: 1
+//@ block: 2
+//@ arg: u32[4] zero
+//@ expect: no-race
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry numbers(.param .u64 buf) {
+    .reg .u64 %buf, %own;
+    .reg .u32 %r0;
+    ld.param.u64 %buf, [buf];
+    atom.relaxed.gpu.global.add.u32 %r0, [%buf], 1;
+    fence.acq_rel.gpu;
+    mad.wide.u32 %own, %r0, 4, %buf;
+    st.global.u32 [%own+4], 1;
+    ret;
+}
+";
+        let case = &header::cases(text).unwrap()[0];
+        let mut mutants = Mutants::default();
+        mutants
+            .judge(&Subject::of(case).unwrap(), "numbers", "")
+            .unwrap();
+        let fence = mutants
+            .survivors
+            .iter()
+            .find(|of| of.what.ends_with("removed"));
+        assert_eq!(fence.unwrap().explained.cause, Cause::Unneeded);
+    }
+}
