@@ -6,7 +6,8 @@ use std::process::Command;
 use std::ptr::null_mut;
 
 use cudarun_shim_cuda::exports::*;
-use driver::sys::CUresult;
+
+use crate::common::{ok, start};
 
 const PROGRAM: &str = r#"
 __managed__ int total;
@@ -23,10 +24,6 @@ extern "C" __global__ void sum(const int* in, int n) {
     if (threadIdx.x == 0) atomicAdd(&total, part[0]);
 }
 "#;
-
-fn ok(result: CUresult) {
-    assert_eq!(result, CUresult::SUCCESS);
-}
 
 #[test]
 fn a_fat_binary_of_nvcc_runs() {
@@ -53,15 +50,13 @@ fn a_fat_binary_of_nvcc_runs() {
     );
     let image = CString::new(image.to_string_lossy().as_bytes()).expect("a path");
 
-    let (mut context, mut library, mut kernel) = (null_mut(), null_mut(), null_mut());
+    let (mut library, mut kernel) = (null_mut(), null_mut());
     let (mut input, mut total, mut bytes) = (0, 0, 0);
     let mut count = 1000i32;
     let host: Vec<i32> = (0..count).collect();
+    let _turn = start();
     // SAFETY: the arguments are what the documentation of each call asks for.
     unsafe {
-        ok(cuInit(0));
-        ok(cuDevicePrimaryCtxRetain(&mut context, 0));
-        ok(cuCtxSetCurrent(context));
         let (none, values) = (null_mut(), null_mut());
         ok(cuLibraryLoadFromFile(
             &mut library,

@@ -44,8 +44,11 @@ pub(crate) fn compile(name: &str, ptx: &str) -> PathBuf {
 /// Likewise with further options, as another file.
 pub(crate) fn compile_with(name: &str, output: &str, ptx: &str, options: &[&str]) -> PathBuf {
     let place = &built().place;
-    std::fs::write(place.path(&format!("{name}.h")), header(ptx)).expect("a writable folder");
-    let include = format!("-I{}", place.path("").display());
+    // A folder of its own: others may compile the same file with another header meanwhile.
+    let headers = place.path(&format!("{output}-headers"));
+    std::fs::create_dir_all(&headers).expect("a writable folder");
+    std::fs::write(headers.join(format!("{name}.h")), header(ptx)).expect("a writable folder");
+    let include = format!("-I{}", headers.display());
     let library = place.path("libcuda.so.1").display().to_string();
     let options = [&[include.as_str(), &library], options].concat();
     place.compile(&format!("tests/c/{name}.c"), output, &options)

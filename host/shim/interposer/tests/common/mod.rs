@@ -3,8 +3,10 @@
 
 pub(crate) mod program;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 /// A folder with the interposer in `gpu`, and what else a test puts there.
 pub(crate) struct Place {
@@ -101,15 +103,29 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Links a static library of this build the way `cargo xtask dist` does.
-fn link(crate_name: &str, library: &Path, exports: &str) {
-    let script = library.with_extension("map");
+/// Puts a library of this build to `library`, linked the way `cargo xtask dist` does.
+/// Linking takes seconds, so each is linked once for all tests of a program.
+fn link(crate_name: &'static str, library: &Path, exports: &str) {
+    static LINKED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut linked = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let linked = linked.entry(crate_name).or_insert_with(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_PKG_NAME"));
+        std::fs::create_dir_all(&folder).expect("a writable folder");
+        let output = folder.join(crate_name);
+        let name = library.file_name().expect("a file").to_string_lossy();
+        link_as(&name, crate_name, &output, exports);
+        output
+    });
+    std::fs::copy(linked, library).expect("a writable folder");
+}
+
+fn link_as(name: &str, crate_name: &str, output: &Path, exports: &str) {
+    let script = output.with_extension("map");
     std::fs::write(&script, format!("{{ global: {exports}; local: *; }};\n"))
         .expect("a writable folder");
-    let name = library.file_name().expect("a file").to_string_lossy();
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-o"])
-        .arg(library)
+        .arg(output)
         .arg("-Wl,--whole-archive")
         .arg(archive(crate_name))
         .args(["-Wl,--no-whole-archive", "-Wl,-Bsymbolic"])
