@@ -33,6 +33,7 @@ mod paste;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
@@ -72,7 +73,14 @@ pub struct Parts {
 /// The functions that are called, ready to stand in any module of sm_70 or later.
 ///
 /// Linkage is dropped, so that modules can be linked together.
-pub fn functions(parts: Parts) -> String {
+pub fn functions(parts: Parts) -> &'static str {
+    static TEXTS: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
+    let Parts { journal, clusters } = parts;
+    let text = &TEXTS[usize::from(journal) * 2 + usize::from(clusters)];
+    text.get_or_init(|| assemble(parts))
+}
+
+fn assemble(parts: Parts) -> String {
     let Parts { journal, clusters } = parts;
     let start = PTX.find(".visible").unwrap_or(PTX.len());
     let mut text = String::new();
@@ -298,11 +306,11 @@ mod tests {
             journal: true,
             clusters: false,
         });
-        let without = without_sleep(&text);
+        let without = without_sleep(text);
         let lines = |text: &str| text.lines().count();
         let sleeps = text.matches("nanosleep.u32").count();
         assert!(sleeps > 0);
-        assert_eq!(lines(&without) + sleeps, lines(&text));
+        assert_eq!(lines(&without) + sleeps, lines(text));
         assert!(!without.contains("nanosleep"));
     }
 

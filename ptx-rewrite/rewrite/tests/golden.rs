@@ -93,7 +93,7 @@ fn folded(text: &str) -> String {
     let parts = parts.map(|(journal, clusters)| Parts { journal, clusters });
     let text = parts.iter().fold(text.to_owned(), |text, parts| {
         text.replace(
-            &device::functions(*parts),
+            device::functions(*parts),
             "\n// the functions of device/check.ptx\n",
         )
     });

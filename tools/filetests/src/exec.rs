@@ -5,7 +5,7 @@
 //! rewriting changes nothing.
 
 use anyhow::{Context, Result, bail, ensure};
-
+use ptx::Parsed;
 use runtime::{Mode, Prove};
 
 use crate::args::{self, Arg};
@@ -35,12 +35,13 @@ pub fn run(case: &Case) -> Result<()> {
         ("with a journal", Some(journal)),
         ("as far as it is not proved", Some(Checks::by(Mode::Fast))),
     ];
+    let text = Parsed::new(&case.text);
     for (which, checks) in ways {
         // One instruction of one thread has nothing to tell a journal.
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }
-        let ready = machine::ready(&case.text, checks);
+        let ready = machine::ready(&text, checks);
         for threads in threads(case)? {
             let machine = Machine::new(checks, 0)?.on_threads(*threads);
             judge(case, |launch, arguments| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use driver::Device as _;
+use ptx::Parsed;
 use report::log::Writer;
 use report::source::Sources;
 use report::{self, Context, Report};
@@ -188,7 +189,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
 }
 
 /// Rewrites and parses a text once for all machines that check alike.
-pub fn ready(text: &str, checks: Option<Checks>) -> Ready {
+pub fn ready(text: impl Into<Parsed>, checks: Option<Checks>) -> Ready {
     Ready::new(match checks {
         Some(checks) => Code::new(text, &options(None, checks, 0), FIRST_SITE),
         None => Code::unchecked(text),
