@@ -5,12 +5,18 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::shared::Shared;
+use crate::signals;
+
+/// What the tool sets begins so.
+const PREFIX: &[u8] = b"CUDARUN_";
 /// Names the folder of the run.
 pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
 /// Names its folder on another file system.
@@ -18,13 +24,63 @@ pub const SPARE_VARIABLE: &str = "CUDARUN_CHECK_SPARE_DIR";
 /// The file of what the run has missed, in either folder. The audit library knows this name too.
 pub const MISSED: &str = "missed";
 
+/// Who may open a file of a run is a matter of its folder: processes may be other users'.
+const MODE: u32 = 0o666;
+
 /// The file of programs that were started and that no loader brings us into, in the first folder. The audit library writes
 /// it, and knows this name too.
 pub const FOREIGN: &str = "foreign";
 
+/// The file for lines of processes that cannot open the other files: a place for each, which it has in memory. In the
+/// spare folder where there is one. The audit library knows this name, too.
+pub const BOARD: &str = "board";
+/// Bytes of a place, and how many there are: a process has the one that its number gives, modulo that.
+const PLACE: usize = 256;
+const PLACES: usize = 64;
+
+/// What this process had of ours when it began, or loaded this library: it may change its environment, its user and its
+/// root folder before it uses the device.
+#[derive(Debug, Default)]
+struct Begun {
+    variables: Vec<(OsString, OsString)>,
+    board: Option<Shared>,
+}
+
+static BEGUN: OnceLock<Begun> = OnceLock::new();
+
+/// The loader calls it.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    BEGUN.get_or_init(|| {
+        let ours = |(name, _): &(OsString, OsString)| name.as_bytes().starts_with(PREFIX);
+        let variables: Vec<_> = std::env::vars_os().filter(ours).collect();
+        let board = first_board(&variables);
+        Begun { variables, board }
+    });
+}
+
+/// The board in the first folder that has one.
+fn first_board(variables: &[(OsString, OsString)]) -> Option<Shared> {
+    let folder = |name: &str| variables.iter().find(|(other, _)| other == name);
+    let folders = [SPARE_VARIABLE, DIRECTORY_VARIABLE].map(folder);
+    folders.into_iter().flatten().find_map(|(_, folder)| {
+        let path = Path::new(folder).join(BOARD);
+        let file = File::options().read(true).write(true).open(path).ok()?;
+        Shared::of(&file, PLACE * PLACES).ok()
+    })
+}
+
 /// A variable of the environment; where the program has removed it since, as it was when the process began.
 pub fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).or_else(|| {
+    let begun = || {
+        let mut all = BEGUN.get()?.variables.iter();
+        let (_, value) = all.find(|(other, _)| other == name)?;
+        Some(value.clone())
+    };
+    std::env::var_os(name).or_else(begun).or_else(|| {
         let first = std::fs::read("/proc/self/environ").ok()?;
         find(&first, name)
     })
@@ -37,35 +93,71 @@ fn find(environment: &[u8], name: &str) -> Option<OsString> {
     Some(OsString::from_vec(value.to_owned()))
 }
 
-/// Says what the run has missed, in one line, unless this process has said the same before. Nothing if this process is
-/// not checked.
-pub fn missed(text: &str) {
+/// Says what the run has missed, in one line, unless this process has said the same before; whether it could. Nothing if
+/// this process is not checked.
+pub fn missed(text: &str) -> bool {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if !said.insert(text.to_owned()) {
-        return;
+    if said.contains(text) {
+        return true;
     }
     let folders = [DIRECTORY_VARIABLE, SPARE_VARIABLE].map(variable);
     let folders = folders.into_iter().flatten();
-    // What neither folder takes is lost, and so are the logs.
-    let _ = folders
-        .map(PathBuf::from)
-        .find(|folder| append(folder, text).is_ok());
+    let mut folders = folders.map(PathBuf::from);
+    let taken =
+        signals::without_size_signal(|| folders.any(|folder| append(&folder, text).is_ok()));
+    let board = BEGUN.get().and_then(|begun| begun.board.as_ref());
+    // The last line of a process is the one that is kept: one is enough to know.
+    let line = || {
+        board?
+            .put_at(place(std::process::id()), &on_board(text))
+            .ok()
+    };
+    let done = taken || line().is_some();
+    if done {
+        said.insert(text.to_owned());
+    }
+    done
+}
+
+/// Where on the board the place of a process is.
+const fn place(process: u32) -> usize {
+    process as usize % PLACES * PLACE
+}
+
+/// A line as it fills its place.
+fn on_board(text: &str) -> Vec<u8> {
+    let mut line = text.replace('\n', " ").into_bytes();
+    line.resize(PLACE - 1, b' ');
+    line.push(b'\n');
+    line
+}
+
+/// Makes the board of a run in a folder, blank.
+///
+/// # Errors
+/// When the file cannot be made.
+pub fn make_board(folder: &Path) -> io::Result<()> {
+    let path = folder.join(BOARD);
+    std::fs::write(&path, on_board("").repeat(PLACES))?;
+    std::fs::set_permissions(path, Permissions::from_mode(MODE))
 }
 
 /// One write for each line keeps those of several processes whole.
 fn append(folder: &Path, text: &str) -> io::Result<()> {
     let line = format!("{}\n", text.replace('\n', " "));
     let options = File::options().append(true).create(true).to_owned();
-    options
-        .open(folder.join(MISSED))?
-        .write_all(line.as_bytes())
+    let mut file = options.open(folder.join(MISSED))?;
+    // Whoever has made it lets others add to it; others may not.
+    let _ = file.set_permissions(Permissions::from_mode(MODE));
+    file.write_all(line.as_bytes())
 }
 
 /// The lines of such a file, each once; none without the file.
 pub fn lines(folder: &Path, file: &str) -> BTreeSet<OsString> {
     let bytes = std::fs::read(folder.join(file)).unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.map(<[u8]>::trim_ascii_end);
     let lines = lines.filter(|line| !line.is_empty());
     lines
         .map(|line| OsString::from_vec(line.to_owned()))
@@ -75,6 +167,34 @@ pub fn lines(folder: &Path, file: &str) -> BTreeSet<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_on_the_board_are_read_as_others_are() {
+        let folder = std::env::temp_dir().join(format!("cudarun-board-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        make_board(&folder).unwrap();
+        assert!(lines(&folder, BOARD).is_empty());
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(folder.join(BOARD));
+        let board = Shared::of(&file.unwrap(), PLACE * PLACES).unwrap();
+        for (process, text) in [(1, "one"), (PLACES as u32 - 1, "two\nlines"), (1, "three")] {
+            board.put_at(place(process), &on_board(text)).unwrap();
+        }
+        board
+            .put_at(place(2), &on_board(&"long ".repeat(100)))
+            .unwrap();
+        let found = lines(&folder, BOARD);
+        std::fs::remove_dir_all(folder).unwrap();
+        let found: Vec<String> = found
+            .iter()
+            .map(|line| line.to_string_lossy().into())
+            .collect();
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].starts_with("long long"));
+        assert_eq!(found[1..], ["three", "two lines"]);
+    }
 
     #[test]
     fn a_variable_is_found_by_its_whole_name() {

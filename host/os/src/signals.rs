@@ -105,6 +105,45 @@ pub fn without<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Does something that writes files while the calling thread is not told by SIGXFSZ that one has become as large as the
+/// process's files may be: the program would be ended, and the file is not its own. The write fails all the same.
+pub fn without_size_signal<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: a set of zeroes is a place for one, which the calls fill in.
+    let only = unsafe {
+        let mut only: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, libc::SIGXFSZ);
+        only
+    };
+    let is_pending = || {
+        // SAFETY: as above.
+        unsafe {
+            let mut pending: libc::sigset_t = std::mem::zeroed();
+            libc::sigpending(&raw mut pending);
+            libc::sigismember(&raw const pending, libc::SIGXFSZ) == 1
+        }
+    };
+    let already = is_pending();
+    // SAFETY: as above; the second set takes what was blocked before.
+    let before = unsafe {
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const only, &raw mut before);
+        before
+    };
+    let result = f();
+    if !already && is_pending() {
+        let now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the call takes the signal away, and nothing waits.
+        unsafe { libc::sigtimedwait(&raw const only, std::ptr::null_mut(), &raw const now) };
+    }
+    // SAFETY: the set is one that the system has filled in.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! The folders that a run's processes keep their logs in, and what they have left there.
 
-use std::fs::Permissions;
-use std::io::ErrorKind;
+use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,10 +18,15 @@ use crate::program;
 
 /// How long processes that outlive the program are waited for.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often the system's processes are listed at most, until there are no new ones.
+const ROUNDS: u32 = 100;
 /// Where a spare folder may be; the first one on another file system is taken.
 const SPARE: [&str; 4] = ["/dev/shm", "/var/tmp", "/tmp", "."];
 
 /// The folders of a run; nobody else may read them, and they are removed with this.
+///
+/// A process of the run that was root's may become another user's, and so may what it starts. So others may enter root's
+/// folders, and write what is in them, but not list them; only the processes of the run know how they are called.
 #[derive(Debug)]
 pub(crate) struct Folders {
     main: TempDir,
@@ -63,9 +69,12 @@ impl Folders {
 
     /// Makes those of a schedule.
     pub(crate) fn schedule(&self, number: u32) -> Result<Schedule, Stop> {
-        let make = |folder: &TempDir| {
-            let path = folder.path().join(number.to_string());
-            std::fs::create_dir(&path).map(|()| path)
+        let make = |folder: &TempDir| -> std::io::Result<PathBuf> {
+            let path = folder.path().join(format!("{number}-{}", secret()?));
+            std::fs::create_dir(&path)?;
+            let mode = if is_root() { 0o733 } else { 0o700 };
+            std::fs::set_permissions(&path, Permissions::from_mode(mode))?;
+            Ok(path)
         };
         let main = make(&self.main).map_err(|error| {
             let folder = self.main.path().display();
@@ -75,6 +84,8 @@ impl Folders {
             )
         })?;
         let spare = self.spare.as_ref().and_then(|spare| make(spare).ok());
+        // Where nothing can be said any more, the logs tell what they lack.
+        let _ = run::make_board(spare.as_ref().unwrap_or(&main));
         Ok(Schedule { main, spare })
     }
 }
@@ -83,8 +94,26 @@ impl Folders {
 fn folder_in(place: &Path) -> std::io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix("cudarun-check-")
-        .permissions(Permissions::from_mode(0o700))
+        .permissions(Permissions::from_mode(if is_root() {
+            0o711
+        } else {
+            0o700
+        }))
         .tempdir_in(place)
+}
+
+/// Whether this process may let its children be another user's.
+fn is_root() -> bool {
+    Path::new("/proc/self")
+        .metadata()
+        .is_ok_and(|own| own.uid() == 0)
+}
+
+/// A part of a name that nobody guesses.
+fn secret() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A folder on another file system than that of `place`.
@@ -161,8 +190,6 @@ impl Schedule {
     fn running(&self, libraries: &Path) -> Vec<u32> {
         let own = self.main.as_os_str().as_bytes();
         let libraries = libraries.as_os_str().as_bytes();
-        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let of_run = |process: &u32| {
             let has = |file: &str, part: &[u8]| {
                 let bytes = std::fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
@@ -171,7 +198,19 @@ impl Schedule {
             let logged = self.main.join(format!("{process}.{}", log::EXTENSION));
             has("environ", own) && (logged.exists() || has("maps", libraries))
         };
-        numbers.filter(of_run).collect()
+        // A process may end before it is looked at, and another one that it has made goes on.
+        let mut seen = BTreeSet::new();
+        let mut found = Vec::new();
+        for _ in 0..ROUNDS {
+            let new: Vec<u32> = processes()
+                .filter(|process| seen.insert(*process))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            found.extend(new.into_iter().filter(of_run));
+        }
+        found
     }
 
     fn folders(&self) -> impl Iterator<Item = &PathBuf> {
@@ -196,9 +235,9 @@ impl Schedule {
 
     /// What processes have said of what the run has missed.
     fn said(&self) -> impl Iterator<Item = String> {
-        let said = self
-            .folders()
-            .flat_map(|folder| run::lines(folder, run::MISSED));
+        let lines = |file: &'static str| move |folder: &PathBuf| run::lines(folder, file);
+        let missed = self.folders().flat_map(lines(run::MISSED));
+        let said = missed.chain(self.folders().flat_map(lines(run::BOARD)));
         let said = said.map(|text| text.to_string_lossy().into_owned());
         let foreign = run::lines(&self.main, run::FOREIGN).into_iter();
         let foreign = foreign.filter(|path| program::uses_cuda(Path::new(path)));
@@ -239,6 +278,12 @@ impl Schedule {
     }
 }
 
+/// The numbers of the system's processes.
+fn processes() -> impl Iterator<Item = u32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 fn cannot(error: std::io::Error) -> Stop {
     Stop::new(INTERNAL, format!("cannot read the logs: {error}"))
 }
@@ -250,10 +295,20 @@ mod tests {
     #[test]
     fn nobody_else_reads_the_logs() {
         let folders = Folders::create().unwrap();
+        let schedule = folders.schedule(0).unwrap();
         for folder in std::iter::once(&folders.main).chain(&folders.spare) {
-            let mode = folder.path().metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700, "{folder:?}");
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+            // Others may enter root's and write there, if they know how they are called.
+            let others = if is_root() { [0o011, 0o033] } else { [0, 0] };
+            assert_eq!(mode(folder.path()), 0o700 | others[0], "{folder:?}");
+            let mut inside = folder.path().read_dir().unwrap();
+            let inside = inside.next().unwrap().unwrap().path();
+            assert_eq!(mode(&inside), 0o700 | others[1], "{inside:?}");
+            let name = inside.file_name().unwrap().to_string_lossy();
+            assert_eq!(name.len(), "0-".len() + 32, "{name}");
         }
+        let other = folders.schedule(1).unwrap();
+        assert_ne!(schedule.main, other.main);
     }
 
     #[test]

@@ -1,16 +1,23 @@
 //! Where a log is kept while the program runs.
 //!
 //! The log shares its process with the program, which may close descriptors that are not its own, open files under
-//! their numbers, fill the disk, or remove what it takes for its own. So every write makes sure that the descriptor
-//! still is the log's and opens the file again if it is not; what the log's folder does not take goes to a spare folder
-//! on another file system; a log that was removed is written again; and how much was kept and lost stands in a file of
-//! its own, whose room was taken at the start ([`Lost`]).
+//! their numbers, fill the disk, become another user's, or remove what it takes for its own. So every write makes sure
+//! that the descriptor still is the log's and opens the file again if it is not; what the log's folder does not take goes
+//! to a spare folder on another file system; a log that was removed is written again; and how much was kept and lost
+//! stands in a file of its own, whose room was taken at the start ([`Lost`]), and which is in memory too, for when no
+//! path leads to it any more.
+//!
+//! A program that another one executes in its place, or that runs in another namespace of process numbers, has the number
+//! of a process that has a log: each has a log of its own.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use os::shared::Shared;
+use os::{run, signals};
 
 use super::Event;
 use super::fault::Faults;
@@ -23,6 +30,10 @@ const MARK: &str = "lost";
 const MARK_BYTES: usize = 256;
 /// A folder with this bit has refused a process its log.
 const REFUSED: u32 = 0o1000;
+/// EMFILE on every Linux.
+const NO_DESCRIPTORS: i32 = 24;
+/// Who may open a file is a matter of its folder: a process that becomes another user's goes on with its log.
+const MODE: u32 = 0o666;
 
 /// What a log lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +59,19 @@ impl Writer {
     /// # Errors
     /// When no file can be made; [`refused`] is true of the folder then.
     pub fn create(folder: &Path, spare: Option<&Path>) -> io::Result<Self> {
-        let made = LogFile::create(folder, spare).inspect_err(|_| {
-            // A full disk takes no file, but a bit.
-            let _ = std::fs::metadata(folder).and_then(|metadata| {
-                let mode = metadata.permissions().mode() | REFUSED;
-                std::fs::set_permissions(folder, Permissions::from_mode(mode))
-            });
+        let made = signals::without_size_signal(|| LogFile::create(folder, spare));
+        let made = made.inspect_err(|error| {
+            let process = std::process::id();
+            let why = why(error);
+            let text =
+                format!("process {process} could not make its log, and was not checked: {why}");
+            if !run::missed(&text) {
+                // A full disk takes no line, but a bit.
+                let _ = std::fs::metadata(folder).and_then(|metadata| {
+                    let mode = metadata.permissions().mode() | REFUSED;
+                    std::fs::set_permissions(folder, Permissions::from_mode(mode))
+                });
+            }
         });
         Ok(Self::File(Box::new(made?)))
     }
@@ -62,7 +80,7 @@ impl Writer {
     pub fn write(&mut self, event: Event) {
         match self {
             Writer::Memory(events) => events.push(event),
-            Writer::File(file) => file.write(&event),
+            Writer::File(file) => signals::without_size_signal(|| file.write(&event)),
         }
     }
 }
@@ -75,7 +93,7 @@ pub struct LogFile {
     spare: Option<PathBuf>,
     /// The file that says how much there is, and what is lacking: on the other file system, where there is one, so
     /// that whoever removes the log leaves it.
-    mark: PathBuf,
+    mark: Mark,
     kept: u64,
     lost: u64,
     /// The last error.
@@ -89,13 +107,11 @@ impl LogFile {
         if let Some(error) = faults.first() {
             return Err(error);
         }
-        let process = std::process::id();
-        let [name, mark] = [EXTENSION, MARK].map(|end| format!("{process}.{end}"));
-        let open = first_of([Some(folder), spare], |folder| Open::at(folder.join(&name)))?;
-        let mark = first_of([spare, Some(folder)], |folder| {
-            let path = folder.join(&mark);
-            put(&path, &[b' '; MARK_BYTES]).map(|()| path)
-        })?;
+        let folders = [Some(folder), spare];
+        let stem = free(folders.into_iter().flatten());
+        let [name, mark] = [EXTENSION, MARK].map(|end| format!("{stem}.{end}"));
+        let open = first_of(folders, |folder| Open::at(folder.join(&name)))?;
+        let mark = first_of([spare, Some(folder)], |folder| Mark::at(folder.join(&mark)))?;
         let spare = spare.map(|folder| folder.join(name));
         Ok(Self {
             spare: spare.filter(|path| *path != open.path),
@@ -120,13 +136,11 @@ impl LogFile {
             Ok(()) => self.kept += 1,
             Err(error) => {
                 self.lost += 1;
-                self.why = error.to_string();
+                self.why = why(&error);
             }
         }
-        let mut text = format!("{} {} {}", self.kept, self.lost, self.why).into_bytes();
-        text.resize(MARK_BYTES, b' ');
-        // The next event tries again.
-        let _ = put(&self.mark, &text);
+        let text = format!("{} {} {}", self.kept, self.lost, self.why);
+        self.mark.put(text.into_bytes());
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
@@ -175,10 +189,79 @@ fn first_of<T>(
     result
 }
 
-/// Writes a file anew, in the room that it has. The program may close all descriptors, so none is kept.
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let options = File::options().write(true).create(true).to_owned();
-    options.open(path)?.write_all_at(bytes, 0)
+/// The first name for the log of this process that no log has.
+fn free<'a>(folders: impl Iterator<Item = &'a Path> + Clone) -> String {
+    let process = std::process::id();
+    let names = (0..).map(|before: u32| match before {
+        0 => process.to_string(),
+        before => format!("{process}-{before}"),
+    });
+    let is_taken = |name: &str| {
+        let mut all = folders.clone();
+        all.any(|folder| {
+            [EXTENSION, MARK].iter().any(|end| {
+                let path = folder.join(format!("{name}.{end}"));
+                path.symlink_metadata().is_ok()
+            })
+        })
+    };
+    let mut names = names.skip_while(|name| is_taken(name));
+    names.next().unwrap_or_else(|| process.to_string())
+}
+
+/// What the system says of a failure, and what the user can do about it.
+fn why(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space, or set TMPDIR to a folder that has some"
+        }
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => {
+            "the program has changed its user or its root folder: run it without, or check it as that user"
+        }
+        _ if error.raw_os_error() == Some(NO_DESCRIPTORS) => {
+            "raise the limit on open files (ulimit -n)"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {remedy}")
+}
+
+/// The file that says how much there is of a log.
+#[derive(Debug)]
+struct Mark {
+    path: PathBuf,
+    /// None where the system lends no memory for it.
+    shared: Option<Shared>,
+}
+
+impl Mark {
+    /// Makes it, blank.
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let file = Self::open(&path)?;
+        file.write_all_at(&[b' '; MARK_BYTES], 0)?;
+        let shared = Shared::of(&file, MARK_BYTES).ok();
+        Ok(Self { path, shared })
+    }
+
+    fn open(path: &Path) -> io::Result<File> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).open(path)?;
+        // Whoever has made it lets others open it; others may not.
+        let _ = file.set_permissions(Permissions::from_mode(MODE));
+        Ok(file)
+    }
+
+    /// Writes it anew, in the room that it has. The program may close all descriptors, so none is kept; it may remove the
+    /// file, so the path comes first.
+    fn put(&self, mut text: Vec<u8>) {
+        text.resize(MARK_BYTES, b' ');
+        let by_path = Self::open(&self.path).and_then(|file| file.write_all_at(&text, 0));
+        if let (Err(_), Some(shared)) = (by_path, &self.shared) {
+            // The next event tries again.
+            let _ = shared.put(&text);
+        }
+    }
 }
 
 /// A file that is open, unless the program has closed it.
@@ -209,6 +292,8 @@ impl Open {
             .append(true)
             .to_owned();
         let file = options.open(&path)?;
+        // As for a mark.
+        let _ = file.set_permissions(Permissions::from_mode(MODE));
         let metadata = file.metadata()?;
         Ok(Self {
             path,
@@ -453,6 +538,42 @@ mod tests {
         let lost = read_lost(&path(&spare), events.len()).unwrap();
         assert_eq!(lost.events, 1);
         assert!(lost.why.contains("somebody else"), "{lost:?}");
+    }
+
+    #[test]
+    fn a_program_in_the_place_of_another_has_a_log_of_its_own() {
+        let [folder, spare] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let create = || Writer::create(folder.path(), Some(spare.path())).unwrap();
+        let mut first = create();
+        file(&mut first).faults = Faults::parse("1..=28").unwrap();
+        first.write(note("one"));
+        create().write(note("two"));
+        let own = |number: u32| {
+            let process = std::process::id();
+            let name = format!("{process}-{number}.{EXTENSION}");
+            folder.path().join(name)
+        };
+        assert_eq!(read(&path(&folder)).unwrap(), []);
+        assert_eq!(read_lost(&path(&spare), 0).unwrap().events, 1);
+        assert_eq!(read(&own(1)).unwrap(), [note("two")]);
+        // A name that is taken in the other folder only is taken.
+        std::fs::write(spare.path().join(own(2).file_name().unwrap()), "").unwrap();
+        create().write(note("three"));
+        assert_eq!(read(&own(3)).unwrap(), [note("three")]);
+    }
+
+    #[test]
+    fn what_is_lost_is_counted_where_no_path_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(folder.path(), None).unwrap();
+        writer.write(note("one"));
+        let log = file(&mut writer);
+        log.mark.path = PathBuf::from("/nowhere/mark");
+        log.faults = Faults::parse("1..=13").unwrap();
+        writer.write(note("two"));
+        let lost = read_lost(&path(&folder), 1).unwrap();
+        assert_eq!(lost.events, 1);
+        assert!(lost.why.contains("changed its user"), "{lost:?}");
     }
 
     #[test]

@@ -29,6 +29,8 @@ enum Names {
     Path(usize),
     /// By its path, or its name in one of the folders of `PATH`.
     Search(usize),
+    /// It is the shell.
+    Shell,
     /// By a descriptor, in its first argument, or by what only the system knows.
     Otherwise,
 }
@@ -47,8 +49,8 @@ const FUNCTIONS: [(&CStr, Hands, Names); 16] = [
     (c"execvp", Hands::Own, Names::Search(0)),
     (c"execl", Hands::Own, Names::Path(0)),
     (c"execlp", Hands::Own, Names::Search(0)),
-    (c"system", Hands::Own, Names::Otherwise),
-    (c"popen", Hands::Own, Names::Otherwise),
+    (c"system", Hands::Own, Names::Shell),
+    (c"popen", Hands::Own, Names::Shell),
     (c"syscall", Hands::Call, Names::Otherwise),
 ];
 
@@ -166,6 +168,7 @@ extern "C" fn see_to(index: usize, arguments: Arguments) -> *const c_void {
                     .into_iter()
                     .for_each(outside::look_for);
             }
+            Names::Shell => outside::look_at(c"/bin/sh"),
             Names::Otherwise => {}
         }
     }

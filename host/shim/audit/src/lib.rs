@@ -82,6 +82,7 @@ pub extern "C" fn la_version(version: c_uint) -> c_uint {
     if let Some(folder) = given::folder() {
         // SAFETY: no other thread runs yet.
         unsafe { pass_on::prepare(environ, folder) };
+        outside::prepare();
     }
     version.min(NEWEST)
 }

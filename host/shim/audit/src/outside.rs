@@ -1,10 +1,12 @@
 //! Programs that are started and into which the loader does not bring us: their names are left in the run's folder, for
 //! the report.
 //!
-//! Those that gain privileges when they start, and so drop what leads to us, are said to be missed. Of those that have no
-//! dynamic loader, or one that is not glibc's, the command line finds out whether they use CUDA.
+//! Those that gain privileges when they start, and so drop what leads to us, are said to be missed, and so are those that a
+//! process starts which has become another user's, or has another root folder, and cannot reach our files any more. Of
+//! those that have no dynamic loader, or one that is not glibc's, the command line finds out whether they use CUDA.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::pass_on;
 
@@ -12,8 +14,14 @@ use crate::pass_on;
 const MISSED: &[u8] = b"/missed\0";
 /// The file of programs that the command line looks into, as `os::run::FOREIGN` calls it.
 const FOREIGN: &[u8] = b"/foreign\0";
-/// `CUDARUN_CHECK_DIR`
+/// `CUDARUN_CHECK_DIR` and `CUDARUN_CHECK_SPARE_DIR`
 const FOLDER: &[u8] = b"CUDARUN_CHECK_DIR=";
+const SPARE: &[u8] = b"CUDARUN_CHECK_SPARE_DIR=";
+/// The file in memory for who can open no other, as `os::run::BOARD` calls it, with the bytes of a process's place and the
+/// number of places.
+const BOARD: &[u8] = b"/board\0";
+const PLACE: usize = 256;
+const PLACES: usize = 64;
 /// `PT_INTERP`
 const INTERPRETER: u32 = 3;
 
@@ -26,6 +34,39 @@ enum Outside {
     Privileged,
     /// No dynamic loader of glibc loads it.
     Foreign,
+    /// Our files are out of its reach.
+    Unreached,
+}
+
+/// The board of the run.
+static SHARED: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Maps the board while it can be reached.
+pub(crate) fn prepare() {
+    let mut room = [0; ROOM];
+    let folders = [SPARE, FOLDER].into_iter().filter_map(pass_on::kept);
+    for folder in folders {
+        let Some(path) = joined(&mut room, [folder, BOARD, b"", b""]) else {
+            continue;
+        };
+        // SAFETY: the path is a C string; a new mapping at a place of the system's choice.
+        let start = unsafe {
+            let open = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            if open < 0 {
+                continue;
+            }
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let bytes = PLACE * PLACES;
+            let none = std::ptr::null_mut();
+            let start = libc::mmap(none, bytes, access, libc::MAP_SHARED, open, 0);
+            libc::close(open);
+            start
+        };
+        if start != libc::MAP_FAILED {
+            SHARED.store(start, Ordering::Release);
+            return;
+        }
+    }
 }
 
 /// Leaves the name of a program that nobody will check.
@@ -76,7 +117,32 @@ fn joined<'a>(room: &'a mut [u8; ROOM], parts: [&[u8]; 4]) -> Option<&'a CStr> {
     CStr::from_bytes_until_nul(room).ok()
 }
 
+/// Whether what this process starts can reach our library and a folder of the run.
+fn is_reached() -> bool {
+    let (Some(library), Some(main)) = (pass_on::own_library(), pass_on::kept(FOLDER)) else {
+        return true;
+    };
+    let may = |path: &CStr, mode: c_int| {
+        // SAFETY: the path is a C string.
+        unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) == 0 }
+    };
+    let mut room = [0; ROOM];
+    if !joined(&mut room, [library, b"\0", b"", b""]).is_some_and(|path| may(path, libc::R_OK)) {
+        return false;
+    }
+    let folders = std::iter::once(main).chain(pass_on::kept(SPARE));
+    let mut folders = folders.map(|folder| {
+        let mut room = [0; ROOM];
+        let path = joined(&mut room, [folder, b"\0", b"", b""]);
+        path.is_some_and(|path| may(path, libc::W_OK | libc::X_OK))
+    });
+    folders.any(|taken| taken)
+}
+
 fn outside(path: &CStr) -> Option<Outside> {
+    if !is_reached() {
+        return Some(Outside::Unreached);
+    }
     // SAFETY: the calls get C strings, and room for what they give.
     unsafe {
         let mut file: libc::stat = std::mem::zeroed();
@@ -150,9 +216,14 @@ fn leave(path: &CStr, what: Outside) {
             b" gains privileges when it starts, so it ran unchecked, and so may have what it has started",
         ),
         Outside::Foreign => (FOREIGN, b"", b""),
+        Outside::Unreached => (
+            MISSED,
+            b"files of cudarun-check are not within reach of another user or root folder, so this ran unchecked (install them where all may read them): ",
+            b"",
+        ),
     };
-    let mut room = [0; ROOM];
-    let Some(file) = joined(&mut room, [folder, file, b"", b""]) else {
+    let mut name = [0; ROOM];
+    let Some(name) = joined(&mut name, [folder, file, b"", b""]) else {
         return;
     };
     // One write keeps the lines of several processes whole.
@@ -161,13 +232,62 @@ fn leave(path: &CStr, what: Outside) {
     let Some(all) = joined(&mut line, [before, text, behind, b"\n\0"]) else {
         return;
     };
+    if !append(name, all) && what != Outside::Foreign {
+        put_on_board(all.to_bytes());
+    }
+}
+
+/// Adds a text to a file; false if it does not take the text.
+fn append(file: &CStr, text: &CStr) -> bool {
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
-    // SAFETY: the calls get C strings and their lengths.
+    let bytes = text.to_bytes();
+    // SAFETY: the calls get C strings and their lengths, and sets and times that live long enough. The signal is blocked
+    // for this thread while it writes, and taken away: it would end a program whose files may not grow.
     unsafe {
         let open = libc::open(file.as_ptr(), flags, 0o600);
-        if open >= 0 {
-            libc::write(open, all.as_ptr().cast(), all.to_bytes().len());
-            libc::close(open);
+        if open < 0 {
+            return false;
         }
+        // Whoever has made it lets others add to it.
+        libc::fchmod(open, 0o666);
+        let mut only: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const only, &raw mut before);
+        let written = libc::write(open, bytes.as_ptr().cast(), bytes.len());
+        if written < 0 && *libc::__errno_location() == libc::EFBIG {
+            let now: libc::timespec = std::mem::zeroed();
+            libc::sigtimedwait(&raw const only, std::ptr::null_mut(), &raw const now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        libc::close(open);
+        usize::try_from(written).is_ok_and(|written| written == bytes.len())
+    }
+}
+
+/// Puts a line into this process's place.
+fn put_on_board(line: &[u8]) {
+    let start = SHARED.load(Ordering::Acquire);
+    if start.is_null() {
+        return;
+    }
+    let mut place = [b' '; PLACE];
+    let length = line.len().min(PLACE - 1);
+    place[..length].copy_from_slice(&line[..length]);
+    place[PLACE - 1] = b'\n';
+    let from = libc::iovec {
+        iov_base: place.as_mut_ptr().cast(),
+        iov_len: PLACE,
+    };
+    // SAFETY: the place lies in the mapping, which stays; the system writes it, and fails where this process would be
+    // ended because somebody has cut the file short.
+    unsafe {
+        let number = libc::getpid() as usize % PLACES;
+        let to = libc::iovec {
+            iov_base: start.wrapping_byte_add(number * PLACE),
+            iov_len: PLACE,
+        };
+        libc::process_vm_writev(libc::getpid(), &raw const from, 1, &raw const to, 1, 0);
     }
 }

@@ -67,6 +67,11 @@ pub(crate) fn kept(prefix: &[u8]) -> Option<&'static [u8]> {
     texts.find_map(|text| text.to_bytes().strip_prefix(prefix))
 }
 
+/// The path of this library.
+pub(crate) fn own_library() -> Option<&'static [u8]> {
+    kept(AUDIT)
+}
+
 /// What of a variable has to be passed on, in two parts.
 fn ours<'a>(text: &'a [u8], folder: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     if text.starts_with(PREFIX) {

@@ -73,7 +73,7 @@ fn load() -> Option<Real> {
     match Api::open_behind() {
         Ok(api) => Some(describe(api)),
         Err(error) => {
-            progress::say_once(&format!("{error}; CUDA does not work in this program"));
+            progress::say_missed(&format!("{error}; CUDA does not work in this program"));
             None
         }
     }
