@@ -53,6 +53,16 @@ pub fn hold() {
     }
 }
 
+extern "C" fn pass_over(_: libc::c_int) {}
+
+/// From now on SIGXFSZ does not end this process when a file becomes as large as its files may be: the write fails. Programs
+/// it starts have the default again.
+pub fn survive_size() {
+    let handler = pass_over as extern "C" fn(libc::c_int);
+    // SAFETY: the handler does nothing, which is safe at any moment.
+    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+}
+
 /// Takes the last signal that was noted.
 pub fn take() -> Option<Caught> {
     let caught = CAUGHT.swap(0, Ordering::Relaxed);

@@ -129,6 +129,7 @@ impl Schedule {
     /// Reads what the processes of the schedule have left behind. Those that still run, and have a log or
     /// one of our `libraries`, are waited for a little if there is time; what they do later is lost, and the logs say so.
     pub(crate) fn read(&self, libraries: &Path, patient: bool) -> Result<Vec<Log>, Stop> {
+        self.open_up();
         let start = Instant::now();
         let mut running = self.running(libraries);
         while !running.is_empty() && patient && start.elapsed() < GRACE {
@@ -155,6 +156,16 @@ impl Schedule {
             ..Log::default()
         }));
         Ok(logs)
+    }
+
+    /// The folders are ours, whatever the program has done to them.
+    fn open_up(&self) {
+        for folder in self.folders() {
+            let _ = folder.metadata().and_then(|metadata| {
+                let mode = metadata.permissions().mode() | 0o700;
+                std::fs::set_permissions(folder, Permissions::from_mode(mode))
+            });
+        }
     }
 
     /// What the processes have written so far of launches that have ended.
@@ -309,6 +320,19 @@ mod tests {
         }
         let other = folders.schedule(1).unwrap();
         assert_ne!(schedule.main, other.main);
+    }
+
+    #[test]
+    fn folders_that_the_program_has_closed_are_read() {
+        let folders = Folders::create().unwrap();
+        let schedule = folders.schedule(0).unwrap();
+        std::fs::write(schedule.main.join("0.jsonl"), "").unwrap();
+        for folder in schedule.folders() {
+            std::fs::set_permissions(folder, Permissions::from_mode(0o000)).unwrap();
+        }
+        assert_eq!(schedule.read(Path::new("/nowhere"), true).unwrap().len(), 1);
+        let mode = schedule.main.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

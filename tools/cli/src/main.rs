@@ -38,6 +38,8 @@ use args::{Command, Wrong};
 use exit::Stop;
 
 fn main() -> ExitCode {
+    // A report that cannot be written is no reason to end without one.
+    os::signals::survive_size();
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(Wrong::Settings(stop)) => return said(stop),

@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,6 +88,12 @@ fn wrong(way: Way, failure: &str, program_is: Program, point: u32) -> Option<Str
         RacesUnlessBegun => point == 0 || point >= RACED,
         Ends(_) => point >= RACED,
     };
+    let is_root = Path::new("/proc/self").metadata().unwrap().uid() == 0;
+    // Who is not root cannot be another user, and keeps the other program from its log instead.
+    let program_is = match failure {
+        "other" if !is_root => RacesOnceBegun,
+        _ => program_is,
+    };
     let again = matches!(failure, "exec" | "other");
     let said = match program_is {
         Ends(_) if point < 4 => "",
@@ -98,7 +104,9 @@ fn wrong(way: Way, failure: &str, program_is: Program, point: u32) -> Option<Str
     };
     let what = match () {
         () if stdout != said => "the program did not do what it does without us",
-        () if program_is == RacesOnceBegun && point > 0 && !raced => "the program was refused",
+        () if program_is == RacesOnceBegun && point > 0 && !raced && failure != "other" => {
+            "the program was refused"
+        }
         () if found != (code == Some(66)) => "a race that was found has another exit code",
         () if found && outcome != "races" => "the outcome is not that there are races",
         // What was killed in the middle may have been in a launch.
@@ -114,6 +122,47 @@ fn wrong(way: Way, failure: &str, program_is: Program, point: u32) -> Option<Str
     Some(format!(
         "{way:?} {failure} {point}: {what}: {code:?} {outcome} {because}\n{stdout}{stderr}\n"
     ))
+}
+
+/// The tool itself may write no files, or none that are larger than its logs.
+#[test]
+fn a_limit_on_the_size_of_files_hides_no_race() {
+    for way in WAYS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tool = command(way, folder.path());
+        tool.args(["--save", "saved.json"])
+            .arg(program())
+            .args(["none", "9"]);
+        let words = std::iter::once(tool.get_program()).chain(tool.get_args());
+        let words: Vec<String> = words.map(|word| format!("'{}'", word.display())).collect();
+        // In units of 512 bytes.
+        for (limit, codes) in [(0, &[70, 75][..]), (16, &[66, 70, 75]), (64, &[66])] {
+            let mut shell = std::process::Command::new("sh");
+            let given = tool
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?)));
+            shell.envs(given).current_dir(folder.path());
+            shell
+                .arg("-c")
+                .arg(format!("ulimit -f {limit}; exec {}", words.join(" ")));
+            let output = shell.output().unwrap();
+            let said = text(&output.stderr);
+            let code = output.status.code();
+            assert!(
+                code.is_some_and(|code| codes.contains(&code)),
+                "{way:?} {limit}: {:?} {said}",
+                output.status
+            );
+            assert!(said.contains("SUMMARY: "), "{way:?} {limit}: {said}");
+            let whole =
+                std::fs::read_to_string(folder.path().join("saved.json")).unwrap_or_default();
+            let whole = serde_json::from_str::<Value>(&whole).is_ok();
+            assert!(
+                whole || said.contains("File too large"),
+                "{way:?} {limit}: {said}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -13,13 +13,19 @@ fn launches_are_checked_while_streams_are_captured() {
     // `CU_STREAM_CAPTURE_MODE_GLOBAL` and its like.
     for capture in ["0", "1", "2"] {
         for load in ["module", "library"] {
-            for mode in [Mode::Precise, Mode::Fast] {
+            // A driver that loads lazily does so at the first launch, which is captured.
+            let lazy = [("CUDARUN_SIM_LAZY", "1")];
+            for (mode, more) in [
+                (Mode::Precise, &[][..]),
+                (Mode::Fast, &[]),
+                (Mode::Precise, &lazy),
+            ] {
                 let options = Options {
                     mode,
                     ..Options::default()
                 };
-                let ran = program.run(&[capture, load], &options, "");
-                let what = format!("{capture} {load} {mode:?} {:?}", ran.notes);
+                let ran = program.run_with(&[capture, load], &options, more);
+                let what = format!("{capture} {load} {mode:?} {more:?} {:?}", ran.notes);
                 let said = (ran.stdout.as_str(), ran.stderr.as_str());
                 assert_eq!(said, (SUMS, ""), "{what}");
                 assert_eq!(ran.code, Some(0), "{what}");

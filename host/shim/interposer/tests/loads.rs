@@ -54,6 +54,21 @@ fn a_library_that_does_not_compile_with_checks_runs_as_it_is() {
     }
 }
 
+/// The driver says so in place of a launch.
+#[test]
+fn a_kernel_that_does_not_load_at_its_first_launch_is_counted_as_failed() {
+    let program = program();
+    let fail = ("CUDARUN_SIM_FAIL", "cuLaunchKernel#2=218");
+    let ran = program.run_with(&["library"], &Options::default(), &[fail, LAZY]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("= 218\n"), "{}", ran.stdout);
+    let failed = ran.launches.iter().filter(|launch| launch.error.is_some());
+    let failed: Vec<&str> = failed.map(|launch| launch.kernel.as_str()).collect();
+    let (_, later) = ran.launches.split_first().expect("a launch before");
+    assert_eq!(failed, [later[0].kernel.as_str()]);
+    assert!(!later[0].invalid);
+}
+
 /// Also where it takes a second load, because the first with fewer registers fails.
 #[test]
 fn results_of_a_load_are_those_of_the_load_that_counts() {
