@@ -1,15 +1,13 @@
 //! Each failure of what the tool needs from the system, at each point of a run: a race that was seen is reported, or the
 //! run does not end with 0, and says why; and the program ends as it would have without us.
 
-mod common;
-
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{WAYS, Way, command, compile, text};
+use crate::common::{WAYS, Way, command, compile, text};
 use serde_json::Value;
 
 /// What a failure does to the program that it comes upon.
