@@ -1,13 +1,11 @@
 //! Accesses to memory: checked against the history, entered there, and what they order.
 
-use alloc::vec::Vec;
-
 use super::copy::Copies;
 use super::cta::Heard;
 use super::entry::{Class, Entry, Strength, Who};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
-use super::log::LogId;
+use super::lanes::View;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
@@ -274,11 +272,15 @@ impl Engine {
                 lanes.update(1 << me.lane, |view, _| {
                     view.count(access.site, seen.as_ref(), acquired);
                 });
-            } else if seen.is_some() || earlier {
+            } else if earlier
+                || seen
+                    .as_ref()
+                    .is_some_and(|seen| acquires || is_new(lanes.view(me.lane), seen))
+            {
                 changed = true;
                 lanes.update(1 << me.lane, |view, _| {
                     if let Some(seen) = &seen {
-                        note(&mut view.pending, seen, view.acquired);
+                        note(view, seen);
                     }
                     if acquires {
                         acquire(shape, log, party, view, |pending| pending.address == key);
@@ -339,16 +341,26 @@ fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Rac
     }
 }
 
-/// Enters what a strong read has observed, once per log.
-fn note(pending: &mut Vec<Pending>, seen: &Pending, acquired: Option<(LogId, u32)>) {
+/// Whether a thread has not acquired what a strong read has observed, nor observed it before, as one that polls has.
+fn is_new(view: &View, seen: &Pending) -> bool {
     let (log, count) = (seen.mark.log, seen.mark.count);
-    if acquired.is_some_and(|acquired| acquired.0 == log && acquired.1 >= count) {
+    let acquired = { view.acquired }.is_some_and(|(of, all)| of == log && all >= count);
+    let before = |old: &Pending| is_of(old, seen) && old.mark.count >= count;
+    !acquired && !view.pending.iter().any(before)
+}
+
+/// Enters what a strong read has observed, once per log.
+fn note(view: &mut View, seen: &Pending) {
+    if !is_new(view, seen) {
         return;
     }
-    let same = |old: &&mut Pending| (old.mark.log, old.address) == (log, seen.address);
-    match pending.iter_mut().find(same) {
-        Some(old) if old.mark.count >= count => {}
+    match view.pending.iter_mut().find(|old| is_of(old, seen)) {
         Some(old) => old.clone_from(seen),
-        None => pending.push(seen.clone()),
+        None => view.pending.push(seen.clone()),
     }
+}
+
+/// Whether two reads have observed one log at one place.
+fn is_of(old: &Pending, seen: &Pending) -> bool {
+    (old.mark.log, old.address) == (seen.mark.log, seen.address)
 }

@@ -146,8 +146,11 @@ impl Releases {
             thread: write.thread,
             scope: write.scope,
         };
-        let before = self.take(write.address, write.bytes);
         let releases = write.operation.is_some() || !write.fences.is_empty();
+        if rmw && !releases && self.pass_on(shape, writer, write) {
+            return;
+        }
+        let before = self.take(write.address, write.bytes);
         if before.is_none() && !releases {
             return;
         }
@@ -171,6 +174,23 @@ impl Releases {
         location.append(write);
         let line = self.lines.entry(write.address / LINE).or_default();
         line.push(location);
+    }
+
+    /// A read-modify-write that releases nothing, but continues what is at its place, where nothing else overlaps it. True
+    /// if it was one.
+    fn pass_on(&mut self, shape: &Shape, writer: Party, write: &Write<'_>) -> bool {
+        let line = self.lines.get_mut(&(write.address / LINE));
+        let Some([location]) = line.map(Vec::as_mut_slice) else {
+            return false;
+        };
+        let exact = (location.address, location.bytes) == (write.address, write.bytes);
+        let continues = |old: Party| old.thread == write.thread || shape.mutual(old, writer);
+        if !exact || !location.writer.is_some_and(continues) {
+            return false;
+        }
+        location.writer = Some(writer);
+        location.append(write);
+        true
     }
 
     /// Takes out the location; what overlaps it otherwise is lost.

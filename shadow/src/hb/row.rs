@@ -53,6 +53,15 @@ impl Map {
         if self.stride == self.bytes && following == lanes.count_ones() {
             return words(self.start(first), following * u32::from(self.bytes));
         }
+        const BYTES: u8 = WORD as u8;
+        if (self.stride, self.bytes, self.first % WORD as i16) == (BYTES, BYTES, 0) {
+            // A word for each lane, in their order.
+            let first = i32::from(self.first) / WORD as i32;
+            return match first {
+                0.. => lanes << first,
+                _ => lanes >> -first,
+            };
+        }
         each(lanes).fold(0, |all, lane| all | self.of_lane(lane))
     }
 
@@ -303,6 +312,38 @@ impl Run {
                 bytes: self.bytes as u8,
             };
             line(number, lanes, map, map.words(lanes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_all_bytes() {
+        for (stride, bytes) in [(0, 4), (1, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)] {
+            for first in -124..124 {
+                let map = Map {
+                    first,
+                    stride,
+                    bytes,
+                };
+                for lanes in [1, 0b1000, 0b1111_0000, 0xa5a5_5a5a, 0x8000_0001, u32::MAX] {
+                    let start = |lane: u32| i64::from(first) + i64::from(lane * u32::from(stride));
+                    let end = LINE as i64 - i64::from(bytes);
+                    let inside = |lane: &u32| (0..=end).contains(&start(*lane));
+                    let lanes = each(lanes).filter(inside);
+                    let (mut set, mut touched) = (0, 0_u32);
+                    for lane in lanes {
+                        set |= 1 << lane;
+                        for byte in start(lane)..start(lane) + i64::from(bytes) {
+                            touched |= 1 << (byte / WORD as i64);
+                        }
+                    }
+                    assert_eq!(map.words(set), touched, "{map:?} {set:#x}");
+                }
+            }
         }
     }
 }
