@@ -23,6 +23,8 @@ pub(super) enum Cause {
     Unneeded,
     /// It may go with all others but a few.
     Spare,
+    /// The instruction is needed, in its weaker form.
+    Enough,
     /// Other instructions do the same.
     Redundant,
 }
@@ -34,6 +36,7 @@ impl fmt::Display for Cause {
             Self::Idle => "No schedule executes the instruction",
             Self::Unneeded => "Nothing has to be ordered",
             Self::Spare => "Other instructions order everything",
+            Self::Enough => "What is left of the instruction is enough",
             Self::Redundant => "Another instruction does the same",
         })
     }
@@ -54,6 +57,9 @@ impl Cause {
             }
             Self::Spare => {
                 "Most synchronisation may be taken away with it at once, and nothing is reported as long as the lines in brackets stay: they order all that conflicts."
+            }
+            Self::Enough => {
+                "The instruction orders what must be ordered, and its weaker form does so too. Most other synchronisation may be taken away at the same time; the lines in brackets stay."
             }
             Self::Redundant => {
                 "Nothing is reported without the line in brackets either, or without several such lines, but without both something is. One of the two is enough."
@@ -124,8 +130,13 @@ pub(super) fn explain(
     }
     let touched = |of: &Mutation| with.iter().any(|gone| gone.overlaps(of));
     let stays = lines(&mut all.iter().filter(|of| !touched(of)));
-    Ok(match stays.is_empty() {
-        true => Explained::new(Cause::Unneeded, Vec::new()),
-        false => Explained::new(Cause::Spare, stays),
-    })
+    let mut same = all
+        .iter()
+        .filter(|of| of.instruction == this.instruction && of.range != this.range);
+    let cause = match stays.is_empty() {
+        true => Cause::Unneeded,
+        false if same.any(|of| !alone.iter().any(|alone| alone.range == of.range)) => Cause::Enough,
+        false => Cause::Spare,
+    };
+    Ok(Explained::new(cause, stays))
 }

@@ -66,7 +66,7 @@ impl Mutants {
             text.push('\n');
         }
         if !self.left_out.is_empty() {
-            text.push_str("### Not mutated\n\nSomething is reported of them as they are.\n\n");
+            text.push_str("### Not mutated\n\n");
         }
         for what in &self.left_out {
             let _ = writeln!(text, "- {what}");
