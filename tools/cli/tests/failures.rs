@@ -88,10 +88,8 @@ fn wrong(way: Way, failure: &str, program_is: Program, point: u32) -> Option<Str
     };
     let is_root = Path::new("/proc/self").metadata().unwrap().uid() == 0;
     // Who is not root cannot be another user, and keeps the other program from its log instead.
-    let program_is = match failure {
-        "other" if !is_root => RacesOnceBegun,
-        _ => program_is,
-    };
+    let kept_out = failure == "other" && !is_root;
+    let program_is = if kept_out { RacesOnceBegun } else { program_is };
     let again = matches!(failure, "exec" | "other");
     let said = match program_is {
         Ends(_) if point < 4 => "",
@@ -101,8 +99,8 @@ fn wrong(way: Way, failure: &str, program_is: Program, point: u32) -> Option<Str
         _ => "refused\n",
     };
     let what = match () {
-        () if stdout != said => "the program did not do what it does without us",
-        () if program_is == RacesOnceBegun && point > 0 && !raced && failure != "other" => {
+        () if stdout != said && !kept_out => "the program did not do what it does without us",
+        () if program_is == RacesOnceBegun && point > 0 && !raced && !kept_out => {
             "the program was refused"
         }
         () if found != (code == Some(66)) => "a race that was found has another exit code",
