@@ -3,6 +3,7 @@
 use crate::common::{kernel, load};
 use os::mem::Mapping;
 use simt::{Launch, LaunchError, Limits, On, Schedule, Threads, Waiting};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -112,6 +113,34 @@ fn every_way_to_wait_without_an_effect() {
          high: atom.global.or.b32 %r0, [%out], 0; xor.b32 %r1, %r1, 1; setp.eq.u32 %p1, %r0, 0; @%p1 bra high; ret;",
     ] {
         stuck(2, 32, body);
+    }
+}
+
+thread_local! {
+    /// How often a launch may still ask whether to go on.
+    static ASKS: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn who_is_interrupted_is_not_stuck() {
+    let go_on = |_| {
+        ASKS.set(ASKS.get().saturating_sub(1));
+        ASKS.get() > 0
+    };
+    let body = "again: mov.u64 %d0, %clock64; setp.ne.u64 %p0, %d0, 0; @%p0 bra again; ret;";
+    // The first look for endless loops is after some 260 questions, and asks itself.
+    for asks in 200..600 {
+        ASKS.set(asks);
+        let with = |params| Launch {
+            limits: Limits {
+                go_on: Some(go_on),
+                ..launch(1, 1, Vec::new()).limits
+            },
+            ..launch(1, 1, params)
+        };
+        let ran = load(&kernel(body)).run_with(64, with);
+        let interrupted = matches!(ran, Err(LaunchError::Interrupted { .. }));
+        assert!(interrupted, "{asks}: {ran:?}");
     }
 }
 

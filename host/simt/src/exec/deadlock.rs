@@ -183,6 +183,10 @@ impl<O: Observer> Grid<'_, O> {
                 }
             }
         }
+        // Who is to end executes nothing more, and so seems to stand still.
+        if machine.over.is_some() {
+            found = Err(first);
+        }
         let shared = std::mem::take(&mut machine.shared);
         let clusters = std::mem::take(&mut machine.clusters);
         drop(machine);
