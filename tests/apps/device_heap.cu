@@ -29,7 +29,7 @@ struct Strip : Shape {
     }
 };
 
-// For one block. Nobody gives memory back before all have theirs: on a GPU a kernel that calls through pointers is
+// Both are for one block. Nobody gives memory back before all have theirs: on a GPU a kernel that calls through pointers is
 // left to the cells, which do not see that the heap has given the same memory to two threads, one after the other,
 // and call what they do to it possible races.
 __global__ void objects(int *areas, int *destroyed) {
@@ -52,6 +52,7 @@ __global__ void arrays(int *sums, int length) {
     memcpy(second, first, length * sizeof(int));
     sums[i] = 0;
     for (int j = 0; j < length; j++) sums[i] += second[j];
+    __syncthreads();
     delete[] second;
     free(first);
 }
@@ -88,7 +89,7 @@ int main() {
     CHECK(cudaDeviceSynchronize());
     right &= *pieces == n / 2;
     for (int i = 0; i < n; i++) right &= values[i] == (i % 2 == 0 ? i * i : 8 * i + 28) + 36;
-    arrays<<<4, n / 4>>>(values, length);
+    arrays<<<1, n>>>(values, length);
     CHECK(cudaDeviceSynchronize());
     for (int i = 0; i < n; i++) right &= values[i] == length * (i - 1) + length * (length - 1) / 2;
     // All of the heap, twice; a real one keeps a little for itself.
