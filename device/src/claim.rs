@@ -25,9 +25,9 @@ use shadow::rule;
 
 use crate::paste::literal;
 
-/// One claim, beside [`Fast`](crate::Fast) or [`FastShared`](crate::FastShared) of the same access:
-/// [`Claim::early`] between its parts, [`Claim::late`] behind both where the cell does not stay as it is, and
-/// [`Claim::swap`] behind that. It overwrites `scratch` and `predicate`.
+/// One claim. The fast path of the same access ([`Fast`](crate::Fast), [`FastShared`](crate::FastShared)) has two parts:
+/// [`Claim::early`] is pasted between them, [`Claim::late`] behind both, for cells that must change, and [`Claim::swap`]
+/// last. It overwrites `scratch` and `predicate`.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
     /// Register: the address of the first launch block.
@@ -51,7 +51,7 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Where the launch block is, from the first one on.
+    /// Bytes from the first launch block, that of global memory, to the one of this memory.
     fn block(&self) -> usize {
         match self.bytes {
             Some(_) => 0,
@@ -59,8 +59,8 @@ impl Claim<'_> {
         }
     }
 
-    /// Goes on to the swap where the cell is over whatever it stands for: that of an older launch, as most
-    /// are that a program comes to, and where no other CTA can have it, of an older barrier epoch.
+    /// Branches to the swap if the cell is of an older launch, as most cells are that a launch accesses for the first
+    /// time; or of an older barrier epoch, if no other CTA uses the cell.
     pub fn early(&self) -> String {
         let (a, p, swaps) = (self.scratch[0], self.predicate, self.swaps);
         match self.bytes {
@@ -78,8 +78,8 @@ impl Claim<'_> {
         }
     }
 
-    /// Where that is not so and the cell does not stay as it is: goes on to the swap where it is over for this
-    /// access, and else to `not`.
+    /// For other cells that the fast path does not leave as they are: branches to `not` unless this access may claim
+    /// the cell.
     pub fn late(&self) -> String {
         let [a, b] = self.scratch;
         let (p, not) = (self.predicate, self.not);
@@ -117,8 +117,8 @@ impl Claim<'_> {
         text
     }
 
-    /// Swaps the cell, and enters its witness; afterwards `predicate` tells whether the cell was claimed. Where
-    /// it was not, the called check is to be asked, at once: nobody waits who claims.
+    /// Changes the cell by a compare-and-swap, and writes its witness. Afterwards `predicate` is true if the cell was
+    /// claimed. If it was not, the called check decides; this code does not try again.
     pub fn swap(&self) -> String {
         let [a, b] = self.scratch;
         let (p, launch) = (self.predicate, self.launch);

@@ -254,8 +254,8 @@ mod tests {
         }
     }
 
-    /// Both parts; what others read is filled by the first, and the address, whose register they overwrite, is
-    /// read there only.
+    /// Both parts together. Holds that the first one sets all registers that claims read, and that only the first one
+    /// reads the address, whose register a claim overwrites.
     fn in_two_parts(fast: &Pasted, named: &[&str]) -> String {
         let Pasted { find, settle } = fast;
         let fills = |text: &str, name: &str| {

@@ -94,15 +94,15 @@ pub struct FastSharedArguments<'a> {
 /// A pasted fast path, in two parts.
 #[derive(Clone, Debug)]
 pub struct Pasted {
-    /// Finds the cell, and how it differs from the thread: fills the registers that [`Claim`](crate::Claim)
+    /// Loads the cell and compares it with the thread's identity: sets the registers that [`Claim`](crate::Claim)
     /// reads.
     pub find: String,
-    /// Behind that: whether the cell stays as it is.
+    /// The rest: decides whether the cell stays as it is.
     pub settle: String,
 }
 
 impl Pasted {
-    /// The last register that is filled of those that others read.
+    /// The register that [`Pasted::find`] sets last.
     const LAST: &'static str = "%crc_differs";
 
     fn of(text: &str) -> Self {

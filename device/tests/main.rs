@@ -1,4 +1,4 @@
-//! All tests of this folder, as one program: linking one takes longer than most of them run.
+//! All tests of this folder in one program, as linking a program takes longer than most tests run.
 
 mod differential;
 mod entry;

@@ -154,9 +154,10 @@ impl Widths {
         }
     }
 
-    /// The bits of a cell of shared memory that only its CTA can access, by which it is over for whoever
-    /// differs in one: those of the generation and, where each CTA has a slot of its own, those of the
-    /// barrier epoch. Elsewhere the cell may be of another CTA; and grid epochs may be lost.
+    /// A mask of cells of shared memory. A cell that differs from a thread's identity in one of these bits no
+    /// longer matters to that thread: it is of an older launch or of an older barrier epoch. The bits of the barrier
+    /// epoch are in the mask only if each CTA has a slot of its own, since the cell may be another CTA's elsewhere,
+    /// and only in a launch without grid epochs, which a cell may lack.
     pub fn over_bits(&self, slot_of_its_own: bool) -> u64 {
         match self.grid == 0 && slot_of_its_own {
             true => GENERATION_MASK | !crate::rule::besides_barrier(&self.shifts()),

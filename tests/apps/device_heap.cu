@@ -29,7 +29,7 @@ struct Strip : Shape {
     }
 };
 
-// Both are for one block. Nobody gives memory back before all have theirs: on a GPU a kernel that calls through pointers is
+// Both kernels run as one block, and no thread frees memory before all threads have theirs: on a GPU a kernel that calls through pointers is
 // left to the cells, which do not see that the heap has given the same memory to two threads, one after the other,
 // and call what they do to it possible races.
 __global__ void objects(int *areas, int *destroyed) {

@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::shared::Shared;
 use crate::signals;
 
-/// What the tool sets begins so.
+/// The names of the environment variables that the tool sets begin with this.
 const PREFIX: &[u8] = b"CUDARUN_";
 /// Names the folder of the run.
 pub const DIRECTORY_VARIABLE: &str = "CUDARUN_CHECK_DIR";
@@ -24,22 +24,23 @@ pub const SPARE_VARIABLE: &str = "CUDARUN_CHECK_SPARE_DIR";
 /// The file of what the run has missed, in either folder. The audit library knows this name too.
 pub const MISSED: &str = "missed";
 
-/// Who may open a file of a run is a matter of its folder: processes may be other users'.
+/// Access to a run's files is limited by their folder, as processes of one run may belong to different users.
 const MODE: u32 = 0o666;
 
 /// The file of programs that were started and that no loader brings us into, in the first folder. The audit library writes
 /// it, and knows this name too.
 pub const FOREIGN: &str = "foreign";
 
-/// The file for lines of processes that cannot open the other files: a place for each, which it has in memory. In the
-/// spare folder where there is one. The audit library knows this name, too.
+/// A file for processes that cannot open the others any more. It is mapped into the memory of each process when that
+/// starts, and has room for one line of each. It lies in the spare folder if there is one. The audit library knows this
+/// name, too.
 pub const BOARD: &str = "board";
-/// Bytes of a place, and how many there are: a process has the one that its number gives, modulo that.
+/// Bytes of one line, and number of lines. A process writes the line of its process number modulo their number.
 const PLACE: usize = 256;
 const PLACES: usize = 64;
 
-/// What this process had of ours when it began, or loaded this library: it may change its environment, its user and its
-/// root folder before it uses the device.
+/// The tool's variables and files as they were when the process started or loaded this library. The program may change
+/// its environment, its user and its root folder before it uses the device.
 #[derive(Debug, Default)]
 struct Begun {
     variables: Vec<(OsString, OsString)>,
@@ -93,8 +94,8 @@ fn find(environment: &[u8], name: &str) -> Option<OsString> {
     Some(OsString::from_vec(value.to_owned()))
 }
 
-/// Says what the run has missed, in one line, unless this process has said the same before; whether it could. Nothing if
-/// this process is not checked.
+/// Writes a line about what the run has missed, unless this process has written the same before. True if the line is
+/// written. Does nothing if this process is not checked.
 pub fn missed(text: &str) -> bool {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +108,7 @@ pub fn missed(text: &str) -> bool {
     let taken =
         signals::without_size_signal(|| folders.any(|folder| append(&folder, text).is_ok()));
     let board = BEGUN.get().and_then(|begun| begun.board.as_ref());
-    // The last line of a process is the one that is kept: one is enough to know.
+    // Only the last line of a process is kept there; one is enough to make the run incomplete.
     let line = || {
         board?
             .put_at(place(std::process::id()), &on_board(text))
@@ -120,12 +121,12 @@ pub fn missed(text: &str) -> bool {
     done
 }
 
-/// Where on the board the place of a process is.
+/// Where the line of a process begins on the board.
 const fn place(process: u32) -> usize {
     process as usize % PLACES * PLACE
 }
 
-/// A line as it fills its place.
+/// A text as a line of the board, filled up with spaces.
 fn on_board(text: &str) -> Vec<u8> {
     let mut line = text.replace('\n', " ").into_bytes();
     line.resize(PLACE - 1, b' ');
@@ -148,7 +149,7 @@ fn append(folder: &Path, text: &str) -> io::Result<()> {
     let line = format!("{}\n", text.replace('\n', " "));
     let options = File::options().append(true).create(true).to_owned();
     let mut file = options.open(folder.join(MISSED))?;
-    // Whoever has made it lets others add to it; others may not.
+    // Only the owner of the file can do this, and other users of the run have to add lines.
     let _ = file.set_permissions(Permissions::from_mode(MODE));
     file.write_all(line.as_bytes())
 }

@@ -1,12 +1,12 @@
-//! The beginning of a file, where several processes see it, in memory: it stays within reach of a process that closes its
-//! descriptors, changes its user or its root folder, or may write no files any more.
+//! A file that is mapped into memory, and shared by several processes. A process can still write there after it has closed
+//! its descriptors, changed its user or its root folder, or lost the right to write files.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// Bytes at the beginning of a file.
+/// The first bytes of a file, mapped.
 #[derive(Debug)]
 pub struct Shared {
     start: NonNull<libc::c_void>,
@@ -51,11 +51,11 @@ impl Shared {
 
     /// Writes from a byte on, as far as there is room.
     ///
-    /// The system does it, which fails where this process would be ended: when somebody has cut the file short, or its file
-    /// system has no room.
+    /// The system copies the bytes (`process_vm_writev`). A store of this process would end it by SIGBUS if the file has
+    /// been truncated or its file system is full; the system returns an error instead.
     ///
     /// # Errors
-    /// Then.
+    /// In these cases.
     pub fn put_at(&self, first: usize, bytes: &[u8]) -> io::Result<()> {
         let first = first.min(self.bytes);
         let length = bytes.len().min(self.bytes - first);

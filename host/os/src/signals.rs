@@ -55,8 +55,8 @@ pub fn hold() {
 
 extern "C" fn pass_over(_: libc::c_int) {}
 
-/// From now on SIGXFSZ does not end this process when a file becomes as large as its files may be: the write fails. Programs
-/// it starts have the default again.
+/// From now on a write beyond the limit on file sizes (`ulimit -f`) fails, and SIGXFSZ does not end this process. Programs
+/// that it starts have the default action again.
 pub fn survive_size() {
     let handler = pass_over as extern "C" fn(libc::c_int);
     // SAFETY: the handler does nothing, which is safe at any moment.
@@ -115,8 +115,8 @@ pub fn without<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Does something that writes files while the calling thread is not told by SIGXFSZ that one has become as large as the
-/// process's files may be: the program would be ended, and the file is not its own. The write fails all the same.
+/// Calls a function that writes the tool's own files, without SIGXFSZ for the calling thread: the limit on file sizes is
+/// the program's, and the signal would end it. The write still fails.
 pub fn without_size_signal<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: a set of zeroes is a place for one, which the calls fill in.
     let only = unsafe {

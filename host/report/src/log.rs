@@ -10,7 +10,7 @@ mod stray;
 mod stuck;
 mod verified;
 
-pub use events::{Gap, Misuse, Scope};
+pub use events::{Gap, Misuse, Scope, Semantics};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
@@ -24,7 +24,7 @@ pub use repair::{
     Around, Barrier, Cause, Counted, Neighbour, Outside, Passed, Place, Point, Repair, Unwaited,
     Update, Word,
 };
-pub use site::{Act, Op, Semantics, Site};
+pub use site::{Act, Op, Site};
 pub use stray::{Stray, StraySpace};
 pub use stuck::{On, Stuck, Wait};
 pub use verified::{Answer, Assumption, Because, Family, Standing, Verified};

@@ -84,15 +84,7 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
             _ => op.bytes(),
         },
         ty: op.ty.suffix().to_owned(),
-        sem: match op.sem {
-            Semantics::Weak => log::Semantics::Weak,
-            Semantics::Relaxed => log::Semantics::Relaxed,
-            Semantics::Acquire => log::Semantics::Acquire,
-            Semantics::Release => log::Semantics::Release,
-            Semantics::AcqRel => log::Semantics::AcqRel,
-            Semantics::Volatile => log::Semantics::Volatile,
-            Semantics::Mmio => log::Semantics::Strong,
-        },
+        sem: op.sem,
         scope: op.is_strong().then_some(op.scope),
         ..log::Site::default()
     }
@@ -101,16 +93,16 @@ pub(crate) fn operation(op: &MemoryOp) -> log::Site {
 /// What an operation on an mbarrier does to the memory where that lies.
 pub(crate) fn mbarrier(op: MbarrierOp, relaxed: bool, within: Scope) -> log::Site {
     let (op, sem) = match op {
-        MbarrierOp::Init => (log::Op::Store, log::Semantics::Weak),
-        MbarrierOp::TestWait | MbarrierOp::TryWait => (log::Op::Load, log::Semantics::Acquire),
-        _ => (log::Op::Atomic, log::Semantics::Release),
+        MbarrierOp::Init => (log::Op::Store, Semantics::Weak),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => (log::Op::Load, Semantics::Acquire),
+        _ => (log::Op::Atomic, Semantics::Release),
     };
     log::Site {
         op,
         bytes: MBARRIER_BYTES,
         ty: "b64".to_owned(),
         sem: match relaxed && op != log::Op::Store {
-            true => log::Semantics::Relaxed,
+            true => Semantics::Relaxed,
             false => sem,
         },
         scope: (op != log::Op::Store).then_some(within),

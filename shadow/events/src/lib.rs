@@ -8,6 +8,7 @@ mod cause;
 mod misuse;
 mod observer;
 mod scope;
+mod semantics;
 mod space;
 mod taint;
 
@@ -17,5 +18,6 @@ pub use observer::{
     AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP, Unobserved, Updated,
 };
 pub use scope::Scope;
+pub use semantics::Semantics;
 pub use space::Space;
 pub use taint::{Decides, Sources};

@@ -341,7 +341,8 @@ fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Rac
     }
 }
 
-/// Whether a thread has not acquired what a strong read has observed, nor observed it before, as one that polls has.
+/// Whether a thread observes something for the first time, and has not acquired it yet. A thread that polls observes the
+/// same again and again.
 fn is_new(view: &View, seen: &Pending) -> bool {
     let (log, count) = (seen.mark.log, seen.mark.count);
     let acquired = { view.acquired }.is_some_and(|(of, all)| of == log && all >= count);

@@ -176,8 +176,8 @@ impl Releases {
         line.push(location);
     }
 
-    /// A read-modify-write that releases nothing, but continues what is at its place, where nothing else overlaps it. True
-    /// if it was one.
+    /// Handles a read-modify-write that continues the releases at its location and adds none, in place. False if that is
+    /// not the case, or if another location overlaps it.
     fn pass_on(&mut self, shape: &Shape, writer: Party, write: &Write<'_>) -> bool {
         let line = self.lines.get_mut(&(write.address / LINE));
         let Some([location]) = line.map(Vec::as_mut_slice) else {

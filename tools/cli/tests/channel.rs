@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
-use crate::common::{WAYS, Way, command, compile, text};
+use crate::common::{WAYS, Way, command, compile, in_shell, text};
 use report::log::FAULT_VARIABLE;
 use serde_json::Value;
 
@@ -207,17 +207,9 @@ fn closed_and_full_outputs_change_no_exit_code() {
             let folder = tempfile::tempdir().unwrap();
             let mut tool = command(way, folder.path());
             tool.arg(program()).arg("plain");
-            let words = std::iter::once(tool.get_program()).chain(tool.get_args());
-            let words: Vec<String> = words.map(|word| format!("'{}'", word.display())).collect();
-            let mut shell = std::process::Command::new("sh");
-            let variables = tool
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?)));
-            shell.envs(variables).current_dir(folder.path());
-            shell
-                .arg("-c")
-                .arg(format!("{} {redirection}", words.join(" ")));
-            let output = shell.stdin(Stdio::null()).output().unwrap();
+            let mut shell = in_shell(&tool, &format!("\"$@\" {redirection}"));
+            shell.current_dir(folder.path()).stdin(Stdio::null());
+            let output = shell.output().unwrap();
             assert_eq!(
                 output.status.code(),
                 Some(66),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::{WAYS, Way, command, compile, text};
+use crate::common::{WAYS, Way, command, compile, in_shell, text};
 use serde_json::Value;
 
 /// What a failure does to the program that it comes upon.
@@ -129,19 +129,10 @@ fn a_limit_on_the_size_of_files_hides_no_race() {
         tool.args(["--save", "saved.json"])
             .arg(program())
             .args(["none", "9"]);
-        let words = std::iter::once(tool.get_program()).chain(tool.get_args());
-        let words: Vec<String> = words.map(|word| format!("'{}'", word.display())).collect();
         // In units of 512 bytes.
         for (limit, codes) in [(0, &[70, 75][..]), (16, &[66, 70, 75]), (64, &[66])] {
-            let mut shell = std::process::Command::new("sh");
-            let given = tool
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?)));
-            shell.envs(given).current_dir(folder.path());
-            shell
-                .arg("-c")
-                .arg(format!("ulimit -f {limit}; exec {}", words.join(" ")));
-            let output = shell.output().unwrap();
+            let mut shell = in_shell(&tool, &format!("ulimit -f {limit}; exec \"$@\""));
+            let output = shell.current_dir(folder.path()).output().unwrap();
             let said = text(&output.stderr);
             let code = output.status.code();
             assert!(

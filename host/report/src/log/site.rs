@@ -1,6 +1,6 @@
 //! Instructions that a log names, and what they do.
 
-use events::Scope;
+use events::{Scope, Semantics};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
@@ -71,28 +71,6 @@ pub enum Op {
     Copy,
     /// Nothing: a barrier or another operation of threads.
     Barrier,
-}
-
-/// PTX semantics of an access (PTX ISA, "Memory Consistency Model").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Semantics {
-    /// `.weak`
-    #[default]
-    Weak,
-    /// `.relaxed`
-    Relaxed,
-    /// `.acquire`
-    Acquire,
-    /// `.release`
-    Release,
-    /// `.acq_rel`
-    AcqRel,
-    /// `.volatile`
-    Volatile,
-    /// Strong in another way, such as `.mmio`.
-    Strong,
 }
 
 /// What an access does.

@@ -183,7 +183,7 @@ impl<O: Observer> Grid<'_, O> {
                 }
             }
         }
-        // Who is to end executes nothing more, and so seems to stand still.
+        // A launch that is interrupted or out of time executes nothing more, so its lanes seem to stand still.
         if machine.over.is_some() {
             found = Err(first);
         }

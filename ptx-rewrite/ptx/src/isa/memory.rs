@@ -3,7 +3,7 @@
 //! Source: PTX ISA 9.0, "Data Movement and Conversion Instructions" and "Memory Consistency Model".
 //! `.volatile` is `.relaxed.sys`; `atom` and `red` without qualifiers are `.relaxed.gpu`.
 
-use events::Scope;
+use events::{Scope, Semantics};
 
 use crate::ast::{Instruction, Operand, Space, Type};
 
@@ -100,25 +100,6 @@ pub enum MemoryKind {
     Opaque,
 }
 
-/// Strength and ordering of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Semantics {
-    /// Nothing said, or `.weak`.
-    Weak,
-    /// `.relaxed`, and atomics that say nothing.
-    Relaxed,
-    /// `.acquire`
-    Acquire,
-    /// `.release`
-    Release,
-    /// `.acq_rel`
-    AcqRel,
-    /// `.volatile`, which orders like `.relaxed.sys`.
-    Volatile,
-    /// `.mmio`, which orders like `.relaxed.sys`.
-    Mmio,
-}
-
 /// What an atomic operation computes.
 #[allow(missing_docs, reason = "each is the suffix of the same name")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -207,16 +188,7 @@ fn strength(instruction: &Instruction, kind: MemoryKind) -> (Semantics, Scope) {
     let named = instruction
         .suffixes
         .iter()
-        .find_map(|suffix| match suffix.as_str() {
-            "weak" => Some(Semantics::Weak),
-            "volatile" => Some(Semantics::Volatile),
-            "mmio" => Some(Semantics::Mmio),
-            "relaxed" => Some(Semantics::Relaxed),
-            "acquire" => Some(Semantics::Acquire),
-            "release" => Some(Semantics::Release),
-            "acq_rel" => Some(Semantics::AcqRel),
-            _ => None,
-        });
+        .find_map(|suffix| Semantics::from_suffix(suffix));
     let atomic = matches!(kind, MemoryKind::Rmw | MemoryKind::Reduction);
     match named {
         None | Some(Semantics::Weak) if !atomic => (Semantics::Weak, Scope::Cta),

@@ -16,11 +16,11 @@ mod roles;
 pub mod sync;
 mod table;
 
-pub use events::Scope;
+pub use events::{Scope, Semantics};
 
 use crate::ast::{Instruction, Operand};
 
-pub use memory::{AtomicOp, MemoryKind, MemoryOp, Semantics};
+pub use memory::{AtomicOp, MemoryKind, MemoryOp};
 pub use roles::{reads, register_reads, register_writes, writes};
 pub use sync::{BarrierKind, FenceSemantics, MbarrierOp, SyncOp};
 pub use table::OPCODES;

@@ -4,9 +4,9 @@
 //! Consistency Model". `membar.{cta,gl,sys}` is `fence.sc` at scope cta, gpu, sys; before sm_70 it
 //! was weaker, which no module this crate is used on can tell.
 
-use super::memory::{Semantics, scope};
+use super::memory::scope;
 use super::{memory, sync};
-use events::Scope;
+use events::{Scope, Semantics};
 
 use crate::ast::{Instruction, Operand};
 

@@ -19,7 +19,6 @@
    remove  removes the logs behind the first launch: WHAT is `file`, `folder` or `both` folders
    cut     cuts its log in the middle behind the first launch
    ...-late  behind the last launch */
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "folder.h"
 #include "channel.h"
 
 CUresult cuLinkCreate_v2(unsigned, int *, void **, H *),
@@ -54,20 +54,6 @@ static void launch(H kernel, unsigned blocks) {
     void *params[] = {&word};
     CHECK(cuLaunchKernel(kernel, blocks, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     CHECK(cuCtxSynchronize());
-}
-
-/* Removes what is in a folder, and the folder too if `all`. */
-static void empty(const char *folder, int all) {
-    DIR *entries = folder ? opendir(folder) : NULL;
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%.255s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (entries)
-        closedir(entries);
-    if (entries && all)
-        rmdir(folder);
 }
 
 static void spoil(const char *how, const char *what) {

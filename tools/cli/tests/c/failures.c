@@ -26,7 +26,6 @@
    other      another user's process executes another program, which launches the kernels
    _exit, abort, fault, kill   the process ends so */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
@@ -38,6 +37,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "folder.h"
 #include "failures.h"
 
 enum { OTHER = 65534 };
@@ -108,19 +108,6 @@ static void change_root(void) {
     must(!chdir(name) && !rmdir(name) && !chroot("."), "chroot");
 }
 
-static void empty(const char *folder) {
-    DIR *entries = folder ? opendir(folder) : NULL;
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        char name[4096];
-        snprintf(name, sizeof name, "%s/%.255s", folder, entry->d_name);
-        unlink(name);
-    }
-    if (entries)
-        closedir(entries);
-    if (entries)
-        rmdir(folder);
-}
-
 static int is(const char *name) { return !strcmp(failure, name); }
 
 static void execute(const char *what) {
@@ -167,8 +154,8 @@ static void at(int now) {
     if (is("user") || is("closed") || is("left"))
         become_other();
     if (is("gone")) {
-        empty(folders[0]);
-        empty(folders[1]);
+        empty(folders[0], 1);
+        empty(folders[1], 1);
         close_all();
     }
     if (is("fork"))

@@ -105,3 +105,13 @@ pub(crate) fn command(way: Way, folder: &Path) -> Command {
     command.envs(variables).args(arguments);
     command
 }
+
+/// A shell that executes a script, in which `"$@"` is a command.
+pub(crate) fn in_shell(command: &Command, script: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    let variables = command.get_envs();
+    shell.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    shell
+}

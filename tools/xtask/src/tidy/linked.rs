@@ -1,8 +1,8 @@
-//! No file of a crate's tests is left out of the program that has them all.
+//! Every file of a crate's `tests` folder is part of one of its test programs.
 
 use super::{File, Tree};
 
-/// What a manifest says that names its test programs itself.
+/// In the manifest of a crate that lists its test programs.
 const BY_NAME: &str = "\nautotests = false\n";
 
 pub(super) fn check(tree: &Tree) -> Vec<String> {
