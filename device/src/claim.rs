@@ -13,13 +13,15 @@
 //! No witness that was entered for an earlier cell comes late: whoever claims comes after the end of a launch, a
 //! barrier or an own access, and so behind it; docs/cell.md names the exceptions.
 //! Lanes that came too late part from those that claim only then, so that they need not wait for them.
+//! A weak store of which all races with stores are known is done where it meets a store of another CTA: the rule leaves
+//! such a cell as it is, and there is nothing new to report. The store is checked all the same, as loads may race with it.
 //! This code waits for nobody: where anything else is the case, the called check is left to decide.
 //! In shared memory that includes a busy cell, of whatever barrier epoch it is.
 
 use std::mem::offset_of;
 
 use shadow::layout::{
-    BUSY, GENERATION_MASK, LaunchBlock, WITNESS_CELL_FACTOR, sole_witness_of_any,
+    BUSY, GENERATION_MASK, GRID_CLASS_MASK, LaunchBlock, WITNESS_CELL_FACTOR, sole_witness_of_any,
 };
 use shadow::rule;
 
@@ -42,12 +44,26 @@ pub struct Claim<'a> {
     pub predicate: &'a str,
     /// Kind of the access, one that `rule::claims`.
     pub kind: u32,
+    /// For weak stores to global memory that a launch may know to be in known races only.
+    pub known: Option<Known<'a>>,
     /// The access's site.
     pub site: u32,
     /// The label in front of [`Claim::swap`].
     pub swaps: &'a str,
     /// Where to go on when the cell is not to be claimed.
     pub not: &'a str,
+}
+
+/// Where a launch says that all conflicts of a weak store with other stores are known. Where it meets one, nothing is
+/// left to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The access's bit in [`LaunchBlock::known`].
+    pub bit: u64,
+    /// Register: [`LaunchBlock::compared`].
+    pub compared: &'a str,
+    /// Where to go on then.
+    pub done: &'a str,
 }
 
 impl Claim<'_> {
@@ -113,8 +129,31 @@ impl Claim<'_> {
                 "setp.lt.and.u64 {p}, %crc_offset, {bytes}, {p};\n"
             ));
         }
-        text.push_str(&format!("@!{p} bra {not};\n"));
+        match self.known.zip(self.bytes) {
+            Some((known, bytes)) => {
+                text.push_str(&format!("@{p} bra {swaps};\n", swaps = self.swaps));
+                text.push_str(&self.meets_store(bytes, known));
+                text.push_str(&format!("bra {not};\n"));
+            }
+            None => text.push_str(&format!("@!{p} bra {not};\n")),
+        }
         text
+    }
+
+    /// Goes on behind the check where a store that is known to race meets another one (`rule::meets_store`).
+    fn meets_store(&self, bytes: &str, known: Known<'_>) -> String {
+        let ([a, b], p) = (self.scratch, self.predicate);
+        format!(
+            "ld.global.v2.u64 {{{a}, {b}}}, [{launch}+{known_at}];\nand.b64 {a}, {a}, {bit};\nsetp.ne.u64 {p}, {a}, 0;\n\
+             setp.ge.and.u64 {p}, %crc_differs, {b}, {p};\nand.b64 {a}, %crc_differs, {compared};\n\
+             setp.eq.and.u64 {p}, {a}, {store}, {p};\nsetp.lt.and.u64 {p}, %crc_offset, {bytes}, {p};\n@{p} bra {done};\n",
+            launch = self.launch,
+            known_at = offset_of!(LaunchBlock, known),
+            bit = literal(known.bit),
+            compared = known.compared,
+            store = literal(rule::classes(rule::WEAK_STORE) & GRID_CLASS_MASK),
+            done = known.done,
+        )
     }
 
     /// Changes the cell by a compare-and-swap, and writes its witness. Afterwards `predicate` is true if the cell was

@@ -8,6 +8,7 @@
 //!
 //! | function | when |
 //! |---|---|
+//! | `__cudarun_slot(launch) -> cells` | at the entry of functions other than kernels, where shared memory is accessed |
 //! | `__cudarun_barrier(launch, me) -> me` | after a barrier of the whole CTA, in modules with barriers of the whole grid |
 //! | `__cudarun_grid_barrier(launch)` | by one thread of the CTA, where a barrier of the whole grid is complete |
 //! | `__cudarun_barrier_of_grid(launch, me) -> me` | after the CTA's barrier at its end |
@@ -16,10 +17,9 @@
 //! | `__cudarun_load(launch, me, address, site, access, cell_at, who)` | likewise, for weak loads |
 //! | `__cudarun_await_witness(first, cell) -> witness` | by these, when a cell was claimed in place a moment ago |
 //! | `__cudarun_range(launch, me, address, site, access)` | for accesses of several granules |
-//! | `__cudarun_slot(launch, me) -> cells` | function entry, where shared memory is accessed |
 //! | `__cudarun_cluster_place(launch, address, rank) -> address` | for shared memory, in kernels that reach that of other CTAs |
 //!
-//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for the last two, and where the
+//! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for `slot` and `cluster_place`, and where the
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
 //! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
@@ -37,7 +37,7 @@ use std::sync::OnceLock;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
-pub use claim::Claim;
+pub use claim::{Claim, Known};
 pub use entry::Entry;
 pub use pass::Pass;
 pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
@@ -183,7 +183,7 @@ mod tests {
             cells: "%cells",
             base: "%base",
             bytes: "%bytes",
-            index_mask: "%mask",
+            cell_mask: "%mask",
             tag_from: "%from",
             tag_shift: "%tag",
             compared: "%compared",
@@ -228,7 +228,7 @@ mod tests {
         }
         let fast = FastShared::paste(&FastSharedArguments {
             cells: "%cells",
-            index_mask: "%mask",
+            cell_mask: "%mask",
             compared_by_warps: "%compared",
             me: "%me",
             address: "%address",

@@ -20,9 +20,9 @@ pub struct FastArguments<'a> {
     pub base: &'a str,
     /// Register: bytes checked.
     pub bytes: &'a str,
-    /// Register: number of cells minus 1, times 8.
-    pub index_mask: &'a str,
-    /// 32-bit register: log2 of the number of cells, plus that of the granule's bytes.
+    /// Register: [`shadow::layout::LaunchBlock::cell_mask`].
+    pub cell_mask: &'a str,
+    /// 32-bit register: [`shadow::layout::LaunchBlock::tag_from`].
     pub tag_from: &'a str,
     /// 32-bit register: lowest bit of the tag.
     pub tag_shift: &'a str,
@@ -75,8 +75,8 @@ pub struct FastShared;
 pub struct FastSharedArguments<'a> {
     /// Register: what `__cudarun_slot` gave.
     pub cells: &'a str,
-    /// Register: [`shadow::layout::LaunchBlock::index_mask`], times 8.
-    pub index_mask: &'a str,
+    /// Register: [`shadow::layout::LaunchBlock::cell_mask`].
+    pub cell_mask: &'a str,
     /// Register: [`shadow::layout::LaunchBlock::compared_by_warps`].
     pub compared_by_warps: &'a str,
     /// Register: the thread's identity.
@@ -144,7 +144,7 @@ impl FastShared {
         let kind = arguments.kind;
         let values = [
             arguments.cells,
-            arguments.index_mask,
+            arguments.cell_mask,
             arguments.compared_by_warps,
             arguments.me,
             arguments.address,
@@ -177,7 +177,7 @@ impl Fast {
             arguments.cells,
             arguments.base,
             arguments.bytes,
-            arguments.index_mask,
+            arguments.cell_mask,
             arguments.tag_from,
             arguments.tag_shift,
             arguments.compared,

@@ -157,25 +157,30 @@ pod! {
 /// A second one follows it at once: the same for shared memory, whose cells every CTA has in a slot
 /// of its own while there are as many slots as CTAs.
 pub struct LaunchBlock {
-    /// Address of the cells, 8 bytes each.
+    /// Address of the cells, 8 bytes each; read together with the next.
     pub cells: u64,
-    /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
-    pub witnesses: u64,
+    /// Bytes of the cells (of a slot) minus 8: a power of two minus 1, times 8.
+    pub cell_mask: u64,
     /// First address that is checked; read together with the next.
     pub window_base: u64,
     /// Bytes that are checked.
     pub window_bytes: u64,
-    /// Number of cells (of a slot) minus 1; a power of two minus 1.
-    pub index_mask: u64,
+    /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
+    pub witnesses: u64,
     /// log2 of the number of cells (of a slot).
     pub index_bits: u32,
     /// Lowest bit of the barrier epoch.
     pub barrier_shift: u32,
-    /// Lowest bit of the CTA id.
-    pub cta_shift: u32,
+    /// `index_bits` plus log2 of the granule's bytes: the lowest bit, of an offset in the window, that enters the tag;
+    /// read together with the next three.
+    pub tag_from: u32,
     /// Lowest bit of the tag; the grid epoch's when the cells cover the window, the CTA id's for
     /// shared memory.
     pub tag_shift: u32,
+    /// 1 when grid and CTAs have threads along x only.
+    pub flat: u32,
+    /// Lowest bit of the CTA id.
+    pub cta_shift: u32,
     /// 1 to [`MAX_GENERATION`].
     pub generation: u32,
     /// Number of [`PairSlot`]s minus 1; a power of two minus 1.
@@ -209,6 +214,8 @@ pub struct LaunchBlock {
     pub journal: u64,
     /// From a cell to its first witness: `witnesses - cells`.
     pub to_witness: u64,
+    /// From a witness to the next of the same cell, in bytes: 8 for each cell (of all slots).
+    pub row: u64,
     /// Where the CTA of a cell is the thread's own, the least difference between the cell and the
     /// thread's identity with which the cell is of an older barrier epoch;
     /// at an even multiple of 8 bytes, as it is read together with the next.
@@ -233,17 +240,18 @@ pub struct LaunchBlock {
     pub warp_epoch: u64,
     /// [`rule::compared_beside_loads`](crate::rule::compared_beside_loads) of the launch.
     pub compared_beside_loads: u64,
-    /// From a witness to the next of the same cell, in bytes: 8 for each cell (of all slots).
-    pub row: u64,
+    /// Of shared memory: a cell that differs from the thread's identity in one of these bits is over
+    /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
+    pub over_bits: u64,
     /// The generation, in its place in a cell; read together with the next.
     pub generation_in_place: u64,
     /// What one CTA id is worth in a cell: a one at `cta_shift`.
     pub cta_step: u64,
-    /// Of shared memory: a cell that differs from the thread's identity in one of these bits is over
-    /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
-    pub over_bits: u64,
-    /// Nothing; keeps the size an even multiple of 8 bytes.
-    pub reserved: u64,
+    /// Whose conflicts with stores are all known to be races: a bit for each group of accesses, as in
+    /// [`unwritten`](Self::unwritten); read together with the next.
+    pub known: u64,
+    /// [`rule::least_of_other_cta`](crate::rule::least_of_other_cta) of the launch.
+    pub least_of_other_cta: u64,
 }
 }
 
@@ -481,22 +489,25 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 272);
+        assert_eq!(size_of::<LaunchBlock>(), 288);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 32);
         assert_eq!(size_of::<Record>(), 64);
         assert_eq!(size_of::<Journal>(), 40);
         assert_eq!(size_of::<JournalEntry>(), 32);
         assert_eq!(size_of::<Lock>(), 32);
-        assert_eq!(offset_of!(LaunchBlock, pairs), 64);
-        for pair in [
+        assert_eq!(offset_of!(LaunchBlock, pairs), 72);
+        for read_together in [
+            offset_of!(LaunchBlock, cells),
             offset_of!(LaunchBlock, window_base),
+            offset_of!(LaunchBlock, tag_from),
             offset_of!(LaunchBlock, over_from),
             offset_of!(LaunchBlock, compared),
             offset_of!(LaunchBlock, besides_barrier),
             offset_of!(LaunchBlock, generation_in_place),
+            offset_of!(LaunchBlock, known),
         ] {
-            assert_eq!(pair % 16, 0);
+            assert_eq!(read_together % 16, 0);
         }
         assert_eq!(offset_of!(Record, site), 24);
     }

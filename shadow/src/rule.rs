@@ -203,6 +203,22 @@ pub const fn shared_by_warps(kind: u32) -> u64 {
     WARP_MULTI | digit(ADDS_CTA, kind) << CTA_CLASS_SHIFT
 }
 
+/// Whether a weak store finds a weak store of another CTA in its cell, by how the cell differs from the thread:
+/// a conflict that leaves the cell as it is. `compared` is [`compared`] of the launch, and `least` is
+/// [`least_of_other_cta`].
+pub const fn meets_store(differs: u64, compared: u64, least: u64) -> bool {
+    (differs & compared == classes(WEAK_STORE) & GRID_CLASS_MASK) & (differs >= least)
+}
+
+/// The least difference between a cell and a thread's identity with which the cell is another CTA's, if the two have
+/// the same tag. Where there is one CTA only, or there are grid epochs, which may be lost, that of no cell is as large.
+pub const fn least_of_other_cta(shifts: &Shifts) -> u64 {
+    if shifts.grid != 64 || shifts.cta == 64 {
+        return !0;
+    }
+    up(1, shifts.cta)
+}
+
 /// The bits of a cell that decide on [`shared_by_warps`].
 pub const fn compared_by_warps(shifts: &Shifts) -> u64 {
     let since_barrier = up(!0, shifts.barrier);
@@ -296,10 +312,10 @@ pub const fn claimed_before_barrier(kind: u32) -> u64 {
     }
 }
 
-/// The first cell of a CTA's slot, by its number; slots have `index_mask + 1` cells. `me` is without
+/// The first cell of a CTA's slot, by its number; slots have `last + 1` cells. `me` is without
 /// tag.
-pub const fn slot(me: u64, shifts: &Shifts, slot_mask: u64, index_mask: u64) -> u64 {
-    (cta(me, shifts) & slot_mask) * (index_mask + 1)
+pub const fn slot(me: u64, shifts: &Shifts, slot_mask: u64, last: u64) -> u64 {
+    (cta(me, shifts) & slot_mask) * (last + 1)
 }
 
 /// The CTA of `me`, which is without tag.

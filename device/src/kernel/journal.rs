@@ -364,7 +364,7 @@ struct Granule {
 impl Granule {
     unsafe fn of(launch: *const LaunchBlock, me: u64, granule: u64) -> Granule {
         unsafe {
-            let cells = (*launch).index_mask;
+            let cells = (*launch).cell_mask >> 3u32;
             let slots = (*launch).slot_mask;
             let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts(launch), slots, cells) };
             let index = (granule & cells) + slot;

@@ -146,15 +146,14 @@ macro_rules! name {
 /// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
 /// that it can be pasted in front of the access.
 ///
-/// `index_mask` and `tag_from` are in bytes: the launch block's mask times 8, and its `index_bits`
-/// plus log2 of the granule's bytes; `spread` is 3 minus that. `fresh`, `others` and what the cell is compared with are its `classes`, `!own`, `shared`
+/// `spread` is 3 minus log2 of the granule's bytes. `fresh`, `others` and what the cell is compared with are its `classes`, `!own`, `shared`
 /// and so on, of the access's kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_fast(
     cells: u64,
     base: u64,
     bytes: u64,
-    index_mask: u64,
+    cell_mask: u64,
     tag_from: u32,
     tag_shift: u32,
     compared: u64,
@@ -170,7 +169,7 @@ pub unsafe extern "C" fn __cudarun_fast(
 ) -> u32 {
     unsafe {
         let offset = address - base;
-        let at = cells + (shl(offset, spread) & index_mask);
+        let at = cells + (shl(offset, spread) & cell_mask);
         let cell = load_relaxed(at);
         let me = me | shl(shr(offset, tag_from), tag_shift);
         let differs = cell ^ me;
@@ -193,13 +192,13 @@ fn settles(differs: u64, fresh: u64, others: u64, by_lanes: u64, compared_by_war
         | (differs & compared_by_warps == by_warps)
 }
 
-/// The address of the first cell of this CTA's shared memory. Here and below, the launch block is
+/// The address of the first cell of this CTA's shared memory, as [`rule::slot`]. Here and below, the launch block is
 /// that of shared memory.
+#[inline(never)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock, me: u64) -> u64 {
+pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock) -> u64 {
     unsafe {
-        let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
-        (*launch).cells + (rule::slot(me, &shifts(launch), slots, cells) << 3u32)
+        (*launch).cells + (cta_in_grid() & (*launch).slot_mask) * ((*launch).cell_mask + 8)
     }
 }
 
@@ -208,7 +207,7 @@ pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock, me: u64) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_fast_shared(
     cells: u64,
-    index_mask: u64,
+    cell_mask: u64,
     compared_by_warps: u64,
     me: u64,
     address: u64,
@@ -219,7 +218,7 @@ pub unsafe extern "C" fn __cudarun_fast_shared(
     by_lanes: u64,
 ) -> u32 {
     unsafe {
-        let at = cells + (shl(address, spread) & index_mask);
+        let at = cells + (shl(address, spread) & cell_mask);
         let cell = load_relaxed(at);
         let differs = cell ^ me;
         name!("at", at);
@@ -254,7 +253,7 @@ pub unsafe extern "C" fn __cudarun_slow(
         }
         let shifts = shifts(launch);
         let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
-        let (slots, cells) = ((*launch).slot_mask, (*launch).index_mask);
+        let (slots, cells) = ((*launch).slot_mask, (*launch).cell_mask >> 3u32);
         let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts, slots, cells) };
         let index = (granule & cells) + slot;
         let untagged = me;

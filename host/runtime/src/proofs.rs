@@ -44,6 +44,8 @@ pub(crate) struct Proved {
     besides: Option<Proof>,
     /// The statements of the accesses that are proved, or of which only known races are left.
     statements: BTreeSet<usize>,
+    /// The statements of the accesses of which only known races with stores are left, whatever loads do.
+    known_among_stores: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
 }
@@ -65,6 +67,11 @@ impl Proved {
     /// known are left.
     pub(crate) fn spares(&self, statement: usize) -> bool {
         self.statements.contains(&statement)
+    }
+
+    /// Whether all races of the access at a statement with stores are known, if some are.
+    pub(crate) fn is_known_among_stores(&self, statement: usize) -> bool {
+        self.known_among_stores.contains(&statement)
     }
 
     /// The byte offsets of the instructions whose accesses are proved, in the program's own text.
@@ -326,9 +333,13 @@ impl Kernel {
             })
         });
         let races_here: BTreeSet<KnownPair> = races_here.collect();
-        let besides = match races_here.is_empty() || proof.whole {
-            true => None,
-            false => Some(self.summary.prove_besides(&launch, &races_here)),
+        let any = !races_here.is_empty() && !proof.whole;
+        let besides = any.then(|| self.summary.prove_besides(&launch, &races_here));
+        let among_stores = match &besides {
+            Some(besides) if !besides.whole => {
+                Some(self.summary.prove_among_stores(&launch, &races_here))
+            }
+            _ => None,
         };
         let (asked, variables) = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
         let signature = Signature {
@@ -340,9 +351,8 @@ impl Kernel {
         };
         let counts = self.counts(&proof);
         let spared = besides.as_ref().unwrap_or(&proof);
-        let all = self.summary.accesses.iter().zip(&spared.accesses);
-        let statements = all.filter(|(_, result)| result.is_ok());
-        let statements: BTreeSet<usize> = statements.map(|(access, _)| access.statement).collect();
+        let statements = self.statements(spared);
+        let known_among_stores = among_stores.map_or_else(BTreeSet::new, |of| self.statements(&of));
         let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
         let places = self.offsets.iter().copied().zip(lines).collect();
         (
@@ -352,9 +362,17 @@ impl Kernel {
                 places,
                 statements,
                 besides,
+                known_among_stores,
                 counts,
             },
         )
+    }
+
+    /// The statements of the accesses that are proved.
+    fn statements(&self, proof: &Proof) -> BTreeSet<usize> {
+        let all = self.summary.accesses.iter().zip(&proof.accesses);
+        let proved = all.filter(|(_, result)| result.is_ok());
+        proved.map(|(access, _)| access.statement).collect()
     }
 
     /// How many accesses are proved by what, and what is in the way of the others.

@@ -206,3 +206,64 @@ fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
         }
     }
 }
+
+/// Every thread writes the first word, and loads the word whose number a table has for it, before or behind that.
+const LOOKED_UP: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry k(.param .u64 words, .param .u64 table) { .reg .b64 %words, %table, %at; .reg .b32 %t, %c, %n, %v;\n\
+    ld.param.u64 %words, [words]; cvta.to.global.u64 %words, %words;\n\
+    ld.param.u64 %table, [table]; cvta.to.global.u64 %table, %table;\n\
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.s32 %t, %c, %n, %t;\n\
+    mul.wide.u32 %at, %t, 4; add.s64 %table, %table, %at; ld.global.u32 %v, [%table];\n\
+    mul.wide.u32 %at, %v, 4; add.s64 %at, %words, %at;\n\
+    BEFORE st.global.u32 [%words], %n;\n\
+    BEHIND ret; }";
+
+#[test]
+fn a_store_whose_races_with_stores_are_known_is_still_found_by_loads() {
+    const LOAD: &str = "ld.global.u32 %v, [%at];";
+    for mode in modes() {
+        for [before, behind] in [[LOAD, ""], ["", LOAD]] {
+            let text = LOOKED_UP
+                .replace("BEFORE", before)
+                .replace("BEHIND", behind);
+            let run = |look_again| {
+                let options = Options {
+                    look_again,
+                    ..mode.clone()
+                };
+                let mut rig = load(&text, options);
+                let words = rig.memory(&vec![0; 512]);
+                // Words that nobody writes; then one thread of the first and of the last block looks up the first word.
+                let mut table: Vec<u32> = (1..=256).collect();
+                let apart = rig.memory(&table);
+                (table[3], table[250]) = (0, 0);
+                let meets = rig.memory(&table);
+                [apart, apart, meets].map(|table| {
+                    let before = rig.races().len();
+                    rig.try_launch(&launch(8, 32, &[words, table])).unwrap();
+                    let races = rig.races().split_off(before);
+                    let found: Vec<bool> =
+                        races.iter().map(|of| of.site != of.previous_site).collect();
+                    let launch = rig.launches().pop().unwrap();
+                    assert_eq!(launch.judge, Judge::Cells);
+                    (found, launch.warp_instructions, launch.counters.conflicts)
+                })
+            };
+            let [first, second, third] = run(false);
+            let told = format!("{mode:?} {before:?}: {first:?} {second:?} {third:?}");
+            // The stores race with each other, and no more is said of that.
+            assert!(!first.0.is_empty() && !first.0.contains(&true), "{told}");
+            // Threads of one warp are looked at as before.
+            assert!(!second.0.contains(&true), "{told}");
+            assert!(second.1 < first.1 / 2 && second.2 < first.2 / 4, "{told}");
+            // A load and a store.
+            assert!(third.0.contains(&true), "{told}");
+            let [_, second, third] = run(true);
+            assert!(
+                !second.0.is_empty() && second.2 == first.2,
+                "{second:?}, {told}"
+            );
+            assert!(third.0.contains(&true), "{third:?}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
 use crate::ssa::full_range;
 use crate::summary::{Place, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
-use crate::{Argument, Footprint, KnownPair, Launch, Proof, Reason};
+use crate::{Argument, Footprint, KnownPair, Launch, Pairs, Proof, Reason};
 
 /// How much work a decision may be.
 const BUDGET: u64 = 4_000_000;
@@ -42,17 +42,19 @@ pub struct Posed {
 }
 
 impl Posed {
-    /// Asks nothing of pairs of accesses of the summary.
-    fn leave_out(&mut self, known: &BTreeSet<KnownPair>) {
+    /// Asks nothing of known pairs of accesses of the summary, and of other pairs than those that are asked about.
+    fn leave_out(&mut self, known: &BTreeSet<KnownPair>, pairs: Pairs) {
         let sites = || self.site.iter().copied().enumerate();
         for (first, a) in sites() {
             for (second, b) in sites().skip(first) {
+                let loads = |at: usize| self.problem.accesses[at].effect == Effect::Load;
+                let asked = pairs == Pairs::All || !(loads(first) || loads(second));
                 // A pair that has raced in one memory says nothing of another one.
                 let pair = KnownPair {
                     space: self.problem.accesses[first].space,
                     accesses: [a.min(b), a.max(b)],
                 };
-                if known.contains(&pair) {
+                if !asked || known.contains(&pair) {
                     self.problem.known.insert((first, second));
                 }
             }
@@ -468,10 +470,11 @@ impl Plan {
         accesses: &[crate::Access],
         launch: &Launch<'_>,
         known: &BTreeSet<KnownPair>,
+        pairs: Pairs,
     ) -> Proof {
         let mut posed = self.pose(launch, None);
-        if !known.is_empty() {
-            posed.leave_out(known);
+        if !known.is_empty() || pairs != Pairs::All {
+            posed.leave_out(known, pairs);
         }
         let decision = decide::decide(&posed.problem, BUDGET);
         self.decided(accesses, posed, &decision)

@@ -139,6 +139,14 @@ pub struct KnownPair {
     pub accesses: [usize; 2],
 }
 
+/// Which pairs of accesses are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pairs {
+    All,
+    /// Those of two accesses that write.
+    OfWrites,
+}
+
 impl Summary {
     /// Analyses a kernel.
     ///
@@ -156,8 +164,18 @@ impl Summary {
     /// What they prove if nobody asks whether these pairs of accesses race: an access is proved if it races with no other
     /// in any other pair.
     pub fn prove_besides(&self, launch: &Launch, known: &BTreeSet<KnownPair>) -> Proof {
+        self.prove_pairs(launch, known, Pairs::All)
+    }
+
+    /// The same of each access that writes, against the accesses that write: an access is proved if it races with none of
+    /// them in any other pair.
+    pub fn prove_among_stores(&self, launch: &Launch, known: &BTreeSet<KnownPair>) -> Proof {
+        self.prove_pairs(launch, known, Pairs::OfWrites)
+    }
+
+    fn prove_pairs(&self, launch: &Launch, known: &BTreeSet<KnownPair>, pairs: Pairs) -> Proof {
         match &self.plan {
-            Some(plan) => plan.prove(&self.accesses, launch, known),
+            Some(plan) => plan.prove(&self.accesses, launch, known, pairs),
             None => {
                 let text = self.refused.clone().unwrap_or_default();
                 let reason = Reason {

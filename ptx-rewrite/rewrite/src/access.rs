@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use device::{CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
+use device::{
+    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Known, Pasted,
+};
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
 use ptx::isa::{self, MemoryKind, MemoryOp, Scope};
@@ -246,7 +248,8 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
-        let target = Target::new(op, site, GLOBAL, granules.global);
+        let mut target = Target::new(op, site, GLOBAL, granules.global);
+        target.bit = free.and_then(Free::bit);
         in_one_space(&mut text, &target, load(inline), word, &skip, label);
     }
     if let Some(granule_log2) = shared
@@ -306,6 +309,8 @@ struct Target<'a> {
     granule_log2: u32,
     /// It is in shared memory, and not in global memory.
     shared: bool,
+    /// Its bit in what a launch says of it, if it is in global memory.
+    bit: Option<u64>,
 }
 
 /// What a check calls.
@@ -345,6 +350,7 @@ fn in_one_space(
         kind,
         granule_log2,
         shared,
+        bit,
     } = target;
     let claims = matches!(load, CellLoad::Cached) && rule::claims(kind);
     let granules = op.bytes().div_ceil(1 << granule_log2);
@@ -368,6 +374,11 @@ fn in_one_space(
                 scratch: ["%crc_next", "%crc_new"],
                 predicate: "%crc_settled",
                 kind,
+                known: bit.filter(|_| kind == rule::WEAK_STORE).map(|bit| Known {
+                    bit,
+                    compared: "%crc_compared",
+                    done: &next,
+                }),
                 site,
                 swaps: &format!("$crc_swap_{name}{label}_{n}"),
                 not: &ask,
@@ -418,6 +429,7 @@ impl<'a> Target<'a> {
             kind,
             granule_log2,
             shared: wide != GLOBAL,
+            bit: None,
         }
     }
 
@@ -443,7 +455,7 @@ impl<'a> Target<'a> {
                 cells: "%crc_cells",
                 base: "%crc_base",
                 bytes: "%crc_bytes",
-                index_mask: "%crc_index_mask",
+                cell_mask: "%crc_cell_mask",
                 tag_from: "%crc_tag_from",
                 tag_shift: "%crc_tag_shift",
                 compared: "%crc_compared",
@@ -456,7 +468,7 @@ impl<'a> Target<'a> {
             }),
             true => FastShared::paste(&FastSharedArguments {
                 cells: "%crc_slot",
-                index_mask: "%crc_slot_mask",
+                cell_mask: "%crc_slot_mask",
                 compared_by_warps: "%crc_by_warps",
                 me: "%crc_me",
                 address,
@@ -475,6 +487,7 @@ impl<'a> Target<'a> {
             kind,
             granule_log2,
             shared,
+            ..
         } = self;
         let name = match called {
             Called::Load => "load",

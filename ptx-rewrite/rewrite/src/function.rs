@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use device::{Entry, Fast, FastShared, LAUNCH_PARAM};
 use ptx::ast::{Body, Function, Instruction, Module};
 use ptx::isa;
 use shadow::layout::LaunchBlock;
@@ -10,11 +9,11 @@ use shadow::rule;
 
 use crate::access::{self, Checked, Located, Shortcuts};
 use crate::analysis::{Granules, Plan};
-use crate::call::{LAUNCH, ME, call};
-use crate::calls::{self, STATE_PARAM};
+use crate::calls;
 use crate::cluster;
 use crate::copies;
 use crate::edit::Edits;
+use crate::entry::Entry;
 use crate::epoch::{self, Grid};
 use crate::grid::{self, Part};
 use crate::journal;
@@ -54,15 +53,18 @@ pub(crate) fn rewrite(
         && body.instructions().any(|(at, _)| {
             matches!(names.checked(at), Checked::Yes(access) if access.place.may_be_shared())
         });
-    let needs = Needs {
+    let skips = plan.skips.get(function.name.as_str());
+    let skips = skips.filter(|skips| !skips.is_empty());
+    let entry = Entry {
+        kernel: function.entry,
         state,
         slot: shared && !granules.clusters,
+        sample: config.sample,
     };
-    let mut prologue = prologue(function, config, granules.global, needs);
+    let mut prologue = entry.text();
     let unwritten = plan.unwritten.get(function.name.as_str());
     prologue.push_str(&free_loads(unwritten));
-    let skips = plan.skips.get(function.name.as_str());
-    if let Some(skips) = skips.filter(|skips| !skips.is_empty()) {
+    if let Some(skips) = skips {
         prologue.push_str(&proved::read(skips));
     }
     let words = plan.words.get(function.name.as_str());
@@ -177,118 +179,6 @@ fn free_loads(unwritten: Option<&BTreeMap<usize, usize>>) -> String {
              setp.ne.u64 %crc_free_{set}, %crc_new, 0;\n",
             1u64 << set
         ));
-    }
-    text
-}
-
-/// What the checks of a function need besides what all need.
-#[derive(Clone, Copy)]
-struct Needs {
-    /// The thread's identity in memory, which functions that are called read.
-    state: bool,
-    /// The cells of the CTA's shared memory.
-    slot: bool,
-}
-
-/// Declares the registers and fills them.
-fn prologue(function: &Function, config: &Config, granule_log2: u32, needs: Needs) -> String {
-    let Needs { state, slot } = needs;
-    let mut text = String::from("\n");
-    text.push_str(&Fast::declarations());
-    if slot {
-        text.push_str(&FastShared::declarations());
-        text.push_str(".reg .b64 %crc_slot, %crc_slot_mask;\n");
-    }
-    text.push_str(
-        ".reg .pred %crc_global, %crc_settled, %crc_guard;\n.reg .b32 %crc_tag_from, %crc_tag_shift, %crc_index;\n\
-         .reg .b64 %crc_launch, %crc_me, %crc_cells, %crc_base, %crc_bytes, %crc_index_mask, %crc_address, %crc_next, %crc_new;\n\
-         .reg .b64 %crc_compared, %crc_by_warps;\n",
-    );
-    if state {
-        text.push_str(".reg .b64 %crc_state;\n");
-    }
-    if function.entry && state {
-        text.push_str(".local .align 8 .b8 __cudarun_me[8];\nmov.u64 %crc_state, __cudarun_me;\n");
-    }
-    text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
-    // Before the registers are filled that it works in.
-    let entry = Entry {
-        launch: LAUNCH.1,
-        me: ME.1,
-        cta: "%crc_address",
-        scratch: ["%crc_next", "%crc_new"],
-        words: ["%crc_tag_from", "%crc_tag_shift", "%crc_index"],
-    };
-    if function.entry {
-        text.push_str(&entry.identity());
-        if state {
-            text.push_str("st.local.u64 [%crc_state], %crc_me;\n");
-        }
-    } else {
-        text.push_str(&format!(
-            "ld.param.u64 %crc_state, [{STATE_PARAM}];\nld.local.u64 %crc_me, [%crc_state];\n"
-        ));
-    }
-    let field = |register: &str, ty: &str, offset: usize| {
-        format!("ld.global.{ty} {register}, [%crc_launch+{offset}];\n")
-    };
-    text.push_str(&field(
-        "%crc_cells",
-        "u64",
-        std::mem::offset_of!(LaunchBlock, cells),
-    ));
-    text.push_str(&field(
-        "{%crc_base, %crc_bytes}",
-        "v2.u64",
-        std::mem::offset_of!(LaunchBlock, window_base),
-    ));
-    text.push_str(&field(
-        "{%crc_compared, %crc_by_warps}",
-        "v2.u64",
-        std::mem::offset_of!(LaunchBlock, compared),
-    ));
-    text.push_str(&field(
-        "%crc_index_mask",
-        "u64",
-        std::mem::offset_of!(LaunchBlock, index_mask),
-    ));
-    text.push_str("shl.b64 %crc_index_mask, %crc_index_mask, 3;\n");
-    text.push_str(&field(
-        "%crc_tag_from",
-        "u32",
-        std::mem::offset_of!(LaunchBlock, index_bits),
-    ));
-    text.push_str(&format!(
-        "add.u32 %crc_tag_from, %crc_tag_from, {granule_log2};\n"
-    ));
-    text.push_str(&field(
-        "%crc_tag_shift",
-        "u32",
-        std::mem::offset_of!(LaunchBlock, tag_shift),
-    ));
-    if config.sample {
-        text.push_str(".reg .b32 %crc_word;\n.reg .b64 %crc_sample_mask;\n");
-        text.push_str(&field(
-            "%crc_sample_mask",
-            "u64",
-            std::mem::offset_of!(LaunchBlock, sample_mask),
-        ));
-    }
-    if slot {
-        let block = size_of::<LaunchBlock>();
-        text.push_str(&field(
-            "%crc_slot_mask",
-            "u64",
-            block + std::mem::offset_of!(LaunchBlock, index_mask),
-        ));
-        text.push_str("shl.b64 %crc_slot_mask, %crc_slot_mask, 3;\n");
-        if function.entry {
-            text.push_str(&entry.slot("%crc_slot", "%crc_slot_mask"));
-        } else {
-            text.push_str(&format!("add.s64 %crc_next, %crc_launch, {block};\n"));
-            let shared = ("b64", "%crc_next");
-            text.push_str(&call("slot", Some(("b64", "%crc_slot")), &[shared, ME]));
-        }
     }
     text
 }

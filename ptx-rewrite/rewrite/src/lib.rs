@@ -23,6 +23,7 @@ mod cluster;
 mod copies;
 mod cubin;
 pub mod edit;
+mod entry;
 mod epoch;
 mod facts;
 mod function;

@@ -170,6 +170,14 @@ pub(crate) fn read(skips: &BTreeMap<usize, Skip>) -> String {
 }
 
 impl Free {
+    /// The access's bit, if it has one.
+    pub(crate) fn bit(self) -> Option<u64> {
+        match self {
+            Self::Set(_) => None,
+            Self::Bit(Skip { bit, .. }) => Some(1 << bit),
+        }
+    }
+
     /// Goes to `skip` if the access needs no check.
     pub(crate) fn unless(self, skip: &str) -> String {
         match self {

@@ -594,6 +594,7 @@ impl Checker {
             true => spared(info, proved.filter(|_| proves), unwritten),
             false => unwritten,
         };
+        let known = known_among_stores(info, proved.filter(|_| proves));
         let barriers = info.barriers || info.warp_barriers;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
@@ -610,6 +611,10 @@ impl Checker {
                 shared,
                 order,
                 unwritten,
+                known,
+                flat: [extent.grid, extent.block]
+                    .iter()
+                    .all(|of| of[1..] == [1, 1]),
             };
             self.shadow(device).arm(device, kept, watched, shape)
         };
@@ -649,7 +654,21 @@ fn spared(info: &rewrite::KernelInfo, proved: Option<&Proved>, unwritten: u64) -
         set.is_some_and(|set| unwritten >> set & 1 != 0)
             || proved.is_some_and(|of| of.spares(access.statement))
     };
+    unwritten & UNWRITTEN_WORDS | bits(info, free)
+}
+
+/// The bits of a launch for the groups of accesses of which all races with stores are known.
+fn known_among_stores(info: &rewrite::KernelInfo, proved: Option<&Proved>) -> u64 {
+    proved.map_or(0, |proved| {
+        bits(info, |access| {
+            proved.is_known_among_stores(access.statement)
+        })
+    })
+}
+
+/// The bits of the groups of which all accesses are such.
+fn bits(info: &rewrite::KernelInfo, such: impl Fn(&rewrite::proved::Grouped) -> bool) -> u64 {
     let groups = info.groups.iter().enumerate();
-    let free = groups.filter(|(_, group)| group.iter().all(free));
-    free.fold(unwritten & UNWRITTEN_WORDS, |bits, (n, _)| bits | 1 << n)
+    let of_such = groups.filter(|(_, group)| group.iter().all(&such));
+    of_such.fold(0, |bits, (n, _)| bits | 1 << n)
 }

@@ -50,8 +50,12 @@ pub struct Watched {
     pub shared: Option<SharedShape>,
     /// What follows the order that the cells do not know.
     pub order: Order,
-    /// Which loads need no check: [`LaunchBlock::unwritten`].
+    /// Which accesses need no check: [`LaunchBlock::unwritten`].
     pub unwritten: u64,
+    /// Which stores are in known races with stores only: [`LaunchBlock::known`].
+    pub known: u64,
+    /// Grid and CTAs have threads along x only.
+    pub flat: bool,
 }
 
 /// The shadow of one device.
@@ -326,16 +330,18 @@ impl ShadowMemory {
         let (over_from, over_span) = widths.over();
         let block = LaunchBlock {
             cells: self.cells,
-            witnesses: self.witnesses,
+            cell_mask: cell_mask(self.index_bits),
             window_base: watched.window_base,
             window_bytes: watched.window_bytes,
-            index_mask: (1 << self.index_bits) - 1,
+            witnesses: self.witnesses,
             index_bits: self.index_bits,
             barrier_shift: shifts.barrier,
-            cta_shift: shifts.cta,
+            tag_from: self.index_bits + shape.granule_log2,
             tag_shift: shifts.tag,
+            cta_shift: shifts.cta,
             generation: self.generation,
             pair_mask: (PAIRS - 1) as u32,
+            flat: u32::from(watched.flat),
             pairs: launch.pairs,
             records: launch.records,
             record_capacity: u64::from(self.records),
@@ -362,7 +368,8 @@ impl ShadowMemory {
             generation_in_place: u64::from(self.generation) << GENERATION_SHIFT,
             cta_step: rule::up(1, shifts.cta),
             over_bits: 0,
-            reserved: 0,
+            known: watched.known,
+            least_of_other_cta: rule::least_of_other_cta(&shifts),
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,
@@ -542,6 +549,11 @@ fn idle_block(counters: u64, cells: u64) -> LaunchBlock {
         grid_shift: 64,
         ..LaunchBlock::zeroed()
     }
+}
+
+/// [`LaunchBlock::cell_mask`] of that many cells.
+fn cell_mask(index_bits: u32) -> u64 {
+    (8 << index_bits) - 8
 }
 
 /// log2 of the number of cells that fit `bytes`, within reason.

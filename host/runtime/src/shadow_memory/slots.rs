@@ -5,7 +5,7 @@ use shadow::layout::LaunchBlock;
 use shadow::plan::{Shape, Widths};
 
 use super::area::release;
-use super::{Refused, ShadowMemory, allocate};
+use super::{Refused, ShadowMemory, allocate, cell_mask};
 use crate::options::ShadowSize;
 
 /// Slots for shared memory get this part of the cells that global memory has.
@@ -53,7 +53,7 @@ impl Slots {
                 let index_bits = self.index_bits + self.slot_bits;
                 LaunchBlock {
                     window_bytes: ctas << owner_shift,
-                    index_mask: (1 << index_bits) - 1,
+                    cell_mask: cell_mask(index_bits),
                     index_bits,
                     tag_shift: widths.cluster_shifts().tag,
                     slot_mask: 0,
@@ -64,7 +64,7 @@ impl Slots {
             }
             _ => LaunchBlock {
                 window_bytes: shared.map_or(0, |shared| shared.bytes),
-                index_mask: (1 << self.index_bits) - 1,
+                cell_mask: cell_mask(self.index_bits),
                 index_bits: self.index_bits,
                 tag_shift: widths.shared_shifts().tag,
                 slot_mask: (1 << self.slot_bits) - 1,
