@@ -13,6 +13,8 @@ mod subject;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use report::log::Answer;
@@ -79,6 +81,7 @@ impl Mutants {
     /// # Errors
     /// When a file cannot be read, or a right one does not run.
     pub fn of_files(&mut self, folder: &Path) -> Result<()> {
+        let mut subjects = Vec::new();
         for path in files::below(folder, "ptx")? {
             let text = std::fs::read_to_string(&path)?;
             let file = path.strip_prefix(folder).unwrap_or(&path);
@@ -87,14 +90,12 @@ impl Mutants {
                 let right = race::expected(&case)? == Verdict::NoRace;
                 let quiet = case.all("misuse").is_empty() && case.marks.is_empty();
                 if right && quiet {
-                    let subject = Subject::of(&case)?;
                     let part = case.revision.clone();
-                    self.judge(&subject, &file, &part)
-                        .with_context(|| file.clone())?;
+                    subjects.push((file.clone(), part, move || Subject::of(&case)));
                 }
             }
         }
-        Ok(())
+        self.judge_all(&subjects)
     }
 
     /// Makes and judges all mutants of the recorded launches in a folder; those of one program lie in a folder with its
@@ -103,11 +104,11 @@ impl Mutants {
     /// # Errors
     /// When a file cannot be read or is damaged.
     pub fn of_launches(&mut self, folder: &Path) -> Result<()> {
+        let mut subjects = Vec::new();
         for path in files::below(folder, Recorded::EXTENSION)? {
             let program = path.parent().and_then(Path::file_name).unwrap_or_default();
             let program = program.to_string_lossy().into_owned();
-            let recorded = Recorded::read(File::open(&path)?);
-            let recorded = recorded.with_context(|| path.display().to_string())?;
+            let recorded = read(&path)?;
             let kernel = recorded.kernel.clone();
             let instructions = recorded.ended.as_ref().map(|of| of.warp_instructions);
             let long = instructions.unwrap_or(0) > MOST_INSTRUCTIONS;
@@ -117,11 +118,53 @@ impl Mutants {
                     .push(format!("{program} {kernel}: it takes too long"));
                 continue;
             }
-            let subject = Subject::Recorded(Box::new(recorded));
-            self.judge(&subject, &program, &kernel)
-                .with_context(|| program.clone())?;
+            // Not kept, as all together may be large.
+            let again = move || Ok(Subject::Recorded(Box::new(read(&path)?)));
+            subjects.push((program, kernel, again));
+        }
+        self.judge_all(&subjects)
+    }
+
+    /// Judges the mutants of subjects, by file and part, on all cores. What becomes of them is kept in the order of the
+    /// subjects.
+    fn judge_all<F>(&mut self, subjects: &[(String, String, F)]) -> Result<()>
+    where
+        F: Fn() -> Result<Subject> + Sync,
+    {
+        let next = AtomicUsize::new(0);
+        let judged: Vec<OnceLock<Result<Self>>> =
+            subjects.iter().map(|_| OnceLock::new()).collect();
+        let work = || {
+            while let Some(((file, part, subject), judged)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                subjects.get(at).zip(judged.get(at))
+            } {
+                let judge = || {
+                    let mut mutants = Self::default();
+                    mutants.judge(&subject()?, file, part)?;
+                    anyhow::Ok(mutants)
+                };
+                // Each is judged once.
+                let _ = judged.set(judge().with_context(|| format!("{file} {part}")));
+            }
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+        for one in judged.into_iter().filter_map(OnceLock::into_inner) {
+            self.add(one?);
         }
         Ok(())
+    }
+
+    fn add(&mut self, other: Self) {
+        for (kind, of) in other.kinds {
+            let sum = self.kinds.entry(kind).or_default();
+            sum.reported += of.reported;
+            sum.equivalent += of.equivalent;
+            sum.neither += of.neither;
+        }
+        self.survivors.extend(other.survivors);
+        self.left_out.extend(other.left_out);
     }
 
     fn judge(&mut self, subject: &Subject, file: &str, part: &str) -> Result<()> {
@@ -159,6 +202,11 @@ impl Mutants {
         }
         Ok(())
     }
+}
+
+fn read(path: &Path) -> Result<Recorded> {
+    let recorded = Recorded::read(File::open(path)?);
+    recorded.with_context(|| path.display().to_string())
 }
 
 fn fate(subject: &Subject, mutation: &Mutation) -> Result<Fate> {
