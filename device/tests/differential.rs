@@ -331,6 +331,21 @@ fn the_rule_of_shared_memory_in_rust_equals_that_in_ptx() {
             barrier: 0,
             warp: 33,
         },
+        // Cells of other CTAs, without grid epochs, and one CTA with them.
+        Widths {
+            grid: 0,
+            tag: 0,
+            cta: 12,
+            barrier: 11,
+            warp: 10,
+        },
+        Widths {
+            grid: 4,
+            tag: 0,
+            cta: 0,
+            barrier: 19,
+            warp: 10,
+        },
     ] {
         // Inside a CTA every scope is wide.
         for kind in [
