@@ -23,7 +23,7 @@ pub(super) enum Cause {
     Unneeded,
     /// It may go with all others but a few.
     Spare,
-    /// The instruction is needed, in its weaker form.
+    /// The instruction is needed, in its weaker form, or it is an access.
     Enough,
     /// Other instructions do the same.
     Redundant,
@@ -59,7 +59,7 @@ impl Cause {
                 "Most synchronisation may be taken away with it at once, and nothing is reported as long as the lines in brackets stay: they order all that conflicts."
             }
             Self::Enough => {
-                "The instruction orders what must be ordered, and its weaker form does so too. Most other synchronisation may be taken away at the same time; the lines in brackets stay."
+                "The instruction is an access, or it orders what must be ordered; its weaker form does the same here. Most other synchronisation may be taken away at the same time; the lines in brackets stay, in one form or another."
             }
             Self::Redundant => {
                 "Nothing is reported without the line in brackets either, or without several such lines, but without both something is. One of the two is enough."
@@ -128,15 +128,15 @@ pub(super) fn explain(
         let gone = lines(&mut gone.iter().copied());
         return Ok(Explained::new(Cause::Redundant, gone));
     }
+    let is_alone = |of: &Mutation| alone.iter().any(|alone| alone.range == of.range);
     let touched = |of: &Mutation| with.iter().any(|gone| gone.overlaps(of));
-    let stays = lines(&mut all.iter().filter(|of| !touched(of)));
-    let mut same = all
-        .iter()
-        .filter(|of| of.instruction == this.instruction && of.range != this.range);
+    let stays = lines(&mut all.iter().filter(|of| !touched(of) || !is_alone(of)));
+    let mut same = all.iter().filter(|of| of.instruction == this.instruction);
+    let whole_may_go = same.any(|of| of.range == of.instruction && is_alone(of));
     let cause = match stays.is_empty() {
         true => Cause::Unneeded,
-        false if same.any(|of| !alone.iter().any(|alone| alone.range == of.range)) => Cause::Enough,
-        false => Cause::Spare,
+        false if whole_may_go => Cause::Spare,
+        false => Cause::Enough,
     };
     Ok(Explained::new(cause, stays))
 }
