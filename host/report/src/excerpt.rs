@@ -275,7 +275,7 @@ pub(crate) fn remarks(
                 lines.push(("source", what));
             }
             [_] => {}
-            many => lines.push(("inlined", chain(many))),
+            many => lines.push(("inlined", chain(many, sources))),
         }
     }
     lines.dedup();
@@ -368,19 +368,19 @@ fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
 /// Frames of a chain of inlined calls that are shown at its inner end.
 const INNER: usize = 3;
 
-/// A header of the toolkit as programs include it; other files as they are.
-fn header(file: &str) -> &str {
+/// A header of the toolkit as programs include it; other files as a person here would write them.
+fn header(file: &str, sources: &Sources) -> String {
     match file.rsplit_once("/include/") {
-        Some((_, name)) if in_toolkit(Path::new(file)) => name,
-        _ => file,
+        Some((_, name)) if in_toolkit(Path::new(file)) => name.to_owned(),
+        _ => sources.shown(file),
     }
 }
 
-fn chain(frames: &[FrameAt]) -> String {
+fn chain(frames: &[FrameAt], sources: &Sources) -> String {
     let part = |frame: &FrameAt| {
         format!(
             "{}:{} {}",
-            header(&frame.file),
+            header(&frame.file, sources),
             frame.line,
             names::base(&frame.function)
         )

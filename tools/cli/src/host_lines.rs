@@ -15,8 +15,9 @@ use report::names::{base, demangle};
 const MOST: usize = 16;
 /// Part of the names of functions that nvcc makes to launch a kernel.
 const STUB: &str = "__device_stub__";
-/// Where nvcc's functions to launch kernels, and those of the runtime, have their source.
-const OF_RUNTIME: [&str; 3] = [".stub.c", "/cuda_runtime.h", "/crt/host_runtime.h"];
+/// Where nvcc's functions to launch kernels, and those of the runtime, have their source; and in the headers of a folder
+/// `crt`.
+const OF_RUNTIME: [&str; 2] = [".stub.c", "/cuda_runtime.h"];
 
 /// A call, with the linker's name of its function.
 type Named = (HostFrame, String);
@@ -84,12 +85,16 @@ fn is_ours(file: &str, libraries: &Path) -> bool {
     file.contains(".so") && Path::new(file).starts_with(libraries)
 }
 
+/// Whether a file has functions by which programs launch kernels.
+fn is_of_runtime(file: &str) -> bool {
+    let folder = Path::new(file).parent();
+    OF_RUNTIME.iter().any(|end| file.ends_with(end)) || folder.is_some_and(|of| of.ends_with("crt"))
+}
+
 /// The calls without those that every launch of a kernel has.
 fn stack(frames: &[Named], kernel: &str) -> Vec<HostFrame> {
     let launches = |(frame, symbol): &&Named| {
-        symbol == kernel
-            || symbol.contains(STUB)
-            || OF_RUNTIME.iter().any(|end| frame.file.ends_with(end))
+        symbol == kernel || symbol.contains(STUB) || is_of_runtime(&frame.file)
     };
     let own = frames.iter().skip_while(launches);
     own.take(MOST).map(|(frame, _)| frame.clone()).collect()
@@ -190,6 +195,10 @@ mod tests {
         };
         let frames = [
             named("/usr/include/cuda_runtime.h", "_ZL16cudaLaunchKernelIcE"),
+            named(
+                "/usr/include/crt/device_functions.h",
+                "__cudaLaunchKernel_helper",
+            ),
             named("/tmp/app.cudafe1.stub.c", "_ZL24__device_stub__Z5countPiPi"),
             named("app.cu", "_Z5countPi"),
             named("app.cu", "main"),

@@ -150,6 +150,29 @@ fn long_chains_of_inlined_calls_are_shortened() {
 }
 
 #[test]
+fn files_of_inlined_calls_are_shown_as_those_of_excerpts() {
+    let (folder, sources) = sources();
+    let mut log = inlined(vec![race(1, 2, 3, 1)], [5; 3], [3; 3]);
+    for event in &mut log.events {
+        let Event::Module(module) = event else {
+            continue;
+        };
+        for frame in module.sites.iter_mut().flat_map(|site| &mut site.frames) {
+            frame.file = folder.path().join("count.cu").display().to_string();
+        }
+    }
+    let text = render(&Report::build(&[log], &context(), &sources), &sources);
+    assert!(
+        text.contains("inlined: count.cu:2 put <- count.cu:3 count"),
+        "{text}"
+    );
+    assert!(
+        !text.contains(&folder.path().display().to_string()),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_race_with_an_unknown_access_makes_the_run_incomplete() {
     let (_folder, sources) = sources();
     let report = Report::build(&[log(None, vec![race(1, 0, 2, 1)])], &context(), &sources);
