@@ -60,7 +60,7 @@ impl Engine {
                     thread: warp.lane(unit.trailing_zeros()),
                     scope,
                 };
-                mine.update(unit, |view, _| {
+                mine.part(unit, |view, _| {
                     acquire(shape, releases, me, view, |_| true);
                 });
             }

@@ -64,7 +64,15 @@ impl Lanes {
     }
 
     /// Changes the views of some lanes; `change` is called once for each group of them.
-    pub(crate) fn update(&mut self, lanes: u32, mut change: impl FnMut(&mut View, u32)) {
+    pub(crate) fn update(&mut self, lanes: u32, change: impl FnMut(&mut View, u32)) {
+        self.part(lanes, change);
+        if self.groups.len() > 1 {
+            self.merge(lanes);
+        }
+    }
+
+    /// The same, where another update of these lanes follows soon: leaves groups with equal views apart until then.
+    pub(crate) fn part(&mut self, lanes: u32, mut change: impl FnMut(&mut View, u32)) {
         let count = self.groups.len();
         for at in 0..count {
             let (mask, view) = &mut self.groups[at];
@@ -81,9 +89,6 @@ impl Lanes {
                 self.groups.push((touched, parted));
             }
         }
-        if self.groups.len() > 1 {
-            self.merge(lanes);
-        }
     }
 
     /// The own time of some lanes is at least `now`, which 0 leaves as it is.
@@ -93,8 +98,18 @@ impl Lanes {
         }
     }
 
-    /// Puts groups of some lanes with others that have equal views; the others all differ.
+    /// Puts groups of some lanes with others that have equal views; the others stay as they are.
     fn merge(&mut self, changed: u32) {
+        // Most often one lane has changed.
+        let mut own = { self.groups.iter().enumerate() }.filter(|(_, of)| of.0 & changed != 0);
+        if let (Some((at, (_, mine))), None) = (own.next(), own.next()) {
+            let same = |&(other, (_, view)): &(usize, &(u32, View))| other != at && view == mine;
+            if let Some((other, _)) = self.groups.iter().enumerate().find(same) {
+                let (mask, _) = self.groups.swap_remove(at.max(other));
+                self.groups[at.min(other)].0 |= mask;
+            }
+            return;
+        }
         let mut at = 0;
         // The changed ones among those before, one bit each: a warp has 32 lanes, and no more groups.
         let mut before = 0_u32;

@@ -487,6 +487,13 @@ impl Locks {
         holds.map(|hold| hold.held).collect()
     }
 
+    /// How a thread held a lock when it made an access, if it has given it back since.
+    pub(crate) fn past(&self, touch: &Touch, lock: Place) -> Option<&Held> {
+        let at = *self.index.get(&lock)?;
+        let key = (touch.memory, touch.thread, touch.site, at);
+        { self.past.get(&key) }.filter(|_| !self.words[at as usize].means.is_other())
+    }
+
     /// What a thread held when it accessed a word of memory at a site.
     pub(crate) fn then(&self, thread: Thread, memory: u64, site: u32) -> Vec<Held> {
         let key = |lock| (memory, thread, site, lock);

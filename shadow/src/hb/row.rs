@@ -65,6 +65,18 @@ impl Map {
         each(lanes).fold(0, |all, lane| all | self.of_lane(lane))
     }
 
+    /// Lanes that access some words, and maybe others.
+    fn near(&self, words: u32) -> u32 {
+        const BYTES: u8 = WORD as u8;
+        if (self.stride, self.bytes, self.first % WORD as i16) != (BYTES, BYTES, 0) {
+            return u32::MAX;
+        }
+        match i32::from(self.first) / WORD as i32 {
+            first @ 0.. => words >> first,
+            first => words << -first,
+        }
+    }
+
     fn of_lane(&self, lane: u32) -> u32 {
         words(self.start(lane), u32::from(self.bytes))
     }
@@ -102,9 +114,10 @@ impl Row {
     }
 
     /// The lanes that are not ordered before a thread of the warp `me`, which knows `times`, and of
-    /// which the row itself may hold accesses.
-    fn unordered(&self, me: Warp, times: &Times) -> u32 {
-        times.unordered(me, self.warp.warp(), self.lanes, self.time)
+    /// which the row itself may hold accesses to some words.
+    fn unordered(&self, me: Warp, times: &Times, words: u32) -> u32 {
+        let lanes = self.lanes & self.map.near(words);
+        times.unordered(me, self.warp.warp(), lanes, self.time)
     }
 
     /// The words in which an access by `other`, which comes later and conflicts, may race. `times`
@@ -120,7 +133,7 @@ impl Row {
         if self.alike(other) {
             return 0;
         }
-        let lanes = self.unordered(me, times);
+        let lanes = self.unordered(me, times, shared);
         if self.warp == other.warp && self.map.full() && other.map.full() && other.map.apart() {
             let foreign = |lane| self.map.of_lane(lane) & !other.map.of_lane(lane);
             let words = each(lanes).fold(0, |all, lane| match other.lanes >> lane & 1 {
@@ -145,7 +158,7 @@ impl Row {
             let own = self.lanes & !other.lanes;
             return shared & !self.of_lanes(own);
         }
-        if other.map.full() && self.unordered(me, times) == 0 {
+        if other.map.full() && self.unordered(me, times, shared) == 0 {
             return shared;
         }
         0
