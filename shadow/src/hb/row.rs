@@ -355,6 +355,10 @@ mod tests {
                         }
                     }
                     assert_eq!(map.words(set), touched, "{map:?} {set:#x}");
+                    for lane in each(set) {
+                        let near = map.near(map.of_lane(lane));
+                        assert_eq!(near >> lane & 1, 1, "{map:?} {lane}");
+                    }
                 }
             }
         }
