@@ -97,7 +97,8 @@ fn load(path: &Path) -> Option<String> {
 /// A column stands at the beginning of an expression, so that expression is taken: a name with its
 /// members, subscripts and arguments. `whole` takes the rest of the statement: where a value is
 /// read, the compiler points at the statement that uses it.
-/// Without a column it is the line without its indentation.
+/// Without a column, or with one in the indentation, where no expression begins (numba says 1 of every
+/// line), it is the line without its indentation.
 pub fn extent(text: &str, line: u32, column: u32, whole: bool) -> Option<Range<usize>> {
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
     let start = match index {
@@ -112,7 +113,7 @@ pub fn extent(text: &str, line: u32, column: u32, whole: bool) -> Option<Range<u
     let indent = all.len() - all.trim_start().len();
     let from = (column as usize)
         .checked_sub(1)
-        .filter(|&at| at < all.len() && all.is_char_boundary(at));
+        .filter(|at| (indent..all.len()).contains(at) && all.is_char_boundary(*at));
     let Some(from) = from else {
         return (indent < all.len()).then_some(start + indent..start + all.len());
     };
@@ -206,6 +207,7 @@ mod tests {
         assert_eq!(at(4, 5), Some("*total"));
         assert_eq!(at(2, 21), Some("="));
         assert_eq!(at(2, 99), Some("counts[data[i]] = count + 1;"));
+        assert_eq!(at(2, 1), Some("counts[data[i]] = count + 1;"));
         assert_eq!(at(9, 1), None);
         assert_eq!(at(0, 1), None);
         // Columns count bytes; one inside a character is as good as none.
