@@ -458,7 +458,7 @@ pub(crate) struct SuppressArgs {
     /// Reports that `--save` or `--format json:FILE` has written
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// The id of a race, as reports have it; repeatable [default: all races]
+    /// The id of a race, as reports, baselines and `diff` have it, or how it begins; repeatable [default: all races]
     #[arg(long, value_name = "CR-…")]
     pub(crate) id: Vec<String>,
     /// Why the race does not count [default: a text that says what it is, to be edited]

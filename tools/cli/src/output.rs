@@ -44,6 +44,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     all: Vec<(Format, Target)>,
+    /// Where a report goes that no file takes.
+    stream: Stream,
     /// What the lines of races have told.
     reported: ReportedRaces,
     style: Style,
@@ -102,6 +104,7 @@ impl Outputs {
         }
         Ok(Self {
             all,
+            stream,
             reported: ReportedRaces::default(),
             style: Style {
                 color: false,
@@ -117,8 +120,8 @@ impl Outputs {
     /// Whether a program reads the standard stream, so that nothing but the report may be there.
     pub(crate) fn is_for_programs(&self) -> bool {
         let on_error = |(format, target): &(Format, Target)| match target {
-            Target::Stream(_) => Some(*format),
-            Target::File(..) => None,
+            Target::Stream(stream) if *stream == self.stream => Some(*format),
+            Target::Stream(_) | Target::File(..) => None,
         };
         let mut formats = self.all.iter().filter_map(on_error).peekable();
         formats.peek().is_some() && !formats.any(is_for_people)
@@ -158,7 +161,7 @@ impl Outputs {
                 (color, Target::Stream(stream)) => is_colored(color, *stream),
             };
             let width = match target {
-                Target::Stream(stream) if stream.is_terminal() => Some(os::terminal::columns()),
+                Target::Stream(stream) if stream.is_terminal() => Some(columns()),
                 _ => None,
             };
             let style = Style {
@@ -201,6 +204,14 @@ const fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Github)
 }
 
+/// Columns of the terminal: what the user says, as for other commands, or what the terminal does.
+fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok();
+    let said = said.and_then(|said| said.parse().ok());
+    said.filter(|&columns| columns > 0)
+        .unwrap_or_else(os::terminal::columns)
+}
+
 /// Whether to colour what goes to a stream.
 pub(crate) fn is_colored(color: Color, stream: Stream) -> bool {
     match color {
@@ -216,6 +227,9 @@ pub(crate) fn is_colored(color: Color, stream: Stream) -> bool {
 
 impl Target {
     fn open(path: &Path) -> Result<Self, Stop> {
+        if path == Path::new("-") {
+            return Ok(Self::Stream(Stream::Output));
+        }
         // What earlier commands of a step have written into its summary stays.
         let summary = std::env::var_os("GITHUB_STEP_SUMMARY");
         let adds = summary.is_some_and(|summary| summary == path.as_os_str());

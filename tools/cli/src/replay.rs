@@ -66,35 +66,12 @@ fn choose<'r>(report: &'r Report, id: Option<&str>) -> Result<&'r Race, Stop> {
             None => Stop::new(BAD_INPUT, "there are no races in it"),
         });
     };
-    let begins = |of: &str| {
-        of.starts_with(id) || of.strip_prefix("CR-").is_some_and(|of| of.starts_with(id))
-    };
-    let races = report.races.iter();
-    let found: Vec<&Race> = races.filter(|race| begins(&race.id)).collect();
-    match &found[..] {
-        [race] => return Ok(race),
-        many => {
-            if let Some(race) = many.iter().find(|race| race.id == id) {
-                return Ok(race);
-            }
-        }
+    let (race, whole) = saved::named(report, id)?;
+    if race.id != whole {
+        let text = format!("{id} is listed under the cause of {}: replay that", race.id);
+        return Err(Stop::new(USAGE, text));
     }
-    let ids = |of: &mut dyn Iterator<Item = &str>| of.collect::<Vec<_>>().join(", ");
-    let mut groups = report.races.iter();
-    let text = match &found[..] {
-        [] => match groups.find(|race| race.related.iter().any(|of| begins(&of.id))) {
-            Some(race) => format!("{id} is listed under the cause of {}: replay that", race.id),
-            None => format!(
-                "no race has the id `{id}`; there are {}",
-                ids(&mut report.races.iter().map(|race| race.id.as_str()))
-            ),
-        },
-        many => format!(
-            "several races have an id that begins with `{id}`: {}",
-            ids(&mut many.iter().map(|race| race.id.as_str()))
-        ),
-    };
-    Err(Stop::new(USAGE, text))
+    Ok(race)
 }
 
 /// Why a race has no recorded launch.

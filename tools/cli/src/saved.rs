@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use report::Report;
-use report::model::Outcome;
+use report::model::{Outcome, Race};
 use report::source::Sources;
 
 use crate::archive::{self, Saved};
 use crate::args::{FailOn, ReportArgs};
-use crate::exit::{self, BAD_INPUT, Stop};
+use crate::exit::{self, BAD_INPUT, Stop, USAGE};
 use crate::output::{Outputs, Stream};
 use crate::run::without_races;
 
@@ -72,6 +72,40 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Stop> {
 /// Reads the JSON of a report.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Report, Stop> {
     Report::from_json(text).map_err(|error| unreadable(path, &error))
+}
+
+/// The entry that an id names or begins, and the whole id: of the entry, or else of a pair of accesses of its cause.
+pub(crate) fn named<'r>(report: &'r Report, id: &str) -> Result<(&'r Race, &'r str), Stop> {
+    let begins = |of: &str| {
+        of.starts_with(id) || of.strip_prefix("CR-").is_some_and(|of| of.starts_with(id))
+    };
+    let races = report.races.iter();
+    let pairs: Vec<(&Race, &str)> = races
+        .flat_map(|race| race.pairs().map(move |pair| (race, pair.id)))
+        .filter(|(_, of)| begins(of))
+        .collect();
+    if let Some(exact) = pairs.iter().find(|(_, of)| *of == id) {
+        return Ok(*exact);
+    }
+    let entries: Vec<_> = pairs.iter().filter(|(race, of)| race.id == *of).collect();
+    let found = match entries.is_empty() {
+        true => pairs.iter().collect(),
+        false => entries,
+    };
+    let ids = |of: &mut dyn Iterator<Item = &str>| of.collect::<Vec<_>>().join(", ");
+    let text = match &found[..] {
+        [one] => return Ok(**one),
+        [] if report.races.is_empty() => format!("no race has the id `{id}`; there are no races"),
+        [] => format!(
+            "no race has the id `{id}`; there are {}",
+            ids(&mut report.races.iter().map(|race| race.id.as_str()))
+        ),
+        many => format!(
+            "several races have an id that begins with `{id}`: {}",
+            ids(&mut many.iter().map(|(_, of)| *of))
+        ),
+    };
+    Err(Stop::new(USAGE, text))
 }
 
 fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Stop {

@@ -1,12 +1,13 @@
 //! Suppressions: reading their files, and `suppress`, which prints them for the races of saved reports.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use report::model::Race;
 use report::suppressions::{List, toml_text};
 
 use crate::args::SuppressArgs;
-use crate::exit::{BAD_INPUT, Stop, USAGE};
+use crate::exit::{BAD_INPUT, Stop};
 use crate::{console, saved};
 
 /// Reads the files of `--suppressions`.
@@ -30,24 +31,19 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<List>, Stop> {
 /// Prints an entry for each race, and for the other pairs of accesses of its cause.
 pub(crate) fn run(args: &SuppressArgs) -> Result<u8, Stop> {
     let report = saved::read_all(&args.runs)?;
-    let wanted = |race: &&Race| args.id.is_empty() || args.id.contains(&race.id);
-    for id in &args.id {
-        if !report.races.iter().any(|race| &race.id == id) {
-            let all: Vec<&str> = report.counted().map(|race| race.id.as_str()).collect();
-            let known = match &all[..] {
-                [] => "there are no races in it".to_owned(),
-                all => format!("there are {}", all.join(", ")),
-            };
-            let text = format!("no race has the id `{id}`; {known}");
-            return Err(Stop::new(USAGE, text));
-        }
+    let mut named: Vec<&Race> = report.counted().collect();
+    if !args.id.is_empty() {
+        let found: Result<Vec<_>, Stop> =
+            args.id.iter().map(|id| saved::named(&report, id)).collect();
+        let found: BTreeSet<&str> = found?.iter().map(|(race, _)| race.id.as_str()).collect();
+        named = report
+            .races
+            .iter()
+            .filter(|race| found.contains(race.id.as_str()))
+            .collect();
     }
     let mut text = String::new();
-    let named = report
-        .races
-        .iter()
-        .filter(|race| race.counts() || !args.id.is_empty());
-    for race in named.filter(wanted) {
+    for race in named {
         for pair in race.pairs() {
             let what = pair.place();
             let reason = match &args.reason {

@@ -192,6 +192,21 @@ fn suppress_prints_the_races_that_count_or_those_that_are_named() {
     place
         .tool(&["suppress", "a.json", "--id", "CR-00000000"])
         .ends(64, &["no race has the id `CR-00000000`; there are ", &id]);
+    // All pairs of accesses of the cause belong together, by whichever of their ids, or its beginning.
+    let race = &place.json("a.json")["races"][0];
+    let listed = race["related"][0]["id"].as_str().unwrap();
+    for id in [&id, listed, &listed[..10], &listed[3..9]] {
+        let text = place.tool(&[
+            "suppress",
+            "a.json",
+            "--id",
+            id,
+            "--reason",
+            "a \"quoted\" reason",
+        ]);
+        text.ends(0, &[]);
+        assert_eq!(text.stdout, all.stdout, "{id}");
+    }
     let none = place.tool(&["suppress", "b.crr"]);
     none.ends(0, &["nothing to suppress"]);
     assert!(none.stdout.is_empty());

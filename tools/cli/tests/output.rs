@@ -1,5 +1,6 @@
 //! Where reports and messages go, and that they arrive as they should.
 
+use std::io::Read;
 use std::process::{Output, Stdio};
 
 use crate::place::{COUNT, Place, RACY};
@@ -39,6 +40,57 @@ fn json_on_standard_error_is_nothing_but_json() {
     // Beside text the first line says what runs where.
     let output = run(&place, &["--format", "json", "--format", "text"]);
     assert!(text(&output.stderr).starts_with("cudarun-check 0"));
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let place = with(&racing());
+    for flags in [["--format", "json:-"], ["--save", "-"]] {
+        let output = run(&place, &flags);
+        assert_eq!(output.status.code(), Some(66));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["summary"]["outcome"], "races");
+        assert!(text(&output.stderr).starts_with("cudarun-check 0"));
+    }
+    let output = run(&place, &["-o", "-"]);
+    assert!(text(&output.stdout).contains("SUMMARY: "), "{output:?}");
+    assert!(!place.path("-").exists());
+}
+
+#[test]
+fn a_terminal_is_as_wide_as_columns_says() {
+    let place = with(&racing());
+    let widest = |columns: &str| {
+        let (mut terminal, other_side) = pty_process::blocking::open().unwrap();
+        terminal.resize(pty_process::Size::new(24, 90)).unwrap();
+        let mut tool = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_cudarun-check"))
+            .env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1")
+            .envs([("COLUMNS", columns), ("NO_COLOR", "1"), ("TERM", "xterm")])
+            .args(COUNT)
+            .current_dir(place.path(""))
+            .spawn(other_side)
+            .unwrap();
+        let mut seen = Vec::new();
+        // A terminal that nobody has any more is an error, behind all that was written.
+        drop(terminal.read_to_end(&mut seen));
+        assert_eq!(tool.wait().unwrap().code(), Some(66));
+        let seen = text(&seen);
+        assert!(seen.contains("COVERAGE: "), "{seen}");
+        let remarks = seen
+            .lines()
+            .filter(|line| !line.starts_with("cudarun-check "));
+        let behind = remarks.skip_while(|line| !line.trim_start().starts_with("= "));
+        behind.map(|line| line.trim_end().len()).max().unwrap()
+    };
+    assert!((40..=60).contains(&widest("60")), "{}", widest("60"));
+    assert!((91..=120).contains(&widest("120")), "{}", widest("120"));
+    for none in ["", "0", "wide"] {
+        assert!(
+            (61..=90).contains(&widest(none)),
+            "{none}: {}",
+            widest(none)
+        );
+    }
 }
 
 #[test]
