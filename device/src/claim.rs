@@ -13,8 +13,8 @@
 //! No witness that was entered for an earlier cell comes late: whoever claims comes after the end of a launch, a
 //! barrier or an own access, and so behind it; docs/cell.md names the exceptions.
 //! Lanes that came too late part from those that claim only then, so that they need not wait for them.
-//! A weak store of which all races with stores are known is done where it meets a store of another CTA: the rule leaves
-//! such a cell as it is, and there is nothing new to report. The store is checked all the same, as loads may race with it.
+//! A weak store whose races with writes are all known is done if it meets a store of another CTA: the rule leaves
+//! such a cell as it is, and there is nothing new to report. It keeps its check, as loads may race with it.
 //! This code waits for nobody: where anything else is the case, the called check is left to decide.
 //! In shared memory that includes a busy cell, of whatever barrier epoch it is.
 
@@ -44,7 +44,7 @@ pub struct Claim<'a> {
     pub predicate: &'a str,
     /// Kind of the access, one that `rule::claims`.
     pub kind: u32,
-    /// For weak stores to global memory that a launch may know to be in known races only.
+    /// For weak stores to global memory whose races with writes a launch may know.
     pub known: Option<Known<'a>>,
     /// The access's site.
     pub site: u32,
@@ -54,7 +54,7 @@ pub struct Claim<'a> {
     pub not: &'a str,
 }
 
-/// Where a launch says that all conflicts of a weak store with other stores are known. Where it meets one, nothing is
+/// Where a launch says that all races of a weak store with writes are known. If the store meets another one, nothing is
 /// left to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {

@@ -32,6 +32,15 @@ const KNOWN: u64 = 1 << 5;
 /// Bytes of the witnesses of one case: as many rows as a slot has, of [`SLOTS`] cells.
 const ROWS: u64 = WITNESS_BYTES * SLOTS;
 
+/// Identities of a launch of many CTAs with barriers of CTA and warp, whose cells cover the window.
+const MANY_CTAS: Widths = Widths {
+    grid: 0,
+    tag: 0,
+    cta: 12,
+    barrier: 11,
+    warp: 10,
+};
+
 /// Each thread checks one access with a launch block, a cell and counters of its own: first by the
 /// fast path, which changes nothing, then by the slow one; then it passes barriers.
 fn kernel(kind: u32, shared: bool) -> String {
@@ -286,13 +295,7 @@ fn the_rule_in_rust_equals_the_rule_in_ptx() {
             barrier: 0,
             warp: 0,
         },
-        Widths {
-            grid: 0,
-            tag: 0,
-            cta: 12,
-            barrier: 11,
-            warp: 10,
-        },
+        MANY_CTAS,
     ] {
         for kind in 0..rule::KINDS {
             fast_hits += compare(&widths, kind, false, &mut verdicts);
@@ -332,13 +335,7 @@ fn the_rule_of_shared_memory_in_rust_equals_that_in_ptx() {
             warp: 33,
         },
         // Cells of other CTAs, without grid epochs, and one CTA with them.
-        Widths {
-            grid: 0,
-            tag: 0,
-            cta: 12,
-            barrier: 11,
-            warp: 10,
-        },
+        MANY_CTAS,
         Widths {
             grid: 4,
             tag: 0,

@@ -177,7 +177,7 @@ pub struct LaunchBlock {
     /// Lowest bit of the tag; the grid epoch's when the cells cover the window, the CTA id's for
     /// shared memory.
     pub tag_shift: u32,
-    /// 1 when grid and CTAs have threads along x only.
+    /// 1 when grid and CTAs extend along x only.
     pub flat: u32,
     /// Lowest bit of the CTA id.
     pub cta_shift: u32,
@@ -247,7 +247,7 @@ pub struct LaunchBlock {
     pub generation_in_place: u64,
     /// What one CTA id is worth in a cell: a one at `cta_shift`.
     pub cta_step: u64,
-    /// Whose conflicts with stores are all known to be races: a bit for each group of accesses, as in
+    /// Accesses whose races with writes are all known, from earlier launches: a bit for each group of accesses, as in
     /// [`unwritten`](Self::unwritten); read together with the next.
     pub known: u64,
     /// [`rule::least_of_other_cta`](crate::rule::least_of_other_cta) of the launch.

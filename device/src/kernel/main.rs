@@ -146,8 +146,8 @@ macro_rules! name {
 /// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
 /// that it can be pasted in front of the access.
 ///
-/// `spread` is 3 minus log2 of the granule's bytes. `fresh`, `others` and what the cell is compared with are its `classes`, `!own`, `shared`
-/// and so on, of the access's kind.
+/// `spread` is 3 minus log2 of the granule's bytes. `fresh`, `others` and what the cell is compared with
+/// are `classes`, `!own`, `shared` and so on, of the access's kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_fast(
     cells: u64,

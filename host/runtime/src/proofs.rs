@@ -44,8 +44,8 @@ pub(crate) struct Proved {
     besides: Option<Proof>,
     /// The statements of the accesses that are proved, or of which only known races are left.
     statements: BTreeSet<usize>,
-    /// The statements of the accesses of which only known races with stores are left, whatever loads do.
-    known_among_stores: BTreeSet<usize>,
+    /// The statements of the accesses whose races with writes are all known, if some races are. Loads may race with them.
+    known_among_writes: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
 }
@@ -69,9 +69,9 @@ impl Proved {
         self.statements.contains(&statement)
     }
 
-    /// Whether all races of the access at a statement with stores are known, if some are.
-    pub(crate) fn is_known_among_stores(&self, statement: usize) -> bool {
-        self.known_among_stores.contains(&statement)
+    /// Whether all races of the access at a statement with writes are known.
+    pub(crate) fn is_known_among_writes(&self, statement: usize) -> bool {
+        self.known_among_writes.contains(&statement)
     }
 
     /// The byte offsets of the instructions whose accesses are proved, in the program's own text.
@@ -335,9 +335,9 @@ impl Kernel {
         let races_here: BTreeSet<KnownPair> = races_here.collect();
         let any = !races_here.is_empty() && !proof.whole;
         let besides = any.then(|| self.summary.prove_besides(&launch, &races_here));
-        let among_stores = match &besides {
+        let among_writes = match &besides {
             Some(besides) if !besides.whole => {
-                Some(self.summary.prove_among_stores(&launch, &races_here))
+                Some(self.summary.prove_among_writes(&launch, &races_here))
             }
             _ => None,
         };
@@ -352,7 +352,7 @@ impl Kernel {
         let counts = self.counts(&proof);
         let spared = besides.as_ref().unwrap_or(&proof);
         let statements = self.statements(spared);
-        let known_among_stores = among_stores.map_or_else(BTreeSet::new, |of| self.statements(&of));
+        let known_among_writes = among_writes.map_or_else(BTreeSet::new, |of| self.statements(&of));
         let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
         let places = self.offsets.iter().copied().zip(lines).collect();
         (
@@ -362,7 +362,7 @@ impl Kernel {
                 places,
                 statements,
                 besides,
-                known_among_stores,
+                known_among_writes,
                 counts,
             },
         )

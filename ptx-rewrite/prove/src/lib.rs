@@ -167,9 +167,8 @@ impl Summary {
         self.prove_pairs(launch, known, Pairs::All)
     }
 
-    /// The same of each access that writes, against the accesses that write: an access is proved if it races with none of
-    /// them in any other pair.
-    pub fn prove_among_stores(&self, launch: &Launch, known: &BTreeSet<KnownPair>) -> Proof {
+    /// The same for pairs of accesses that both write: an access is proved if it is in no other such pair that races.
+    pub fn prove_among_writes(&self, launch: &Launch, known: &BTreeSet<KnownPair>) -> Proof {
         self.prove_pairs(launch, known, Pairs::OfWrites)
     }
 

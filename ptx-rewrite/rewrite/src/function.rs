@@ -13,13 +13,13 @@ use crate::calls;
 use crate::cluster;
 use crate::copies;
 use crate::edit::Edits;
-use crate::entry::Entry;
 use crate::epoch::{self, Grid};
 use crate::grid::{self, Part};
 use crate::journal;
 use crate::matrix;
 use crate::names::Names;
 use crate::order;
+use crate::prologue::Prologue;
 use crate::proved::{self, Free};
 use crate::site::Site;
 use crate::{Config, Rewritten};
@@ -55,13 +55,13 @@ pub(crate) fn rewrite(
         });
     let skips = plan.skips.get(function.name.as_str());
     let skips = skips.filter(|skips| !skips.is_empty());
-    let entry = Entry {
+    let needs = Prologue {
         kernel: function.entry,
         state,
         slot: shared && !granules.clusters,
         sample: config.sample,
     };
-    let mut prologue = entry.text();
+    let mut prologue = needs.text();
     let unwritten = plan.unwritten.get(function.name.as_str());
     prologue.push_str(&free_loads(unwritten));
     if let Some(skips) = skips {

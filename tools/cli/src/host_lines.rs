@@ -15,9 +15,8 @@ use report::names::{base, demangle};
 const MOST: usize = 16;
 /// Part of the names of functions that nvcc makes to launch a kernel.
 const STUB: &str = "__device_stub__";
-/// Where nvcc's functions to launch kernels, and those of the runtime, have their source; and in the headers of a folder
-/// `crt`.
-const OF_RUNTIME: [&str; 2] = [".stub.c", "/cuda_runtime.h"];
+/// Parts of the paths where nvcc's functions to launch kernels, and those of the runtime, have their source.
+const OF_RUNTIME: [&str; 3] = [".cudafe1.stub.c", "/cuda_runtime.h", "/include/crt/"];
 
 /// A call, with the linker's name of its function.
 type Named = (HostFrame, String);
@@ -85,16 +84,12 @@ fn is_ours(file: &str, libraries: &Path) -> bool {
     file.contains(".so") && Path::new(file).starts_with(libraries)
 }
 
-/// Whether a file has functions by which programs launch kernels.
-fn is_of_runtime(file: &str) -> bool {
-    let folder = Path::new(file).parent();
-    OF_RUNTIME.iter().any(|end| file.ends_with(end)) || folder.is_some_and(|of| of.ends_with("crt"))
-}
-
 /// The calls without those that every launch of a kernel has.
 fn stack(frames: &[Named], kernel: &str) -> Vec<HostFrame> {
     let launches = |(frame, symbol): &&Named| {
-        symbol == kernel || symbol.contains(STUB) || is_of_runtime(&frame.file)
+        symbol == kernel
+            || symbol.contains(STUB)
+            || OF_RUNTIME.iter().any(|part| frame.file.contains(part))
     };
     let own = frames.iter().skip_while(launches);
     own.take(MOST).map(|(frame, _)| frame.clone()).collect()

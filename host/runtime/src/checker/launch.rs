@@ -52,6 +52,15 @@ pub struct Invocation<'a> {
     pub parameters: &'a [u8],
 }
 
+impl Invocation<'_> {
+    /// Whether grid and blocks extend along x only, whatever happens to the launch until it begins. Kernels on the
+    /// device may change the grid of a graph's node as well as its parameters, which are not known then.
+    fn is_flat(&self) -> bool {
+        let Extent { grid, block, .. } = self.extent;
+        !self.parameters.is_empty() && [grid, block].iter().all(|of| of[1..] == [1, 1])
+    }
+}
+
 impl Extent {
     /// The same for a kernel that declares so many bytes of shared memory: [`Extent::shared`] is what this and dynamic
     /// shared memory take at most.
@@ -594,7 +603,7 @@ impl Checker {
             true => spared(info, proved.filter(|_| proves), unwritten),
             false => unwritten,
         };
-        let known = known_among_stores(info, proved.filter(|_| proves));
+        let known = known_among_writes(info, proved.filter(|_| proves));
         let barriers = info.barriers || info.warp_barriers;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
@@ -612,9 +621,7 @@ impl Checker {
                 order,
                 unwritten,
                 known,
-                flat: [extent.grid, extent.block]
-                    .iter()
-                    .all(|of| of[1..] == [1, 1]),
+                flat: invocation.is_flat(),
             };
             self.shadow(device).arm(device, kept, watched, shape)
         };
@@ -657,11 +664,11 @@ fn spared(info: &rewrite::KernelInfo, proved: Option<&Proved>, unwritten: u64) -
     unwritten & UNWRITTEN_WORDS | bits(info, free)
 }
 
-/// The bits of a launch for the groups of accesses of which all races with stores are known.
-fn known_among_stores(info: &rewrite::KernelInfo, proved: Option<&Proved>) -> u64 {
+/// The bits of a launch for the groups of accesses whose races with writes are all known.
+fn known_among_writes(info: &rewrite::KernelInfo, proved: Option<&Proved>) -> u64 {
     proved.map_or(0, |proved| {
         bits(info, |access| {
-            proved.is_known_among_stores(access.statement)
+            proved.is_known_among_writes(access.statement)
         })
     })
 }
@@ -671,4 +678,32 @@ fn bits(info: &rewrite::KernelInfo, such: impl Fn(&rewrite::proved::Grouped) -> 
     let groups = info.groups.iter().enumerate();
     let of_such = groups.filter(|(_, group)| group.iter().all(&such));
     of_such.fold(0, |bits, (n, _)| bits | 1 << n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_is_flat_if_it_is_known_and_extends_along_x_only() {
+        let is_flat = |grid, block, parameters| {
+            let extent = Extent {
+                grid,
+                block,
+                ..Extent::default()
+            };
+            let invocation = Invocation {
+                key: ModuleKey(0),
+                kernel: "k",
+                extent,
+                parameters,
+            };
+            invocation.is_flat()
+        };
+        assert!(is_flat([7, 1, 1], [64, 1, 1], &[0; 8]));
+        assert!(!is_flat([7, 2, 1], [64, 1, 1], &[0; 8]));
+        assert!(!is_flat([7, 1, 1], [8, 1, 8], &[0; 8]));
+        // Of a graph's node that kernels on the device may change.
+        assert!(!is_flat([7, 1, 1], [64, 1, 1], &[]));
+    }
 }

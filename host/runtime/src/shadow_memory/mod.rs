@@ -52,9 +52,9 @@ pub struct Watched {
     pub order: Order,
     /// Which accesses need no check: [`LaunchBlock::unwritten`].
     pub unwritten: u64,
-    /// Which stores are in known races with stores only: [`LaunchBlock::known`].
+    /// Of which accesses all races with writes are known: [`LaunchBlock::known`].
     pub known: u64,
-    /// Grid and CTAs have threads along x only.
+    /// The launch is [flat](LaunchBlock::flat).
     pub flat: bool,
 }
 

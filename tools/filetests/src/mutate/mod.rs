@@ -13,10 +13,9 @@ mod subject;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use rayon::prelude::*;
 use report::log::Answer;
 use simulated::recorded::Recorded;
 
@@ -131,27 +130,14 @@ impl Mutants {
     where
         F: Fn() -> Result<Subject> + Sync,
     {
-        let next = AtomicUsize::new(0);
-        let judged: Vec<OnceLock<Result<Self>>> =
-            subjects.iter().map(|_| OnceLock::new()).collect();
-        let work = || {
-            while let Some(((file, part, subject), judged)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                subjects.get(at).zip(judged.get(at))
-            } {
-                let judge = || {
-                    let mut mutants = Self::default();
-                    mutants.judge(&subject()?, file, part)?;
-                    anyhow::Ok(mutants)
-                };
-                // Each is judged once.
-                let _ = judged.set(judge().with_context(|| format!("{file} {part}")));
-            }
-        };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
-        for one in judged.into_iter().filter_map(OnceLock::into_inner) {
-            self.add(one?);
+        let judged = subjects.par_iter().map(|(file, part, subject)| {
+            let mut mutants = Self::default();
+            let result = subject().and_then(|subject| mutants.judge(&subject, file, part));
+            result.with_context(|| format!("{file} {part}"))?;
+            Ok(mutants)
+        });
+        for one in judged.collect::<Result<Vec<_>>>()? {
+            self.add(one);
         }
         Ok(())
     }

@@ -1,16 +1,17 @@
-//! What the checks of a function read: who the thread is, and the constants of the launch.
+//! What stands at the beginning of a checked function: the registers that its checks read, for who the thread is and for
+//! the constants of the launch.
 
 use std::mem::offset_of;
 
-use device::{Fast, FastShared, LAUNCH_PARAM};
+use device::{Entry, Fast, FastShared, LAUNCH_PARAM};
 use shadow::layout::LaunchBlock;
 
 use crate::call::{LAUNCH, ME, call};
 use crate::calls::STATE_PARAM;
 
-/// The registers of a function's checks.
+/// What a function needs of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Prologue {
     /// The function is a kernel.
     pub(crate) kernel: bool,
     /// The thread's identity is in memory too, where functions that are called read it.
@@ -21,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) sample: bool,
 }
 
-impl Entry {
+impl Prologue {
     /// Declares the registers and fills them.
     pub(crate) fn text(self) -> String {
         let mut text = String::from("\n");
@@ -45,7 +46,7 @@ impl Entry {
         text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
         text.push_str(&self.constants());
         // Works in registers that checks fill before they read them.
-        let entry = device::Entry {
+        let entry = Entry {
             launch: LAUNCH.1,
             flat: "%crc_flat",
             me: ME.1,
