@@ -4,7 +4,7 @@
 //! `cargo xtask device` compiles it with rustc's own nvptx backend ([`build`]) into `check.ptx`, which
 //! is committed; a test says when it is stale. A plain build needs nothing but the file.
 //!
-//! What a rewritten module contains of it:
+//! What a rewritten module contains of it, each with what it calls:
 //!
 //! | function | when |
 //! |---|---|
@@ -28,17 +28,18 @@
 
 mod claim;
 mod entry;
+mod functions;
 mod pass;
 mod paste;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
 pub use claim::{Claim, Known};
 pub use entry::Entry;
+pub use functions::{functions, without_sleep};
 pub use pass::Pass;
 pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
 
@@ -52,70 +53,8 @@ pub const MARKER: &str =
 /// Every symbol of the device code starts with this.
 pub const PREFIX: &str = "__cudarun_";
 
-/// So do those of the journal.
-const JOURNAL: &str = "__cudarun_journal_";
-
-/// So do those for modules that reach the shared memory of other CTAs.
-const CLUSTER: &str = "__cudarun_cluster_";
-
 /// Name of the hidden last kernel parameter, a `.u64` address of the launch block.
 pub const LAUNCH_PARAM: &str = "__cudarun_launch";
-
-/// Parts of the device code that only some modules need.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// The functions of the journal.
-    pub journal: bool,
-    /// Those for clusters, which need sm_90.
-    pub clusters: bool,
-}
-
-/// The functions that are called, ready to stand in any module of sm_70 or later.
-///
-/// Linkage is dropped, so that modules can be linked together.
-pub fn functions(parts: Parts) -> &'static str {
-    static TEXTS: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
-    let Parts { journal, clusters } = parts;
-    let text = &TEXTS[usize::from(journal) * 2 + usize::from(clusters)];
-    text.get_or_init(|| assemble(parts))
-}
-
-fn assemble(parts: Parts) -> String {
-    let Parts { journal, clusters } = parts;
-    let start = PTX.find(".visible").unwrap_or(PTX.len());
-    let mut text = String::new();
-    for part in PTX[start..]
-        .split("\t// .globl")
-        .flat_map(|part| part.split_inclusive("\n}\n"))
-        .flat_map(|part| part.split_inclusive("\n;\n"))
-    {
-        let Some(start) = part.find(".visible .func") else {
-            continue;
-        };
-        let function = part[start..].replace(".visible .func", ".func");
-        let pasted = |line: &str| line.contains(Fast::NAME) || line.contains(FastShared::NAME);
-        let other = |line: &str| {
-            let parts = [(journal, JOURNAL), (clusters, CLUSTER)];
-            parts
-                .iter()
-                .any(|(wanted, part)| !wanted && line.contains(part))
-        };
-        if !function
-            .lines()
-            .next()
-            .is_some_and(|line| pasted(line) || other(line))
-        {
-            text.push_str(&function);
-        }
-    }
-    text
-}
-
-/// Called functions for modules below PTX 6.3, which lack `nanosleep`: those who wait do not sleep.
-pub fn without_sleep(functions: &str) -> String {
-    let lines = functions.split_inclusive('\n');
-    lines.filter(|line| !line.contains("nanosleep")).collect()
-}
 
 /// The word that tells the device what kind of access it checks.
 ///
@@ -168,7 +107,7 @@ pub fn build(folder: &Path, rustc: &Path, scratch: &Path) -> Result<String, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paste::body;
+    use functions::body;
     use shadow::rule;
 
     #[test]
@@ -275,43 +214,6 @@ mod tests {
             "{settle}"
         );
         format!("{find}{settle}")
-    }
-
-    #[test]
-    fn the_called_functions_are_all_there() {
-        let text = functions(Parts {
-            journal: true,
-            clusters: true,
-        });
-        for name in [
-            "barrier",
-            "grid_barrier",
-            "barrier_of_grid",
-            "order",
-            "slow",
-            "load",
-            "await_witness",
-            "range",
-            "slot",
-            "cluster_place",
-        ] {
-            assert!(text.contains(&format!("__cudarun_{name}(")), "{name}");
-        }
-        assert!(!text.contains("__cudarun_fast") && !text.contains(".visible"));
-    }
-
-    #[test]
-    fn who_waits_sleeps_where_there_is_an_instruction_for_it() {
-        let text = functions(Parts {
-            journal: true,
-            clusters: false,
-        });
-        let without = without_sleep(text);
-        let lines = |text: &str| text.lines().count();
-        let sleeps = text.matches("nanosleep.u32").count();
-        assert!(sleeps > 0);
-        assert_eq!(lines(&without) + sleeps, lines(text));
-        assert!(!without.contains("nanosleep"));
     }
 
     /// `cargo xtask device` brings the file up to date.

@@ -2,7 +2,7 @@
 
 use shadow::rule;
 
-use crate::PTX;
+use crate::functions::body;
 
 /// The fast path, to be pasted in front of an access.
 ///
@@ -131,7 +131,7 @@ fn spread(granule_log2: u32) -> String {
 }
 
 impl FastShared {
-    pub(crate) const NAME: &'static str = "__cudarun_fast_shared(";
+    pub(crate) const NAME: &'static str = "__cudarun_fast_shared";
     const REGISTERS: &'static str = "%crc_f_s_";
 
     /// Register declarations, to stand once in a function body, behind those of [`Fast`].
@@ -160,7 +160,7 @@ impl FastShared {
 }
 
 impl Fast {
-    pub(crate) const NAME: &'static str = "__cudarun_fast(";
+    pub(crate) const NAME: &'static str = "__cudarun_fast";
     const REGISTERS: &'static str = "%crc_f_";
 
     /// Register declarations, to stand once in a function body.
@@ -199,23 +199,17 @@ impl Fast {
 /// What a line that names a value begins with: its name and its register follow.
 const NAMED: &str = "//= ";
 
-/// The lines of a function of the device code; `name` is its name with the parenthesis behind it.
-pub(crate) fn body(name: &str) -> impl Iterator<Item = &'static str> {
-    let function = PTX
-        .split("\t// .globl")
-        .find(|part| part.contains(".visible .func") && part.contains(name))
-        .unwrap_or_default();
-    let body = function.split_once("\n{\n").map_or("", |(_, body)| body);
-    let lines = body
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with(NAMED) || !line.starts_with("//"));
-    lines.filter(|line| !matches!(*line, "" | "}" | "ret;"))
+/// The lines of a function that are more than remarks and its end.
+fn code(name: &str) -> impl Iterator<Item = &'static str> {
+    body(name).filter(|line| {
+        let remark = line.starts_with("//") && !line.starts_with(NAMED);
+        !remark && !matches!(*line, "" | "}" | "ret;")
+    })
 }
 
 /// The function's registers, renamed so that no other code uses them.
 fn declarations(name: &str, registers: &str) -> String {
-    let lines = body(name).filter(|line| line.starts_with(".reg"));
+    let lines = code(name).filter(|line| line.starts_with(".reg"));
     lines
         .map(|line| line.replace('%', registers) + "\n")
         .collect()
@@ -227,7 +221,7 @@ fn paste(name: &str, registers: &str, values: &[&str]) -> String {
     // that stays; and the name of a named value.
     let mut same: Vec<(&str, String)> = Vec::new();
     let mut lines: Vec<&str> = Vec::new();
-    for line in body(name).filter(|line| !line.starts_with(".reg")) {
+    for line in code(name).filter(|line| !line.starts_with(".reg")) {
         if let Some((register, value)) = parameter(line, values) {
             same.push((register, value.to_owned()));
         } else if let Some((name, register)) = line

@@ -497,10 +497,10 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
         device.write(address, bytes).unwrap();
     }
 
+    let kernel = kernel(kind, shared);
     let text = format!(
-        ".version 7.0\n.target sm_70\n.address_size 64\n{}{}",
-        device::functions(device::Parts::default()),
-        kernel(kind, shared)
+        ".version 7.0\n.target sm_70\n.address_size 64\n{}{kernel}",
+        device::functions([kernel.as_str()]),
     );
     let (module, diagnostics) = ptx::parse(&text);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");

@@ -76,7 +76,7 @@ fn kernel(grid: [u32; 3], block: [u32; 3]) -> String {
     ret;
 }}
 ",
-        functions = device::functions(device::Parts::default()),
+        functions = device::functions(["__cudarun_slot"]),
         flat = offset_of!(LaunchBlock, flat),
         identity = entry.identity(),
         slot = entry.slot("%slot", "%mask"),

@@ -63,7 +63,7 @@ more:
     ret;
 }}
 ",
-        functions = device::functions(device::Parts::default()),
+        functions = device::functions(["__cudarun_slow"]),
     )
 }
 

@@ -1,6 +1,6 @@
 //! What the instructions of a module mean to the happens-before engine.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand, Type};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};

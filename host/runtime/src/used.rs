@@ -3,7 +3,7 @@
 //!
 //! For tests of the tool itself, which hold a journal against what happens-before hears of the same run.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use events::{AccessKind, Bytes, Executing, Misuse, Observer};
 use ptx::ast::Space;

@@ -8,7 +8,7 @@
 //! The room is bounded: the older half of the changes is forgotten when there are too many, and
 //! values from before are no longer known.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use shadow::hb::{LANES, Made, Place};
 

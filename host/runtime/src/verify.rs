@@ -45,7 +45,9 @@ pub struct Obstacles {
 }
 
 impl Observer for Obstacles {
-    const FOLLOWS_VALUES: bool = true;
+    fn follows_values(&self) -> bool {
+        true
+    }
 
     fn depends(&mut self, who: Executing, decides: Decides, on: Sources, from: u32) {
         let excused = decides != Decides::Flow && self.proved.contains(&who.offset);

@@ -190,12 +190,12 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::launch`].
-    pub fn launch_observed<O: Observer>(
+    pub fn launch_observed(
         &mut self,
         module: ModuleId,
         kernel: &str,
         launch: &Launch,
-        observer: &mut O,
+        observer: &mut dyn Observer,
     ) -> Result<LaunchStats, LaunchError> {
         self.start(module, kernel, launch, |setup, memory, _| {
             exec::run(setup, memory, observer)

@@ -6,7 +6,7 @@
 //! Labels are visible in their whole block and the blocks inside; so, here, are registers and
 //! variables (the ISA wants them declared before use, which a valid module does anyway).
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::ast::{Body, Statement, Type};
 

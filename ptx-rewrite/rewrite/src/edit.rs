@@ -19,6 +19,11 @@ impl Edits {
         self.0.push((offset, text.into()));
     }
 
+    /// What is inserted.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, piece)| piece.as_str())
+    }
+
     /// The text with all insertions.
     pub(crate) fn apply(mut self, text: &str) -> String {
         // Stable, so that pieces at one place keep their order.

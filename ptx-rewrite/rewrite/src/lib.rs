@@ -120,9 +120,7 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
         }
     }
     if inserted && let Some(at) = first_definition(module) {
-        let journal = !plan.journaled.is_empty();
-        let clusters = plan.instrumented.values().any(|of| of.clusters);
-        let mut functions = device::functions(device::Parts { journal, clusters }).to_owned();
+        let mut functions = device::functions(edits.pieces());
         if module.version.is_none_or(|version| version < (6, 3)) {
             functions = device::without_sleep(&functions);
         }

@@ -3,7 +3,6 @@
 //! The device's functions and the pasted fast path are left out of the expectation: they are
 //! `device`'s, and change without any change here.
 
-use device::Parts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -89,14 +88,12 @@ fn config(input: &Path) -> Config {
 
 /// The text without the parts that belong to `device`.
 fn folded(text: &str) -> String {
-    let parts = [(true, true), (true, false), (false, true), (false, false)];
-    let parts = parts.map(|(journal, clusters)| Parts { journal, clusters });
-    let text = parts.iter().fold(text.to_owned(), |text, parts| {
-        text.replace(
-            device::functions(*parts),
-            "\n// the functions of device/check.ptx\n",
-        )
-    });
+    // Of what calls them, and of their own text.
+    let functions = device::functions([text]);
+    let text = match functions.is_empty() {
+        true => text.to_owned(),
+        false => text.replace(&functions, "\n// the functions of device/check.ptx\n"),
+    };
     let mut out = String::new();
     let mut fast = false;
     for line in text.lines() {

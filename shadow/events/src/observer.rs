@@ -67,13 +67,12 @@ pub struct Updated<'a> {
 
 /// Gets told what the lanes of a launch do, in the order in which they do it.
 ///
-/// Every method has an empty default; what is not overridden costs nothing.
+/// Every method has an empty default.
 pub trait Observer {
-    /// Whether it wants to be told anything.
-    const OBSERVES: bool = true;
-
     /// Whether it wants to know what depends on the launch's input and schedule: [`Self::depends`].
-    const FOLLOWS_VALUES: bool = false;
+    fn follows_values(&self) -> bool {
+        false
+    }
 
     /// An access to memory, before it is made. `addresses` holds one address per lane; those of lanes that do not
     /// take part mean nothing. `space` is never generic. `bytes` are per lane.
@@ -241,8 +240,9 @@ macro_rules! both {
 
 /// Two observers of one launch.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    const OBSERVES: bool = A::OBSERVES || B::OBSERVES;
-    const FOLLOWS_VALUES: bool = A::FOLLOWS_VALUES || B::FOLLOWS_VALUES;
+    fn follows_values(&self) -> bool {
+        self.0.follows_values() || self.1.follows_values()
+    }
 
     fn follows(&self, space: Space) -> bool {
         self.0.follows(space) || self.1.follows(space)
@@ -279,6 +279,4 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {
-    const OBSERVES: bool = false;
-}
+impl Observer for Unobserved {}

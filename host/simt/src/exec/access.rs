@@ -7,12 +7,13 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{AccessKind, Observer};
+use events::AccessKind;
 use ptx::ast::Space;
 
 use super::address::{Group, Pattern, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
 use super::cta::CtaId;
 use super::fault::Fault;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::outside::Reach;
 use super::sharing;
@@ -157,7 +158,7 @@ impl<W: Word> Inside<'_, W> {
     }
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The shared memory of the CTA, when all accesses of a group lie in it.
     #[inline(always)]
     fn own_shared(

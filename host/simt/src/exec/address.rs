@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{Bytes, Observer};
+use events::Bytes;
 use ptx::ast::Space;
 
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Place};
@@ -221,7 +222,7 @@ impl Group {
     }
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The addresses of an access of `bytes` bytes, a power of two, in their state spaces, and the lanes of each
     /// space: first one group, which is all there is unless generic addresses differ, then the
     /// others.

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
+use events::{AccessKind, Bytes, Exchange, Executing, Updated};
 use ptx::ast::Space;
 
 use super::address::{Group, aligned, deposit, fetch, illegal, lanes, local_at, sectors};
 use super::cta::CtaId;
 use super::fault::Fault;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::outside::Reach;
 use super::sharing::set;
@@ -42,7 +43,7 @@ impl Spot {
 /// Most elements of one atomic: eight of 16 bits in a vector.
 const MAX_ELEMENTS: usize = 8;
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The place of some bytes.
     pub(crate) fn spot(
         &mut self,

@@ -1,11 +1,12 @@
 //! Functions that the device brings along: `vprintf`, `malloc`, `free`, `__assertfail`.
 
-use events::{Bytes, Observer};
+use events::Bytes;
 
 use super::address::{illegal, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::launching::Caller;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::printf;
 use super::warp::{Split, Warp};
@@ -18,7 +19,7 @@ use crate::windows;
 const MAX_STRING: u64 = 1 << 16;
 
 /// The memory that a lane's `printf` reads its arguments from.
-struct Arguments<'m, 'a, O> {
+struct Arguments<'m, 'a, O: ?Sized> {
     machine: &'m mut Machine<'a, O>,
     cta: &'m CtaId,
     warp: &'m Warp,
@@ -26,7 +27,7 @@ struct Arguments<'m, 'a, O> {
     buffer: u64,
 }
 
-impl<O: Observer> printf::Source for Arguments<'_, '_, O> {
+impl<O: Listener + ?Sized> printf::Source for Arguments<'_, '_, O> {
     type Error = Box<Fault>;
 
     fn argument(&mut self, offset: u64, bytes: u32) -> Result<u64, Self::Error> {
@@ -40,7 +41,7 @@ impl<O: Observer> printf::Source for Arguments<'_, '_, O> {
     }
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// Calls a function that is no PTX.
     pub(crate) fn builtin(
         &mut self,

@@ -1,17 +1,16 @@
 //! Calls, returns and indexed branches.
 
-use events::Observer;
-
 use super::address::{deposit, fetch, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::taint::Passed;
 use super::warp::{Frame, Split, Warp};
 use crate::code::{Argument, Call, Callee, Formal, Kind};
 use crate::lanes::{Lanes, WARP};
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// Executes a call for all lanes of a split. Lanes that call another function through the
     /// same register stay behind and call it later.
     pub(crate) fn call(
@@ -87,7 +86,7 @@ impl<O: Observer> Machine<'_, O> {
         callee: &Frame,
         formal: Formal,
     ) {
-        if O::FOLLOWS_VALUES {
+        if self.follows_values() {
             let from = Passed::argument(caller, argument);
             self.follow_passed(warp, mask, from, Passed::formal(callee, formal));
         }
@@ -136,7 +135,7 @@ impl<O: Observer> Machine<'_, O> {
         caller: &Frame,
         result: Argument,
     ) {
-        if O::FOLLOWS_VALUES {
+        if self.follows_values() {
             let to = Passed::argument(caller, result);
             self.follow_passed(warp, mask, Passed::formal(callee, formal), to);
         }
@@ -199,7 +198,7 @@ impl<O: Observer> Machine<'_, O> {
         result: Option<&Argument>,
         value: &Lanes,
     ) {
-        if let Some(&to) = result.filter(|_| O::FOLLOWS_VALUES) {
+        if let Some(&to) = result.filter(|_| self.follows_values()) {
             let to = Passed::argument(&split.frame, to);
             self.follow_passed(warp, split.mask, Passed::Result, to);
         }

@@ -11,11 +11,12 @@ use super::address::{Group, each_aligned, lanes};
 use super::atomic::update;
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{AsyncStore, Copy};
 use crate::lanes::WARP;
-use events::{AccessKind, Bytes, Observer};
+use events::{AccessKind, Bytes};
 
 /// Largest bulk copy, in bytes; shared memory is smaller.
 const MAX_BYTES: u64 = 1 << 24;
@@ -30,7 +31,7 @@ struct Piece {
     mbarrier: Option<u64>,
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(crate) fn copy(
         &mut self,
         cta: &CtaId,

@@ -1,10 +1,11 @@
 //! A launch that is stuck: who waits where, and for what.
 
-use events::{Observer, Unobserved};
+use events::Unobserved;
 
 use super::cta::Cta;
 use super::fault;
 use super::grid::{Grid, Outcome};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::mbarrier::outstanding;
 use super::sharing::Held;
@@ -80,7 +81,7 @@ pub(super) struct Staying {
     pub(super) exited: u64,
 }
 
-impl<O: Observer> Grid<'_, O> {
+impl<O: Listener + ?Sized> Grid<'_, O> {
     /// Fails when all that has not ended waits, or is in loops that nobody can end. Looks now and then.
     pub(super) fn look_for_endless(&mut self) -> Outcome<()> {
         let now = self.machine.stats.warp_instructions;
@@ -163,6 +164,7 @@ impl<O: Observer> Grid<'_, O> {
             started: real.started,
             progress: real.progress,
             over: real.over,
+            follows_values: false,
             tally: Tally::default(),
             taint: Memories::default(),
         };

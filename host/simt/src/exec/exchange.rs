@@ -7,10 +7,11 @@
 //! Where the masks differ, which the PTX ISA leaves undefined, lanes go on when they are together,
 //! or when everybody they name, and those name, waits.
 
-use events::{Misuse, Observer};
+use events::Misuse;
 
 use super::address::lanes;
 use super::cta::CtaId;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::taint::Taint;
 use super::warp::{Split, State, Warp};
@@ -77,7 +78,7 @@ impl Waiters {
     }
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The lanes that a lane of the split wants to be there.
     fn wanted(&self, warp: &Warp, split: &Split, exchange: &Exchange) -> u32 {
         match exchange.members {
@@ -242,7 +243,7 @@ impl<O: Observer> Machine<'_, O> {
     fn gather(&self, warp: &Warp, split: &Split, exchange: &Exchange, inputs: &mut Inputs) {
         let consts = &self.setup.program.consts;
         let votes = exchange.kind.votes();
-        if O::FOLLOWS_VALUES {
+        if self.follows_values() {
             let brought = self.follow_brought(warp, split, exchange);
             inputs.taint = inputs.taint.with(brought);
         }
@@ -283,7 +284,7 @@ impl<O: Observer> Machine<'_, O> {
         results: &Results,
         inputs: &Inputs,
     ) {
-        if O::FOLLOWS_VALUES {
+        if self.follows_values() {
             self.follow_exchange(warp, split, exchange, inputs);
         }
         let mut rows = warp.rows(&split.frame, &self.setup.program.consts);

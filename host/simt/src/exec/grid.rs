@@ -1,9 +1,8 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
-use events::Observer;
-
 use super::cta::{Cta, CtaId};
 use super::deadlock::Watch;
+use super::listener::Listener;
 use super::machine::{ClusterBarrier, Machine, Over, Setup};
 use super::queue::Queue;
 use super::sharing::Held;
@@ -33,7 +32,7 @@ const SM_REGISTERS: u32 = 65536;
 const REGISTER_BUDGET: u64 = 512 << 20;
 
 /// Runs a launch to its end, on one thread.
-pub(crate) fn run<O: Observer>(
+pub(crate) fn run<O: Listener + ?Sized>(
     setup: Setup<'_>,
     memory: &mut Memory,
     observer: &mut O,
@@ -114,7 +113,7 @@ pub(crate) fn resident(setup: &Setup<'_>) -> u64 {
 }
 
 /// The resident CTAs of a launch, or those that one of several threads runs.
-pub(crate) struct Grid<'a, O> {
+pub(crate) struct Grid<'a, O: ?Sized> {
     pub(crate) machine: Machine<'a, O>,
     /// Resident CTAs; a slot is empty when the grid is running out.
     pub(super) ctas: Vec<Cta>,
@@ -136,7 +135,7 @@ pub(crate) struct Grid<'a, O> {
 
 pub(crate) type Outcome<T> = Result<T, Box<LaunchError>>;
 
-impl<'a, O: Observer> Grid<'a, O> {
+impl<'a, O: Listener + ?Sized> Grid<'a, O> {
     pub(crate) fn new(
         setup: Setup<'a>,
         memory: Held<'a>,

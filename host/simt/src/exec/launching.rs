@@ -4,11 +4,12 @@
 //! What is asked for waits in [`Requests`]. The results are errors of the runtime, which each thread has
 //! its last one of.
 
-use events::{Bytes, Observer};
+use events::Bytes;
 
 use super::address::illegal;
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Argument, Call};
@@ -38,7 +39,7 @@ impl From<Box<Fault>> for Wrong {
 }
 
 /// A lane that calls a function of the device runtime.
-pub(super) struct Caller<'m, 'a, O> {
+pub(super) struct Caller<'m, 'a, O: ?Sized> {
     pub(super) machine: &'m mut Machine<'a, O>,
     pub(super) cta: &'m CtaId,
     pub(super) warp: &'m mut Warp,
@@ -49,7 +50,7 @@ pub(super) struct Caller<'m, 'a, O> {
     pub(super) own_stream: bool,
 }
 
-impl<O: Observer> Caller<'_, '_, O> {
+impl<O: Listener + ?Sized> Caller<'_, '_, O> {
     /// Does what is called; what it returns.
     pub(super) fn run(&mut self, which: DeviceCall) -> Result<u64, Box<Fault>> {
         let me = (self.cta.linear, self.thread());

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use events::{Executing, Observer};
+use events::Executing;
 use ptx::ast::{Module, Space};
 
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::sharing::Held;
 use super::taint::Memories;
 use crate::code::Program;
@@ -38,10 +39,12 @@ pub(crate) struct Setup<'a> {
 }
 
 /// The state of a launch that all its threads share, or all that run on one thread of the host.
-pub(crate) struct Machine<'a, O> {
+pub(crate) struct Machine<'a, O: ?Sized> {
     pub(crate) setup: Setup<'a>,
     pub(crate) memory: Held<'a>,
     pub(crate) observer: &'a mut O,
+    /// Whether it wants to know what depends on the launch's input and schedule.
+    pub(super) follows_values: bool,
     pub(crate) stats: LaunchStats,
     /// The region that was accessed last.
     pub(crate) window: Window,
@@ -88,7 +91,7 @@ impl ClusterBarrier {
     }
 }
 
-impl<'a, O: Observer> Machine<'a, O> {
+impl<'a, O: Listener + ?Sized> Machine<'a, O> {
     pub(crate) fn new(
         setup: Setup<'a>,
         memory: Held<'a>,
@@ -108,6 +111,7 @@ impl<'a, O: Observer> Machine<'a, O> {
         Self {
             setup,
             memory,
+            follows_values: observer.follows_values(),
             observer,
             stats: LaunchStats::default(),
             window: Window::NONE,
@@ -121,6 +125,12 @@ impl<'a, O: Observer> Machine<'a, O> {
             tally: Tally::new(setup.launch.tallies.as_ref(), &setup.program.offsets),
             taint: Memories::default(),
         }
+    }
+
+    /// Whether to find out what depends on the launch's input and schedule.
+    #[inline(always)]
+    pub(super) fn follows_values(&self) -> bool {
+        O::LISTENS && self.follows_values
     }
 
     /// Whether somebody wants the launch to end here. Whoever has said so is not asked again.

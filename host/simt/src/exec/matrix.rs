@@ -4,18 +4,19 @@
 //! accesses the elements it holds. The rows of `ldmatrix` and `stmatrix` are accessed by the lanes
 //! that give their addresses.
 
-use events::{AccessKind, Bytes, Observer};
+use events::{AccessKind, Bytes};
 use ptx::ast::Space;
 
 use super::address::{each_aligned, lanes, scattered_sectors};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
 use crate::matrix::{Layout, Matrix, MatrixKind, Part};
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(crate) fn matrix(
         &mut self,
         cta: &CtaId,

@@ -4,12 +4,13 @@
 //! expected in a phase (20), bytes outstanding (21, two's complement), a mark of an object (2),
 //! phase (1). Counts that a program drives out of their range wrap.
 
-use events::{Bytes, Executing, Misuse, Observer};
+use events::{Bytes, Executing, Misuse};
 use ptx::ast::Space;
 
 use super::address::lanes;
 use super::cta::CtaId;
 use super::fault::Fault;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code::{Address, Mbarrier, MbarrierKind};
@@ -84,10 +85,10 @@ pub(super) fn outstanding(word: u64) -> (u64, i64) {
     (parts.pending, (parts.bytes << unused) as i64 >> unused)
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// Whether the states that arrivals return tell nothing of counts: where values are followed, and nobody asks.
     pub(super) fn hides_counts(&self) -> bool {
-        O::FOLLOWS_VALUES && !self.setup.program.counts_pending
+        self.follows_values() && !self.setup.program.counts_pending
     }
 
     pub(crate) fn mbarrier(
@@ -177,7 +178,7 @@ impl<O: Observer> Machine<'_, O> {
                 }
             }
         }
-        if O::FOLLOWS_VALUES {
+        if self.follows_values() {
             self.follow_mbarrier_result(warp, split, mbarrier, exec, holds);
         }
         if let Some(d) = mbarrier.d {

@@ -13,6 +13,7 @@ mod exchange;
 mod fault;
 mod grid;
 mod launching;
+mod listener;
 mod machine;
 mod matrix;
 mod mbarrier;

@@ -9,11 +9,12 @@ use ptx::ast::Space;
 use super::address::{Group, Pattern, lanes, local_at};
 use super::cta::CtaId;
 use super::fault::{self, Fault};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::{Lanes, WARP};
 use crate::strays::Stray;
-use events::{AccessKind, Bytes, Observer};
+use events::{AccessKind, Bytes};
 
 /// Bytes that lanes of a split access.
 pub(super) struct Reach<'a> {
@@ -23,7 +24,7 @@ pub(super) struct Reach<'a> {
     pub(super) kind: AccessKind,
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The lanes whose access is not to be made, because it lies outside.
     ///
     /// # Errors
@@ -36,7 +37,7 @@ impl<O: Observer> Machine<'_, O> {
         split: &Split,
         reach: Reach<'_>,
     ) -> Result<u32, Box<Fault>> {
-        match O::OBSERVES || self.setup.launch.strays.is_some() {
+        match O::LISTENS || self.setup.launch.strays.is_some() {
             true => self.find_strays(cta, warp, split, reach),
             false => Ok(0),
         }

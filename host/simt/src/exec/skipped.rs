@@ -6,13 +6,14 @@
 //! reached from the barrier. An early return in a loop that has a barrier is taken for skipping if it does something
 //! of its own right before.
 
-use events::{Misuse, Observer};
+use events::Misuse;
 
 use super::barriers::{Barriers, Exit};
+use super::listener::Listener;
 use super::machine::Machine;
 use crate::code::{Kind, Program};
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// How a barrier, to which threads came by the op `at`, is misused by those that have exited.
     #[cold]
     pub(super) fn without_threads(&self, barriers: &Barriers, at: u32) -> Misuse {

@@ -1,17 +1,17 @@
 //! Special registers, and questions about addresses.
 
-use events::Observer;
 use ptx::ast::Space;
 
 use super::address::lanes;
 use super::cta::CtaId;
+use super::listener::Listener;
 use super::machine::{Machine, RESERVED_SHARED};
 use super::warp::{Split, Warp};
 use crate::code::{Map, Rank, Special};
 use crate::lanes::{WARP, put, splat};
 use crate::windows;
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// Writes the value of a special register into the lanes of `mask` of row `d`.
     pub(crate) fn special(
         &self,

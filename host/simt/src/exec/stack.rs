@@ -4,15 +4,14 @@
 //! largest of their sizes counts. Lanes that have allocated differently stay apart until the function
 //! returns, or the stack is as it was.
 
-use events::Observer;
-
 use super::address::lanes;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::lanes::WARP;
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(crate) fn allocate(
         &mut self,
         warp: &mut Warp,

@@ -7,12 +7,13 @@
 //! that a waiting lane holds is released. A split that sleeps (`nanosleep`) leaves out turns of its warp;
 //! one that sleeps for no time ends its warp's turn.
 
-use events::{Executing, Misuse, Observer};
+use events::{Executing, Misuse};
 
 use super::address::lanes;
 use super::barriers::{Arrival, Barriers, Exit};
 use super::cta::CtaId;
 use super::fault::{self, Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::split_scheduler::{MAX_WAIT, SplitScheduler};
 use super::warp::{Split, State, Warp};
@@ -67,7 +68,7 @@ pub(super) struct Budget {
     pub(super) spent: u64,
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// Runs a warp for at most `fuel` ops.
     pub(crate) fn run_warp(
         &mut self,
@@ -201,7 +202,7 @@ impl<O: Observer> Machine<'_, O> {
                 if !barriers.is_over(id, generation) {
                     return;
                 }
-                if O::FOLLOWS_VALUES {
+                if self.follows_values() {
                     self.follow_result(cta, warp, index);
                 }
                 let split = &mut warp.splits[index];
@@ -274,7 +275,7 @@ impl<O: Observer> Machine<'_, O> {
                     some => u64::from(some.count_ones()),
                 };
             }
-            if O::FOLLOWS_VALUES {
+            if self.follows_values() {
                 self.follow(cta, warp, split, op, exec);
             }
             if exec == 0 {
@@ -307,7 +308,7 @@ impl<O: Observer> Machine<'_, O> {
                     self.store(cta, warp, split, access, exec)?;
                 }
                 Kind::Branch(target) => {
-                    if O::OBSERVES {
+                    if O::LISTENS {
                         let who = self.who(cta, warp.index, split.pc, exec);
                         self.observer.jump(who);
                     }

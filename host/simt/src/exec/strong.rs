@@ -4,10 +4,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
-use events::Observer;
-
 use super::address::{Group, Pattern, fetch, lanes, sectors};
 use super::fault::Fault;
+use super::listener::Listener;
 use super::machine::Machine;
 use super::sharing::Locks;
 use super::warp::{Split, Warp};
@@ -17,7 +16,7 @@ use crate::lanes::Lanes;
 /// Most bytes of each lane of which those of a row lie in two neighbourhoods at most.
 const NEAR: u32 = 16;
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(super) fn load_strong(
         &mut self,
         locks: &Locks,

@@ -1,11 +1,12 @@
 //! Loads and stores through surface objects, lane by lane.
 
-use events::{AccessKind, Bytes, Observer};
+use events::{AccessKind, Bytes};
 use ptx::ast::Space;
 
 use super::address::{Group, Pattern, each_aligned, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::outside::Reach;
 use super::warp::{Split, Warp};
@@ -13,7 +14,7 @@ use crate::code::{self, Beyond};
 use crate::lanes::WARP;
 use crate::texture::Surface;
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(crate) fn surface(
         &mut self,
         cta: &CtaId,

@@ -2,19 +2,20 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use events::{AccessKind, Executing, Observer};
+use events::{AccessKind, Executing};
 use ptx::ast::Space;
 
 use super::address::{fetch, lanes};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
 use crate::code;
 use crate::lanes::{Lanes, WARP};
 use crate::texture::{Coordinate, Fetch, Texture, gather, sample, unfold, value};
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     pub(crate) fn texture(
         &mut self,
         cta: &CtaId,

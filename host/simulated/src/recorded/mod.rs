@@ -243,9 +243,9 @@ impl Recorded {
     ///
     /// # Errors
     /// When the parts do not fit together.
-    pub fn run<O: Observer>(
+    pub fn run(
         &self,
-        observer: &mut O,
+        observer: &mut dyn Observer,
     ) -> Result<(Device, Result<LaunchStats, LaunchError>), Damaged> {
         let (mut device, id) = self.device()?;
         let launch = self.arguments.launch();

@@ -1,6 +1,6 @@
 //! One thread: its registers, and what it does up to the next instruction that others may notice.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use ptx::ast::{AddressBase, Instruction, Operand, Space, Type, Variable};
 use shadow::hb::Place;

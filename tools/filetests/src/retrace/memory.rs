@@ -1,6 +1,6 @@
 //! Global and shared memory, byte by byte.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use shadow::hb::{Place, Span};
 

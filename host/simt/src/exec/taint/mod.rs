@@ -9,7 +9,7 @@
 mod memory;
 mod registers;
 
-use events::{Decides, Observer, Sources};
+use events::{Decides, Sources};
 use ptx::ast::Space;
 
 pub(crate) use self::memory::Memories;
@@ -18,6 +18,7 @@ use super::address::lanes;
 use super::atomic::Spot;
 use super::cta::CtaId;
 use super::exchange::{Inputs, source};
+use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Frame, Split, Warp};
 use crate::code::{
@@ -42,7 +43,7 @@ struct Place {
     region: u64,
 }
 
-impl<O: Observer> Machine<'_, O> {
+impl<O: Listener + ?Sized> Machine<'_, O> {
     /// An op is about to be executed by the lanes `exec` of a split.
     pub(super) fn follow(
         &mut self,
