@@ -70,9 +70,29 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
     ways.into_iter()
         .try_for_each(|way| judge_once(builder, program, variant, &built, way))?;
     match program.verify(variant)? {
-        Some(answer) => verify(builder, program, &built, answer).context("verify"),
-        None => Ok(()),
+        Some(answer) => verify(builder, program, &built, answer),
+        None => agrees(builder, &built, program.exit(variant)?),
     }
+    .context("verify")
+}
+
+/// Asks `verify` about a program that ends with `exit` when it is run, and complains if one of the two finds a race and
+/// the other does not.
+fn agrees(builder: &Builder, built: &Built, exit: i32) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new(builder.dist.tool());
+    // What a run counts as a race, too.
+    command.args(["verify", "--volatile", "strong", "--"]);
+    command.arg(&built.program).args(&built.arguments);
+    let finished = command::finish_within(command.current_dir(folder.path()), LIMIT)?;
+    if (finished.code == RACES) != (exit == RACES) {
+        bail!(
+            "exit code {}, and {exit} of a run\n{}",
+            finished.code,
+            shorten(&finished.stderr)
+        );
+    }
+    Ok(())
 }
 
 /// Asks `verify` about a program, and complains about another answer.
