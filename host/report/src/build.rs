@@ -416,15 +416,13 @@ impl<'a> Builder<'a> {
             (_, space) => space.into(),
         };
         let (id, fingerprint) = match pair(race, sites, log_index) {
-            Pair::Operations(operations) => {
-                fingerprint::of_operations(advice.rule, space, &operations)
-            }
+            Pair::Operations(operations) => fingerprint::of_operations(space, &operations),
             Pair::Places(..) => {
                 let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
                 let all = log_index.sites.values();
                 let all = all.map(|&(site, module)| (site, log_index.origin(module)));
                 let mut places = log_index.places.borrow_mut();
-                places.fingerprint(advice.rule, space, sites, all, self.sources)
+                places.fingerprint(space, sites, all, self.sources)
             }
         };
         let release_sites = launch

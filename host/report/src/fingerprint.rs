@@ -1,8 +1,9 @@
 //! A name for a race that other edits do not move: no line numbers, no addresses, no names of variables.
 //!
-//! Hashed are the rule, the state space and both accesses, in an order that does not depend on the run. An access is
-//! what it does, the function without template arguments that it stands in, the name of the file, and the text of its
-//! line, in which variables are numbered and blanks and comments are left out; without line information, the opcode.
+//! Hashed are the state space and both accesses, in an order that does not depend on the run. The rule is not: it says
+//! what would order the two, of which some modes know more than others. An access is what it does, the function without
+//! template arguments that it stands in, the name of the file, and the text of its line, in which variables are numbered
+//! and blanks and comments are left out; without line information, the opcode.
 //! Places that have all of that in common are numbered, in the order in which they stand in their function.
 //! An operation of a stream is its kernel, or the call of the host.
 
@@ -12,7 +13,6 @@ use std::path::Path;
 use crate::log::{self, Op};
 use crate::model::Space;
 use crate::names;
-use crate::rules::RuleId;
 use crate::side;
 use crate::source::Sources;
 
@@ -53,7 +53,6 @@ impl Places {
     /// `(id, fingerprint)` of a race of two sites, each with its module's origin. `all` are the sites of its log.
     pub(crate) fn fingerprint<'a>(
         &mut self,
-        rule: RuleId,
         space: Space,
         sites: [(&log::Site, &str); 2],
         all: impl ExactSizeIterator<Item = (&'a log::Site, &'a str)>,
@@ -89,7 +88,7 @@ impl Places {
             } = shape;
             format!("{function}\n{file}\n{text}\n{op}\n{before}")
         });
-        hash(rule, space, sides)
+        hash(space, sides)
     }
 
     fn look(&mut self, site: &log::Site, origin: &str, sources: &Sources) -> (Shape, Place) {
@@ -152,18 +151,14 @@ fn base(mangled: &str) -> String {
 }
 
 /// `(id, fingerprint)` of a race of two operations of streams.
-pub(crate) fn of_operations(
-    rule: RuleId,
-    space: Space,
-    operations: &[String; 2],
-) -> (String, String) {
+pub(crate) fn of_operations(space: Space, operations: &[String; 2]) -> (String, String) {
     let sides = operations.each_ref().map(|name| base(name));
-    hash(rule, space, sides)
+    hash(space, sides)
 }
 
-fn hash(rule: RuleId, space: Space, mut sides: [String; 2]) -> (String, String) {
+fn hash(space: Space, mut sides: [String; 2]) -> (String, String) {
     sides.sort();
-    let hash = fnv(&format!("{rule}\n{space}\n{}\n{}", sides[0], sides[1]));
+    let hash = fnv(&format!("{space}\n{}\n{}", sides[0], sides[1]));
     (
         format!("CR-{:08x}", hash >> 32),
         format!("fnv1a:{hash:016x}"),

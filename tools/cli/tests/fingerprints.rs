@@ -1,4 +1,5 @@
-//! Races keep their fingerprints when other code is edited: real sources, compiled by nvcc, edited and compiled again.
+//! Races keep their fingerprints when other code is edited: real sources, compiled by nvcc, edited and compiled again. They
+//! also keep them from mode to mode.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -45,7 +46,8 @@ fn fingerprints(source: &str, kernel: &str) -> BTreeSet<String> {
     prints
 }
 
-fn pairs(source: &str, kernel: &str, lines: bool) -> Vec<String> {
+/// A place with `k.cu` and, made of it, `k.ptx`.
+fn compile(source: &str, lines: bool) -> Place {
     let nvcc = toolkit::require("nvcc").unwrap_or_else(|why| panic!("{why}"));
     let place = Place::new();
     place.write("k.cu", source);
@@ -57,6 +59,11 @@ fn pairs(source: &str, kernel: &str, lines: bool) -> Vec<String> {
     let built = compile.output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
+    place
+}
+
+fn pairs(source: &str, kernel: &str, lines: bool) -> Vec<String> {
+    let place = compile(source, lines);
     let launch = "k.ptx --grid 2 --block 64 --arg u32[128]:";
     let mut arguments: Vec<String> = launch.split(' ').map(str::to_owned).collect();
     let words: Vec<String> = (0..128).map(|n| n.to_string()).collect();
@@ -177,5 +184,69 @@ fn another_race_has_another_fingerprint() {
             sum.is_subset(&both) && both.len() > sum.len(),
             "{more}: {sum:?} {both:?}"
         );
+    }
+}
+
+/// Two blocks add to two words under a lock that its taker does not acquire; then each adds to a third word twice, in
+/// lines of the same text.
+const LOCK: &str = r#"
+__global__ void add(int *lock, int *data)
+{
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {}
+        data[0] += 1;
+        atomicExch(lock, 0);
+        data[1] += 1;
+        __threadfence();
+        data[1] += 1;
+    }
+}
+"#;
+
+#[test]
+fn a_baseline_of_one_mode_holds_in_the_others() {
+    let place = compile(LOCK, true);
+    let launch = "k.ptx --kernel add --grid 2 --block 32 --arg u32[1] --arg u32[2]";
+    let run = |mode: &str, more: &str| {
+        let words = format!("{launch} {mode} {more}");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        place.tool(&words)
+    };
+    let modes = ["", "--mode fast", "--as-gpu"];
+    let mut rules = BTreeSet::new();
+    for (n, mode) in modes.iter().enumerate() {
+        run(mode, &format!("--save {n}.crr")).ends(66, &[]);
+        let (of, to) = (format!("{n}.crr"), format!("{n}.json"));
+        let create = ["baseline", "create", &of, "-b", &to];
+        place.tool(&create).ends(0, &[]);
+        let races = place.json(&of);
+        let races = races["races"].as_array().unwrap();
+        rules.insert(
+            races
+                .iter()
+                .map(|race| race["rule"].to_string())
+                .collect::<BTreeSet<_>>(),
+        );
+    }
+    assert!(rules.len() > 1, "all modes name the same rules: {rules:?}");
+    for known in 0..modes.len() {
+        for (n, mode) in modes.iter().enumerate() {
+            let new = run(mode, &format!("--baseline {known}.json --new-only"));
+            new.ends(0, &["0 races", "in baseline"]).lacks(&["error["]);
+            let [old, new] = [known, n].map(|n| format!("{n}.crr"));
+            let diff = place.tool(&["diff", &old, &new]);
+            diff.ends(0, &[]);
+            assert!(
+                diff.stdout.contains("SUMMARY: 0 new, 0 gone, "),
+                "{}",
+                diff.stdout
+            );
+        }
+        let known = format!("{known}.crr");
+        let suppress = place.tool(&["suppress", &known, "--reason", "known"]);
+        place.write("known.toml", &suppress.stdout);
+        for mode in modes {
+            run(mode, "--suppressions known.toml --strict").ends(0, &["0 races"]);
+        }
     }
 }
