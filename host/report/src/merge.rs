@@ -25,7 +25,7 @@ macro_rules! add {
 
 impl Report {
     /// One report of several: the same race, by its fingerprint, is one entry with the counts of all; coverage is added;
-    /// the outcome is the worst. The first report says what was run.
+    /// the outcome is the worst.
     pub fn merge(reports: Vec<Self>) -> Self {
         let schedules = schedules(&reports);
         let mut reports = reports.into_iter();
@@ -65,6 +65,11 @@ impl Report {
         union(&mut self.tool.errors, tool.errors);
         if self.run.exit.code == Some(0) {
             self.run.exit = run.exit;
+        }
+        for argv in std::iter::once(run.argv).chain(run.others) {
+            if argv != self.run.argv && !self.run.others.contains(&argv) {
+                self.run.others.push(argv);
+            }
         }
         self.run.pids.extend(run.pids);
         if !self.run.host.split(", ").any(|host| host == run.host) {

@@ -22,7 +22,7 @@ pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 use crate::rules::RuleId;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.19";
+pub const SCHEMA_VERSION: &str = "1.20";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub struct Tool {
 pub struct Run {
     /// The command line.
     pub argv: Vec<String>,
+    /// The other command lines of a report that was merged from several.
+    pub others: Vec<Vec<String>>,
     /// Processes that used a device.
     pub pids: Vec<u32>,
     /// How the program ended; of several schedules, the first that did not end well.
@@ -96,6 +98,14 @@ pub struct Run {
     pub interrupted: bool,
     /// The time of `--timeout` was over.
     pub timed_out: bool,
+}
+
+impl Run {
+    /// What was run, one line for each command line.
+    pub fn programs(&self) -> Vec<String> {
+        let all = std::iter::once(&self.argv).chain(&self.others);
+        all.map(|argv| argv.join(" ")).collect()
+    }
 }
 
 /// How a process ended: by a code or by a signal.

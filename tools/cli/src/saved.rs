@@ -8,6 +8,7 @@ use report::source::Sources;
 
 use crate::archive::{self, Saved};
 use crate::args::{FailOn, ReportArgs};
+use crate::console;
 use crate::exit::{self, BAD_INPUT, Stop, USAGE};
 use crate::output::{Outputs, Stream};
 use crate::run::without_races;
@@ -45,10 +46,24 @@ pub(crate) fn sources(roots: &[PathBuf]) -> Sources {
     Sources::new(roots)
 }
 
-/// One report of several files.
+/// One report of several files. A run whose report is there twice counts once.
 pub(crate) fn read_all(paths: &[impl AsRef<Path>]) -> Result<Report, Stop> {
-    let reports: Result<Vec<Report>, Stop> = paths.iter().map(|path| read(path.as_ref())).collect();
-    Ok(Report::merge(reports?))
+    let mut reports: Vec<(&Path, Report)> = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        let report = read(path)?;
+        // No two runs say the same: they have processes and times.
+        match reports.iter().find(|(_, known)| *known == report) {
+            Some((first, _)) => console::say(format_args!(
+                "cudarun-check: warning: {} has the same run as {}, which counts once",
+                path.display(),
+                first.display()
+            )),
+            None => reports.push((path, report)),
+        }
+    }
+    let reports = reports.into_iter().map(|(_, report)| report);
+    Ok(Report::merge(reports.collect()))
 }
 
 /// A report that `--save` has written, with recorded launches or without.

@@ -37,6 +37,29 @@ fn saved_reports_are_shown_again_and_merged() {
 }
 
 #[test]
+fn a_run_that_is_given_twice_counts_once() {
+    let place = Place::new();
+    place
+        .run_kernel(RACY, &["--save", "a.crr"])
+        .ends(66, &["SUMMARY"]);
+    place.write("copy.crr", &place.read("a.crr"));
+    let once = place.tool(&["report", "a.crr"]);
+    for again in ["a.crr", "./a.crr", "copy.crr"] {
+        let twice = place.tool(&["report", "a.crr", again]);
+        let said = format!("warning: {again} has the same run as a.crr, which counts once");
+        twice.ends(66, &[&said]);
+        assert_eq!(twice.stdout, once.stdout);
+    }
+    // Another run of the same program is another one.
+    place
+        .run_kernel(RACY, &["--save", "b.crr"])
+        .ends(66, &["SUMMARY"]);
+    let two = place.tool(&["report", "a.crr", "b.crr"]);
+    two.ends(66, &[]).lacks(&["warning"]);
+    assert!(two.stdout.contains("2 launches checked"), "{}", two.stdout);
+}
+
+#[test]
 fn a_report_exits_as_its_run_did() {
     let place = Place::new();
     let atomic = "red.global.add.u32 [%word], %step;";

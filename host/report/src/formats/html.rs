@@ -23,7 +23,7 @@ pub(super) fn render(report: &Report, sources: &Sources, findings: &[Finding<'_>
         Outcome::AppFailed => ("the program failed", "error"),
         Outcome::ToolError => ("internal error of cudarun-check", "error"),
     };
-    let program = report.run.argv.join(" ");
+    let programs = report.run.programs();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -32,13 +32,13 @@ pub(super) fn render(report: &Report, sources: &Sources, findings: &[Finding<'_>
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy"
                     content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-                title { "cudarun-check: " (program) }
+                title { "cudarun-check: " (programs.join(", ")) }
                 style { (PreEscaped(include_str!("page.css"))) }
             }
             body {
                 header {
                     h1 { "cudarun-check " span class={"badge " (class)} { (outcome) } }
-                    p { code { (program) } }
+                    @for program in &programs { p { code { (program) } } }
                     p.quiet { (about(report)) }
                     p { (coverage::summary(report)) }
                 }

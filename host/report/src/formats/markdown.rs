@@ -17,8 +17,10 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         Outcome::AppFailed => "the program failed",
         Outcome::ToolError => "internal error",
     };
-    let program = report.run.argv.join(" ");
-    put_in(&mut text, format_args!("\n\n`{}`\n", code(&program)));
+    text += "\n";
+    for program in report.run.programs() {
+        put_in(&mut text, format_args!("\n`{}`\n", code(&program)));
+    }
     let counted: Vec<&Finding<'_>> = { findings.iter() }
         .filter(|of| of.suppressed().is_none())
         .collect();

@@ -78,6 +78,11 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     if let Some(signal) = report.run.exit.signal {
         set(&mut invocation, "exitSignalNumber", json!(signal));
     }
+    let mut invocations = vec![invocation];
+    for argv in &report.run.others {
+        let whole = invocations[0]["executionSuccessful"].clone();
+        invocations.push(json!({ "executionSuccessful": whole, "arguments": argv }));
+    }
     let results: Vec<Value> = findings.iter().map(|of| result(of, &rules)).collect();
     let mut run = json!({
         "tool": { "driver": {
@@ -86,7 +91,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
             "rules": rules,
         } },
         "columnKind": "unicodeCodePoints",
-        "invocations": [invocation],
+        "invocations": invocations,
         "results": results,
     });
     // What is proved is no result.

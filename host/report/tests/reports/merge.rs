@@ -1,7 +1,9 @@
 //! Several reports as one.
 
+use report::formats::Format;
 use report::log::Event;
 use report::model::{Level, Outcome, Report, Standing, SuppressedBy};
+use report::text::Style;
 use report::{Context, Log};
 
 use crate::made::{assert_valid, context, launch, log, race, render, sources};
@@ -44,6 +46,26 @@ fn the_same_race_is_one_entry_with_all_counts() {
     let text = render(&merged, &sources().1);
     assert!(text.contains("= seen: 9 times in 2 launches"), "{text}");
     assert!(text.contains("2 launches checked"), "{text}");
+}
+
+#[test]
+fn all_programs_are_named() {
+    let of = |argv: &str| {
+        let argv = argv.split(' ').map(str::to_owned).collect();
+        let context = Context { argv, ..context() };
+        build(log(None, Vec::new()), &context)
+    };
+    let both = Report::merge(vec![of("./one 1"), of("./two"), of("./one 1")]);
+    let merged = Report::merge(vec![of("./two"), both]);
+    assert_valid(&merged);
+    assert_eq!(merged.run.programs(), ["./two", "./one 1"]);
+    let (_folder, sources) = sources();
+    for format in [Format::Html, Format::Markdown, Format::Sarif] {
+        let text = format.render(&merged, &sources, Style::default()).unwrap();
+        for program in ["./two", "./one"] {
+            assert!(text.contains(program), "{format:?}: {text}");
+        }
+    }
 }
 
 #[test]
