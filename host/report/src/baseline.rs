@@ -144,16 +144,17 @@ fn unknown(kernels: &[String], known: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What is different between two reports.
+/// What is different between two reports, in races as reports count them: pairs of accesses of one cause are one race.
+/// As with a baseline, pairs of one cause that are new and such that are known are two.
 #[derive(Debug)]
 pub struct Difference<'a> {
     /// Races that count in the second one, and that the first one does not have, or has as warnings where they are errors,
     /// or in other kernels only.
-    pub new: Vec<Pair<'a>>,
+    pub new: Vec<Vec<Pair<'a>>>,
     /// Races that count in the first one, and that the second one does not have.
-    pub gone: Vec<Pair<'a>>,
+    pub gone: Vec<Vec<Pair<'a>>>,
     /// Races of both that count in the second one.
-    pub same: Vec<Pair<'a>>,
+    pub same: Vec<Vec<Pair<'a>>>,
     /// How many the first and the second one have that do not count, as they are suppressed or in a baseline.
     pub left_out: [usize; 2],
 }
@@ -162,24 +163,27 @@ impl<'a> Difference<'a> {
     /// Compares two reports.
     pub fn of(old: &'a Report, new: &'a Report) -> Self {
         let pairs = |report: &'a Report| report.races.iter().flat_map(Race::pairs);
-        let counted = |report: &'a Report| report.counted().flat_map(Race::pairs);
         let known = |pair: &Pair<'_>| {
             pairs(old).any(|of| {
                 let same = of.fingerprint == pair.fingerprint && of.level <= pair.level;
                 same && unknown(pair.kernels, of.kernels).is_empty()
             })
         };
-        let (same, added) = counted(new).partition(known);
-        let gone = counted(old)
-            .filter(|pair| pairs(new).all(|of| of.fingerprint != pair.fingerprint))
-            .collect();
+        let lost = |pair: &Pair<'_>| pairs(new).all(|of| of.fingerprint != pair.fingerprint);
         Self {
-            new: added,
-            gone,
-            same,
-            left_out: [old, new].map(|report| pairs(report).count() - counted(report).count()),
+            new: races(new, |pair| !known(pair)),
+            gone: races(old, lost),
+            same: races(new, known),
+            left_out: [old, new].map(|report| report.races.len() - report.counted().count()),
         }
     }
+}
+
+/// The races of a report that count, each with those of its pairs that are wanted, if there are any.
+fn races<'a>(report: &'a Report, wanted: impl Fn(&Pair<'a>) -> bool) -> Vec<Vec<Pair<'a>>> {
+    let races = report.counted();
+    let races = races.map(|race| race.pairs().filter(&wanted).collect());
+    races.filter(|pairs: &Vec<_>| !pairs.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -312,7 +316,36 @@ mod tests {
             left_out,
         } = Difference::of(&old, &new);
         assert_eq!(left_out, [0, 1]);
-        let names = |pairs: &[Pair<'_>]| pairs.iter().map(|of| of.fingerprint).collect::<String>();
-        assert_eq!([names(&new), names(&gone), names(&same)], ["c", "b", ""]);
+        assert_eq!(
+            [names_of(&new), names_of(&gone), names_of(&same)],
+            ["c", "b", ""]
+        );
+    }
+
+    #[test]
+    fn pairs_of_one_cause_are_one_race() {
+        let with = |related: &[&str]| {
+            let mut report = report(&[("a", Level::Error), ("x", Level::Error)]);
+            let related = related.iter().map(|fingerprint| Related {
+                fingerprint: (*fingerprint).to_owned(),
+                ..Related::default()
+            });
+            report.races[0].related = related.collect();
+            report
+        };
+        let (old, new) = (with(&["b", "c", "d"]), with(&["c", "e", "f"]));
+        let Difference {
+            new, gone, same, ..
+        } = Difference::of(&old, &new);
+        assert_eq!(
+            [names_of(&new), names_of(&gone), names_of(&same)],
+            ["ef", "bd", "ac x"]
+        );
+    }
+
+    /// The fingerprints of races, with a space between two races.
+    fn names_of(races: &[Vec<Pair<'_>>]) -> String {
+        let names = |pairs: &Vec<Pair<'_>>| pairs.iter().map(|of| of.fingerprint).collect();
+        races.iter().map(names).collect::<Vec<String>>().join(" ")
     }
 }

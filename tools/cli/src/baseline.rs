@@ -152,8 +152,10 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<u8, Stop> {
         same,
         left_out,
     } = Difference::of(&old, &new);
-    let print = |what: &str, pairs: &[Pair<'_>]| {
-        for pair in pairs {
+    let print = |what: &str, races: &[Vec<Pair<'_>>]| {
+        for (n, pair) in races.iter().flat_map(|pairs| pairs.iter().enumerate()) {
+            // The others of the cause.
+            let what = if n == 0 { what } else { "also" };
             console::out(format_args!("{what:<5}{}", pair.said()));
         }
     };

@@ -521,6 +521,17 @@ fn a_difference_of_reports_names_new_races_and_those_that_are_gone() {
             );
         }
     }
+    // The unit is that of the report, which lists several pairs of accesses under one race.
+    let one = place.tool(&["report", "one.crr"]);
+    assert!(one.stdout.contains("check: 1 race ("), "{}", one.stdout);
+    let ran = place.tool(&["diff", "none.crr", "one.crr"]);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(
+        matches!(lines[..], [new, also, "SUMMARY: 1 new, 0 gone, 0 same"]
+            if new.starts_with("new  error") && also.starts_with("also error")),
+        "{}",
+        ran.stdout
+    );
     place
         .tool(&["baseline", "create", "one.crr", "-b", "b.json"])
         .ends(0, &[]);
