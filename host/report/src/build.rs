@@ -18,7 +18,7 @@ use crate::model::{
     Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
     Role, SCHEMA_VERSION, Space,
 };
-use crate::names::demangle;
+use crate::names::{demangle, readable};
 use crate::side::{self, access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
@@ -222,16 +222,18 @@ impl<'a> Builder<'a> {
                         .add(pair.launches.map(name));
                 }
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
-                Event::Missed { text } => self.missed(text.clone()),
+                Event::Missed { text } => self.missed(readable(text)),
                 Event::ToolError { text } => {
                     let errors = &mut self.report.tool.errors;
-                    if !errors.contains(text) {
-                        errors.push(text.clone());
+                    let text = readable(text);
+                    if !errors.contains(&text) {
+                        errors.push(text);
                     }
                 }
                 Event::Note { text } => {
-                    if !self.report.notes.contains(text) {
-                        self.report.notes.push(text.clone());
+                    let text = readable(text);
+                    if !self.report.notes.contains(&text) {
+                        self.report.notes.push(text);
                     }
                 }
             }
@@ -428,7 +430,7 @@ impl<'a> Builder<'a> {
         let release_sites = launch
             .and_then(|l| log_index.modules.get(&l.module))
             .and_then(|m| m.kernels.iter().find(|k| k.name == kernel))
-            .map(|k| k.release_sites.clone());
+            .map(|k| k.release_sites.iter().map(|text| readable(text)).collect());
         Race {
             kernels: Vec::new(),
             id,

@@ -12,6 +12,31 @@ pub fn demangle(name: &str) -> String {
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }
 
+/// A variable's name as its own function, or the whole program, has it.
+pub fn variable(symbol: &str) -> String {
+    let name = demangle(symbol);
+    match symbol.starts_with("_ZZ") {
+        true => name.rsplit("::").next().unwrap_or(&name).to_owned(),
+        false => name,
+    }
+}
+
+/// A text that may name functions as compilers do, with the names as a person wrote them.
+pub(crate) fn readable(text: &str) -> String {
+    let mut readable = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        readable += &demangle(&rest[..end]);
+        rest = &rest[end..];
+        let next = rest.find(is_part).unwrap_or(rest.len());
+        readable += &rest[..next];
+        rest = &rest[next..];
+    }
+    readable
+}
+
 /// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
 pub fn base(demangled: &str) -> &str {
     const UNNAMED: &str = "(anonymous namespace)";
@@ -81,6 +106,22 @@ mod tests {
             ("<", "<"),
         ] {
             assert_eq!(base(full), name, "{full}");
+        }
+    }
+
+    #[test]
+    fn names_within_texts_are_demangled() {
+        for (text, shown) in [
+            (
+                "k.ptx: _Z5otherPi is defined nowhere; link it",
+                "k.ptx: other(int*) is defined nowhere; link it",
+            ),
+            ("`_Z1kPi`, _Z1kPi.", "`k(int*)`, k(int*)."),
+            ("a call of vprintf, line 3", "a call of vprintf, line 3"),
+            ("é _Z ü", "é _Z ü"),
+            ("", ""),
+        ] {
+            assert_eq!(readable(text), shown);
         }
     }
 

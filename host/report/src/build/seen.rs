@@ -4,7 +4,7 @@ use super::{Builder, Log, LogIndex};
 use crate::executed::Executed;
 use crate::log::{self, Event};
 use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
-use crate::names::demangle;
+use crate::names::{demangle, readable};
 use crate::verified;
 use crate::{failure, stray};
 
@@ -43,7 +43,7 @@ impl Builder<'_> {
             known.ptx_source = "ptx".to_owned();
             known.module.clone_from(&module.origin);
             known.instrumented = kernel.instrumented;
-            known.why_not.clone_from(&kernel.why_not);
+            known.why_not = kernel.why_not.as_deref().map(readable);
             known.accesses = Accesses {
                 total: u64::from(kernel.accesses),
                 checked: if kernel.instrumented {
@@ -53,13 +53,14 @@ impl Builder<'_> {
                 },
                 shared: u64::from(kernel.shared),
             };
-            known.unsupported.clone_from(&kernel.not_understood);
-            known.may_order.clone_from(&kernel.release_sites);
+            let all = |texts: &[String]| texts.iter().map(|text| readable(text)).collect();
+            known.unsupported = all(&kernel.not_understood);
+            known.may_order = all(&kernel.release_sites);
         }
         for (name, why) in &module.unchecked_functions {
             let unchecked = UncheckedFunction {
                 name: demangle(name),
-                why: why.clone(),
+                why: readable(why),
             };
             if !self
                 .report
@@ -117,7 +118,7 @@ impl Builder<'_> {
                 // One that was refused has run nothing.
                 None => launches.unchecked += u64::from(!launch.invalid),
             }
-            let why = launch.why_not.clone().unwrap_or_default();
+            let why = launch.why_not.as_deref().map(readable).unwrap_or_default();
             if !kernel.skipped_because.contains(&why) {
                 kernel.skipped_because.push(why);
             }
@@ -167,7 +168,7 @@ impl Builder<'_> {
         self.latencies.record(&launch.kernel, launch.seconds);
         stray::add(&mut self.report.out_of_bounds, launch);
         if let Some(message) = failed {
-            failure::add(&mut self.report.failures, launch, message);
+            failure::add(&mut self.report.failures, launch, &readable(message));
         }
     }
 }
