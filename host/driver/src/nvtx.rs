@@ -1,12 +1,13 @@
-//! The ranges of NVTX that a program has open.
+//! The ranges of NVTX that a program has open, and the names that it has given to streams.
 //!
 //! NVTX 3 is made of headers: the first call of it in a program loads the library that `NVTX_INJECTION64_PATH` names and
-//! lets that put functions of its own behind those of the headers. After `nvtx3/nvtxDetail/nvtxTypes.h` and
-//! `nvtx3/nvToolsExt.h`.
+//! lets that put functions of its own behind those of the headers. After `nvtx3/nvtxDetail/nvtxTypes.h`,
+//! `nvtx3/nvToolsExt.h`, `nvtx3/nvToolsExtCuda.h` and `nvtx3/nvToolsExtCudaRt.h`.
 //!
 //! Ranges that a thread pushes are open on that thread; ranges that are started, on all threads.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,8 @@ struct Ranges {
     started: Vec<(u64, Range)>,
     /// Those so far.
     starts: u64,
+    /// Names of streams, by their handles.
+    streams: BTreeMap<usize, String>,
 }
 
 static RANGES: Mutex<Ranges> = Mutex::new(Ranges {
@@ -40,6 +43,7 @@ static RANGES: Mutex<Ranges> = Mutex::new(Ranges {
     strings: Vec::new(),
     started: Vec::new(),
     starts: 0,
+    streams: BTreeMap::new(),
 });
 
 thread_local! {
@@ -54,6 +58,17 @@ fn ranges() -> MutexGuard<'static, Ranges> {
 pub fn is_open(fits: impl Fn(&Range) -> bool) -> bool {
     let pushed = PUSHED.try_with(|pushed| pushed.borrow().iter().any(&fits));
     pushed.unwrap_or(false) || ranges().started.iter().any(|(_, range)| fits(range))
+}
+
+/// The name that the program has given to a stream, by `nvtxNameCuStreamA` and the like.
+pub fn name_of_stream(handle: u64) -> Option<String> {
+    let handle = usize::try_from(handle).ok()?;
+    ranges().streams.get(&handle).cloned()
+}
+
+/// A stream gets a name, instead of the one that it may have.
+fn name_stream(stream: Handle, name: String) {
+    ranges().streams.insert(stream.addr(), name);
 }
 
 fn push(range: Range) -> c_int {
@@ -227,12 +242,16 @@ functions! {
         let text = wide(text);
         keep(&mut ranges().strings, text)
     };
+    name_stream_a(stream: Handle, name: *const c_char) -> (), else (); name_stream(stream, narrow(name));
+    name_stream_w(stream: Handle, name: *const u32) -> (), else (); name_stream(stream, wide(name));
 }
 
 /// `NVTX_ETID_CALLBACKS`.
 const CALLBACKS: u32 = 1;
-/// `NVTX_CB_MODULE_CORE` and `NVTX_CB_MODULE_CORE2`.
+/// `NVTX_CB_MODULE_CORE` and the like.
 const CORE: c_int = 1;
+const CUDA: c_int = 2;
+const CUDART: c_int = 4;
 const CORE2: c_int = 5;
 
 /// `NvtxExportTableCallbacks`.
@@ -245,7 +264,7 @@ struct Callbacks {
 /// `NvtxGetExportTableFunc_t`.
 pub type GetExportTable = unsafe extern "C" fn(u32) -> *const c_void;
 
-/// What `InitializeInjectionNvtx2` does: takes the place of NVTX's functions for ranges; 1 if that is done, else 0.
+/// What `InitializeInjectionNvtx2` does: takes the place of NVTX's functions for ranges and for names of streams; 1 if that is done, else 0.
 ///
 /// # Safety
 /// `get` is what NVTX gives.
@@ -278,7 +297,20 @@ pub unsafe fn initialize(get: Option<GetExportTable>) -> c_int {
         (12, domain_create_a as *const c_void),
         (13, domain_create_w as *const c_void),
     ];
-    for (module, functions) in [(CORE, core), (CORE2, core2)] {
+    // Handles of the runtime are those of the driver.
+    let [cuda, cudart] = [5, 3].map(|first| {
+        [
+            (first, name_stream_a as *const c_void),
+            (first + 1, name_stream_w as *const c_void),
+        ]
+    });
+    let all: [(c_int, &[(usize, *const c_void)]); 4] = [
+        (CORE, &core),
+        (CORE2, &core2),
+        (CUDA, &cuda),
+        (CUDART, &cudart),
+    ];
+    for (module, functions) in all {
         let (mut slots, mut count) = (std::ptr::null_mut(), 0);
         let Some(slots_of) = table.table else {
             return 0;
@@ -288,7 +320,7 @@ pub unsafe fn initialize(get: Option<GetExportTable>) -> c_int {
         if found == 0 || slots.is_null() {
             return 0;
         }
-        for (number, function) in functions {
+        for &(number, function) in functions {
             if number >= count as usize {
                 continue;
             }

@@ -118,12 +118,17 @@ pub(crate) fn run(
         Device::Simulated { .. } => in_place_of(&mut command, libraries)?,
     }
     let choice = &options.choice;
-    if !choice.ranges.is_empty() || !choice.excluded_ranges.is_empty() {
-        // The library that checks is the one to know the ranges.
-        let folder = match device {
-            Device::Gpu(_) => libraries.join(GPU),
-            Device::Simulated { .. } => libraries.to_owned(),
-        };
+    let of_ranges = !choice.ranges.is_empty() || !choice.excluded_ranges.is_empty();
+    // The library that checks is the one to know ranges, and the names of the streams that it compares. For the names
+    // alone it does not take the place of a library that the user has named.
+    let listener = match device {
+        Device::Gpu(_) => of_ranges.then(|| libraries.join(GPU)),
+        Device::Simulated { .. } => {
+            let free = std::env::var_os(INJECTION_VARIABLE).is_none();
+            (of_ranges || free).then(|| libraries.to_owned())
+        }
+    };
+    if let Some(folder) = listener {
         command.env(INJECTION_VARIABLE, folder.join(DRIVER));
     }
     command.env(DIRECTORY_VARIABLE, &logs.main);

@@ -109,7 +109,13 @@ impl State {
         let name = match stream {
             PER_THREAD => "the thread's default stream".to_owned(),
             0..PER_THREAD => log::DEFAULT_STREAM.to_owned(),
-            _ => format!("stream #{}", self.streams.ordinal(stream)),
+            _ => {
+                let number = self.streams.ordinal(stream);
+                match driver::nvtx::name_of_stream(stream) {
+                    Some(name) => format!("stream #{number} \"{name}\""),
+                    None => format!("stream #{number}"),
+                }
+            }
         };
         Ok((Stream { id, context, kind }, name))
     }
