@@ -32,6 +32,7 @@ mod shell;
 mod stdin;
 mod suppress;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use args::{Command, Wrong};
@@ -43,11 +44,16 @@ fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(Wrong::Settings(stop)) => return said(stop),
-        Err(Wrong::Usage(error)) => {
-            // `--help` and `--version` are errors to clap, but not to us.
-            let code = if error.use_stderr() { exit::USAGE } else { 0 };
+        Err(Wrong::Usage(error)) if error.use_stderr() => {
+            // Nobody left to tell when it is closed.
             drop(error.print());
-            return ExitCode::from(code);
+            return ExitCode::from(exit::USAGE);
+        }
+        // `--help` and `--version` are errors to clap, but not to us.
+        Err(Wrong::Usage(error)) => {
+            let printed = error.print();
+            console::note(printed.and_then(|()| std::io::stdout().flush()));
+            return ended(Ok(0));
         }
     };
     let result = match &cli.command {
@@ -66,6 +72,12 @@ fn main() -> ExitCode {
         Command::Manual { folder } => shell::manual(folder),
         Command::Probe => device::probe(),
     };
+    ended(result)
+}
+
+/// How a command has ended.
+fn ended(result: Result<u8, Stop>) -> ExitCode {
+    let result = result.and_then(|code| console::failure().map_or(Ok(code), Err));
     match result {
         Ok(code) => ExitCode::from(code),
         Err(stop) => said(stop),

@@ -72,8 +72,7 @@ impl Stream {
     fn write(self, text: &str) {
         match self {
             Self::Error => os::terminal::write(text),
-            // Nobody left to tell when it is closed.
-            Self::Output => drop(std::io::stdout().write_all(text.as_bytes())),
+            Self::Output => console::out_as_is(text),
         }
     }
 }

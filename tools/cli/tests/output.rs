@@ -138,6 +138,50 @@ fn a_reader_that_goes_away_is_no_panic() {
 }
 
 #[test]
+fn what_standard_output_does_not_take_is_an_error() {
+    let place = with(&racing());
+    assert_eq!(run(&place, &["--save", "r.crr"]).status.code(), Some(66));
+    let create = ["baseline", "create", "r.crr"];
+    let created = place.command(&create).output().unwrap();
+    assert_eq!(created.status.code(), Some(0), "{created:?}");
+    let json = [&COUNT[..], &["--format", "json:-"]].concat();
+    for arguments in [
+        &["--help"][..],
+        &["report", "--help"],
+        &["--version"],
+        &["explain"],
+        &["explain", "CR003"],
+        &["inspect", "count.ptx"],
+        &["report", "r.crr"],
+        &["report", "r.crr", "--format", "json"],
+        &["diff", "r.crr", "r.crr"],
+        &["baseline", "show"],
+        &["suppress", "r.crr"],
+        &["completions", "bash"],
+        &json,
+    ] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let mut command = place.command(arguments);
+        let output = command.stdout(full).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(70), "{arguments:?}: {stderr}");
+        let said = "cudarun-check: cannot write to standard output: No space left on device";
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+        // A reader that has seen enough is content.
+        let mut command = place.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut tool = command.spawn().unwrap();
+        drop(tool.stdout.take());
+        let output = tool.wait_with_output().unwrap();
+        let code = match arguments {
+            ["report", "r.crr", ..] | ["count.ptx", ..] => 66,
+            _ => 0,
+        };
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
 fn control_characters_of_files_do_not_reach_the_terminal() {
     let named = racing()
         .replace("${op}", "")
