@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 
 use crate::model::{Access, Race};
-use crate::names::{base, demangle};
+use crate::names::{base, demangle, variable};
 
 /// The kinds of lines that ThreadSanitizer knows besides `race:`; they say nothing of races on a device.
 const OTHERS: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_from_lib"];
@@ -338,7 +338,10 @@ impl Keys {
             && self.allocation.as_ref().is_none_or(|pattern| {
                 let made = view.allocation.as_deref();
                 made.is_some_and(|made| match made.strip_prefix("variable ") {
-                    Some(name) => pattern.fits(name) || pattern.names(&demangle(name)),
+                    Some(name) => {
+                        let names = [name.to_owned(), demangle(name), variable(name)];
+                        names.iter().any(|name| pattern.fits(name))
+                    }
                     None => pattern.fits(made),
                 })
             })
@@ -503,6 +506,22 @@ pub(crate) mod tests {
             ("rule = 'CR002'\nkernel = 'other'", false),
         ] {
             assert_eq!(holds(&entry(keys), &views), fits, "{keys}");
+        }
+        // A variable of a function has the name that the report shows.
+        let of_function = View {
+            allocation: Some("variable _ZZ4tilePfE1t".to_owned()),
+            ..view(&DEEP, &DEEP)
+        };
+        for (keys, fits) in [
+            ("allocation = 't'", true),
+            ("allocation = 'tile(float*)::t'", true),
+            ("allocation = 'tile'", false),
+        ] {
+            assert_eq!(
+                holds(&entry(keys), std::slice::from_ref(&of_function)),
+                fits,
+                "{keys}"
+            );
         }
         assert!(!holds(&entry("rule = 'CR002'"), &[]));
     }

@@ -4,7 +4,7 @@
 mod debug_info;
 
 use ptx::ast::{Module, Statement, Variable};
-use report::names::demangle;
+use report::names::variable;
 
 use self::debug_info::DebugInfo;
 use crate::allocations::VARIABLE;
@@ -82,16 +82,11 @@ impl Variables {
     fn place(&self, module: &Module, symbol: &str, offset: u64) -> String {
         let path = self.debug.path(symbol, offset);
         let path = path.or_else(|| path_in_ptx(declared(module, symbol)?, offset));
-        format!("{}{}", short(symbol), path.unwrap_or_else(|| plus(offset)))
-    }
-}
-
-/// A variable's name as its own function, or the whole program, has it.
-fn short(symbol: &str) -> String {
-    let name = demangle(symbol);
-    match symbol.starts_with("_ZZ") {
-        true => name.rsplit("::").next().unwrap_or(&name).to_owned(),
-        false => name,
+        format!(
+            "{}{}",
+            variable(symbol),
+            path.unwrap_or_else(|| plus(offset))
+        )
     }
 }
 
