@@ -14,6 +14,7 @@ use simt::{Device, DeviceConfig, Launch, LaunchError, Sink};
 use simulated::CheckedSim;
 
 use crate::args::KernelArgs;
+use crate::console;
 use crate::exit::{BAD_INPUT, INTERNAL, Stop, USAGE};
 use spec::ArgSpec;
 
@@ -161,8 +162,7 @@ impl<'a> Job<'a> {
                     .memory()
                     .read(at, &mut bytes)
                     .map_err(|error| internal(error.to_string()))?;
-                let line = format!("arg {number}: {}\n", values.with(bytes));
-                drop(std::io::stdout().write_all(line.as_bytes()));
+                console::out_as_is(&format!("arg {number}: {}\n", values.with(bytes)));
             }
         }
         Ok(Done {
