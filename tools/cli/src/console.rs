@@ -23,9 +23,17 @@ pub(crate) fn out(line: impl Display) {
 
 /// A text on standard output, whose control characters are its own.
 pub(crate) fn out_as_is(text: &str) {
+    note(write(text));
+}
+
+/// The same for a caller that says itself what has failed.
+pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut output = io::stdout();
     let written = output.write_all(text.as_bytes());
-    note(written.and_then(|()| output.flush()));
+    match written.and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Remembers that standard output could not be written.

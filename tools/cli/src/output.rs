@@ -69,11 +69,13 @@ impl Stream {
         }
     }
 
-    fn write(self, text: &str) {
+    fn write(self, text: &str) -> Result<(), Stop> {
         match self {
             Self::Error => os::terminal::write(text),
-            Self::Output => console::out_as_is(text),
+            Self::Output => console::write(text)
+                .map_err(|error| cannot_write(Path::new("standard output"), &error))?,
         }
+        Ok(())
     }
 }
 
@@ -190,7 +192,7 @@ impl Outputs {
             };
             if let Err(stop) = target.write(&what) {
                 console::say(format_args!("cudarun-check: {}", stop.message));
-                Stream::Error.write(&what);
+                os::terminal::write(&what);
                 result = Err(stop);
             }
         }
@@ -247,9 +249,8 @@ impl Target {
             Self::Stream(stream) => stream.write(text),
             Self::File(path, file) => file
                 .write_all(text.as_bytes())
-                .map_err(|error| cannot_write(path, &error))?,
+                .map_err(|error| cannot_write(path, &error)),
         }
-        Ok(())
     }
 }
 
