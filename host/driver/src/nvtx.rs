@@ -264,7 +264,8 @@ struct Callbacks {
 /// `NvtxGetExportTableFunc_t`.
 pub type GetExportTable = unsafe extern "C" fn(u32) -> *const c_void;
 
-/// What `InitializeInjectionNvtx2` does: takes the place of NVTX's functions for ranges and for names of streams; 1 if that is done, else 0.
+/// What `InitializeInjectionNvtx2` does: takes the place of NVTX's functions for ranges and for names of streams; 1 if
+/// that is done, else 0.
 ///
 /// # Safety
 /// `get` is what NVTX gives.
@@ -310,6 +311,7 @@ pub unsafe fn initialize(get: Option<GetExportTable>) -> c_int {
         (CUDA, &cuda),
         (CUDART, &cudart),
     ];
+    let mut served = 0;
     for (module, functions) in all {
         let (mut slots, mut count) = (std::ptr::null_mut(), 0);
         let Some(slots_of) = table.table else {
@@ -317,9 +319,11 @@ pub unsafe fn initialize(get: Option<GetExportTable>) -> c_int {
         };
         // SAFETY: there is room for both results.
         let found = unsafe { slots_of(module, &mut slots, &mut count) };
+        // Not every version has all.
         if found == 0 || slots.is_null() {
-            return 0;
+            continue;
         }
+        served = 1;
         for &(number, function) in functions {
             if number >= count as usize {
                 continue;
@@ -333,7 +337,7 @@ pub unsafe fn initialize(get: Option<GetExportTable>) -> c_int {
             }
         }
     }
-    1
+    served
 }
 
 #[cfg(test)]

@@ -155,6 +155,23 @@ fn launches_are_chosen_by_ranges_of_nvtx() {
 }
 
 #[test]
+fn streams_have_the_names_that_nvtx_gives_them() {
+    // The fill in the default stream comes before it.
+    let program = ["=upload", FIRST];
+    let (code, text, json) = run_with(Way::Simulated, &[], &program);
+    assert_eq!(code, 66, "{text}");
+    let races = json["races"].as_array().unwrap();
+    let between = races.iter().find(|race| race["rule"] == "CR014");
+    let between = between.unwrap_or_else(|| panic!("{text}"));
+    let streams = [0, 1].map(|n: usize| between["work"][n]["stream"].as_str().unwrap());
+    assert_eq!(streams, ["the default stream", "stream #1 \"upload\""]);
+    assert!(
+        text.contains("let stream #1 \"upload\" wait for it"),
+        "{text}"
+    );
+}
+
+#[test]
 fn only_chosen_launches_have_races() {
     for (way, mode) in MODES {
         let options = [mode, ALL_RACES, &["--launch-sample", "1/4"]].concat();

@@ -1,12 +1,15 @@
 /* A program of the driver API that launches the kernels that its arguments name, in two blocks that race, and waits
-   for each. An argument `+NAME` pushes a range of NVTX, `-` pops it, `*NAME` starts one. */
+   for each. An argument `+NAME` pushes a range of NVTX, `-` pops it, `*NAME` starts one. Behind `=NAME` kernels are
+   launched into a new stream of that name, which waits for nobody. */
 #include <dlfcn.h>
 
 #include "calls.h"
 #include "choice.h"
 
+static H stream;
+
 __attribute__((noinline)) static CUresult launch(H kernel, void **params) {
-    CUresult result = cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+    CUresult result = cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, stream, params, NULL);
     __asm__ volatile("" ::: "memory");
     return result;
 }
@@ -15,17 +18,19 @@ __attribute__((noinline)) static CUresult launch(H kernel, void **params) {
 typedef int (*Push)(const char *);
 typedef int (*Pop)(void);
 typedef uint64_t (*Start)(const char *);
+typedef void (*Name)(H, const char *);
 typedef void (*Function)(void);
-static Function functions[17], *slots[17], slots_of_core2[17], *core2[17];
+static Function functions[17], *slots[17], slots_of_core2[17], *core2[17], names[17], *cuda[17];
 
 static int table(int module, Function ***out, unsigned *size) {
     for (int n = 0; n < 17; n++) {
         slots[n] = &functions[n];
         core2[n] = &slots_of_core2[n];
+        cuda[n] = &names[n];
     }
-    *out = module == 1 ? slots : core2;
+    *out = module == 1 ? slots : module == 2 ? cuda : core2;
     *size = 17;
-    return module == 1 || module == 5;
+    return module == 1 || module == 2 || module == 5;
 }
 
 static struct {
@@ -63,9 +68,17 @@ int main(int argc, char **argv) {
                 ((Pop)functions[11])();
             continue;
         }
+        if (argv[n][0] == '=') {
+            CHECK(cuStreamCreate(&stream, 1));
+            if (names[5])
+                ((Name)names[5])(stream, argv[n] + 1);
+            continue;
+        }
         CHECK(cuModuleGetFunction(&kernel, module, argv[n]));
         CHECK(launch(kernel, params));
-        CHECK(cuCtxSynchronize());
+        if (!stream)
+            CHECK(cuCtxSynchronize());
     }
+    CHECK(cuCtxSynchronize());
     return 0;
 }
