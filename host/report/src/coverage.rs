@@ -69,8 +69,18 @@ pub(crate) fn summary(report: &Report) -> String {
             format_args!("; {errors} of cudarun-check itself"),
         );
     }
-    if numbers.outcome == Outcome::Incomplete {
-        let why = report.coverage.incomplete_because.join("; ");
+    let incomplete = numbers.outcome == Outcome::Incomplete;
+    let why = match incomplete {
+        true => report.coverage.incomplete_because.join("; "),
+        false => String::new(),
+    };
+    // A number of races that rests on an assumption does not stand alone.
+    if let Some(assumed) = report.coverage.host_threads.assumed()
+        && !why.contains(&assumed)
+    {
+        put_in(&mut text, format_args!("; {assumed}"));
+    }
+    if incomplete {
         put_in(&mut text, format_args!("; incomplete: {why}"));
     }
     text

@@ -25,16 +25,24 @@ impl HostThreads {
         }
     }
 
-    /// What COVERAGE says of them.
-    pub(crate) fn line(&self) -> Option<String> {
+    /// What SUMMARY says of them.
+    pub(crate) fn assumed(&self) -> Option<String> {
         let pairs = match self.pairs {
             0 => return None,
             1 => "1 pair of conflicting launches".to_owned(),
             pairs => format!("{} pairs of conflicting launches", number(pairs)),
         };
-        let kernels = self.kernels.join(" and ");
         Some(format!(
-            "{pairs} assumed to be ordered by threads of the host, which the checker does not see (such as {kernels})"
+            "{pairs} assumed to be ordered by threads of the host"
+        ))
+    }
+
+    /// What COVERAGE says of them.
+    pub(crate) fn line(&self) -> Option<String> {
+        let kernels = self.kernels.join(" and ");
+        let assumed = self.assumed()?;
+        Some(format!(
+            "{assumed}, which the checker does not see (such as {kernels})"
         ))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A run is complete if every launch that the tool saw ran to its end, all its accesses were checked, and all findings
 //! were kept. COVERAGE names kernels without PTX, which cannot be checked. They make a run incomplete only if the user asks
-//! for that. The same holds for accesses that cells forget, and conflicts that cells do not decide.
+//! for that. The same holds for accesses that cells forget, and conflicts that are not decided or only assumed to be
+//! ordered.
 
 use crate::build::Context;
 use crate::model::{Coverage, Failure};
@@ -138,6 +139,11 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
         (coverage.cells.evictions, "granule", "evicted"),
         (coverage.cells.undecided, "conflict", "undecided"),
         (
+            coverage.cells.ordered,
+            "conflict",
+            "assumed to be ordered by a release and an acquire",
+        ),
+        (
             coverage.cells.overlapped,
             "launch",
             "shared cells with others running at the same time",
@@ -147,6 +153,8 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
             reasons.push(format!("--strict: {} {what}", counted(count, one)));
         }
     }
+    let assumed = coverage.host_threads.assumed();
+    reasons.extend(assumed.map(|assumed| format!("--strict: {assumed}")));
 }
 
 #[cfg(test)]
@@ -258,16 +266,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cells_forget_counts_under_strict() {
+    fn what_is_forgotten_or_assumed_counts_under_strict() {
         let mut coverage = checked(4, 4);
         coverage.cells.evictions = 5;
         coverage.cells.undecided = 1;
+        coverage.cells.ordered = 3;
         coverage.cells.overlapped = 2;
+        coverage.host_threads.pairs = 4;
         assert_eq!(asked(&coverage, false, None), "");
         assert_eq!(
             asked(&coverage, true, None),
             "--strict: 5 granules evicted; --strict: 1 conflict undecided; \
-             --strict: 2 launches shared cells with others running at the same time"
+             --strict: 3 conflicts assumed to be ordered by a release and an acquire; \
+             --strict: 2 launches shared cells with others running at the same time; \
+             --strict: 4 pairs of conflicting launches assumed to be ordered by threads of the host"
         );
     }
 

@@ -1,4 +1,4 @@
-//! `--sim-threads`: blocks on several threads of the host, and what stays the same.
+//! Threads of the host: those of the simulated device (`--sim-threads`), and those of the program.
 
 use std::process::{Command, Output, Stdio};
 
@@ -77,6 +77,39 @@ fn programs_live_beside_the_threads() {
             "{how:?}: {}",
             common::text(&output.stderr)
         );
+    }
+}
+
+#[test]
+fn order_that_is_only_assumed_is_no_strict_pass() {
+    let store = "st.global.u32 [%word], %step;";
+    let program = common::compile_with(
+        "hosts",
+        "hosts",
+        &KERNEL.replace("${op}", store),
+        &["-pthread"],
+    );
+    let assumed = "1 pair of conflicting launches assumed to be ordered by threads of the host";
+    for (flags, code, outcome, summary) in [
+        (&[][..], 0, "clean", "0 races; "),
+        (
+            &["--strict"],
+            75,
+            "incomplete",
+            "0 races; incomplete: --strict: ",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = common::command(common::Way::Simulated, folder.path());
+        command.args(flags).arg(&program);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let err = common::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {err}");
+        let line = format!("SUMMARY: cudarun-check: {summary}{assumed}\n");
+        assert!(err.contains(&line), "no {line} in {err}");
+        let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["summary"]["outcome"], outcome, "{flags:?}");
     }
 }
 
