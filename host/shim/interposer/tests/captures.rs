@@ -37,6 +37,26 @@ fn launches_are_checked_while_streams_are_captured() {
 }
 
 #[test]
+fn another_thread_may_be_the_first_to_use_a_module_that_is_loaded_then() {
+    let program = Program::of("tests/c/capture.c");
+    for capture in ["0", "1", "2"] {
+        for load in ["module", "library"] {
+            for lazy in ["0", "1"] {
+                let lazy = [("CUDARUN_SIM_LAZY", lazy)];
+                let options = Options::default();
+                let ran = program.run_with(&[capture, load, "there"], &options, &lazy);
+                let what = format!("{capture} {load} {lazy:?} {:?}", ran.notes);
+                let said = (ran.stdout.as_str(), ran.stderr.as_str());
+                assert_eq!(said, (SUMS, ""), "{what}");
+                assert_eq!(ran.code, Some(0), "{what}");
+                assert_eq!(ran.racing(), ["racy"], "{what}");
+                assert_eq!(ran.checked("fine"), [true; 16], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn captures_forbid_the_program_what_they_forbid_it_without_us() {
     let program = Program::of("tests/c/capture.c");
     for (capture, form, prints) in [

@@ -1,8 +1,11 @@
 /* Captures launches of two kernels for the first time, while another thread launches into a stream of its own: in `racy`
    all threads store to one word, in `fine` each adds to its own. Prints what `fine` has left in both. The argument says in
-   which mode the capture is; a second one, what else is done in the meantime that may be forbidden. */
+   which mode the capture is; a second one, how the kernels are loaded, or what else is done in the meantime that may be
+   forbidden; a third one (`there`), that the other thread loads them then, as the runtime does at the first use of a kernel,
+   and is the first to launch them. */
 #include "kernels.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(void), cuCtxDestroy_v2(H),
@@ -18,6 +21,26 @@ CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxSynchronize(
 enum { COUNT = 128, ROUNDS = 8 };
 static H context, racy, fine;
 static P one, many[2];
+static int from_library, there;
+static sem_t used;
+
+static void load(void) {
+    H module, library;
+    /* The runtime forbids itself nothing meanwhile. */
+    int mode = 2;
+    CHECK(cuThreadExchangeStreamCaptureMode(&mode));
+    if (from_library) {
+        CHECK(cuLibraryLoadData(&library, ptx, 0, 0, 0, 0, 0, 0));
+        CHECK(cuLibraryGetKernel(&racy, library, "racy"));
+        CHECK(cuLibraryGetKernel(&fine, library, "fine"));
+    } else {
+        CHECK(cuModuleLoadData(&module, ptx));
+        CHECK(cuModuleGetFunction(&racy, module, "racy"));
+        CHECK(cuModuleGetFunction(&fine, module, "fine"));
+    }
+    CHECK(cuThreadExchangeStreamCaptureMode(&mode));
+    MUST(mode == 2);
+}
 
 static void launch(H stream, P sum) {
     unsigned n = 3;
@@ -28,9 +51,13 @@ static void launch(H stream, P sum) {
 
 static void *beside(void *stream) {
     CHECK(cuCtxSetCurrent(context));
+    if (there)
+        load();
     /* Now and then somebody looks whether they have ended. */
     for (int i = 0; i < ROUNDS; i++) {
         launch(stream, many[1]);
+        if (!i)
+            sem_post(&used);
         usleep(3000);
     }
     return 0;
@@ -52,21 +79,17 @@ static void show(P sum) {
 }
 
 int main(int argc, char **argv) {
-    H module, library, stream, other, graph, exec;
+    H stream, other, graph, exec;
     int mode = argc > 1 ? atoi(argv[1]) : 0, status;
     const char *more = argc > 2 ? argv[2] : "";
     pthread_t thread;
     CHECK(cuInit(0));
     CHECK(cuCtxCreate_v2(&context, 0, 0));
-    if (!strcmp(more, "library")) {
-        CHECK(cuLibraryLoadData(&library, ptx, 0, 0, 0, 0, 0, 0));
-        CHECK(cuLibraryGetKernel(&racy, library, "racy"));
-        CHECK(cuLibraryGetKernel(&fine, library, "fine"));
-    } else {
-        CHECK(cuModuleLoadData(&module, ptx));
-        CHECK(cuModuleGetFunction(&racy, module, "racy"));
-        CHECK(cuModuleGetFunction(&fine, module, "fine"));
-    }
+    from_library = !strcmp(more, "library");
+    there = argc > 3;
+    sem_init(&used, 0, 0);
+    if (!there)
+        load();
     CHECK(cuMemAlloc_v2(&one, 4));
     for (int i = 0; i < 2; i++) {
         CHECK(cuMemAlloc_v2(&many[i], 4 * COUNT));
@@ -100,6 +123,8 @@ int main(int argc, char **argv) {
     }
     if (pthread_create(&thread, 0, beside, other))
         exit(2);
+    if (there)
+        sem_wait(&used);
     for (int i = 0; i < ROUNDS; i++) {
         launch(stream, many[0]);
         usleep(3000);
