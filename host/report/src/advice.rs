@@ -1,5 +1,7 @@
 //! What kind of race it is, and what would order the two accesses.
 
+use std::collections::BTreeSet;
+
 use events::Scope;
 
 use crate::causes;
@@ -389,7 +391,7 @@ fn help(
     sources: &Sources,
 ) -> (String, Option<causes::Cause>) {
     if race.why == Why::Asynchronous && !blocks::initialises(race, accesses) {
-        return asynchronous(accesses);
+        return asynchronous(race, accesses);
     }
     if let Some(fixed) = fixed(race, accesses, sources) {
         // What names a flag repairs all that this flag hands over.
@@ -490,8 +492,8 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
     })
 }
 
-/// What ends an asynchronous copy, and what else that repairs: one wait ends all copies before it.
-fn asynchronous(accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
+/// What ends an asynchronous copy, and what else that repairs: one wait ends all copies of groups before it.
+fn asynchronous(race: &log::Race, accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
     let [first, second] = accesses;
     let copy = accesses
         .iter()
@@ -515,17 +517,22 @@ fn asynchronous(accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
             false,
         )
     };
-    let (behind, repairs) = match (one_thread, all) {
-        (_, true) => (", in every thread that accesses the data", &["wait"][..]),
-        (true, false) => ("", &["wait"][..]),
-        (false, false) => (
-            ", and put `__syncthreads()` after that",
-            &["wait", "barrier"][..],
-        ),
+    let behind = match (one_thread, all) {
+        (_, true) => ", in every thread that accesses the data",
+        (true, false) => "",
+        (false, false) => ", and put `__syncthreads()` after that",
     };
+    // Two copies with a wait of its own missing for each have nothing in common.
+    let waits = race.repair.as_ref().map_or(&[][..], |known| &known.waits);
+    let mut places: BTreeSet<String> = match waits {
+        _ if all => ["wait".to_owned()].into(),
+        [] => [format!("wait for {}", copy.ptx.line)].into(),
+        waits => waits.iter().map(|at| format!("wait at {at}")).collect(),
+    };
+    places.extend((!one_thread && !all).then(|| "barrier".to_owned()));
     let cause = causes::Cause {
         what: format!("{wait}, in {}", copy.function),
-        places: repairs.iter().map(|&part| part.to_owned()).collect(),
+        places,
     };
     let help = format!("the copy may still run at the second access: before that, {wait}{behind}");
     (help, Some(cause))

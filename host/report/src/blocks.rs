@@ -13,10 +13,14 @@ pub(crate) fn of_cluster(race: &log::Race) -> bool {
     race.level == Level::Grid && race.space == Space::Shared
 }
 
+/// The access initialises an mbarrier.
+pub(crate) fn is_initialisation(access: &Access) -> bool {
+    access.ptx.text.contains("mbarrier.init")
+}
+
 /// One of the accesses initialises an mbarrier, and the other is by another block of the cluster.
 pub(crate) fn initialises(race: &log::Race, accesses: &[Access; 2]) -> bool {
-    let initialises = |access: &Access| access.ptx.text.contains("mbarrier.init");
-    of_cluster(race) && accesses.iter().any(initialises)
+    of_cluster(race) && accesses.iter().any(is_initialisation)
 }
 
 /// The barrier of the cluster or the flag that is missing, and what else it repairs; none if it is something else.

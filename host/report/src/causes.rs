@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::entries::order;
-use crate::known;
 use crate::log::{self, Point};
-use crate::model::{Race, Related};
+use crate::model::{Access, Kind, Misused, Race, Related};
 use crate::rules::RuleId;
+use crate::{blocks, known};
 
 /// What a help repairs. Of two entries one of which has all places of the other, that one repairs both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Cause {
     }
 }
 
-/// Adds the places that another witness of an entry needs a barrier at. True if there are new ones.
+/// Adds the places that another witness of an entry needs a barrier or a wait at. True if there are new ones.
 pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
     let (Some(to), Some(from)) = (&mut to.repair, &from.repair) else {
         return false;
@@ -36,7 +36,10 @@ pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
     let new = |point: &&Point| !known.contains(&point.place);
     let before = to.points.len();
     to.points.extend(from.points.iter().filter(new).cloned());
-    to.points.len() > before
+    let waits: BTreeSet<u32> = to.waits.iter().copied().collect();
+    let unknown = from.waits.iter().filter(|line| !waits.contains(line));
+    to.waits.extend(unknown);
+    to.points.len() > before || to.waits.len() > waits.len()
 }
 
 /// What is ordered by a flag or a lock of too narrow a scope is not seen to be: where a kernel has such a scope, the help of
@@ -58,6 +61,24 @@ pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
     }
 }
 
+/// Whether a misuse of an mbarrier follows from a race of its initialisation with that use: what orders the two repairs both.
+fn follows(misuse: &Race, race: &Race) -> bool {
+    let of_mbarrier = matches!(
+        misuse.kind,
+        Kind::Misuse(Misused::NotABarrier | Misused::ExcessArrival)
+    );
+    let place = |access: &Access| (access.ptx.module.clone(), access.ptx.line);
+    let [_, used] = &misuse.accesses;
+    of_mbarrier
+        && !matches!(race.kind, Kind::Misuse(_))
+        && race.level <= misuse.level
+        && race.accesses.iter().any(blocks::is_initialisation)
+        && race
+            .accesses
+            .iter()
+            .any(|access| place(access) == place(used))
+}
+
 /// Joins entries of one cause, in the order they come in. What is known and does not count is no part of what does, nor
 /// the other way round.
 pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
@@ -70,14 +91,25 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
     // The entry that each belongs to.
     let mut heads: Vec<usize> = (0..entries.len()).collect();
     let mut known: Vec<usize> = Vec::new();
+    let alike = |race: &Race, other: &Race| {
+        let standing = |race: &Race| (race.suppressed_by.is_none(), race.baseline);
+        let apart = known::is_shipped(race) || known::is_shipped(other);
+        !apart && standing(other) == standing(race)
+    };
+    let roots: Vec<Option<usize>> = entries
+        .iter()
+        .map(|(race, _)| {
+            let mut others = entries.iter();
+            others.position(|(other, _)| follows(race, other) && alike(race, other))
+        })
+        .collect();
+    by_places.retain(|&n| roots[n].is_none());
     for n in by_places {
         let (race, cause) = &entries[n];
         let head = known.iter().copied().find(|&head| {
             let (other, repair) = &entries[head];
             let same = repair.as_ref().zip(cause.as_ref());
-            let standing = |race: &Race| (race.suppressed_by.is_none(), race.baseline);
-            let apart = known::is_shipped(race) || known::is_shipped(other);
-            let same = same.filter(|_| !apart && standing(other) == standing(race));
+            let same = same.filter(|_| alike(race, other));
             // A warning does not hide an error, nor what comes later what comes first.
             let rank = |race: &Race| (race.level, order(race.rule));
             same.is_some_and(|(repair, cause)| repair.repairs(cause)) && rank(other) <= rank(race)
@@ -85,6 +117,11 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
         match head {
             Some(head) => heads[n] = head,
             None => known.push(n),
+        }
+    }
+    for (n, root) in roots.into_iter().enumerate() {
+        if let Some(root) = root {
+            heads[n] = heads[root];
         }
     }
     // Entries come where their first pair was.
@@ -161,6 +198,43 @@ mod tests {
             joined,
             expected.map(|(id, all)| (id.to_owned(), all.to_owned()))
         );
+    }
+
+    #[test]
+    fn what_orders_the_initialisation_repairs_the_misuse() {
+        let at = |line, text: &str| {
+            let mut access = Access::default();
+            access.ptx.line = line;
+            access.ptx.text = text.to_owned();
+            access
+        };
+        let misuse = |line, misused| Race {
+            rule: RuleId::Synchronisation,
+            kind: Kind::Misuse(misused),
+            accesses: [at(line, "st.async"), at(line, "st.async")],
+            ..Race::default()
+        };
+        let of = |lines: [u32; 2], first: &str| Race {
+            rule: RuleId::Asynchronous,
+            accesses: [at(lines[0], first), at(lines[1], "st.async")],
+            ..Race::default()
+        };
+        let init = "mbarrier.init.shared.b64 [gate], 1;";
+        for (misuse, race, joined) in [
+            (misuse(9, Misused::NotABarrier), of([2, 9], init), true),
+            (misuse(9, Misused::ExcessArrival), of([2, 9], init), true),
+            // Another use, another misuse, or no initialisation.
+            (misuse(8, Misused::NotABarrier), of([2, 9], init), false),
+            (misuse(9, Misused::SkippedBarrier), of([2, 9], init), false),
+            (misuse(9, Misused::NotABarrier), of([2, 9], "st"), false),
+        ] {
+            let all = join(vec![(misuse, None), (race, None)]);
+            assert_eq!(all.len() == 1, joined, "{all:?}");
+            if joined {
+                assert_eq!(all[0].rule, RuleId::Asynchronous);
+                assert_eq!(all[0].related[0].rule, RuleId::Synchronisation);
+            }
+        }
     }
 
     #[test]

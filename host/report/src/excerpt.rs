@@ -8,7 +8,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use crate::advice::place as place_of;
 use crate::log;
 use crate::model::{
-    Access, Act, Address, FrameAt, KernelLaunch, Level, Op, Race, Report, Semantics, Space,
+    Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Op, Race, Report, Semantics, Space,
     Standing,
 };
 use crate::names;
@@ -353,12 +353,13 @@ const RELATED: usize = 5;
 fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
     let shown = race.related.iter().take(RELATED).map(move |related| {
         let [first, second] = &related.accesses;
-        format!(
-            "{} and {}, {}",
-            place_of(first, sources),
-            place_of(second, sources),
-            counted(related.count, "time")
-        )
+        let times = counted(related.count, "time");
+        let second = place_of(second, sources);
+        match related.kind {
+            // It has one place.
+            Kind::Misuse(_) => format!("{} by the {second}, {times}", related.rule),
+            _ => format!("{} and {second}, {times}", place_of(first, sources)),
+        }
     });
     let more = race.related.len().saturating_sub(RELATED);
     let more = (more > 0).then(|| format!("{more} more pairs of accesses"));

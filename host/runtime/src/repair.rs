@@ -198,6 +198,7 @@ fn together(
                 .flag_written
                 .is_some_and(|line| flow.precedes(line, sites[0])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
+            waits: places.waits,
         };
         (repair, around)
     });

@@ -35,6 +35,10 @@ pub struct Repair {
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.
     #[serde(default)]
     pub unwaited: Option<Unwaited>,
+    /// If one of them is an asynchronous copy of a group: lines of the program's own PTX in front of which waits for it
+    /// would stand, few of them for all races of the function, or that of the wait that comes too early for it.
+    #[serde(default)]
+    pub waits: Vec<u32>,
 }
 
 /// A barrier on one of several ways.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use ptx::ast::{Body, Function, Instruction, Module, Statement};
+use ptx::ast::{Body, Function, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{SyncOp, sync};
@@ -31,6 +31,11 @@ pub(super) enum Order {
     Fence,
     /// A fence of any scope, or a barrier of the block.
     BlockFence,
+    /// A wait for all asynchronous copies of groups, by the thread that has issued them.
+    Wait {
+        /// Bulk copies; otherwise others.
+        bulk: bool,
+    },
 }
 
 /// A function as this module looks at it.
@@ -75,6 +80,27 @@ impl<'a> Flow<'a> {
     ) -> impl Iterator<Item = Candidate> {
         let both = [self.behind(way, order), self.ahead(way, order)];
         both.into_iter().flatten()
+    }
+
+    /// What a statement is to be waited for by, if it is an asynchronous copy of a group.
+    pub(super) fn awaited(&self, at: usize) -> Option<Order> {
+        let copy = self.instruction(at).filter(|of| of.opcode == "cp")?;
+        let others = [
+            "commit_group",
+            "wait_group",
+            "wait_all",
+            "mbarrier",
+            "mbarrier::complete_tx::bytes",
+            "prefetch",
+        ];
+        let is_copy = copy.has("async") && !others.iter().any(|other| copy.has(other));
+        let bulk = copy.has("bulk");
+        is_copy.then_some(Order::Wait { bulk })
+    }
+
+    /// The line of the wait that follows a copy, or else of the copy.
+    pub(super) fn line_of_wait(&self, copy: usize) -> u32 {
+        self.line(self.waited(copy))
     }
 
     pub(super) fn has_barriers(&self) -> bool {
@@ -215,7 +241,10 @@ impl<'a> Flow<'a> {
 
     /// Behind the access `from`, outside of divergent code and of loops that do not hold the other.
     fn behind(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
-        let access = self.waited(from);
+        let access = match order {
+            Order::Wait { .. } => from,
+            _ => self.waited(from),
+        };
         let next = |block| self.cfg.immediate_post_dominator(block);
         let ends = [access, to].map(|at| self.cfg.block_of(at));
         let (block, outside) = self.moved_out(ends, order, next, next)?;
@@ -258,7 +287,10 @@ impl<'a> Flow<'a> {
         let mut outside = None;
         // Each step leaves code that it does not enter again; the bound holds where the graph has no structure.
         for _ in 0..self.cfg.blocks.len() {
-            if let Some(branch) = divergence.outermost(block) {
+            // Each thread waits for its own copies.
+            let of_thread = matches!(order, Order::Wait { .. });
+            let branch = divergence.outermost(block).filter(|_| !of_thread);
+            if let Some(branch) = branch {
                 outside = Some(Outside {
                     is_loop: self.is_header(branch),
                     frames: self.source_of_end(branch),
@@ -353,7 +385,7 @@ impl<'a> Flow<'a> {
         match order {
             Order::Launch | Order::Cluster => blocks,
             Order::Block | Order::Fence | Order::BlockFence => block,
-            Order::Warp => warp,
+            Order::Warp | Order::Wait { .. } => warp,
         }
     }
 
@@ -459,6 +491,13 @@ fn orders(instruction: &Instruction, order: Order) -> bool {
             instruction.opcode == "barrier" && waits && instruction.guard.is_none()
         }
         Order::Block => is_full_cta_barrier(instruction),
+        Order::Wait { bulk } => {
+            let all = instruction.has("wait_all")
+                || instruction.has("wait_group")
+                    && instruction.operands.first() == Some(&Operand::Int(0));
+            let of_kind = instruction.opcode == "cp" && instruction.has("bulk") == bulk;
+            all && of_kind && instruction.guard.is_none()
+        }
         Order::Warp => {
             is_full_cta_barrier(instruction)
                 || matches!(sync(instruction), Some(SyncOp::WarpBarrier { .. }))

@@ -21,6 +21,8 @@ pub(super) struct Places {
     pub(super) points: Vec<Point>,
     /// They are for barriers of a warp.
     pub(super) of_warps: bool,
+    /// Lines at which copies are to be waited for.
+    pub(super) waits: Vec<u32>,
 }
 
 impl Chosen {
@@ -45,6 +47,9 @@ impl Chosen {
             }
         }
         self.choose(flow, Order::Warp, of_warps.iter().copied());
+        for order in [false, true].map(|bulk| Order::Wait { bulk }) {
+            self.choose(flow, order, pairs.iter().map(|(_, sites)| *sites));
+        }
         let places = pairs.iter().map(|&(pair, sites)| {
             let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
             let order = match of_warps {
@@ -54,6 +59,7 @@ impl Chosen {
             Places {
                 points: self.points(flow, order, sites),
                 of_warps,
+                waits: self.waits(flow, sites),
             }
         });
         places.collect()
@@ -116,6 +122,24 @@ impl Chosen {
                 .all(|&way| self.closing(flow, Order::Block, way).is_some())
     }
 
+    /// Where the asynchronous copies among two accesses are to be waited for. If a wait comes behind such a copy, and yet
+    /// not for it (for want of a commit), there.
+    fn waits(&self, flow: &Flow<'_>, sites: [usize; 2]) -> Vec<u32> {
+        let copies = sites.iter().filter_map(|&at| Some((at, flow.awaited(at)?)));
+        let mut waits: Vec<u32> = copies
+            .flat_map(|(copy, order)| {
+                let points = self.points(flow, order, sites);
+                match points.is_empty() {
+                    true => vec![flow.line_of_wait(copy)],
+                    false => points.iter().map(|point| point.place).collect(),
+                }
+            })
+            .collect();
+        waits.sort_unstable();
+        waits.dedup();
+        waits
+    }
+
     fn points(&self, flow: &Flow<'_>, order: Order, sites: [usize; 2]) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
         for way in open(flow, order, sites) {
@@ -133,7 +157,11 @@ fn open(flow: &Flow<'_>, order: Order, [one, other]: [usize; 2]) -> Vec<[usize; 
     if one != other {
         ways.push([other, one]);
     }
-    ways.retain(|&way| flow.reaches(way, &[], order));
+    let of_copy = |[from, _]: [usize; 2]| match order {
+        Order::Wait { .. } => flow.awaited(from) == Some(order),
+        _ => true,
+    };
+    ways.retain(|&way| of_copy(way) && flow.reaches(way, &[], order));
     ways
 }
 
