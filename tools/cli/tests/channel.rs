@@ -193,6 +193,68 @@ fn a_process_that_can_make_no_log_is_not_passed_over() {
     }
 }
 
+/// Says on the standard error of the test command, which captures `eprintln!` of tests that pass, why one is skipped.
+fn skipped(why: &str) {
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "{test} is skipped: {why}");
+}
+
+/// Runs a shell script before the tool, in a mount namespace of its own, with the full folder as `$FULL`.
+const FULL: &str = "set -e; mount -t tmpfs -o size=$SIZE none \"$FULL\"; mount -t tmpfs -o size=$SPARE none /dev/shm
+                    export TMPDIR=\"$FULL\"; exec \"$@\"";
+
+#[test]
+fn file_systems_that_are_full_hide_no_race() {
+    let namespace = || {
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["--map-root-user", "--mount"]);
+        unshare
+    };
+    let mounts = "mount -t tmpfs -o size=4k none /dev/shm";
+    let refused = match namespace().args(["sh", "-c", mounts]).output() {
+        Ok(tried) if tried.status.success() => None,
+        Ok(tried) => Some(text(&tried.stderr)),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(why) = refused {
+        skipped(&format!(
+            "`unshare --map-root-user --mount` may mount no file system of a given size here: {}",
+            why.trim()
+        ));
+        return;
+    }
+    let mut codes = Vec::new();
+    for way in WAYS {
+        // Room for temporary files, and in the memory that a log goes on in, which the board fills at 16 KiB.
+        for (size, spare) in [1, 2, 3, 4]
+            .into_iter()
+            .flat_map(|pages| [(pages, 4), (pages, 256)])
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let full = tempfile::tempdir().unwrap();
+            let mut tool = command(way, folder.path());
+            tool.arg(program()).arg("plain");
+            let mut outer = namespace();
+            let inner = in_shell(&tool, FULL);
+            outer.arg(inner.get_program()).args(inner.get_args());
+            let variables = inner.get_envs();
+            outer.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+            outer.env("FULL", full.path()).current_dir(folder.path());
+            outer.env("SIZE", format!("{}k", 4 * size));
+            outer.env("SPARE", format!("{}k", 4 * spare));
+            let Output { status, stderr, .. } = outer.output().unwrap();
+            let code = status.code();
+            let room = spare > 4;
+            let kept = code == Some(66) || code == Some(75) && !room;
+            assert!(kept, "{way:?} {size} {spare}: {}", text(&stderr));
+            codes.push(code);
+        }
+    }
+    // Some have lost the race and said so.
+    assert!(codes.contains(&Some(75)), "{codes:?}");
+}
+
 #[test]
 fn closed_and_full_outputs_change_no_exit_code() {
     for way in WAYS {
