@@ -443,11 +443,16 @@ fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::
 
 /// What an access is and where, such as `read at x.cu:7`.
 pub(crate) fn place(access: &Access, sources: &Sources) -> String {
+    format!("{} at {}", access.act(), line(access, sources))
+}
+
+/// Where an access is, such as `x.cu:7`.
+pub(crate) fn line(access: &Access, sources: &Sources) -> String {
     let (file, line) = match access.shown() {
         Some(frame) => (sources.shown(&frame.file), frame.line),
         None => (access.ptx.module.clone(), access.ptx.line),
     };
-    format!("{} at {file}:{line}", access.act())
+    format!("{file}:{line}")
 }
 
 /// Advice where the text of the kernel does not matter.

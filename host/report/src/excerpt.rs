@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
-use crate::advice::place as place_of;
+use crate::advice::{line as line_of, place as place_of};
 use crate::log;
 use crate::model::{
     Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Op, Race, Report, Semantics, Space,
@@ -354,11 +354,14 @@ fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
     let shown = race.related.iter().take(RELATED).map(move |related| {
         let [first, second] = &related.accesses;
         let times = counted(related.count, "time");
-        let second = place_of(second, sources);
         match related.kind {
-            // It has one place.
-            Kind::Misuse(_) => format!("{} by the {second}, {times}", related.rule),
-            _ => format!("{} and {second}, {times}", place_of(first, sources)),
+            // It has one place, and is no access.
+            Kind::Misuse(_) => format!("{} at {}, {times}", related.rule, line_of(second, sources)),
+            _ => format!(
+                "{} and {}, {times}",
+                place_of(first, sources),
+                place_of(second, sources)
+            ),
         }
     });
     let more = race.related.len().saturating_sub(RELATED);
