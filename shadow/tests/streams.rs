@@ -87,11 +87,11 @@ impl Asked {
         self.thread = thread;
     }
 
-    /// A thread has ended, and all older ones know what it knew.
+    /// A thread has ended, and the oldest one knows what it knew.
     fn ended(&mut self, thread: u64) {
         let gone = self.seen.remove(&thread).unwrap_or_default();
-        for (_, seen) in self.seen.range_mut(..thread) {
-            seen.extend(&gone);
+        if let Some((_, oldest)) = self.seen.range_mut(..thread).next() {
+            oldest.extend(&gone);
         }
     }
 
@@ -249,7 +249,7 @@ proptest! {
         }
     }
 
-    /// The threads of the host know what they have waited for themselves, and what younger ones that have ended knew.
+    /// The threads of the host know what they have waited for themselves, and the oldest one what others that have ended knew.
     #[test]
     fn what_threads_of_the_host_have_to_tell_each_other_is_known(
         calls in prop::collection::vec((0u64..3, prop::option::weighted(0.9, call())), 1..24),

@@ -42,8 +42,8 @@ impl Stream {
 struct Times {
     /// If all threads of the host know what one of them has waited for.
     taken: u64,
-    /// If each knows what it has waited for itself, what younger ones that have ended knew, and what anybody knew when it
-    /// began.
+    /// If each knows what it has waited for itself, the oldest one what others that have ended knew, and each what anybody
+    /// knew when it began.
     sure: u64,
 }
 
@@ -159,7 +159,7 @@ impl Lane {
 ///
 /// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
 /// [`Turn::surely_follows`] tells. There a thread has waited for what it has waited for itself; for what younger
-/// threads that have ended had waited for, since whoever makes a thread joins it; and for all that others had waited for before its first call.
+/// threads that have ended had waited for, if it is the oldest one, which is taken to join them; and for all that others had waited for before its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     streams: BTreeMap<u64, Lane>,
@@ -185,12 +185,13 @@ impl Order {
         }
     }
 
-    /// A thread of the host has ended. Whoever has made it joins it, which is an older one: it has a smaller number.
+    /// A thread of the host has ended. Whoever has made it joins it, most often the oldest one: it has the smallest number.
+    /// That others which it has made are older than it says nothing, as they may run beside it.
     pub fn ended(&mut self, thread: u64) {
         let gone = self.threads.remove(&thread).unwrap_or_default();
-        for (_, older) in self.threads.range_mut(..thread) {
+        if let Some((_, oldest)) = self.threads.range_mut(..thread).next() {
             for (&lane, &time) in &gone {
-                let sure = older.entry(lane).or_default();
+                let sure = oldest.entry(lane).or_default();
                 *sure = time.max(*sure);
             }
         }
