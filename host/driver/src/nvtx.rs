@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Names the library that NVTX loads.
@@ -130,12 +131,15 @@ fn domain(handle: *mut c_void) -> String {
 struct Attributes {
     _version: u16,
     _size: u16,
+    /// Category, type and value of the colour, type of the payload, and what is reserved.
     _looks: [u32; 5],
-    _reserved: u32,
     _payload: u64,
     kind: i32,
     message: *mut c_void,
 }
+
+// 48 bytes, of which the last 16 tell the name.
+const _: () = assert!(offset_of!(Attributes, kind) == 32 && offset_of!(Attributes, message) == 40);
 
 /// `nvtxMessageType_t`.
 const ASCII: i32 = 1;
