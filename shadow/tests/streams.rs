@@ -284,6 +284,22 @@ proptest! {
         }
     }
 
+    /// Also if the other stream is made when the work has been given already.
+    #[test]
+    fn work_that_runs_beside_other_was_expected_to(of in prop::collection::vec(0..STREAMS.len(), 1..12)) {
+        let (mut order, mut work) = (Order::default(), Vec::<(usize, bool, Turn)>::new());
+        for stream in of {
+            let expected = order.may_overlap(&STREAMS[stream]);
+            let turn = order.enter(&STREAMS[stream]);
+            for (earlier, before, other) in work.iter().filter(|(_, _, other)| !turn.follows(other)) {
+                prop_assert!(expected, "{stream} beside {earlier}: {other:?}");
+                let legacy = STREAMS[*earlier].kind == Kind::Legacy;
+                prop_assert!(*before || legacy, "{earlier} beside {stream}: {turn:?}");
+            }
+            work.push((stream, expected, turn));
+        }
+    }
+
     #[test]
     fn footprints_meet_where_bytes_do(
         all in prop::collection::vec((any::<bool>(), touch(), 0u64..96, 1u64..40, 0u64..50), 0..40),

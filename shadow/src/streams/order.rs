@@ -209,14 +209,13 @@ impl Order {
         }
     }
 
-    /// Whether work of a stream may run beside work of another: of one that is there, or, as streams
-    /// that do not care for the legacy default stream always may, beside that one's.
+    /// Whether work that is given to a stream now may run beside work of another stream: of one that is there, or of one
+    /// that is made while this work still runs. Of the streams to come, the legacy default stream is taken to run beside
+    /// none.
     pub fn may_overlap(&self, stream: &Stream) -> bool {
-        let others = self.streams.values().map(|lane| &lane.stream);
-        stream.kind == Kind::NonBlocking
-            || others
-                .filter(|other| other.id != stream.id)
-                .any(|other| !stream.goes_with(other))
+        let mut others = self.streams.values().map(|lane| &lane.stream);
+        stream.kind != Kind::Legacy
+            || others.any(|other| other.id != stream.id && !stream.goes_with(other))
     }
 
     /// Work that is given to a stream now.
