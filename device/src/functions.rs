@@ -1,4 +1,4 @@
-//! The functions that the compiled text consists of.
+//! The functions of `check.ptx`: which of them a module needs, and their lines.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -26,8 +26,7 @@ struct Part {
 impl Functions {
     fn read() -> Self {
         let mut all = Self::default();
-        let start = PTX.find(".visible").unwrap_or(PTX.len());
-        let parts = PTX[start..]
+        let parts = PTX
             .split("\t// .globl")
             .flat_map(|part| part.split_inclusive("\n}\n"))
             .flat_map(|part| part.split_inclusive("\n;\n"));
@@ -51,7 +50,7 @@ impl Functions {
                 calls,
             });
         }
-        // What else begins like a function, such as a parameter, is none.
+        // Names of parameters begin with that of their function.
         for part in &mut all.parts {
             part.calls.retain(|name| all.bodies.contains_key(name));
         }

@@ -88,7 +88,7 @@ fn config(input: &Path) -> Config {
 
 /// The text without the parts that belong to `device`.
 fn folded(text: &str) -> String {
-    // Of what calls them, and of their own text.
+    // The text has their calls and the functions themselves: these call no others.
     let functions = device::functions([text]);
     let text = match functions.is_empty() {
         true => text.to_owned(),

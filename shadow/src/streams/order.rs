@@ -159,7 +159,8 @@ impl Lane {
 ///
 /// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
 /// [`Turn::surely_follows`] tells. There a thread has waited for what it has waited for itself; for what younger
-/// threads that have ended had waited for, if it is the oldest one, which is taken to join them; and for all that others had waited for before its first call.
+/// threads that have ended had waited for, if it is the oldest one, which is taken to join them; and for all that others
+/// had waited for before its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     streams: BTreeMap<u64, Lane>,
@@ -185,8 +186,8 @@ impl Order {
         }
     }
 
-    /// A thread of the host has ended. Whoever has made it joins it, most often the oldest one: it has the smallest number.
-    /// That others which it has made are older than it says nothing, as they may run beside it.
+    /// A thread of the host has ended. The oldest thread, which has the smallest number, is taken to have created and
+    /// joined it. Other threads that are older may run at the same time and know nothing of it.
     pub fn ended(&mut self, thread: u64) {
         let gone = self.threads.remove(&thread).unwrap_or_default();
         if let Some((_, oldest)) = self.threads.range_mut(..thread).next() {
@@ -209,9 +210,8 @@ impl Order {
         }
     }
 
-    /// Whether work that is given to a stream now may run beside work of another stream: of one that is there, or of one
-    /// that is made while this work still runs. Of the streams to come, the legacy default stream is taken to run beside
-    /// none.
+    /// Whether work that is given to a stream now may run at the same time as work of another stream. The other stream
+    /// may exist already or be created later. For the legacy default stream only streams that exist are looked at.
     pub fn may_overlap(&self, stream: &Stream) -> bool {
         let mut others = self.streams.values().map(|lane| &lane.stream);
         stream.kind != Kind::Legacy

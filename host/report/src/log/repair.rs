@@ -35,8 +35,9 @@ pub struct Repair {
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.
     #[serde(default)]
     pub unwaited: Option<Unwaited>,
-    /// If one of them is an asynchronous copy of a group: lines of the program's own PTX in front of which waits for it
-    /// would stand, few of them for all races of the function, or that of the wait that comes too early for it.
+    /// If an access is an asynchronous copy of a group: lines of the program's own PTX in front of which a wait for it
+    /// is missing. As few lines as possible are chosen for all races of the function. If the function waits behind the
+    /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use ptx::ast::{Body, Function, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::isa::sync::is_full_cta_barrier;
-use ptx::isa::{SyncOp, sync};
+use ptx::isa::{MemoryKind, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::log::{
@@ -82,20 +82,16 @@ impl<'a> Flow<'a> {
         both.into_iter().flatten()
     }
 
-    /// What a statement is to be waited for by, if it is an asynchronous copy of a group.
+    /// The wait that ends the asynchronous copy of a statement; none if that is no copy, or completes at an mbarrier.
     pub(super) fn awaited(&self, at: usize) -> Option<Order> {
-        let copy = self.instruction(at).filter(|of| of.opcode == "cp")?;
-        let others = [
-            "commit_group",
-            "wait_group",
-            "wait_all",
-            "mbarrier",
-            "mbarrier::complete_tx::bytes",
-            "prefetch",
-        ];
-        let is_copy = copy.has("async") && !others.iter().any(|other| copy.has(other));
-        let bulk = copy.has("bulk");
-        is_copy.then_some(Order::Wait { bulk })
+        let copy = self.instruction(at)?;
+        let bulk = match memory(copy)?.kind {
+            MemoryKind::AsyncCopy => false,
+            MemoryKind::BulkCopy => true,
+            _ => return None,
+        };
+        let of_group = !copy.has("mbarrier::complete_tx::bytes");
+        of_group.then_some(Order::Wait { bulk })
     }
 
     /// The line of the wait that follows a copy, or else of the copy.

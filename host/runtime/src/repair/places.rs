@@ -21,7 +21,7 @@ pub(super) struct Places {
     pub(super) points: Vec<Point>,
     /// They are for barriers of a warp.
     pub(super) of_warps: bool,
-    /// Lines at which copies are to be waited for.
+    /// Lines in front of which waits for asynchronous copies are missing.
     pub(super) waits: Vec<u32>,
 }
 
@@ -122,8 +122,8 @@ impl Chosen {
                 .all(|&way| self.closing(flow, Order::Block, way).is_some())
     }
 
-    /// Where the asynchronous copies among two accesses are to be waited for. If a wait comes behind such a copy, and yet
-    /// not for it (for want of a commit), there.
+    /// The lines in front of which waits for the asynchronous copies among two accesses are missing. If a wait follows a
+    /// copy, but not for it, because the copy is in no committed group, the line of that wait.
     fn waits(&self, flow: &Flow<'_>, sites: [usize; 2]) -> Vec<u32> {
         let copies = sites.iter().filter_map(|&at| Some((at, flow.awaited(at)?)));
         let mut waits: Vec<u32> = copies

@@ -1,11 +1,23 @@
 //! What captures forbid the program, they do not forbid us, and what we do ends none.
 
 use crate::common::text;
-use crate::common::{self, program::Program};
+use crate::common::{
+    self,
+    program::{Program, Ran},
+};
 use runtime::{Mode, Options};
 
 /// 128 words that were 1, with 3 added eight times, in the graph and beside it.
 const SUMS: &str = "3200\n3200\n";
+
+/// The program has computed what it should, and every launch was checked.
+fn assert_checked(ran: &Ran, what: &str) {
+    let said = (ran.stdout.as_str(), ran.stderr.as_str());
+    assert_eq!(said, (SUMS, ""), "{what}");
+    assert_eq!(ran.code, Some(0), "{what}");
+    assert_eq!(ran.racing(), ["racy"], "{what}");
+    assert_eq!(ran.checked("fine"), [true; 16], "{what}");
+}
 
 #[test]
 fn launches_are_checked_while_streams_are_captured() {
@@ -26,18 +38,14 @@ fn launches_are_checked_while_streams_are_captured() {
                 };
                 let ran = program.run_with(&[capture, load], &options, more);
                 let what = format!("{capture} {load} {mode:?} {more:?} {:?}", ran.notes);
-                let said = (ran.stdout.as_str(), ran.stderr.as_str());
-                assert_eq!(said, (SUMS, ""), "{what}");
-                assert_eq!(ran.code, Some(0), "{what}");
-                assert_eq!(ran.racing(), ["racy"], "{what}");
-                assert_eq!(ran.checked("fine"), [true; 16], "{what}");
+                assert_checked(&ran, &what);
             }
         }
     }
 }
 
 #[test]
-fn another_thread_may_be_the_first_to_use_a_module_that_is_loaded_then() {
+fn another_thread_may_load_and_first_use_a_module_during_a_capture() {
     let program = Program::of("tests/c/capture.c");
     for capture in ["0", "1", "2"] {
         for load in ["module", "library"] {
@@ -46,11 +54,7 @@ fn another_thread_may_be_the_first_to_use_a_module_that_is_loaded_then() {
                 let options = Options::default();
                 let ran = program.run_with(&[capture, load, "there"], &options, &lazy);
                 let what = format!("{capture} {load} {lazy:?} {:?}", ran.notes);
-                let said = (ran.stdout.as_str(), ran.stderr.as_str());
-                assert_eq!(said, (SUMS, ""), "{what}");
-                assert_eq!(ran.code, Some(0), "{what}");
-                assert_eq!(ran.racing(), ["racy"], "{what}");
-                assert_eq!(ran.checked("fine"), [true; 16], "{what}");
+                assert_checked(&ran, &what);
             }
         }
     }

@@ -1,12 +1,12 @@
-//! Who listens to a launch: nobody, or whoever it is, behind a reference.
+//! The two observers that the machine is compiled for: [`Unobserved`], and `dyn Observer` for all others.
 //!
-//! The machine is compiled once for each, in this crate; what listens is no part of its type.
+//! Both machines are compiled in this crate. A crate that observes launches compiles no machine of its own.
 
 use events::{Observer, Unobserved};
 
-/// An observer, as the machine knows it.
+/// An observer that the machine is compiled for.
 pub(crate) trait Listener: Observer {
-    /// Whether anybody is there to be told anything.
+    /// False if nothing needs to be told to it.
     const LISTENS: bool;
 }
 

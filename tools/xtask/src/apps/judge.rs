@@ -79,12 +79,8 @@ pub fn judge(builder: &Builder, program: &Program, variant: Variant) -> Result<(
 /// Asks `verify` about a program that ends with `exit` when it is run, and complains if one of the two finds a race and
 /// the other does not.
 fn agrees(builder: &Builder, built: &Built, exit: i32) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let mut command = Command::new(builder.dist.tool());
-    // What a run counts as a race, too.
-    command.args(["verify", "--volatile", "strong", "--"]);
-    command.arg(&built.program).args(&built.arguments);
-    let finished = command::finish_within(command.current_dir(folder.path()), LIMIT)?;
+    // As in a run, volatile accesses are no plain ones.
+    let (finished, _) = ask(builder, built, &["--volatile", "strong"])?;
     if (finished.code == RACES) != (exit == RACES) {
         bail!(
             "exit code {}, and {exit} of a run\n{}",
@@ -95,17 +91,24 @@ fn agrees(builder: &Builder, built: &Built, exit: i32) -> Result<()> {
     Ok(())
 }
 
-/// Asks `verify` about a program, and complains about another answer.
-fn verify(builder: &Builder, program: &Program, built: &Built, expected: Answer) -> Result<()> {
+/// Runs `verify` with a program; how it has ended, and the report.
+fn ask(builder: &Builder, built: &Built, options: &[&str]) -> Result<(Finished, String)> {
     let folder = tempfile::tempdir()?;
     let report = folder.path().join(REPORT);
     let mut command = Command::new(builder.dist.tool());
-    command.args(["verify", "--format"]);
-    command.arg(format!("json:{}", report.display()));
-    command.arg("--").arg(&built.program).args(&built.arguments);
+    command.arg("verify").args(options);
+    let format = format!("json:{}", report.display());
+    command.args(["--format", &format, "--"]);
+    command.arg(&built.program).args(&built.arguments);
     let finished = command::finish_within(command.current_dir(folder.path()), LIMIT)?;
     let text = std::fs::read_to_string(&report);
     let text = text.with_context(|| format!("no report\n{}", shorten(&finished.stderr)))?;
+    Ok((finished, text))
+}
+
+/// Asks `verify` about a program, and complains about another answer.
+fn verify(builder: &Builder, program: &Program, built: &Built, expected: Answer) -> Result<()> {
+    let (finished, text) = ask(builder, built, &[])?;
     let verified = Report::from_json(&text)?.verified;
     let weakest = verified.iter().min_by_key(|of| of.answer);
     let weakest = weakest.with_context(|| format!("{} has no launch", program.name))?;
