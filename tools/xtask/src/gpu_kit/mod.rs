@@ -4,6 +4,7 @@ pub mod apps;
 pub mod racecheck;
 pub mod summary;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,6 +44,9 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
         std::fs::remove_dir_all(&folder)?;
     }
     let dist = dist::build(workspace)?;
+    // First, so that the folder can be made anew when a later step fails.
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(&script, SCRIPT)?;
     let mut cargo = workspace.cargo(&["build", "--release"]);
     for (package, program) in PROGRAMS {
         cargo.args(["--package", package, "--bin", program]);
@@ -56,14 +60,11 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
             .with_context(|| format!("cannot copy {}", from.display()))?;
     }
     for part in ["bin", "lib"] {
-        for file in files(&folder.join(part))? {
-            command::run(Command::new("strip").arg("--strip-unneeded").arg(file))?;
-        }
+        strip(&folder.join(part))?;
     }
     for part in ["tests", crate::apps::MEASURED] {
         copy(&workspace.root.join(part), &folder.join(part))?;
     }
-    std::fs::write(&script, SCRIPT)?;
     let bytes = weight(&folder)?;
     println!(
         "{}: {:.1} MiB",
@@ -72,6 +73,18 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
     );
     ensure!(bytes <= MOST, "the kit weighs more than {} MiB", MOST >> 20);
     Ok(true)
+}
+
+/// Takes the symbols that nothing needs out of every program and library in a folder; scripts stay as they are.
+fn strip(folder: &Path) -> Result<()> {
+    for file in files(folder)? {
+        let mut magic = [0; 4];
+        let read = std::fs::File::open(&file)?.read(&mut magic);
+        if read.with_context(|| file.display().to_string())? == 4 && magic == *b"\x7fELF" {
+            command::run(Command::new("strip").arg("--strip-unneeded").arg(file))?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a folder; links stay links.
@@ -119,6 +132,18 @@ fn weight(folder: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_programs_and_libraries_are_stripped() {
+        let folder = tempfile::tempdir().unwrap();
+        let [script, program] = ["script", "program"].map(|name| folder.path().join(name));
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        let before = weight(folder.path()).unwrap();
+        strip(folder.path()).unwrap();
+        assert!(weight(folder.path()).unwrap() < before);
+        assert_eq!(std::fs::read_to_string(script).unwrap(), "#!/bin/sh\n");
+    }
 
     /// A kit whose programs are shell scripts.
     struct Kit(tempfile::TempDir);
