@@ -339,6 +339,44 @@ fn the_normal_form_reads_back_the_same() {
     }
 }
 
+/// What is said of a body, with its lines.
+fn said_of(body: &str) -> Vec<String> {
+    let text = format!(".version 8.0\n.entry k() {{\n{body}\n}}\n");
+    let (module, diagnostics) = ptx::parse(&text);
+    assert!(diagnostics.iter().all(|one| !one.unknown));
+    let line = |offset| module.line_column(offset).0 - 2;
+    let said = diagnostics.iter();
+    said.map(|one| format!("{}: {}", line(one.span.start), one.message))
+        .collect()
+}
+
+#[test]
+fn a_label_has_a_name_of_its_own_in_its_block() {
+    assert_eq!(
+        said_of("again:\nret;\nagain:\nret;"),
+        ["3: `again` is defined twice in a block"]
+    );
+    assert_eq!(
+        said_of(".shared .b32 flag;\nflag:\nret;"),
+        ["2: `flag` is defined twice in a block"]
+    );
+    assert_eq!(
+        said_of("flag:\nret;\n.shared .b32 flag;"),
+        ["3: `flag` is defined twice in a block"]
+    );
+    // Inner blocks hide the names of outer ones.
+    let hidden = "{\nagain:\n}\n{\n.shared .b32 again;\n}\nagain:\nret;";
+    assert_eq!(said_of(hidden), Vec::<String>::new());
+}
+
+#[test]
+fn a_negative_offset_is_added() {
+    let said = ["1: an offset is added, also a negative one: expected `+` before `-`"];
+    assert_eq!(said_of("ld.u32 %r1, [%rd1-4];"), said);
+    assert_eq!(said_of("ld.u32 %r1, [buf-4];"), said);
+    assert_eq!(said_of("ld.u32 %r1, [%rd1+-4];"), Vec::<String>::new());
+}
+
 #[test]
 fn what_is_not_understood_survives_with_a_diagnostic() {
     let text = ".version 7.0\n.frobnicate 3;\n.visible .entry k () {\n  frob.b32 %r1, 2;\n  \

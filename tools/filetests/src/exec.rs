@@ -36,6 +36,10 @@ pub fn run(case: &Case) -> Result<()> {
         ("as far as it is not proved", Some(Checks::by(Mode::Fast))),
     ];
     let text = Parsed::new(&case.text);
+    is_understood(&text)?;
+    if let Some(why) = case.get("open-on-gpu") {
+        ensure!(!why.is_empty(), "`open-on-gpu` gives no reason");
+    }
     for (which, checks) in ways {
         // One instruction of one thread has nothing to tell a journal.
         if is_scalar(case) && checks == Some(journal) {
@@ -51,6 +55,17 @@ pub fn run(case: &Case) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails when the parser has something to say about a text.
+pub(crate) fn is_understood(text: &Parsed) -> Result<()> {
+    match text.diagnostics.first() {
+        None => Ok(()),
+        Some(first) => {
+            let (line, column) = text.module.line_column(first.span.start);
+            bail!("{line}:{column}: {}", first.message)
+        }
+    }
 }
 
 /// How many threads of the host it runs on, in turn: one CTA has no use for more than one.

@@ -226,6 +226,7 @@ pub fn warns(case: &Case, oracle: Oracle) -> Result<Option<Warned>> {
 /// What the oracles say that the file does not.
 pub fn run(case: &Case) -> Result<()> {
     let text = Parsed::new(&case.text);
+    exec::is_understood(&text)?;
     let ready = ORACLES.map(|oracle| machine::ready(&text, Some(oracle.checks)));
     let wrong = ORACLES.iter().zip(&ready).filter_map(|(&oracle, ready)| {
         let error = one(case, &text, ready, oracle).err()?;

@@ -148,6 +148,15 @@ impl Parser<'_> {
     /// `[…]`: an address if it holds one name or number, otherwise a texture operand or the like.
     fn bracket(&mut self) -> Parsed<Operand> {
         self.bump();
+        if self.peek() == Kind::Name && self.peek_second() == Kind::Minus {
+            let start = self.start();
+            let span = Span {
+                start,
+                end: self.tokens[self.at + 1].end,
+            };
+            let message = "an offset is added, also a negative one: expected `+` before `-`";
+            self.diagnose(span, false, message);
+        }
         let mut elements = self.list(Kind::CloseBracket)?;
         Ok(match elements.as_mut_slice() {
             [

@@ -1,6 +1,6 @@
 //! Function bodies: statements, declarations and `.loc`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Confused, MAX_DEPTH, Parsed, Parser};
 use crate::ast::{Body, Inlined, Linkage, Loc, RegisterDecl, Space, Span, Statement, Type};
@@ -90,10 +90,56 @@ impl Parser<'_> {
                 }
             }
         }
+        self.repeated(&reading.statements);
         let span = self.span_from(start);
         Body {
             statements: reading.statements,
             span,
+        }
+    }
+
+    /// Says which labels have the name of another label or of a variable in the same block.
+    fn repeated(&mut self, statements: &[Statement]) {
+        // Most of the blocks that nvcc makes have variables and no labels: the names of the latter are few.
+        let names = |statement: &Statement| matches!(statement, Statement::Label { .. });
+        if !statements.iter().any(names) {
+            return;
+        }
+        let (mut open, mut blocks) = (vec![0u32], 0u32);
+        let (mut labels, mut variables) = (HashSet::new(), HashSet::new());
+        for statement in statements {
+            let block = open.last().copied().unwrap_or_default();
+            let (name, taken) = match statement {
+                Statement::BlockOpen(_) => {
+                    blocks += 1;
+                    open.push(blocks);
+                    continue;
+                }
+                Statement::BlockClose(_) => {
+                    open.pop();
+                    continue;
+                }
+                Statement::Label { name, .. }
+                | Statement::BranchTargets { name, .. }
+                | Statement::CallPrototype { name, .. } => {
+                    let key = (block, name);
+                    (name, !labels.insert(key) || variables.contains(&key))
+                }
+                Statement::Variable(variable) => {
+                    let key = (block, &variable.name);
+                    variables.insert(key);
+                    (&variable.name, labels.contains(&key))
+                }
+                Statement::Registers(_)
+                | Statement::Instruction(_)
+                | Statement::Loc(_)
+                | Statement::Pragma(_)
+                | Statement::Unknown(_) => continue,
+            };
+            if taken {
+                let message = format!("`{}` is defined twice in a block", super::shorten(name));
+                self.diagnose(statement.span(), false, message);
+            }
         }
     }
 
