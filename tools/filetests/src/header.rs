@@ -25,6 +25,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "misuse",
         "kernel",
         "model",
+        "open-on-gpu",
         "operands",
         "out",
         "published",
