@@ -295,8 +295,6 @@ int main() {
     right = right && destroyed == 0;
     CHECK(cudaGraphExecDestroy(keeper_exec));
     right = right && destroyed == 1;
-    right = right && cudaUserObjectRelease(object, 1) == cudaErrorInvalidValue;
-    cudaGetLastError();
 
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphExecDestroy(outer_exec));
